@@ -1,0 +1,397 @@
+//! One version of a document: key, value and metadata in one immutable, shared allocation.
+//!
+//! Hash table, checkpoint, flusher and streams hold the same allocation; a mutation makes a new
+//! one. In memory, behind the eight bytes of [`SharedBytes`]:
+//!
+//! ```text
+//! offset  size
+//!      0     1  bits: 0-2 datatype, 3 deleted, 4 deleted by expiry, 5 has expiry, 6 long revision,
+//!               7 value ejected
+//!      1     1  key length
+//!      2     3  revision, low 24 bits
+//!      5     4  flags, as the client sent them
+//!      9     6  seqno
+//!     15     8  CAS
+//!     23     4  expiry (bit 5): seconds since the epoch; of a deleted item, when it was deleted
+//!      +     3  revision, high 24 bits (bit 6)
+//!      +        key (collection as LEB128, name), value
+//! ```
+//!
+//! A 16-byte name with a 32-byte value takes 80 bytes, an allocator's size class.
+
+use std::fmt;
+
+use platform::{SharedBytes, UniqueBytes};
+
+use crate::datatype::Datatype;
+use crate::ids::{Cas, RevSeqno, Seqno};
+use crate::key::Key;
+
+const DATATYPE_BITS: u8 = 0x07;
+const DELETED: u8 = 0x08;
+const DELETED_BY_EXPIRY: u8 = 0x10;
+const HAS_EXPIRY: u8 = 0x20;
+const LONG_REVISION: u8 = 0x40;
+const VALUE_EJECTED: u8 = 0x80;
+
+const KEY_LENGTH_AT: usize = 1;
+const REVISION_AT: usize = 2;
+const FLAGS_AT: usize = 5;
+const SEQNO_AT: usize = 9;
+const CAS_AT: usize = 15;
+const FIXED_SIZE: usize = 23;
+const EXPIRY_SIZE: usize = 4;
+const LONG_REVISION_SIZE: usize = 3;
+const SHORT_REVISION_MAX: u64 = 0xff_ffff;
+
+/// Seqnos and revisions have 48 bits on disk and here.
+pub const U48_MAX: u64 = 0xffff_ffff_ffff;
+
+/// How a document was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// By a request.
+    Explicit,
+    /// Because its time was over.
+    Expired,
+}
+
+/// What the writer of a document decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemMeta {
+    /// Opaque to the server: four bytes in the order in which the client sent them.
+    pub flags: [u8; 4],
+    /// Seconds since the epoch, 0 for never. Of a deleted item: when it was deleted.
+    pub expiry: u32,
+    /// What the value is.
+    pub datatype: Datatype,
+    /// Set for a tombstone.
+    pub deletion: Option<Deletion>,
+}
+
+/// One version of a document. Cloning shares.
+#[derive(Clone)]
+pub struct Item(SharedBytes);
+
+/// An item before its vBucket has given it its place in history.
+pub struct ItemBuilder {
+    block: UniqueBytes,
+    value_at: usize,
+}
+
+impl ItemBuilder {
+    /// An item with this content.
+    pub fn new(key: Key<'_>, meta: ItemMeta, value: &[u8]) -> Self {
+        let (header, header_size) = header_of(key, meta);
+        let block = UniqueBytes::concatenated(&[&header[..header_size], key.encoded(), value]);
+        Self { block, value_at: header_size + key.encoded().len() }
+    }
+
+    /// An item whose value of `value_size` bytes, zeros at first, is still to be filled in through
+    /// [`ItemBuilder::value_mut`]: large values go from the socket straight to their place.
+    pub fn with_room(key: Key<'_>, meta: ItemMeta, value_size: usize) -> Self {
+        let (header, header_size) = header_of(key, meta);
+        let value_at = header_size + key.encoded().len();
+        let mut block = UniqueBytes::zeroed(value_at + value_size);
+        block[..header_size].copy_from_slice(&header[..header_size]);
+        block[header_size..value_at].copy_from_slice(key.encoded());
+        Self { block, value_at }
+    }
+
+    /// The value.
+    pub fn value(&self) -> &[u8] {
+        &self.block[self.value_at..]
+    }
+
+    /// The value, to be filled in.
+    pub fn value_mut(&mut self) -> &mut [u8] {
+        &mut self.block[self.value_at..]
+    }
+
+    /// The key.
+    pub fn key(&self) -> Key<'_> {
+        Key::from_trusted(&self.block[header_size(self.block[0])..self.value_at])
+    }
+
+    /// What the writer decided.
+    pub fn meta(&self) -> ItemMeta {
+        meta_of(&self.block)
+    }
+
+    /// Says what the value turned out to be.
+    pub fn set_datatype(&mut self, datatype: Datatype) {
+        self.block[0] = (self.block[0] & !DATATYPE_BITS) | datatype.bits();
+    }
+
+    /// Bytes that the finished item takes from the allocator.
+    pub fn allocation_size(&self) -> usize {
+        SharedBytes::allocation_size(self.block.len())
+    }
+
+    /// The same item with another expiry, which may cost a copy.
+    #[must_use]
+    pub fn with_expiry(self, expiry: u32) -> Self {
+        let meta = self.meta();
+        if meta.expiry == expiry {
+            return self;
+        }
+        Self::new(self.key(), ItemMeta { expiry, ..meta }, self.value())
+    }
+
+    /// Gives the item its place in the history of its vBucket.
+    pub fn finish(mut self, cas: Cas, seqno: Seqno, revision: RevSeqno) -> Item {
+        assert!(seqno.0 <= U48_MAX, "a seqno has 48 bits");
+        let revision = revision.0.min(U48_MAX);
+        if revision > SHORT_REVISION_MAX {
+            self = self.with_long_revision(revision >> 24);
+        }
+        let block = &mut self.block;
+        block[REVISION_AT..FLAGS_AT].copy_from_slice(&revision.to_be_bytes()[5..]);
+        block[SEQNO_AT..CAS_AT].copy_from_slice(&seqno.0.to_be_bytes()[2..]);
+        block[CAS_AT..FIXED_SIZE].copy_from_slice(&cas.0.to_be_bytes());
+        Item(self.block.share())
+    }
+
+    fn with_long_revision(self, high_bits: u64) -> Self {
+        let old_header_size = header_size(self.block[0]);
+        let high = high_bits.to_be_bytes();
+        let (header, rest) = self.block.split_at(old_header_size);
+        let mut block = UniqueBytes::concatenated(&[header, &high[5..], rest]);
+        block[0] |= LONG_REVISION;
+        Self { block, value_at: self.value_at + LONG_REVISION_SIZE }
+    }
+}
+
+impl Item {
+    /// The key.
+    pub fn key(&self) -> Key<'_> {
+        let start = header_size(self.0[0]);
+        Key::from_trusted(&self.0[start..start + usize::from(self.0[KEY_LENGTH_AT])])
+    }
+
+    /// The value: xattr section and body, compressed when the datatype says so. Empty when
+    /// [`Item::is_ejected`].
+    pub fn value(&self) -> &[u8] {
+        &self.0[self.value_offset()..]
+    }
+
+    /// What the writer decided.
+    pub fn meta(&self) -> ItemMeta {
+        meta_of(&self.0)
+    }
+
+    /// What the value is.
+    pub fn datatype(&self) -> Datatype {
+        Datatype::from_bits(self.0[0] & DATATYPE_BITS).unwrap_or_default()
+    }
+
+    /// The client's flags.
+    pub fn flags(&self) -> [u8; 4] {
+        field(&self.0, FLAGS_AT)
+    }
+
+    /// Seconds since the epoch, 0 for never; of a deleted item, when it was deleted.
+    pub fn expiry(&self) -> u32 {
+        self.meta().expiry
+    }
+
+    /// Set for a tombstone.
+    pub fn deletion(&self) -> Option<Deletion> {
+        deletion_of(self.0[0])
+    }
+
+    /// Whether this is a tombstone.
+    pub fn is_deleted(&self) -> bool {
+        self.0[0] & DELETED != 0
+    }
+
+    /// Whether the value is only in the file, this being the metadata.
+    pub fn is_ejected(&self) -> bool {
+        self.0[0] & VALUE_EJECTED != 0
+    }
+
+    /// The version.
+    pub fn cas(&self) -> Cas {
+        Cas(u64::from_be_bytes(field(&self.0, CAS_AT)))
+    }
+
+    /// The place in the history of the vBucket.
+    pub fn seqno(&self) -> Seqno {
+        Seqno(u48(&self.0, SEQNO_AT))
+    }
+
+    /// How often the document has changed.
+    pub fn revision(&self) -> RevSeqno {
+        let low: [u8; 3] = field(&self.0, REVISION_AT);
+        let mut revision = u24(low);
+        if self.0[0] & LONG_REVISION != 0 {
+            let high_at = header_size(self.0[0]) - LONG_REVISION_SIZE;
+            revision |= u24(field(&self.0, high_at)) << 24;
+        }
+        RevSeqno(revision)
+    }
+
+    /// This version without its value, for a document whose value stays in the file alone.
+    #[must_use]
+    pub fn ejected(&self) -> Self {
+        let mut block = UniqueBytes::concatenated(&[&self.0[..self.value_offset()]]);
+        block[0] |= VALUE_EJECTED;
+        Self(block.share())
+    }
+
+    /// Bytes that this item takes from the allocator, its rounding left out.
+    pub fn allocation_size(&self) -> usize {
+        SharedBytes::allocation_size(self.0.len())
+    }
+
+    fn value_offset(&self) -> usize {
+        header_size(self.0[0]) + usize::from(self.0[KEY_LENGTH_AT])
+    }
+}
+
+impl fmt::Debug for Item {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Item")
+            .field("key", &self.key())
+            .field("seqno", &self.seqno().0)
+            .field("cas", &self.cas().0)
+            .field("revision", &self.revision().0)
+            .field("meta", &self.meta())
+            .field("value_bytes", &self.value().len())
+            .finish()
+    }
+}
+
+fn header_of(key: Key<'_>, meta: ItemMeta) -> ([u8; FIXED_SIZE + EXPIRY_SIZE], usize) {
+    let mut header = [0; FIXED_SIZE + EXPIRY_SIZE];
+    header[0] = meta.datatype.bits();
+    match meta.deletion {
+        None => {}
+        Some(Deletion::Explicit) => header[0] |= DELETED,
+        Some(Deletion::Expired) => header[0] |= DELETED | DELETED_BY_EXPIRY,
+    }
+    header[KEY_LENGTH_AT] =
+        u8::try_from(key.encoded().len()).expect("an encoded key has at most 251 bytes");
+    header[FLAGS_AT..SEQNO_AT].copy_from_slice(&meta.flags);
+    if meta.expiry == 0 {
+        return (header, FIXED_SIZE);
+    }
+    header[0] |= HAS_EXPIRY;
+    header[FIXED_SIZE..].copy_from_slice(&meta.expiry.to_be_bytes());
+    (header, FIXED_SIZE + EXPIRY_SIZE)
+}
+
+fn header_size(bits: u8) -> usize {
+    let expiry = if bits & HAS_EXPIRY == 0 { 0 } else { EXPIRY_SIZE };
+    let revision = if bits & LONG_REVISION == 0 { 0 } else { LONG_REVISION_SIZE };
+    FIXED_SIZE + expiry + revision
+}
+
+fn meta_of(block: &[u8]) -> ItemMeta {
+    let has_expiry = block[0] & HAS_EXPIRY != 0;
+    ItemMeta {
+        flags: field(block, FLAGS_AT),
+        expiry: if has_expiry { u32::from_be_bytes(field(block, FIXED_SIZE)) } else { 0 },
+        datatype: Datatype::from_bits(block[0] & DATATYPE_BITS).unwrap_or_default(),
+        deletion: deletion_of(block[0]),
+    }
+}
+
+fn deletion_of(bits: u8) -> Option<Deletion> {
+    match (bits & DELETED != 0, bits & DELETED_BY_EXPIRY != 0) {
+        (false, _) => None,
+        (true, false) => Some(Deletion::Explicit),
+        (true, true) => Some(Deletion::Expired),
+    }
+}
+
+fn field<const SIZE: usize>(block: &[u8], at: usize) -> [u8; SIZE] {
+    *block[at..].first_chunk().expect("an item holds its whole header")
+}
+
+fn u24(bytes: [u8; 3]) -> u64 {
+    bytes.iter().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+}
+
+fn u48(block: &[u8], at: usize) -> u64 {
+    let bytes: [u8; 6] = field(block, at);
+    bytes.iter().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::KeyBuf;
+
+    fn key(name: &str) -> KeyBuf {
+        KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn an_item_answers_what_was_put_in() {
+        let revisions = [1, SHORT_REVISION_MAX, SHORT_REVISION_MAX + 1, U48_MAX];
+        let deletions = [None, Some(Deletion::Explicit), Some(Deletion::Expired)];
+        for revision in revisions {
+            for expiry in [0, 1, u32::MAX] {
+                for deletion in deletions {
+                    let meta = ItemMeta {
+                        flags: [1, 2, 3, 4],
+                        expiry,
+                        datatype: Datatype::JSON,
+                        deletion,
+                    };
+                    let builder = ItemBuilder::new(key("name").as_key(), meta, b"value");
+                    assert_eq!(builder.meta(), meta);
+                    assert_eq!(builder.key().name(), b"name");
+                    assert_eq!(builder.value(), b"value");
+                    let item = builder.finish(Cas(77), Seqno(U48_MAX), RevSeqno(revision));
+                    assert_eq!(item.meta(), meta);
+                    assert_eq!(item.key().name(), b"name");
+                    assert_eq!(item.value(), b"value");
+                    assert_eq!(item.cas(), Cas(77));
+                    assert_eq!(item.seqno(), Seqno(U48_MAX));
+                    assert_eq!(item.revision(), RevSeqno(revision));
+                    assert_eq!(item.deletion(), deletion);
+                    assert_eq!(item.expiry(), expiry);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_can_be_filled_in_place() {
+        let meta = ItemMeta { expiry: 9, ..ItemMeta::default() };
+        let mut builder = ItemBuilder::with_room(key("k").as_key(), meta, 3);
+        builder.value_mut().copy_from_slice(b"abc");
+        builder.set_datatype(Datatype::JSON);
+        let item = builder.with_expiry(0).finish(Cas(1), Seqno(1), RevSeqno(1));
+        assert_eq!(item.value(), b"abc");
+        assert_eq!(item.expiry(), 0);
+        assert_eq!(item.datatype(), Datatype::JSON);
+    }
+
+    #[test]
+    fn ejection_keeps_everything_but_the_value() {
+        let meta = ItemMeta { expiry: 5, ..ItemMeta::default() };
+        let whole = ItemBuilder::new(key("k").as_key(), meta, b"abc").finish(
+            Cas(1),
+            Seqno(2),
+            RevSeqno(SHORT_REVISION_MAX + 3),
+        );
+        let ejected = whole.ejected();
+        assert!(ejected.is_ejected());
+        assert!(!whole.is_ejected());
+        assert_eq!(ejected.value(), b"");
+        assert_eq!(ejected.meta(), whole.meta());
+        assert_eq!(ejected.revision(), whole.revision());
+        assert_eq!(ejected.key(), whole.key());
+    }
+
+    #[test]
+    fn a_small_document_fits_eighty_bytes() {
+        let builder =
+            ItemBuilder::new(key("0123456789abcdef").as_key(), ItemMeta::default(), &[0; 32]);
+        assert_eq!(builder.finish(Cas(1), Seqno(1), RevSeqno(1)).allocation_size(), 80);
+    }
+}

@@ -1,0 +1,20 @@
+//! The words every other crate speaks: what a document is, where it lives, when it was written.
+//!
+//! No type here is serializable: each boundary (wire, file, HTTP) has its own form and converts.
+
+pub mod datatype;
+pub mod expiry;
+pub mod ids;
+pub mod item;
+pub mod key;
+pub mod limits;
+pub mod map;
+pub mod vbucket_state;
+pub mod xattr;
+
+pub use datatype::Datatype;
+pub use ids::{Cas, CollectionId, RevSeqno, Seqno, VbUuid, Vbid};
+pub use item::{Deletion, Item, ItemBuilder, ItemMeta};
+pub use key::{Key, KeyBuf};
+pub use map::{Map, Set};
+pub use vbucket_state::VbucketState;

@@ -1,0 +1,254 @@
+//! Files: positioned reads and writes, syncs, directories. Real here, simulated in
+//! [`crate::simulated`].
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// How [`Files::open`] opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The file must exist; writes fail.
+    Read,
+    /// The file must exist.
+    ReadWrite,
+    /// The file must not exist; it is created empty.
+    CreateNew,
+}
+
+/// What the caller of a file operation does about its failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileErrorKind {
+    /// There is no such file. Callers treat it as absent.
+    NotFound,
+    /// The file exists already and must not.
+    AlreadyExists,
+    /// The device or the quota is full. Callers answer "temporary failure" and retry later.
+    NoSpace,
+    /// No file descriptor is left. Callers close some and retry.
+    TooManyOpen,
+    /// Anything else, `EIO` above all. After it nothing written since the last good sync is
+    /// assumed to be on disk.
+    Failed,
+}
+
+/// A failed file operation: what was tried, on which file, and what the system said.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {}: {source}", path.display())]
+pub struct FileError {
+    /// Sorted by what the caller does.
+    pub kind: FileErrorKind,
+    /// The operation's name: `open`, `read`, `write`, `sync`, ...
+    pub operation: &'static str,
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The system's own error.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Wraps a system error and sorts it.
+    pub fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => FileErrorKind::NotFound,
+            io::ErrorKind::AlreadyExists => FileErrorKind::AlreadyExists,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FileErrorKind::NoSpace,
+            _ => match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+                Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
+                    FileErrorKind::TooManyOpen
+                }
+                _ => FileErrorKind::Failed,
+            },
+        };
+        Self { kind, operation, path: path.to_path_buf(), source }
+    }
+}
+
+/// An open file. All positions are bytes from its beginning.
+pub trait File: Send + Sync {
+    /// Reads up to `buffer.len()` bytes at `position`; fewer only at the end of the file.
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError>;
+
+    /// Writes all of `bytes` at `position`, extending the file as needed.
+    fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError>;
+
+    /// Returns once everything written is durable (`fdatasync`).
+    fn sync(&self) -> Result<(), FileError>;
+
+    /// Length of the file in bytes.
+    fn size(&self) -> Result<u64, FileError>;
+
+    /// Cuts or extends (with zeros) the file to `size` bytes.
+    fn set_size(&self, size: u64) -> Result<(), FileError>;
+}
+
+/// A file system.
+pub trait Files: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError>;
+
+    /// Renames a file, replacing the target. Durable only after [`Files::sync_directory`].
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError>;
+
+    /// Removes a file. Durable only after [`Files::sync_directory`].
+    fn remove(&self, path: &Path) -> Result<(), FileError>;
+
+    /// Makes creations, renames and removals inside `directory` durable.
+    fn sync_directory(&self, directory: &Path) -> Result<(), FileError>;
+
+    /// Creates `directory` and its parents where they are missing.
+    fn create_directories(&self, directory: &Path) -> Result<(), FileError>;
+
+    /// Names of everything inside `directory`, sorted.
+    fn list(&self, directory: &Path) -> Result<Vec<String>, FileError>;
+
+    /// Whether `path` exists.
+    fn exists(&self, path: &Path) -> bool;
+
+    /// The whole content of a small file.
+    fn read_all(&self, path: &Path) -> Result<Vec<u8>, FileError> {
+        let file = self.open(path, OpenMode::Read)?;
+        let size = usize::try_from(file.size()?).unwrap_or(usize::MAX);
+        let mut content = vec![0; size];
+        let length = file.read_at(&mut content, 0)?;
+        content.truncate(length);
+        Ok(content)
+    }
+
+    /// Replaces the content of a small file: after a crash there is the old or the new one, whole.
+    fn replace_all(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
+        let fresh = path.with_extension("new");
+        match self.remove(&fresh) {
+            Err(error) if error.kind != FileErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = self.open(&fresh, OpenMode::CreateNew)?;
+        file.write_at(content, 0)?;
+        file.sync()?;
+        self.rename(&fresh, path)?;
+        self.sync_directory(path.parent().unwrap_or(Path::new(".")))
+    }
+}
+
+/// The file system of the machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealFiles;
+
+struct RealFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+impl Files for RealFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        match mode {
+            OpenMode::Read => {}
+            OpenMode::ReadWrite => {
+                options.write(true);
+            }
+            OpenMode::CreateNew => {
+                options.write(true).create_new(true);
+            }
+        }
+        let file = options.open(path).map_err(|error| FileError::new("open", path, error))?;
+        Ok(Box::new(RealFile { file, path: path.to_path_buf() }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        fs::rename(from, to).map_err(|error| FileError::new("rename", from, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), FileError> {
+        fs::remove_file(path).map_err(|error| FileError::new("remove", path, error))
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
+        fs::File::open(directory)
+            .and_then(|handle| handle.sync_all())
+            .map_err(|error| FileError::new("sync directory", directory, error))
+    }
+
+    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
+        fs::create_dir_all(directory)
+            .map_err(|error| FileError::new("create directory", directory, error))
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
+        let wrap = |error| FileError::new("list", directory, error);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory).map_err(wrap)? {
+            names.push(entry.map_err(wrap)?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.file.read_at(&mut buffer[done..], position + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(FileError::new("read", &self.path, error)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError> {
+        self.file
+            .write_all_at(bytes, position)
+            .map_err(|error| FileError::new("write", &self.path, error))
+    }
+
+    fn sync(&self) -> Result<(), FileError> {
+        self.file.sync_data().map_err(|error| FileError::new("sync", &self.path, error))
+    }
+
+    fn size(&self) -> Result<u64, FileError> {
+        self.file
+            .metadata()
+            .map(|metadata| metadata.len())
+            .map_err(|error| FileError::new("stat", &self.path, error))
+    }
+
+    fn set_size(&self, size: u64) -> Result<(), FileError> {
+        self.file.set_len(size).map_err(|error| FileError::new("resize", &self.path, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replace_all_leaves_only_the_new_content() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.json");
+        for content in [b"first".as_slice(), b"the second, longer", b""] {
+            RealFiles.replace_all(&path, content).unwrap();
+            assert_eq!(RealFiles.read_all(&path).unwrap(), content);
+        }
+        assert_eq!(RealFiles.list(directory.path()).unwrap(), ["state.json"]);
+    }
+
+    #[test]
+    fn errors_say_what_the_caller_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("absent");
+        let kind = |result: Result<Box<dyn File>, FileError>| result.err().unwrap().kind;
+        assert_eq!(kind(RealFiles.open(&path, OpenMode::Read)), FileErrorKind::NotFound);
+        RealFiles.open(&path, OpenMode::CreateNew).unwrap();
+        assert_eq!(kind(RealFiles.open(&path, OpenMode::CreateNew)), FileErrorKind::AlreadyExists);
+    }
+}

@@ -1,0 +1,20 @@
+//! The outside world behind one door: time, files, network, randomness, threads and memory.
+//!
+//! Nothing above this crate calls the operating system, and nothing above it contains `unsafe`
+//! (architecture invariant 1). What the simulator replaces is a trait here ([`Files`], [`Clock`]);
+//! what it never needs to replace is a plain function.
+
+pub mod clock;
+pub mod files;
+pub mod network;
+pub mod process;
+pub mod random;
+pub mod seeds;
+pub mod shared_bytes;
+pub mod simulated;
+pub mod threads;
+
+pub use clock::{Clock, Instant, WallTime};
+pub use files::{File, FileError, FileErrorKind, Files, OpenMode};
+pub use random::Random;
+pub use shared_bytes::{SharedBytes, UniqueBytes};

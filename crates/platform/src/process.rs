@@ -1,0 +1,110 @@
+//! The process: its signals, limits, memory and the lock on its data directory.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// Blocks until SIGTERM or SIGINT arrives and returns its name. Call it once, from a thread of its
+/// own; a second signal while the node shuts down ends the process at once.
+pub fn wait_for_termination() -> io::Result<&'static str> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    let signal = signals.forever().next().unwrap_or(SIGTERM);
+    let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, again.clone())?;
+    }
+    Ok(if signal == SIGINT { "SIGINT" } else { "SIGTERM" })
+}
+
+/// An exclusive lock on a file, held as long as this value lives, released by the system when the
+/// process dies however it dies.
+#[derive(Debug)]
+pub struct FileLock {
+    _file: fs::File,
+}
+
+impl FileLock {
+    /// Takes the lock on `path`, creating the file. `Ok(None)` when another process holds it.
+    pub fn try_acquire(path: &Path) -> io::Result<Option<Self>> {
+        let mut options = fs::OpenOptions::new();
+        let file = options.create(true).truncate(false).read(true).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// This process's id.
+pub fn id() -> u32 {
+    std::process::id()
+}
+
+/// Raises the soft limit of open files to the hard limit and returns it.
+pub fn raise_open_files_limit() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let current = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    current.unwrap_or(u64::MAX)
+}
+
+/// Bytes of physical memory that this process occupies, 0 where the system does not say.
+pub fn resident_bytes() -> u64 {
+    let pages = fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|statm| statm.split_whitespace().nth(1)?.parse::<u64>().ok())
+        .unwrap_or(0);
+    pages * rustix::param::page_size() as u64
+}
+
+/// CPU time that this process has used, user and system, in nanoseconds.
+pub fn cpu_time_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Physical memory that this process may use, in bytes: the machine's, or the cgroup's limit when
+/// that is lower.
+pub fn memory_limit_bytes() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|info| {
+            let line = info.lines().find(|line| line.starts_with("MemTotal:"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .map_or(1 << 30, |kibibytes| kibibytes * 1024);
+    let cgroup = fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|limit| limit.trim().parse::<u64>().ok())
+        .unwrap_or(u64::MAX);
+    machine.min(cgroup)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_one_holder_and_ends_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let held = FileLock::try_acquire(&path).unwrap();
+        assert!(held.is_some());
+        assert!(FileLock::try_acquire(&path).unwrap().is_none());
+        drop(held);
+        assert!(FileLock::try_acquire(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_process_knows_its_memory() {
+        assert!(resident_bytes() > 0);
+        assert!(memory_limit_bytes() > resident_bytes());
+    }
+}
