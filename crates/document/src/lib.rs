@@ -2,6 +2,7 @@
 //!
 //! No type here is serializable: each boundary (wire, file, HTTP) has its own form and converts.
 
+pub mod compression;
 pub mod datatype;
 pub mod expiry;
 pub mod ids;

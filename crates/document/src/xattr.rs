@@ -12,6 +12,25 @@ pub fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
     value.split_at_checked(section)
 }
 
+/// The xattr section of `value` with its length word, reduced to system xattrs (keys that begin with
+/// an underscore): what survives a deletion. Empty when there are none.
+pub fn system_only(value: &[u8]) -> Vec<u8> {
+    let mut kept = vec![0; 4];
+    let mut entries = split(value).and_then(|(section, _)| section.get(4..)).unwrap_or_default();
+    while let Some((entry, rest)) = split(entries) {
+        if entry.get(4) == Some(&b'_') {
+            kept.extend_from_slice(entry);
+        }
+        entries = rest;
+    }
+    if kept.len() == 4 {
+        return Vec::new();
+    }
+    let total = u32::try_from(kept.len() - 4).expect("a part of a value is below 4 GiB");
+    kept[..4].copy_from_slice(&total.to_be_bytes());
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,6 +41,18 @@ mod tests {
         let (section, body) = split(value).unwrap();
         assert_eq!(section.len(), 15);
         assert_eq!(body, b"body");
+    }
+
+    #[test]
+    fn system_xattrs_survive_alone() {
+        let mut value = vec![0, 0, 0, 0];
+        value.extend_from_slice(&[0, 0, 0, 4, b'u', 0, b'1', 0]);
+        value.extend_from_slice(&[0, 0, 0, 5, b'_', b's', 0, b'2', 0]);
+        value[3] = u8::try_from(value.len() - 4).unwrap();
+        value.extend_from_slice(b"body");
+        assert_eq!(system_only(&value), b"\x00\x00\x00\x09\x00\x00\x00\x05_s\x002\x00");
+        assert_eq!(system_only(&value[..2]), b"");
+        assert_eq!(system_only(b"\x00\x00\x00\x00body"), b"");
     }
 
     #[test]

@@ -1,0 +1,27 @@
+//! What a vBucket wants done once its lock is free.
+
+use std::sync::Arc;
+
+use document::Item;
+
+use crate::checkpoint::ClosedCheckpoint;
+
+/// Whoever waits for something that a vBucket will report: an opaque name that the bucket gives
+/// out and takes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waiter(pub u64);
+
+/// An action for after the lock. The order of effects is the order in which they came about.
+#[derive(Debug)]
+pub enum Effect {
+    /// The vBucket has something to flush and is not queued for it yet.
+    WakeFlusher,
+    /// Memory that must not be freed under the lock. Dropping it is all there is to do.
+    Release(Item),
+    /// Checkpoints whose items have been flushed, to be dropped like [`Effect::Release`].
+    ReleaseCheckpoints(Vec<Arc<ClosedCheckpoint>>),
+    /// What the waiter waited for is persisted.
+    Persisted(Waiter),
+    /// What the waiter waited for will not be persisted in time, or not by this vBucket.
+    NotPersisted(Waiter),
+}

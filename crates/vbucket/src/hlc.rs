@@ -1,0 +1,72 @@
+//! The hybrid logical clock that names versions. Source: engine facts, section 6.3.
+
+use document::Cas;
+use platform::WallTime;
+
+/// The bits of a CAS that count versions within one tick of the wall clock.
+const LOGICAL_BITS: u64 = 0xffff;
+
+/// A clock that never repeats and never goes back, whatever the wall clock does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hlc {
+    /// The highest CAS given out or seen.
+    max_cas: u64,
+}
+
+impl Hlc {
+    /// A clock that continues after `max_cas`.
+    pub fn continuing(max_cas: Cas) -> Self {
+        let mut clock = Self::default();
+        clock.observe(max_cas);
+        clock
+    }
+
+    /// The next version name: the wall time with its low 16 bits cleared, or one more than the
+    /// last name when the wall clock has not moved past it.
+    pub fn next(&mut self, wall: WallTime) -> Cas {
+        let wall = wall.0 & !LOGICAL_BITS;
+        self.max_cas = if wall > self.max_cas { wall } else { self.max_cas + 1 };
+        assert!(self.max_cas != Cas::LOCKED.0, "the clock has run out of versions");
+        Cas(self.max_cas)
+    }
+
+    /// Moves the clock past a CAS that another clock made.
+    pub fn observe(&mut self, cas: Cas) {
+        // All ones is a marker, never a version; a file that holds it was written by a fault
+        // that the original had as well and is read as "no clock yet".
+        if cas != Cas::LOCKED {
+            self.max_cas = self.max_cas.max(cas.0);
+        }
+    }
+
+    /// The highest CAS given out or seen.
+    pub fn max_cas(&self) -> Cas {
+        Cas(self.max_cas)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_rise_while_the_wall_clock_stands_or_goes_back() {
+        let mut clock = Hlc::default();
+        let times = [10 << 16, 10 << 16, 9 << 16, (10 << 16) + 0xffff, 12 << 16, 0];
+        let mut last = Cas(0);
+        for time in times {
+            let cas = clock.next(WallTime(time));
+            assert!(cas > last);
+            last = cas;
+        }
+        assert_eq!(last, Cas((12 << 16) + 1));
+    }
+
+    #[test]
+    fn a_foreign_version_moves_the_clock() {
+        let mut clock = Hlc::continuing(Cas(5 << 32));
+        assert_eq!(clock.next(WallTime(1 << 20)), Cas((5 << 32) + 1));
+        clock.observe(Cas::LOCKED);
+        assert_eq!(clock.max_cas(), Cas((5 << 32) + 1));
+    }
+}

@@ -1,0 +1,26 @@
+//! One vBucket in memory: hash table, checkpoints, failover table, clock, locks.
+//!
+//! A state machine without threads, files or sockets (architecture invariant 3). Callers hold the
+//! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
+
+pub mod checkpoint;
+mod document_locks;
+mod effect;
+mod failover_table;
+mod hash_table;
+mod hlc;
+mod memory_account;
+mod operation;
+mod persistence;
+mod statistics;
+mod vbucket;
+
+pub use effect::{Effect, Waiter};
+pub use failover_table::{FailoverEntry, FailoverTable};
+pub use hash_table::HashSeed;
+pub use hlc::Hlc;
+pub use memory_account::MemoryAccount;
+pub use operation::{Found, Mutation, Now, Refusal, StoreMode, WriteCondition};
+pub use persistence::{FlushBatch, PersistentState, SeqnoStatus};
+pub use statistics::VbucketStatistics;
+pub use vbucket::{Restored, Vbucket};

@@ -1,0 +1,22 @@
+//! What one vBucket has done.
+
+/// Counters of one vBucket since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VbucketStatistics {
+    /// Documents created.
+    pub creations: u64,
+    /// Documents changed.
+    pub updates: u64,
+    /// Documents deleted by request.
+    pub deletions: u64,
+    /// Documents deleted because their time was over.
+    pub expirations: u64,
+    /// Successful reads.
+    pub reads: u64,
+    /// Mutations refused (CAS, lock, existence).
+    pub rejections: u64,
+    /// Queued versions that a newer version replaced before they were flushed.
+    pub deduplications: u64,
+    /// Values dropped from memory.
+    pub ejections: u64,
+}

@@ -1,0 +1,223 @@
+//! The vBucket: one lock, one history.
+
+mod flush;
+mod locking;
+mod read;
+mod restore;
+mod write;
+
+use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
+
+use crate::checkpoint::CheckpointManager;
+use crate::document_locks::DocumentLocks;
+use crate::effect::{Effect, Waiter};
+use crate::failover_table::{FailoverEntry, FailoverTable};
+use crate::hash_table::{HashSeed, HashTable};
+use crate::hlc::Hlc;
+use crate::memory_account::MemoryAccount;
+use crate::persistence::{PersistentState, SeqnoStatus};
+use crate::statistics::VbucketStatistics;
+
+pub use restore::Restored;
+
+/// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
+/// because every mutation happens under the one lock that the caller holds around a call.
+#[derive(Debug)]
+pub struct Vbucket {
+    vbid: Vbid,
+    state: VbucketState,
+    hash_table: HashTable,
+    checkpoints: CheckpointManager,
+    clock: Hlc,
+    failover_table: FailoverTable,
+    locks: DocumentLocks,
+    /// The highest revision that a deleted document had: a document that is created anew
+    /// continues after it, its tombstone may be gone from memory.
+    max_deleted_revision: RevSeqno,
+    /// Everything up to here is on disk.
+    persisted_seqno: Seqno,
+    /// The state on disk is not the one here, whether or not there are mutations.
+    state_is_dirty: bool,
+    /// Queued for the flusher and not taken by it yet.
+    is_queued_for_flush: bool,
+    /// Who waits for which seqno to be persisted, and until when.
+    waiters: Vec<SeqnoWaiter>,
+    statistics: VbucketStatistics,
+    account: MemoryAccount,
+    /// What of the account is this vBucket's: (documents, checkpoints), bytes.
+    accounted: (usize, usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SeqnoWaiter {
+    seqno: Seqno,
+    deadline: platform::Instant,
+    waiter: Waiter,
+}
+
+impl Vbucket {
+    /// An empty vBucket whose history begins with the branch `uuid`.
+    pub fn new(
+        vbid: Vbid,
+        state: VbucketState,
+        uuid: VbUuid,
+        seed: HashSeed,
+        account: MemoryAccount,
+    ) -> Self {
+        Self {
+            vbid,
+            state,
+            hash_table: HashTable::new(seed),
+            checkpoints: CheckpointManager::continuing(Seqno(0)),
+            clock: Hlc::default(),
+            failover_table: FailoverTable::new(uuid),
+            locks: DocumentLocks::default(),
+            max_deleted_revision: RevSeqno(0),
+            persisted_seqno: Seqno(0),
+            state_is_dirty: true,
+            is_queued_for_flush: false,
+            waiters: Vec::new(),
+            statistics: VbucketStatistics::default(),
+            account,
+            accounted: (0, 0),
+        }
+    }
+
+    /// Which vBucket this is.
+    pub fn vbid(&self) -> Vbid {
+        self.vbid
+    }
+
+    /// Its role.
+    pub fn state(&self) -> VbucketState {
+        self.state
+    }
+
+    /// The branch of history that is written now.
+    pub fn uuid(&self) -> VbUuid {
+        self.failover_table.current().uuid
+    }
+
+    /// The branches of its history.
+    pub fn failover_entries(&self) -> &[FailoverEntry] {
+        self.failover_table.entries()
+    }
+
+    /// Everything up to here is in memory.
+    pub fn high_seqno(&self) -> Seqno {
+        self.checkpoints.high_seqno()
+    }
+
+    /// Everything up to here is on disk.
+    pub fn persisted_seqno(&self) -> Seqno {
+        self.persisted_seqno
+    }
+
+    /// The highest CAS given out.
+    pub fn max_cas(&self) -> document::Cas {
+        self.clock.max_cas()
+    }
+
+    /// What it has done.
+    pub fn statistics(&self) -> VbucketStatistics {
+        self.statistics
+    }
+
+    /// The log.
+    pub fn checkpoints(&self) -> &CheckpointManager {
+        &self.checkpoints
+    }
+
+    /// Documents in memory, those without their value included, tombstones not.
+    pub fn document_count(&self) -> usize {
+        self.hash_table.len() - self.hash_table.tombstone_count
+    }
+
+    /// Documents whose value is only in the file.
+    pub fn ejected_count(&self) -> usize {
+        self.hash_table.ejected_count
+    }
+
+    /// Tombstones that are not flushed yet.
+    pub fn tombstone_count(&self) -> usize {
+        self.hash_table.tombstone_count
+    }
+
+    /// Documents that clients hold locked.
+    pub fn lock_count(&self) -> usize {
+        self.locks.count()
+    }
+
+    /// Bytes of the hash table and what it holds.
+    pub fn documents_bytes(&self) -> usize {
+        self.hash_table.bytes()
+    }
+
+    /// How far the branch `uuid` has come, unless this history never ran through it.
+    pub fn seqno_status(&self, uuid: VbUuid) -> Option<SeqnoStatus> {
+        let current = self.uuid();
+        let older_branch = match self.failover_table.end_of(uuid) {
+            Some(end) => Some((uuid, end)),
+            None if uuid == current => None,
+            None => return None,
+        };
+        Some(SeqnoStatus {
+            uuid: current,
+            persisted: self.persisted_seqno,
+            high: self.high_seqno(),
+            older_branch,
+        })
+    }
+
+    /// What the file is to remember now.
+    fn persistent_state(&self) -> PersistentState {
+        PersistentState {
+            state: self.state,
+            failover_table: self.failover_table.entries().to_vec(),
+            high_seqno: self.high_seqno(),
+            max_cas: self.clock.max_cas(),
+            max_deleted_revision: self.max_deleted_revision,
+        }
+    }
+
+    /// Asks for a flush, once until the flusher has come.
+    fn wake_flusher(&mut self, effects: &mut Vec<Effect>) {
+        if !self.is_queued_for_flush {
+            self.is_queued_for_flush = true;
+            effects.push(Effect::WakeFlusher);
+        }
+    }
+
+    /// Brings the bucket's account in line with what this vBucket holds now.
+    fn settle_account(&mut self) {
+        let now = (self.hash_table.bytes(), self.checkpoints.own_bytes());
+        let (documents, checkpoints) = self.accounted;
+        if now.0 != documents {
+            self.account.add_documents(difference(now.0, documents));
+        }
+        if now.1 != checkpoints {
+            self.account.add_checkpoints(difference(now.1, checkpoints));
+        }
+        self.accounted = now;
+    }
+}
+
+impl Drop for Vbucket {
+    fn drop(&mut self) {
+        self.account.add_documents(difference(0, self.accounted.0));
+        self.account.add_checkpoints(difference(0, self.accounted.1));
+    }
+}
+
+fn difference(now: usize, before: usize) -> i64 {
+    let signed = |bytes: usize| i64::try_from(bytes).expect("memory is counted in 63 bits");
+    signed(now) - signed(before)
+}
+
+/// Pushes what must not be dropped under the lock.
+fn release(item: Option<Item>, effects: &mut Vec<Effect>) {
+    effects.extend(item.map(Effect::Release));
+}
+
+#[cfg(test)]
+mod tests;

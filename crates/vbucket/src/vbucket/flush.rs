@@ -1,0 +1,122 @@
+//! Handing the log to the flusher, and who waits for it.
+
+use document::{Seqno, VbucketState};
+use platform::Instant;
+
+use super::{SeqnoWaiter, Vbucket, release};
+use crate::effect::{Effect, Waiter};
+use crate::persistence::FlushBatch;
+
+impl Vbucket {
+    /// What is to be flushed now: about `bytes_max` bytes of items, whole checkpoints, and the
+    /// state. `None` when the file is up to date. Nothing leaves the log until
+    /// [`Vbucket::flush_succeeded`]; after a failure the same comes again.
+    pub fn begin_flush(&mut self, bytes_max: usize) -> Option<FlushBatch> {
+        self.is_queued_for_flush = false;
+        let checkpoints = self.checkpoints.unflushed(bytes_max);
+        let last_seqno = checkpoints.last().map(|closed| closed.last_seqno());
+        if last_seqno.is_none() && !self.state_is_dirty {
+            return None;
+        }
+        let mut state = self.persistent_state();
+        state.high_seqno = last_seqno.unwrap_or(self.persisted_seqno);
+        let has_more = state.high_seqno < self.high_seqno();
+        Some(FlushBatch { vbid: self.vbid, checkpoints, state, has_more })
+    }
+
+    /// `batch` is durable: its checkpoints leave the log, flushed tombstones leave memory, and
+    /// whoever waited for its seqnos hears of it.
+    pub fn flush_succeeded(&mut self, batch: &FlushBatch, effects: &mut Vec<Effect>) {
+        let seqno = batch.high_seqno();
+        assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
+        self.persisted_seqno = seqno;
+        self.state_is_dirty = batch.state.state != self.state
+            || batch.state.failover_table != self.failover_table.entries();
+        let removed = self.checkpoints.remove_flushed(seqno);
+        for tombstone in removed.iter().flat_map(|closed| closed.items()) {
+            if tombstone.is_deleted() {
+                self.forget_tombstone(tombstone, effects);
+            }
+        }
+        effects.push(Effect::ReleaseCheckpoints(removed));
+        self.waiters.retain(|waiting| {
+            let is_waiting = waiting.seqno > seqno;
+            if !is_waiting {
+                effects.push(Effect::Persisted(waiting.waiter));
+            }
+            is_waiting
+        });
+        if !self.checkpoints.is_flushed() || self.state_is_dirty {
+            self.wake_flusher(effects);
+        }
+        self.settle_account();
+    }
+
+    /// The flush failed: what it was to write waits in the log and wants another try.
+    pub fn flush_failed(&mut self) {
+        self.is_queued_for_flush = true;
+    }
+
+    /// Whether everything is on disk, the state included.
+    pub fn is_flushed(&self) -> bool {
+        self.checkpoints.is_flushed() && !self.state_is_dirty
+    }
+
+    /// Tells `waiter` when everything up to `seqno` is persisted, or at `deadline` that it is not.
+    /// `true` when it is persisted already and there is nothing to wait for.
+    pub fn wait_for_persistence(
+        &mut self,
+        seqno: Seqno,
+        deadline: Instant,
+        waiter: Waiter,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        if seqno <= self.persisted_seqno {
+            return true;
+        }
+        self.waiters.push(SeqnoWaiter { seqno, deadline, waiter });
+        if !self.checkpoints.is_flushed() {
+            self.wake_flusher(effects);
+        }
+        false
+    }
+
+    /// Ends the waits whose deadline has come. Returns the next deadline.
+    pub fn end_overdue_waits(
+        &mut self,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Instant> {
+        self.waiters.retain(|waiting| {
+            let is_waiting = waiting.deadline > now;
+            if !is_waiting {
+                effects.push(Effect::NotPersisted(waiting.waiter));
+            }
+            is_waiting
+        });
+        self.waiters.iter().map(|waiting| waiting.deadline).min()
+    }
+
+    /// Takes up another role. Waits end when it stops being active.
+    pub fn set_state(&mut self, state: VbucketState, effects: &mut Vec<Effect>) {
+        if state == self.state {
+            return;
+        }
+        self.state = state;
+        self.state_is_dirty = true;
+        if state != VbucketState::Active {
+            let waiters = std::mem::take(&mut self.waiters);
+            effects.extend(waiters.iter().map(|waiting| Effect::NotPersisted(waiting.waiter)));
+        }
+        self.wake_flusher(effects);
+    }
+
+    /// A tombstone that is on disk need not stay in memory, unless it is no longer the newest
+    /// version of its key.
+    fn forget_tombstone(&mut self, tombstone: &document::Item, effects: &mut Vec<Effect>) {
+        let newest = self.hash_table.get(tombstone.key()).map(document::Item::seqno);
+        if newest == Some(tombstone.seqno()) {
+            release(self.hash_table.remove(tombstone.key()), effects);
+        }
+    }
+}

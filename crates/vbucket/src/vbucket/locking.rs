@@ -1,0 +1,50 @@
+//! Locking documents (GET_LOCKED, UNLOCK_KEY).
+
+use std::time::Duration;
+
+use document::{Cas, Key, expiry};
+
+use super::Vbucket;
+use crate::document_locks::DocumentLock;
+use crate::effect::Effect;
+use crate::operation::{Found, Now, Refusal};
+
+impl Vbucket {
+    /// Locks the document `key` for `duration` and returns it with the lock's CAS.
+    pub fn lock(
+        &mut self,
+        key: Key<'_>,
+        duration: Duration,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Found, Refusal> {
+        let found = self.get(key, now, effects)?;
+        if found.cas == Cas::LOCKED {
+            return Err(Refusal::Locked);
+        }
+        let cas = self.clock.next(now.wall);
+        self.locks.insert(key, DocumentLock { cas, until: now.monotonic.after(duration) });
+        Ok(Found { item: found.item, cas })
+    }
+
+    /// Ends the lock on `key` that `cas` names.
+    pub fn unlock(&mut self, key: Key<'_>, cas: Cas, now: Now) -> Result<(), Refusal> {
+        self.check_active()?;
+        let seconds = now.wall.seconds();
+        let is_live = self
+            .hash_table
+            .get(key)
+            .is_some_and(|item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds));
+        if !is_live {
+            return Err(Refusal::NotFound);
+        }
+        match self.locks.get(key, now.monotonic) {
+            None => Err(Refusal::NotLocked),
+            Some(lock) if lock.cas != cas => Err(Refusal::Locked),
+            Some(_) => {
+                self.locks.release(key);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Reading documents.
+
+use document::{Cas, Deletion, Item, Key, VbucketState, expiry};
+
+use super::Vbucket;
+use crate::effect::Effect;
+use crate::operation::{Found, Now, Refusal};
+
+impl Vbucket {
+    /// The live document `key`. One whose time is over is deleted on the way.
+    pub fn get(
+        &mut self,
+        key: Key<'_>,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Found, Refusal> {
+        self.check_active()?;
+        let item = match self.hash_table.get(key) {
+            Some(item) if !item.is_deleted() => item,
+            _ => return Err(Refusal::NotFound),
+        };
+        if expiry::is_past(item.expiry(), now.wall.seconds()) {
+            let expired = item.clone();
+            self.delete_expired(&expired, now, effects);
+            return Err(Refusal::NotFound);
+        }
+        if item.is_ejected() {
+            return Err(Refusal::Ejected);
+        }
+        let item = item.clone();
+        self.statistics.reads += 1;
+        let cas = self.visible_cas(&item, now);
+        Ok(Found { item, cas })
+    }
+
+    /// The newest version of `key`, tombstones and documents without their value included:
+    /// nothing but its metadata may be used.
+    pub fn get_metadata(&mut self, key: Key<'_>, now: Now) -> Result<Found, Refusal> {
+        self.check_active()?;
+        let item = self.hash_table.get(key).ok_or(Refusal::NotFound)?.clone();
+        let cas = self.visible_cas(&item, now);
+        Ok(Found { item, cas })
+    }
+
+    /// Whether `key` is in memory, and if so whether it is on disk in its newest version.
+    pub fn observe(&self, key: Key<'_>, now: Now) -> Option<(Item, bool)> {
+        let item = self.hash_table.get(key)?;
+        let is_gone = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
+        (!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_seqno))
+    }
+
+    /// Deletes up to `count_max` documents whose time is over. Returns how many there were; when
+    /// it is `count_max` there may be more.
+    pub fn delete_all_expired(
+        &mut self,
+        count_max: usize,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> usize {
+        if self.state != VbucketState::Active {
+            return 0;
+        }
+        let seconds = now.wall.seconds();
+        let is_over = |item: &&Item| !item.is_deleted() && expiry::is_past(item.expiry(), seconds);
+        let expired: Vec<Item> =
+            self.hash_table.iter().filter(is_over).take(count_max).cloned().collect();
+        for item in &expired {
+            self.delete_expired(item, now, effects);
+        }
+        expired.len()
+    }
+
+    /// Puts a tombstone in the place of `expired`. System xattrs survive it; those of a document
+    /// without its value in memory have to be fetched first, so such a document only stays hidden
+    /// until somebody fetches it.
+    fn delete_expired(&mut self, expired: &Item, now: Now, effects: &mut Vec<Effect>) {
+        let has_xattrs = expired.datatype().contains(document::Datatype::XATTR);
+        if has_xattrs && expired.is_ejected() {
+            return;
+        }
+        let tombstone = super::write::tombstone_of(expired, Deletion::Expired, now);
+        self.locks.release(expired.key());
+        self.statistics.expirations += 1;
+        self.commit(tombstone, now, effects);
+    }
+
+    pub(super) fn check_active(&self) -> Result<(), Refusal> {
+        match self.state {
+            VbucketState::Active => Ok(()),
+            _ => Err(Refusal::NotActive),
+        }
+    }
+
+    fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
+        match self.locks.get(item.key(), now.monotonic) {
+            Some(_) => Cas::LOCKED,
+            None => item.cas(),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Coming back from a file, and letting values go that are in it.
+
+use document::{Item, Key, Seqno, VbUuid, Vbid};
+
+use super::{Vbucket, release};
+use crate::checkpoint::CheckpointManager;
+use crate::effect::Effect;
+use crate::failover_table::FailoverTable;
+use crate::hash_table::HashSeed;
+use crate::hlc::Hlc;
+use crate::memory_account::MemoryAccount;
+use crate::persistence::PersistentState;
+
+/// What a vBucket comes back from.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// Which vBucket.
+    pub vbid: Vbid,
+    /// What its file remembers.
+    pub state: PersistentState,
+    /// How many documents are to be expected.
+    pub document_count: usize,
+    /// A fresh branch name: for a table that the file does not have, and for the branch that
+    /// begins when the node did not stop in order.
+    pub fresh_uuid: VbUuid,
+    /// Whether the node stopped in order: everything it acknowledged is in the file.
+    pub was_clean: bool,
+}
+
+impl Vbucket {
+    /// A vBucket that continues the history in its file; its documents follow through
+    /// [`Vbucket::restore_document`]. After a crash acknowledged but unpersisted mutations may be
+    /// missing, so a new branch of history begins where the file ends.
+    pub fn restore(restored: Restored, seed: HashSeed, account: MemoryAccount) -> Self {
+        let Restored { vbid, state, document_count, fresh_uuid, was_clean } = restored;
+        let high_seqno = state.high_seqno;
+        let mut failover_table =
+            FailoverTable::from_entries(state.failover_table, fresh_uuid, high_seqno);
+        let begins_branch = !was_clean && failover_table.current().uuid != fresh_uuid;
+        if begins_branch {
+            failover_table.begin_branch(fresh_uuid, high_seqno);
+        }
+        let mut vbucket = Self::new(vbid, state.state, fresh_uuid, seed, account);
+        vbucket.failover_table = failover_table;
+        vbucket.checkpoints = CheckpointManager::continuing(high_seqno);
+        vbucket.persisted_seqno = high_seqno;
+        vbucket.clock = Hlc::continuing(state.max_cas);
+        vbucket.max_deleted_revision = state.max_deleted_revision;
+        vbucket.state_is_dirty = begins_branch;
+        vbucket.hash_table.reserve(document_count);
+        vbucket.settle_account();
+        vbucket
+    }
+
+    /// Puts a document from the file into memory unless a newer version is there already. Dropping
+    /// what it returns is the caller's business, outside the lock.
+    pub fn restore_document(&mut self, item: Item) -> Option<Item> {
+        assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        self.clock.observe(item.cas());
+        if self.hash_table.get(item.key()).is_some_and(|newest| newest.seqno() >= item.seqno()) {
+            return Some(item);
+        }
+        let replaced = self.hash_table.insert(item);
+        self.settle_account();
+        replaced
+    }
+
+    /// Brings the value of `item`, read from the file, back to the document that misses it.
+    /// Returns what is left over, to be dropped outside the lock.
+    pub fn restore_value(&mut self, item: Item) -> Option<Item> {
+        let misses_it = self
+            .hash_table
+            .get(item.key())
+            .is_some_and(|newest| newest.is_ejected() && newest.seqno() == item.seqno());
+        if !misses_it {
+            return Some(item);
+        }
+        let replaced = self.hash_table.insert(item);
+        self.settle_account();
+        replaced
+    }
+
+    /// Drops the value of `key` from memory if it is on disk. `None` when there is no such
+    /// document, else whether the value is out of memory now.
+    pub fn eject(&mut self, key: Key<'_>, effects: &mut Vec<Effect>) -> Option<bool> {
+        let item = self.hash_table.get(key).filter(|item| !item.is_deleted())?;
+        if item.is_ejected() {
+            return Some(true);
+        }
+        if item.seqno() > self.persisted_seqno {
+            return Some(false);
+        }
+        let ejected = item.ejected();
+        release(self.hash_table.insert(ejected), effects);
+        self.statistics.ejections += 1;
+        self.settle_account();
+        Some(true)
+    }
+
+    /// The file does not have the value that `key` misses at `seqno`: the document is gone. Only
+    /// a damaged file does this; the reader sees "not found" instead of waiting for ever.
+    pub fn forget_lost_document(&mut self, key: Key<'_>, seqno: Seqno) -> Option<Item> {
+        let is_that = self
+            .hash_table
+            .get(key)
+            .is_some_and(|newest| newest.is_ejected() && newest.seqno() == seqno);
+        let lost = if is_that { self.hash_table.remove(key) } else { None };
+        self.settle_account();
+        lost
+    }
+}

@@ -1,0 +1,166 @@
+//! Writing documents: every mutation takes its place in history here.
+
+use document::{
+    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, expiry, xattr,
+};
+
+use super::{Vbucket, release};
+use crate::effect::Effect;
+use crate::operation::{Mutation, Now, Refusal, StoreMode, WriteCondition};
+
+impl Vbucket {
+    /// Makes `builder` the newest version of its key.
+    pub fn store(
+        &mut self,
+        mode: StoreMode,
+        builder: ItemBuilder,
+        condition: WriteCondition,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Mutation, Refusal> {
+        let existing = self.check_write(builder.key(), condition, now)?;
+        match (mode, &existing) {
+            (StoreMode::Add, Some(_)) => return Err(self.reject(Refusal::Exists)),
+            (StoreMode::Replace, None) => return Err(self.reject(Refusal::NotFound)),
+            _ => {}
+        }
+        let Some(existing) = existing else {
+            self.statistics.creations += 1;
+            return Ok(self.commit(builder, now, effects));
+        };
+        let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
+            && !builder.meta().datatype.contains(Datatype::XATTR);
+        if loses_xattrs && condition.computed_from.is_none() {
+            return Err(if existing.is_ejected() {
+                Refusal::Ejected
+            } else {
+                Refusal::KeepsXattrs(existing)
+            });
+        }
+        let builder = match condition.preserve_expiry {
+            true => builder.with_expiry(existing.expiry()),
+            false => builder,
+        };
+        self.locks.release(existing.key());
+        self.statistics.updates += 1;
+        Ok(self.commit(builder, now, effects))
+    }
+
+    /// Deletes the document `key`. Its system xattrs live on in the tombstone.
+    pub fn delete(
+        &mut self,
+        key: Key<'_>,
+        condition: WriteCondition,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Mutation, Refusal> {
+        let Some(existing) = self.check_write(key, condition, now)? else {
+            return Err(self.reject(Refusal::NotFound));
+        };
+        if existing.is_ejected() && existing.datatype().contains(Datatype::XATTR) {
+            return Err(Refusal::Ejected);
+        }
+        self.locks.release(key);
+        self.statistics.deletions += 1;
+        Ok(self.commit(tombstone_of(&existing, Deletion::Explicit, now), now, effects))
+    }
+
+    /// The live version of `key` to compute a new one from, when a write with `condition` would be
+    /// let through now. Store the new one with its seqno in [`WriteCondition::computed_from`].
+    pub fn get_for_write(
+        &mut self,
+        key: Key<'_>,
+        condition: WriteCondition,
+        now: Now,
+    ) -> Result<Item, Refusal> {
+        match self.check_write(key, condition, now)? {
+            None => Err(Refusal::NotFound),
+            Some(item) if item.is_ejected() => Err(Refusal::Ejected),
+            Some(item) => Ok(item),
+        }
+    }
+
+    /// The live version that a write of `key` would replace, if the write may happen at all.
+    fn check_write(
+        &mut self,
+        key: Key<'_>,
+        condition: WriteCondition,
+        now: Now,
+    ) -> Result<Option<Item>, Refusal> {
+        self.check_active()?;
+        let seconds = now.wall.seconds();
+        let live = self
+            .hash_table
+            .get(key)
+            .filter(|item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds))
+            .cloned();
+        let newest = live.as_ref().map(Item::seqno);
+        if condition.computed_from.is_some() && condition.computed_from != newest {
+            return Err(Refusal::Changed);
+        }
+        let Some(item) = live else {
+            return match condition.cas {
+                Cas::ANY => Ok(None),
+                _ => Err(self.reject(Refusal::NotFound)),
+            };
+        };
+        let lock = self.locks.get(key, now.monotonic);
+        let refusal = match (lock, condition.cas) {
+            (Some(lock), cas) if lock.cas != cas => Refusal::Locked,
+            (None, cas) if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
+            _ => return Ok(Some(item)),
+        };
+        Err(self.reject(refusal))
+    }
+
+    fn reject(&mut self, refusal: Refusal) -> Refusal {
+        self.statistics.rejections += 1;
+        refusal
+    }
+
+    /// Gives `builder` the next seqno and CAS, and puts it into the hash table and the log.
+    pub(super) fn commit(
+        &mut self,
+        builder: ItemBuilder,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Mutation {
+        let before = self.hash_table.get(builder.key()).map(Item::revision);
+        let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
+        let cas = self.clock.next(now.wall);
+        let seqno = self.high_seqno().next();
+        let item = builder.finish(cas, seqno, revision);
+        if item.is_deleted() {
+            self.max_deleted_revision = self.max_deleted_revision.max(revision);
+        }
+        let replaced = self.hash_table.insert(item.clone());
+        let superseded = self.checkpoints.queue(item, replaced.as_ref());
+        if superseded.is_some() {
+            self.statistics.deduplications += 1;
+        }
+        release(replaced, effects);
+        release(superseded, effects);
+        self.wake_flusher(effects);
+        self.settle_account();
+        Mutation { cas, seqno, uuid: self.uuid() }
+    }
+}
+
+/// What is left of `item` once it is deleted: no flags, no body, the system xattrs.
+pub(super) fn tombstone_of(item: &Item, deletion: Deletion, now: Now) -> ItemBuilder {
+    let inflated;
+    let mut value = item.value();
+    let has_xattrs = item.datatype().contains(Datatype::XATTR);
+    if has_xattrs && item.datatype().contains(Datatype::SNAPPY) {
+        inflated = document::compression::inflate(value).unwrap_or_default();
+        value = &inflated;
+    }
+    let kept = if has_xattrs { xattr::system_only(value) } else { Vec::new() };
+    let meta = ItemMeta {
+        flags: [0; 4],
+        expiry: now.wall.seconds().max(1),
+        datatype: if kept.is_empty() { Datatype::RAW } else { Datatype::XATTR },
+        deletion: Some(deletion),
+    };
+    ItemBuilder::new(item.key(), meta, &kept)
+}
