@@ -1,0 +1,68 @@
+//! The map: nodes, and for each vBucket the nodes that hold it.
+
+use crate::uuid::Uuid;
+
+/// The version of a map. Clients take a map only if its revision is higher than the one they have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision {
+    /// Counts how often revisions have started over.
+    pub epoch: i64,
+    /// Counts changes.
+    pub revision: i64,
+}
+
+/// Where a node is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    /// Host name or address that clients use.
+    pub host: String,
+    /// The data port.
+    pub data_port: u16,
+    /// The management port.
+    pub management_port: u16,
+}
+
+/// Which node holds what of one bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketMap {
+    /// The bucket's name.
+    pub name: String,
+    /// The bucket's identity: another bucket of the same name has another one.
+    pub uuid: Uuid,
+    /// Copies beside the active one.
+    pub replica_count: usize,
+    /// For each vBucket the node index of the active copy, then of each replica; `None` where no
+    /// node holds that copy.
+    pub chains: Vec<Vec<Option<usize>>>,
+}
+
+/// A cluster of nodes, as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterMap {
+    /// The version of this map.
+    pub revision: Revision,
+    /// The cluster's identity.
+    pub uuid: Uuid,
+    /// The cluster's name, for people.
+    pub name: String,
+    /// All nodes. Invariant: at least one.
+    pub nodes: Vec<NodeAddress>,
+    /// Which of the nodes this one is.
+    pub this_node: usize,
+}
+
+impl BucketMap {
+    /// All vBuckets active on node 0, no replicas.
+    pub fn on_one_node(name: &str, uuid: Uuid, vbucket_count: u16) -> Self {
+        assert!(vbucket_count.is_power_of_two(), "clients need a power of two");
+        let chains = vec![vec![Some(0)]; usize::from(vbucket_count)];
+        Self { name: name.to_owned(), uuid, replica_count: 0, chains }
+    }
+}
+
+impl ClusterMap {
+    /// The address of this node.
+    pub fn this_address(&self) -> &NodeAddress {
+        self.nodes.get(self.this_node).expect("this node is part of its cluster")
+    }
+}

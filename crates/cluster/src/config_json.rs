@@ -1,0 +1,166 @@
+//! The maps as JSON documents, in the one form that all SDKs accept. Source: client compatibility
+//! specification, section 5.
+
+use serde_json::{Value, json};
+
+use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
+
+/// What a bucket of this server can do, in the words that clients look for. A capability is listed
+/// when it works, not before: clients take it as a promise.
+const BUCKET_CAPABILITIES: [&str; 8] =
+    ["collections", "touch", "cbhello", "cccp", "nodesExt", "xattr", "couchapi", "preserveExpiry"];
+
+impl ClusterMap {
+    /// The global configuration: what a client may know that has not selected a bucket.
+    pub fn global_config(&self) -> String {
+        Value::Object(self.common_fields()).to_string()
+    }
+
+    /// The terse configuration of `bucket`: how to route its documents.
+    pub fn bucket_config(&self, bucket: &BucketMap) -> String {
+        let mut fields = self.common_fields();
+        let Value::Object(bucket_fields) = self.bucket_fields(bucket) else {
+            unreachable!("bucket_fields is an object");
+        };
+        fields.extend(bucket_fields);
+        Value::Object(fields).to_string()
+    }
+
+    fn common_fields(&self) -> serde_json::Map<String, Value> {
+        let nodes: Vec<Value> = self
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| extended_node(node, index == self.this_node))
+            .collect();
+        let fields = json!({
+            "rev": self.revision.revision,
+            "revEpoch": self.revision.epoch,
+            "nodesExt": nodes,
+            "clusterCapabilitiesVer": [1, 0],
+            "clusterCapabilities": {"n1ql": []},
+            "clusterUUID": self.uuid.to_string(),
+            "clusterName": self.name,
+        });
+        match fields {
+            Value::Object(fields) => fields,
+            _ => unreachable!("the fields are an object"),
+        }
+    }
+
+    fn bucket_fields(&self, bucket: &BucketMap) -> Value {
+        let BucketMap { name, uuid, replica_count, chains } = bucket;
+        let servers: Vec<String> =
+            self.nodes.iter().map(|node| format!("{}:{}", node.host, node.data_port)).collect();
+        let nodes: Vec<Value> = self
+            .nodes
+            .iter()
+            .map(|node| {
+                json!({
+                    "hostname": format!("{}:{}", node.host, node.management_port),
+                    "ports": {"direct": node.data_port},
+                })
+            })
+            .collect();
+        let map: Vec<Vec<i64>> = chains.iter().map(|chain| chain_numbers(chain)).collect();
+        json!({
+            "name": name,
+            "uuid": uuid.to_string(),
+            "nodeLocator": "vbucket",
+            "uri": format!("/pools/default/buckets/{name}?bucket_uuid={uuid}"),
+            "streamingUri": format!("/pools/default/bucketsStreaming/{name}?bucket_uuid={uuid}"),
+            "bucketCapabilitiesVer": "",
+            "bucketCapabilities": BUCKET_CAPABILITIES,
+            "collectionsManifestUid": "0",
+            "ddocs": {"uri": format!("/pools/default/buckets/{name}/ddocs")},
+            "nodes": nodes,
+            "vBucketServerMap": {
+                "hashAlgorithm": "CRC",
+                "numReplicas": replica_count,
+                "serverList": servers,
+                "vBucketMap": map,
+            },
+        })
+    }
+}
+
+fn extended_node(node: &NodeAddress, is_this: bool) -> Value {
+    let mut fields = json!({
+        "hostname": node.host,
+        "services": {"kv": node.data_port, "mgmt": node.management_port},
+    });
+    if is_this {
+        fields["thisNode"] = Value::Bool(true);
+    }
+    fields
+}
+
+/// The chain as clients read it: -1 where no node holds the copy.
+fn chain_numbers(chain: &[Option<usize>]) -> Vec<i64> {
+    let number =
+        |node: &Option<usize>| node.and_then(|node| i64::try_from(node).ok()).unwrap_or(-1);
+    chain.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster_map::Revision;
+    use crate::uuid::Uuid;
+
+    fn map() -> ClusterMap {
+        ClusterMap {
+            revision: Revision { epoch: 1, revision: 5 },
+            uuid: Uuid::random(),
+            name: "test".to_owned(),
+            nodes: vec![NodeAddress {
+                host: "127.0.0.1".to_owned(),
+                data_port: 11210,
+                management_port: 8091,
+            }],
+            this_node: 0,
+        }
+    }
+
+    #[test]
+    fn a_bucket_config_has_every_field_that_some_client_needs() {
+        let bucket = BucketMap::on_one_node("default", Uuid::random(), 16);
+        let config: Value = serde_json::from_str(&map().bucket_config(&bucket)).unwrap();
+        for pointer in [
+            "/rev",
+            "/revEpoch",
+            "/name",
+            "/uuid",
+            "/nodeLocator",
+            "/nodes/0/hostname",
+            "/nodes/0/ports/direct",
+            "/nodesExt/0/hostname",
+            "/nodesExt/0/thisNode",
+            "/nodesExt/0/services/kv",
+            "/nodesExt/0/services/mgmt",
+            "/vBucketServerMap/hashAlgorithm",
+            "/vBucketServerMap/numReplicas",
+            "/vBucketServerMap/serverList/0",
+            "/vBucketServerMap/vBucketMap/15/0",
+            "/bucketCapabilities/0",
+            "/clusterCapabilities",
+            "/clusterCapabilitiesVer/1",
+        ] {
+            assert!(config.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_global_config_names_no_bucket() {
+        let config: Value = serde_json::from_str(&map().global_config()).unwrap();
+        for field in ["name", "uuid", "nodeLocator", "vBucketServerMap"] {
+            assert!(config.get(field).is_none(), "{field}");
+        }
+        assert_eq!(config["nodesExt"][0]["services"]["kv"], 11210);
+    }
+
+    #[test]
+    fn a_missing_copy_is_minus_one() {
+        assert_eq!(chain_numbers(&[Some(2), None]), [2, -1]);
+    }
+}
