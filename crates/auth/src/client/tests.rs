@@ -1,0 +1,96 @@
+use super::*;
+use crate::credentials::{Credentials, HashedPassword};
+use crate::scram::{ClientFirst, ServerScram};
+use crate::users::Login;
+
+/// A conversation out of an RFC, word by word.
+struct Vector {
+    algorithm: HashAlgorithm,
+    client_nonce: &'static str,
+    server_nonce: &'static str,
+    salt: &'static str,
+    messages: [&'static str; 4],
+}
+
+/// RFC 5802, section 5.
+const RFC_5802: Vector = Vector {
+    algorithm: HashAlgorithm::Sha1,
+    client_nonce: "fyko+d2lbbFgONRv9qkxdawL",
+    server_nonce: "3rfcNHYJY1ZVvWVs7j",
+    salt: "QSXCR+Q6sek8bf92",
+    messages: [
+        "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+        "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",
+        "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=",
+        "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=",
+    ],
+};
+
+/// RFC 7677, section 3.
+const RFC_7677: Vector = Vector {
+    algorithm: HashAlgorithm::Sha256,
+    client_nonce: "rOprNGfwEbeRWgbNEkqO",
+    server_nonce: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+    salt: "W22ZaJ0SNY7soEsUEjb6gQ==",
+    messages: [
+        "n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+        "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+        "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,\
+         p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    ],
+};
+
+#[test]
+fn both_sides_speak_the_rfcs_conversations() {
+    for vector in [RFC_5802, RFC_7677] {
+        let Vector { algorithm, client_nonce, server_nonce, salt, messages } = vector;
+        let salt = STANDARD.decode(salt).unwrap();
+        let hashed = HashedPassword::new(algorithm, b"pencil", salt, 4096);
+        let known = Some(std::sync::Arc::new(Credentials::new(b"pencil", 4096)));
+        let client = ScramClient::with_nonce(algorithm, "user", b"pencil", client_nonce);
+
+        let first = client.first();
+        assert_eq!(first, messages[0].as_bytes());
+        let first = ClientFirst::parse(&first).unwrap();
+        let (server, challenge) = ServerScram::begin(&first, Login { hashed, known }, server_nonce);
+        assert_eq!(challenge, messages[1].as_bytes());
+        let (client_final, expected) = client.answer(&challenge).unwrap();
+        assert_eq!(client_final, messages[2].as_bytes());
+        let (user, server_final) = server.finish(&client_final).unwrap();
+        assert_eq!(server_final, messages[3].as_bytes());
+        assert_eq!(user, "user");
+        assert_eq!(expected.check(&server_final), Ok(()));
+    }
+}
+
+#[test]
+fn a_dubious_challenge_ends_the_login() {
+    let answer = |challenge: &str| {
+        let client = ScramClient::with_nonce(HashAlgorithm::Sha1, "user", b"pencil", "abc");
+        client.answer(challenge.as_bytes()).map(|(answer, _)| answer).err()
+    };
+    for (challenge, error) in [
+        ("", ClientError::Malformed),
+        ("r=abcd", ClientError::Malformed),
+        ("r=abc,s=QSXC,i=4096", ClientError::Malformed),
+        ("r=xbcd,s=QSXC,i=4096", ClientError::Malformed),
+        ("r=abcd,s=QS?C,i=4096", ClientError::Malformed),
+        ("r=abcd,s=QSXC,i=many", ClientError::Malformed),
+        ("m=x,r=abcd,s=QSXC,i=4096", ClientError::Malformed),
+        ("r=abcd,s=QSXC,i=4095", ClientError::Iterations(4095)),
+        ("r=abcd,s=QSXC,i=4000000000", ClientError::Iterations(4_000_000_000)),
+    ] {
+        assert_eq!(answer(challenge), Some(error), "{challenge}");
+    }
+    assert_eq!(answer("r=abcd,s=QSXC,i=4096"), None);
+}
+
+#[test]
+fn a_server_without_the_password_is_found_out() {
+    let expected = || Expected(vec![1, 2, 3]);
+    assert_eq!(expected().check(b"v=AQID"), Ok(()));
+    assert_eq!(expected().check(b"v=AQIE"), Err(ClientError::WrongServerSignature));
+    assert_eq!(expected().check(b"v="), Err(ClientError::WrongServerSignature));
+    assert_eq!(expected().check(b"e=other-error"), Err(ClientError::Malformed));
+}

@@ -1,0 +1,102 @@
+//! One connection's login, message by message. Source: protocol specification, section 8.2.
+
+use crate::mechanism::{HashAlgorithm, Mechanism};
+use crate::plain::PlainAttempt;
+use crate::scram::{ClientFirst, ServerScram};
+use crate::users::Users;
+
+/// The login of one connection. Without one under way it holds nothing.
+#[derive(Default)]
+pub struct Exchange {
+    running: Option<Running>,
+}
+
+struct Running {
+    algorithm: HashAlgorithm,
+    scram: ServerScram,
+}
+
+/// What to answer.
+#[derive(PartialEq, Eq)]
+pub enum Outcome {
+    /// AUTH_CONTINUE with this challenge.
+    Continue(Vec<u8>),
+    /// A password to check, on a thread that has time: SUCCESS when [`PlainAttempt::run`] names a
+    /// user, otherwise AUTH_ERROR. Requests behind this one wait.
+    Check(PlainAttempt),
+    /// SUCCESS with this value: the connection now speaks for the user.
+    Done {
+        /// The user.
+        user: String,
+        /// The response's value.
+        server_final: Vec<u8>,
+    },
+    /// AUTH_ERROR, whatever the cause.
+    Failed,
+    /// EINVAL: the message does not belong here. The login under way, if any, is over.
+    OutOfPlace(&'static str),
+}
+
+impl Exchange {
+    /// SASL_AUTH.
+    pub fn start(&mut self, users: &Users, mechanism: &str, data: &[u8]) -> Outcome {
+        if self.running.take().is_some() {
+            return Outcome::OutOfPlace("another login was under way");
+        }
+        if data.is_empty() {
+            return Outcome::OutOfPlace("the login says nothing");
+        }
+        match Mechanism::from_name(mechanism) {
+            None => Outcome::Failed,
+            Some(Mechanism::Plain) => start_plain(users, data),
+            Some(Mechanism::Scram(algorithm)) => self.start_scram(users, algorithm, data),
+        }
+    }
+
+    /// SASL_STEP.
+    pub fn step(&mut self, mechanism: &str, data: &[u8]) -> Outcome {
+        let Some(Running { algorithm, scram }) = self.running.take() else {
+            return Outcome::OutOfPlace("no login is under way");
+        };
+        if Mechanism::from_name(mechanism) != Some(Mechanism::Scram(algorithm)) {
+            return Outcome::OutOfPlace("the login began with another mechanism");
+        }
+        match scram.finish(data) {
+            Some((user, server_final)) => Outcome::Done { user, server_final },
+            None => Outcome::Failed,
+        }
+    }
+
+    /// Whether a SASL_STEP is expected.
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    fn start_scram(&mut self, users: &Users, algorithm: HashAlgorithm, data: &[u8]) -> Outcome {
+        let Some(first) = ClientFirst::parse(data) else { return Outcome::Failed };
+        let login = users.login(&first.user, algorithm);
+        let (scram, challenge) = ServerScram::begin(&first, login, &server_nonce());
+        self.running = Some(Running { algorithm, scram });
+        Outcome::Continue(challenge)
+    }
+}
+
+fn start_plain(users: &Users, data: &[u8]) -> Outcome {
+    match PlainAttempt::parse(data) {
+        None => Outcome::Failed,
+        Some(attempt) if attempt.is_verified(users) => {
+            Outcome::Done { user: attempt.user().to_owned(), server_final: Vec::new() }
+        }
+        Some(attempt) => Outcome::Check(attempt),
+    }
+}
+
+/// 16 hexadecimal digits, as clients expect.
+fn server_nonce() -> String {
+    let mut bytes = [0; 8];
+    platform::random::secret(&mut bytes);
+    format!("{:016x}", u64::from_be_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests;
