@@ -4,6 +4,7 @@
 
 pub mod datatype;
 pub mod expiry;
+pub mod histogram;
 pub mod ids;
 pub mod item;
 pub mod key;
@@ -13,6 +14,7 @@ pub mod vbucket_state;
 pub mod xattr;
 
 pub use datatype::Datatype;
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use ids::{Cas, CollectionId, RevSeqno, Seqno, VbUuid, Vbid};
 pub use item::{Deletion, Item, ItemBuilder, ItemMeta};
 pub use key::{Key, KeyBuf};
