@@ -5,6 +5,7 @@
 pub mod compression;
 pub mod datatype;
 pub mod expiry;
+pub mod histogram;
 pub mod ids;
 pub mod item;
 pub mod key;
@@ -14,6 +15,7 @@ pub mod vbucket_state;
 pub mod xattr;
 
 pub use datatype::Datatype;
+pub use histogram::{Histogram, HistogramSnapshot};
 pub use ids::{Cas, CollectionId, RevSeqno, Seqno, VbUuid, Vbid};
 pub use item::{Deletion, Item, ItemBuilder, ItemMeta};
 pub use key::{Key, KeyBuf};

@@ -1,0 +1,7 @@
+//! The executor's promises, on threads and without them.
+
+mod deterministic;
+mod owners;
+mod support;
+mod threads;
+mod wakes;

@@ -1,0 +1,47 @@
+//! Measurements by name.
+
+use anyhow::{Result, bail};
+
+use crate::shell::{cargo, run};
+
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    /// Arguments of cargo up to the ones of the benchmark.
+    command: &'static [&'static str],
+}
+
+const PEERS: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/peers/Cargo.toml"];
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "peers",
+        about: "the node and its peers under the same load",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "peers", "--"],
+    },
+    Bench {
+        name: "memory",
+        about: "bytes of memory a document",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],
+    },
+    Bench {
+        name: "start",
+        about: "time from start to the first answer",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],
+    },
+];
+
+/// `cargo xtask bench <name> [--json FILE]`; further arguments go to the benchmark as well.
+pub(crate) fn bench(arguments: &[String]) -> Result<()> {
+    let Some((name, options)) = arguments.split_first() else {
+        for bench in BENCHES {
+            println!("{:<12} {}", bench.name, bench.about);
+        }
+        return Ok(());
+    };
+    let Some(bench) = BENCHES.iter().find(|bench| bench.name == name) else {
+        let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+        bail!("there is no benchmark `{name}`. There are: {}", names.join(", "));
+    };
+    run(cargo(bench.command).args(options))
+}

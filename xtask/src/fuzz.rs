@@ -1,0 +1,49 @@
+//! Fuzzing of everything that reads foreign bytes. The targets are in `fuzz/`, a workspace of its
+//! own.
+
+use anyhow::{Context, Result, bail};
+
+use crate::acceptance::SuiteResult;
+use crate::counts::Counts;
+use crate::shell::{cargo, root, run, step};
+
+/// The targets, as `fuzz/` knows them.
+const TARGETS: &[&str] = &["frame", "couchstore_file", "scram"];
+
+/// Seconds a target when everything is tested.
+const SECONDS_SHORT: u32 = 5;
+
+/// `cargo xtask fuzz <target> [--seconds n] [--seed n]`
+pub(crate) fn run_chosen(arguments: &[String]) -> Result<()> {
+    let (target, options) = arguments
+        .split_first()
+        .with_context(|| format!("which target? There are: {}", TARGETS.join(", ")))?;
+    if !TARGETS.contains(&target.as_str()) {
+        bail!("there is no target `{target}`. There are: {}", TARGETS.join(", "));
+    }
+    fuzz(target, options)
+}
+
+/// Every target for a short time.
+pub(crate) fn run_all() -> Vec<SuiteResult> {
+    if !root().join("fuzz").exists() {
+        return Vec::new();
+    }
+    let seconds = ["--seconds".to_owned(), SECONDS_SHORT.to_string()];
+    let run_one = |target: &&str| {
+        let name = format!("fuzz {target}");
+        let outcome = step(&name, || fuzz(target, &seconds));
+        let failed = u64::from(outcome.is_err());
+        SuiteResult {
+            name,
+            counts: Counts { passed: 1 - failed, failed, skipped: 0 },
+            remark: outcome.err().map(|error| format!("{error:#}")),
+        }
+    };
+    TARGETS.iter().map(run_one).collect()
+}
+
+fn fuzz(target: &str, options: &[String]) -> Result<()> {
+    let mut command = cargo(&["run", "--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml"]);
+    run(command.arg("--").arg(target).args(options))
+}

@@ -1,0 +1,33 @@
+//! Everything that can be tested, in one run.
+
+use anyhow::Result;
+
+use crate::acceptance::{self, SuiteResult};
+use crate::{fuzz, verify};
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<Vec<SuiteResult>>,
+}
+
+/// In the order of their cost. Suites of `acceptance/` are found by their `run`.
+const STEPS: &[Step] = &[
+    Step { name: "verify", run: verify_step },
+    Step { name: "fuzz", run: || Ok(fuzz::run_all()) },
+    Step { name: "acceptance", run: || acceptance::run_suites(&acceptance::suites()?) },
+];
+
+/// `cargo xtask test`. A step that cannot run at all ends the test.
+pub(crate) fn test() -> Result<()> {
+    let mut results = Vec::new();
+    for step in STEPS {
+        println!("== {}", step.name);
+        results.extend((step.run)()?);
+    }
+    acceptance::report(&results)
+}
+
+fn verify_step() -> Result<Vec<SuiteResult>> {
+    let counts = verify::verify()?;
+    Ok(vec![SuiteResult { name: "verify".to_owned(), counts, remark: None }])
+}
