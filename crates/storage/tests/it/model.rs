@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use document::{CollectionId, Item, Key, Seqno};
-use platform::{Random, RealFiles};
+use platform::Random;
+use platform::files::RealFiles;
 
 use crate::batches::{VBID, all_of, batch, commit, random_item, scan, try_open};
 
@@ -23,7 +24,8 @@ fn random_histories_read_back_as_they_were_written() {
             let mut by_key = BTreeMap::new();
             for _ in 0..random.below(80) {
                 seqno += 1 + random.below(3);
-                let item = random_item(&mut random, round * random.below(20), seqno);
+                let name = random.below(20) * round;
+                let item = random_item(&mut random, name, seqno);
                 by_key.insert(item.key().encoded().to_vec(), item);
             }
             let items: Vec<_> = by_key.values().cloned().collect();
