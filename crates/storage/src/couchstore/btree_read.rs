@@ -19,6 +19,12 @@ use crate::couchstore::scratch::Scratch;
 /// Levels of a tree. A tree of the smallest legal nodes with 2^40 documents has fewer.
 pub(crate) const DEPTH_MAX: usize = 64;
 
+/// Hears of a key that was looked up: its index, and its value if it is there.
+type Found<'f> = dyn FnMut(usize, Option<&[u8]>) -> Result<(), StorageError> + 'f;
+
+/// Hears of a leaf item, key and value, and says whether to go on.
+type Visit<'f> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StorageError> + 'f;
+
 /// Reads one tree.
 pub(crate) struct TreeReader<'a> {
     pub(crate) source: ChunkSource<'a>,
@@ -42,7 +48,7 @@ impl TreeReader<'_> {
         &mut self,
         root: Option<&Pointer>,
         keys: &[&[u8]],
-        found: &mut dyn FnMut(usize, Option<&[u8]>) -> Result<(), StorageError>,
+        found: &mut Found<'_>,
     ) -> Result<(), StorageError> {
         assert!(keys.is_sorted_by(|left, right| left < right), "keys rise strictly");
         let mut done = 0;
@@ -63,7 +69,7 @@ impl TreeReader<'_> {
         place: Place<'_>,
         keys: &[&[u8]],
         done: &mut usize,
-        found: &mut dyn FnMut(usize, Option<&[u8]>) -> Result<(), StorageError>,
+        found: &mut Found<'_>,
     ) -> Result<(), StorageError> {
         let (node, is_leaf) = self.read(place)?;
         for item in NodeItems::new(node.get(1..).unwrap_or_default()) {
@@ -97,7 +103,7 @@ impl TreeReader<'_> {
         &mut self,
         root: Option<&Pointer>,
         start: &[u8],
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StorageError>,
+        visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, StorageError> {
         let Some(root) = root else { return Ok(ControlFlow::Continue(())) };
         let place = Place { pointer: root, before: self.source.end, depth: 0 };
@@ -114,7 +120,7 @@ impl TreeReader<'_> {
         start: &[u8],
         high: Option<&[u8]>,
         last: &mut Vec<u8>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StorageError>,
+        visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, StorageError> {
         let (node, is_leaf) = self.read(place)?;
         let mut flow = ControlFlow::Continue(());

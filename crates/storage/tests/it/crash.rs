@@ -3,7 +3,7 @@
 use document::{Seqno, Vbid};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
-use crate::batches::{VBID, batch, commit, item, open, scan};
+use crate::batches::{DIRECTORY, VBID, batch, commit, item, open, scan, try_open};
 
 const OTHER: Vbid = Vbid(8);
 const COMMITS: u64 = 5;
@@ -12,9 +12,8 @@ const COMMITS: u64 = 5;
 /// that was reported durable.
 fn scenario(files: &SimulatedFiles) -> [u64; 2] {
     let mut durable = [0, 0];
-    let (store, _) = match crate::batches::try_open(files.clone(), "bucket".as_ref(), 1) {
-        Ok(opened) => opened,
-        Err(_) => return durable,
+    let Ok((store, _)) = try_open(files.clone(), DIRECTORY.as_ref(), 1) else {
+        return durable;
     };
     for number in 0..COMMITS {
         for (index, vbid) in [VBID, OTHER].into_iter().enumerate() {
@@ -57,9 +56,7 @@ fn after_a_power_cut_a_prefix_is_there_and_with_it_everything_acknowledged() {
 
 fn check(files: &SimulatedFiles, durable: [u64; 2], at: &str) {
     let (store, report) = open(files.clone());
-    for ignored in &report.ignored {
-        panic!("{at}: {ignored:?}");
-    }
+    assert!(report.ignored.is_empty(), "{at}: {:?}", report.ignored);
     for (vbid, durable) in [VBID, OTHER].into_iter().zip(durable) {
         let Seqno(high_seqno) = store.high_seqno(vbid).unwrap();
         assert!(high_seqno >= durable, "{at}: {high_seqno} of {durable}");

@@ -79,6 +79,7 @@ fn check(store: &storage::Store, model: &Model, seed: u64) {
 }
 
 /// Runs the independent verifier. Without Python there is none, which is an error in CI.
+#[expect(clippy::print_stderr, reason = "who runs the test is to know what it did not do")]
 fn verify(file: &Path) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/couchverify.py");
     let arguments = [script, "--kv", "--all-headers"];
