@@ -34,8 +34,19 @@ pub(super) struct Disk {
 struct Inode {
     live: Vec<u8>,
     durable: Vec<u8>,
-    /// What happened to the content since its sync, in order.
-    changes: Vec<Change>,
+    /// What happened to the content since `durable`, in order.
+    changes: Vec<(Change, Fate)>,
+}
+
+/// What has become of a change.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Waits for its sync.
+    Pending,
+    /// Its sync failed: it may have reached the device or not, and no later sync writes it.
+    Lost,
+    /// Its sync succeeded.
+    Durable,
 }
 
 enum Change {
@@ -128,7 +139,7 @@ impl Disk {
         let inode = self.inode_mut(inode);
         let change = Change::Write { position, bytes: bytes.to_vec() };
         change.apply(&mut inode.live);
-        inode.changes.push(change);
+        inode.changes.push((change, Fate::Pending));
         Ok(())
     }
 
@@ -136,7 +147,7 @@ impl Disk {
         self.check_capacity(inode, size)?;
         let inode = self.inode_mut(inode);
         inode.live.resize(index(size), 0);
-        inode.changes.push(Change::Resize(size));
+        inode.changes.push((Change::Resize(size), Fate::Pending));
         Ok(())
     }
 
@@ -146,14 +157,17 @@ impl Disk {
 
     pub(super) fn sync(&mut self, inode: InodeNumber) {
         let inode = self.inode_mut(inode);
-        for change in inode.changes.drain(..) {
-            change.apply(&mut inode.durable);
+        inode.settle(Fate::Durable);
+        if inode.changes.iter().all(|(_, fate)| *fate == Fate::Durable) {
+            for (change, _) in inode.changes.drain(..) {
+                change.apply(&mut inode.durable);
+            }
         }
     }
 
     /// The system forgets what it could not write: the next sync will not write it either.
     pub(super) fn fail_sync(&mut self, inode: InodeNumber) {
-        self.inode_mut(inode).changes.clear();
+        self.inode_mut(inode).settle(Fate::Lost);
     }
 
     pub(super) fn insert(&mut self, path: &Path, content: &[u8]) {
@@ -223,10 +237,19 @@ impl Disk {
 }
 
 impl Inode {
-    fn power_cut(&mut self, random: Option<&mut Random>) {
-        let changes = std::mem::take(&mut self.changes);
-        if let Some(random) = random {
-            for change in changes {
+    fn settle(&mut self, settled: Fate) {
+        for (_, fate) in &mut self.changes {
+            if *fate == Fate::Pending {
+                *fate = settled;
+            }
+        }
+    }
+
+    fn power_cut(&mut self, mut random: Option<&mut Random>) {
+        for (change, fate) in std::mem::take(&mut self.changes) {
+            if fate == Fate::Durable {
+                change.apply(&mut self.durable);
+            } else if let Some(random) = &mut random {
                 change.apply_torn(&mut self.durable, random);
             }
         }
