@@ -40,7 +40,8 @@ fn after_a_power_cut_a_prefix_is_there_and_with_it_everything_acknowledged() {
     for call in [Call::Write, Call::Sync, Call::SyncDirectory, Call::Rename] {
         for number in 1..=counted.calls().of(call) {
             for error in [FaultError::Io, FaultError::ShortWrite] {
-                for seed in 0..6 {
+                // Seed 0 loses all that was not synced, others a part that differs each time.
+                for seed in std::iter::once(0).chain((1..=15).map(|seed| seed * 1000 + number)) {
                     let files = SimulatedFiles::new();
                     files.fail(Fault { call: Some(call), number, error, from_then_on: true });
                     let durable = scenario(&files);
