@@ -1,4 +1,9 @@
 //! What a store finds in its directory when it starts.
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

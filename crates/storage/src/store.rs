@@ -197,18 +197,36 @@ impl Store {
         Ok(report)
     }
 
-    /// Makes a file under another name, and renames it when its first commit is durable: a file
-    /// under a data name has a header.
     fn create(
         &self,
-        entry: &Entry,
+        entry: &Arc<Entry>,
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
     ) -> Result<CommitReport, StorageError> {
-        let boot_path = self.directory.join(layout::boot_file(entry.vbid));
-        let old_revision = lock(&entry.handle).revision;
-        let revision = old_revision + 1;
-        let path = self.directory.join(layout::data_file(entry.vbid, revision));
+        let handle = lock(&entry.handle);
+        let old_revision = handle.revision;
+        self.open_files.reserve(entry);
+        drop(handle);
+        let created = self.create_file(entry.vbid, old_revision, batch, buffers);
+        let mut handle = lock(&entry.handle);
+        self.open_files.release(entry);
+        let (header_position, report) = created?;
+        handle.revision = old_revision + 1;
+        handle.header_position = Some(header_position);
+        Ok(report)
+    }
+
+    /// Makes a file under another name, and renames it when its first commit is durable: a file
+    /// under a data name has a header.
+    fn create_file(
+        &self,
+        vbid: Vbid,
+        old_revision: u64,
+        batch: &FlushBatch,
+        buffers: &mut CommitBuffers,
+    ) -> Result<(u64, CommitReport), StorageError> {
+        let boot_path = self.directory.join(layout::boot_file(vbid));
+        let path = self.directory.join(layout::data_file(vbid, old_revision + 1));
         check_order(batch, &path, 0)?;
         remove_if_there(&*self.files, &boot_path)?;
         let file = CouchFile::open(&*self.files, &boot_path, OpenMode::CreateNew)?;
@@ -217,13 +235,10 @@ impl Store {
         drop(file);
         self.files.rename(&boot_path, &path)?;
         // A file that was found unusable at start-up ends here at the latest.
-        let old_path = self.directory.join(layout::data_file(entry.vbid, old_revision));
+        let old_path = self.directory.join(layout::data_file(vbid, old_revision));
         remove_if_there(&*self.files, &old_path)?;
         self.files.sync_directory(&self.directory)?;
-        let mut handle = lock(&entry.handle);
-        handle.revision = revision;
-        handle.header_position = Some(header.position);
-        Ok(report)
+        Ok((header.position, report))
     }
 
     fn snapshot(&self, vbid: Vbid) -> Result<Option<Arc<Snapshot>>, StorageError> {

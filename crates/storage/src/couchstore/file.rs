@@ -1,4 +1,9 @@
 //! An open couchstore file, and what can be read from one of its states.
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,9 @@
 //! Memory that one commit or one read borrows and gives back, so that idle files hold none.
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
 
 use crate::StorageError;
 use crate::couchstore::chunk::ChunkSource;
