@@ -74,7 +74,7 @@ pub enum WhyIgnored {
 struct Listing {
     /// Revisions of each vBucket, in rising order.
     revisions: BTreeMap<Vbid, Vec<u64>>,
-    leftovers: Vec<String>,
+    leftovers: Vec<(Vbid, String)>,
     foreign: Vec<String>,
 }
 
@@ -90,7 +90,8 @@ pub(crate) fn start(
     let foreign = listing.foreign.into_iter();
     report.ignored.extend(foreign.map(|name| IgnoredFile { name, why: WhyIgnored::Foreign }));
     let mut handles = Vec::new();
-    let mut superfluous = listing.leftovers;
+    let leftovers = listing.leftovers.into_iter();
+    let mut superfluous: Vec<String> = leftovers.map(|(_, name)| name).collect();
     for (vbid, mut revisions) in listing.revisions {
         let revision = revisions.pop().expect("a vBucket is listed with its first revision");
         let name = layout::data_file(vbid, revision);
@@ -124,6 +125,23 @@ pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), Stor
     }
 }
 
+/// Removes whatever there is of a vBucket. The newest revision goes last: until then it hides the
+/// older ones.
+pub(crate) fn remove_all_of(
+    files: &dyn Files,
+    directory: &Path,
+    vbid: Vbid,
+) -> Result<(), StorageError> {
+    let mut listing = list(files, directory)?;
+    let leftovers = listing.leftovers.into_iter().filter(|(of, _)| *of == vbid);
+    let revisions = listing.revisions.remove(&vbid).unwrap_or_default().into_iter();
+    let revisions = revisions.map(|revision| layout::data_file(vbid, revision));
+    for name in leftovers.map(|(_, name)| name).chain(revisions) {
+        remove_if_there(files, &directory.join(name))?;
+    }
+    Ok(())
+}
+
 fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
     let mut listing = Listing::default();
     for name in files.list(directory)? {
@@ -133,7 +151,7 @@ fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
                 revisions.push(revision);
                 revisions.sort_unstable();
             }
-            FileName::Leftover(_) => listing.leftovers.push(name),
+            FileName::Leftover(vbid) => listing.leftovers.push((vbid, name)),
             FileName::Ignored => {}
             FileName::Foreign => listing.foreign.push(name),
         }

@@ -141,15 +141,7 @@ impl Store {
     pub fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
         let Some(entry) = self.entry(vbid) else { return Ok(()) };
         let _writing = lock(&entry.writer);
-        let revision = lock(&entry.handle).revision;
-        // A creation that failed late may have left the revision after this one.
-        for name in [
-            layout::data_file(vbid, revision + 1),
-            layout::boot_file(vbid),
-            layout::data_file(vbid, revision),
-        ] {
-            remove_if_there(&*self.files, &self.directory.join(name))?;
-        }
+        start_up::remove_all_of(&*self.files, &self.directory, vbid)?;
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
         let closed = handle.snapshot.take();

@@ -1,7 +1,12 @@
 //! Bytes that nobody wrote: flipped, cut, made up.
 
+use std::path::Path;
+
 use platform::Random;
+use platform::simulated::SimulatedFiles;
 use storage::fuzzing::read_couchstore_file;
+
+use crate::batches::{VBID, batch, commit, item, open};
 
 const FIXTURES: [&[u8]; 4] = [
     include_bytes!("../fixtures/couchstore/golden-v14.couch.1"),
@@ -24,8 +29,19 @@ fn damaged_files_never_panic_the_reader() {
                 image.truncate(usize::try_from(random.below(image.len() as u64)).unwrap());
             }
             read_couchstore_file(&image);
+            write_into(&image);
         }
     }
+}
+
+/// Commits to a damaged file: an error or not, but no panic.
+fn write_into(image: &[u8]) {
+    let files = SimulatedFiles::new();
+    files.insert(Path::new("bucket/7.couch.1"), image);
+    let (store, _) = open(files);
+    let high_seqno = store.high_seqno(VBID).unwrap().0;
+    let items = (1..50).map(|index| item(&format!("k{}", index * 37), high_seqno + index, b"v"));
+    drop(commit(&store, batch(VBID, items.collect())));
 }
 
 #[test]

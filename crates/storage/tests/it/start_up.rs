@@ -67,6 +67,18 @@ fn unusable_files_are_absent_with_a_reason_and_are_replaced() {
 }
 
 #[test]
+fn an_older_revision_does_not_come_back_from_behind_a_deleted_one() {
+    let files = SimulatedFiles::new();
+    files.insert(Path::new("bucket/0.couch.1"), FIXTURE_0);
+    files.insert(Path::new("bucket/0.couch.2"), b"not a couchstore file");
+    let (store, report) = open(files.clone());
+    assert!(report.vbuckets.is_empty(), "an older revision is not what was last acknowledged");
+    store.delete(Vbid(0)).unwrap();
+    files.power_cut(0);
+    assert!(open(files).1.vbuckets.is_empty());
+}
+
+#[test]
 fn a_replica_outside_of_its_snapshot_is_absent_and_an_active_one_is_corrected() {
     let files = SimulatedFiles::new();
     let (store, _) = open(files.clone());
