@@ -293,6 +293,58 @@ fn our_nodes_divide_where_the_originals_do() {
     }
 }
 
+/// Damage behind valid checksums: each round one node of a sound file is changed, written again,
+/// and made a root.
+#[test]
+fn damaged_nodes_never_panic_readers_or_writers() {
+    for seed in platform::seeds::seeds(400) {
+        let mut random = platform::Random::from_seed(seed);
+        let name = if seed % 2 == 0 { "golden" } else { "0" };
+        let image = FIXTURES.iter().find(|(found, _)| *found == name).unwrap().1;
+        let files = SimulatedFiles::new();
+        let path = Path::new("data/0.couch.1");
+        files.insert(path, image);
+        let file = CouchFile::open(&files, path, OpenMode::ReadWrite).unwrap();
+        let (mut header, _) = file.newest_header().unwrap();
+        let mut all = nodes(&file, &header);
+        let chosen = usize::try_from(random.below(all.len() as u64)).unwrap();
+        let mut node = all.swap_remove(chosen);
+        for _ in 0..=random.below(6) {
+            let at = usize::try_from(random.below(node.len() as u64)).unwrap();
+            match random.below(3) {
+                0 => node[at] ^= 1 << random.below(8),
+                1 => node[at] = 0xff,
+                _ => node.truncate(at.max(1)),
+            }
+        }
+        let mut buffer = Vec::new();
+        let checksum = header.checksum();
+        let mut output =
+            chunk::ChunkWriter::new(file.file(), checksum, image.len() as u64, &mut buffer);
+        let (position, _) = output.append(Scratch::new().compress(&node)).unwrap();
+        let root = match random.below(3) {
+            0 => &mut header.by_id,
+            1 => &mut header.by_seqno,
+            _ => &mut header.local,
+        };
+        root.as_mut().unwrap().position = position;
+        header.position = output.append_header(chunk::HEADER_BLOCK, &header.encode()).unwrap();
+        output.flush().unwrap();
+        assert_eq!(file.newest_header().unwrap().0, header, "seed {seed}");
+        crate::fuzzing::read_couchstore_file(&files.content(path).unwrap());
+
+        let (mut buffer, mut scratch) = (Vec::new(), Scratch::new());
+        let mut commit = Commit::begin(&file, &header, &mut buffer, &mut scratch).unwrap();
+        let mut documents = golden_documents();
+        for document in &mut documents {
+            document.seqno += header.high_seqno;
+        }
+        let vbstate = LocalEdit { id: b"_local/vbstate".to_vec(), content: Some(vec![]) };
+        let saved = commit.save(documents.into_iter(), |_, _| ());
+        drop(saved.and_then(|()| commit.save_local(vec![vbstate])));
+    }
+}
+
 /// The nodes of all trees, uncompressed, each from the root down.
 fn nodes(file: &CouchFile, header: &Header) -> Vec<Vec<u8>> {
     let mut scratch = Scratch::new();
