@@ -4,8 +4,8 @@
 //! The model is as strict as the systems it stands for allow: a file's bytes are durable after its
 //! sync, its name after the sync of its directory, and nothing before. What a failed sync should
 //! have made durable is as unsure as if there had been none, although reads go on seeing it, and a
-//! later sync that succeeds does not make it sure (that is how Linux behaves). Everything follows from the calls and the seeds;
-//! nothing here is random by itself.
+//! later sync that succeeds does not make it sure (that is how Linux behaves). Everything follows
+//! from the calls and the seeds; nothing here is random by itself.
 
 mod disk;
 mod faults;
