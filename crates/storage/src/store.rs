@@ -65,15 +65,17 @@ impl Store {
         Ok((store, report))
     }
 
-    /// Makes the batches durable, one vBucket after the other. What fails leaves the vBucket as it
-    /// was; its batch is to be handed in again, with whatever came since.
+    /// Makes the batches durable and reports each as soon as it is, or is not. What fails leaves
+    /// the vBucket as it was; its batch is to be handed in again, with whatever came since.
     pub fn commit(
         &self,
         batches: Vec<FlushBatch>,
-    ) -> Vec<(Vbid, Result<CommitReport, StorageError>)> {
+        mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
+    ) {
         let mut buffers = CommitBuffers::new();
-        let commit = |batch: FlushBatch| (batch.vbid, self.commit_one(&batch, &mut buffers));
-        batches.into_iter().map(commit).collect()
+        for batch in batches {
+            report(batch.vbid, self.commit_one(&batch, &mut buffers));
+        }
     }
 
     /// The items under `keys` in their order, tombstones included; `None` for what the file does

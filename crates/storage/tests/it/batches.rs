@@ -86,9 +86,10 @@ pub(crate) fn batch(vbid: Vbid, items: Vec<Item>) -> FlushBatch {
 
 /// Commits one batch.
 pub(crate) fn commit(store: &Store, batch: FlushBatch) -> Result<CommitReport, StorageError> {
-    let mut results = store.commit(vec![batch]);
+    let mut results = Vec::new();
+    store.commit(vec![batch], |_, result| results.push(result));
     assert_eq!(results.len(), 1);
-    results.remove(0).1
+    results.remove(0)
 }
 
 /// Everything that can be told of an item.
