@@ -1,0 +1,1 @@
+//! The data port over loopback.
