@@ -42,6 +42,13 @@ pub fn id() -> u32 {
     std::process::id()
 }
 
+/// A path for temporary files that nobody else has: in the system's directory for such, with
+/// `prefix`, this process's id and a random part. Nothing is created.
+pub fn temporary_path(prefix: &str) -> std::path::PathBuf {
+    let random = crate::Random::from_system().next_u64();
+    std::env::temp_dir().join(format!("{prefix}-{}-{random:016x}", id()))
+}
+
 /// Raises the soft limit of open files to the hard limit and returns it.
 pub fn raise_open_files_limit() -> u64 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
