@@ -100,10 +100,8 @@ impl Bucket {
         let description = bucket_file::open_or_create(&*files, directory, &config)?;
         config.vbucket_count = description.vbucket_count;
         let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
-        let options = storage::StoreOptions {
-            clock: clock.clone(),
-            open_files_max: config.open_files_max,
-        };
+        let options =
+            storage::StoreOptions { clock: clock.clone(), open_files_max: config.open_files_max };
         let (store, report) = Store::open(Arc::clone(&files), directory, options)?;
         let count = usize::from(config.vbucket_count);
         let bucket = Self(Arc::new(BucketCore {
@@ -129,7 +127,8 @@ impl Bucket {
         }));
         bucket.report_ignored(&report);
         bucket.create_missing_vbuckets(&report);
-        crate::tasks::start(&bucket, &pool, report.vbuckets).map_err(|_| OpenError::ExecutorIsGone)?;
+        crate::tasks::start(&bucket, &pool, report.vbuckets)
+            .map_err(|_| OpenError::ExecutorIsGone)?;
         Ok(bucket)
     }
 

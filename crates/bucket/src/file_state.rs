@@ -6,10 +6,8 @@ use vbucket::{FailoverEntry, PersistentState};
 
 /// What the file is to remember. An active vBucket's snapshot is whole at every seqno.
 pub(crate) fn to_file(state: &PersistentState) -> VbucketRecord {
-    let to_file = |entry: &FailoverEntry| storage::FailoverEntry {
-        uuid: entry.uuid,
-        seqno: entry.seqno,
-    };
+    let to_file =
+        |entry: &FailoverEntry| storage::FailoverEntry { uuid: entry.uuid, seqno: entry.seqno };
     VbucketRecord {
         failover_table: state.failover_table.iter().map(to_file).collect(),
         max_deleted_revision: state.max_deleted_revision.0,

@@ -297,10 +297,7 @@ mod tests {
                 },
                 "leave out --data-dir",
             ),
-            (
-                Settings { host: "0.0.0.0".parse().ok(), ..Settings::default() },
-                "--advertise",
-            ),
+            (Settings { host: "0.0.0.0".parse().ok(), ..Settings::default() }, "--advertise"),
             (
                 Settings { memory_quota: Some(MemorySize(1)), ..Settings::default() },
                 "at least 16MiB",

@@ -1,6 +1,6 @@
 //! Log lines: one event a line on standard error, readable or JSON.
 
-use std::io;
+use std::io::{self, IsTerminal};
 
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
@@ -10,7 +10,11 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("--log-level `{filter}`: try info, or bucket=debug,info"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let is_terminal = io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(is_terminal)
+        .with_writer(io::stderr);
     let started = if as_json { builder.json().try_init() } else { builder.try_init() };
     if started.is_err() {
         tracing::debug!("log lines go where they went before");

@@ -48,8 +48,7 @@ impl Node {
         let (users, password) = open_users(&*files, &directory, &config)?;
         let (data, port) = open_door(&config, config.port)?;
         let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
-        let pool =
-            ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(config.cpus()))?;
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(config.cpus()))?;
         let mailboxes = Mailboxes::for_workers(config.threads);
         let surroundings = Surroundings {
             clock: clock.clone(),
@@ -64,9 +63,8 @@ impl Node {
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..BucketConfig::named(&config.bucket)
         };
-        let bucket =
-            Bucket::open(surroundings, bucket_config, &directory.bucket(&config.bucket))
-                .with_context(|| format!("the bucket `{}`", config.bucket))?;
+        let bucket = Bucket::open(surroundings, bucket_config, &directory.bucket(&config.bucket))
+            .with_context(|| format!("the bucket `{}`", config.bucket))?;
         let parts = Parts {
             clock,
             users: Arc::new(users),

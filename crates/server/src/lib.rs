@@ -16,6 +16,3 @@ pub use shared::{ClusterView, ServerOptions};
 pub use statistics::ServerStatistics;
 pub use timings::CommandTimings;
 pub use worker::{Doors, Mailboxes, Parts, Server, open_door};
-
-#[cfg(test)]
-mod tests;

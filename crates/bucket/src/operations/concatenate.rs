@@ -33,18 +33,15 @@ impl Bucket {
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.now();
-            let found = self.attempt(session, vbid, |vbucket, _| {
-                vbucket.get_for_write(key, condition, now)
-            });
+            let found = self
+                .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let existing = match self.answer(session, vbid, found) {
                 Err(Refused::NotFound) => return Err(Refused::NotStored),
                 result => result?,
             };
             let body = concatenated(&existing, placement, &added)?;
-            let builder =
-                with_body(&existing, &body, existing.meta(), self.config().compression);
-            let condition =
-                WriteCondition { computed_from: Some(existing.seqno()), ..condition };
+            let builder = with_body(&existing, &body, existing.meta(), self.config().compression);
+            let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(StoreMode::Replace, builder, condition, now, effects)
             });

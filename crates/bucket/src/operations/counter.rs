@@ -42,9 +42,8 @@ impl Bucket {
         let condition = WriteCondition::default();
         for _ in 0..ATTEMPTS_MAX {
             let now = self.now();
-            let found = self.attempt(session, vbid, |vbucket, _| {
-                vbucket.get_for_write(key, condition, now)
-            });
+            let found = self
+                .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let (number, builder, mode, computed_from) = match self.answer(session, vbid, found) {
                 Ok(existing) => {
                     let number = request.applied_to(number_of(&existing)?);

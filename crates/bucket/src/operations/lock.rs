@@ -26,9 +26,8 @@ impl Bucket {
         };
         let duration = Duration::from_secs(seconds.into());
         let now = self.now();
-        let result = self.attempt(session, vbid, |vbucket, effects| {
-            vbucket.lock(key, duration, now, effects)
-        });
+        let result = self
+            .attempt(session, vbid, |vbucket, effects| vbucket.lock(key, duration, now, effects));
         self.answer(session, vbid, result)
     }
 

@@ -9,12 +9,7 @@ use crate::session::Session;
 
 impl Bucket {
     /// The live document `key`.
-    pub fn get(
-        &self,
-        session: &mut Session,
-        vbid: Vbid,
-        key: Key<'_>,
-    ) -> Result<Found, Refused> {
+    pub fn get(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<Found, Refused> {
         let now = self.now();
         let found = self.attempt(session, vbid, |vbucket, effects| vbucket.get(key, now, effects));
         self.answer(session, vbid, found)

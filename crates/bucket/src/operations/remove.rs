@@ -25,12 +25,7 @@ impl Bucket {
     }
 
     /// Drops a value from memory that is on disk.
-    pub fn evict(
-        &self,
-        session: &mut Session,
-        vbid: Vbid,
-        key: Key<'_>,
-    ) -> Result<(), Refused> {
+    pub fn evict(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<(), Refused> {
         let result =
             self.attempt(session, vbid, |vbucket, effects| Ok(vbucket.eject(key, effects)));
         match self.answer(session, vbid, result)? {

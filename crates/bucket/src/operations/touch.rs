@@ -22,16 +22,14 @@ impl Bucket {
         let condition = WriteCondition::default();
         for _ in 0..ATTEMPTS_MAX {
             let now = self.now();
-            let found = self.attempt(session, vbid, |vbucket, _| {
-                vbucket.get_for_write(key, condition, now)
-            });
+            let found = self
+                .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let existing = self.answer(session, vbid, found)?;
             if existing.expiry() == expiry {
                 return Ok(Found { cas: existing.cas(), item: existing });
             }
             let builder = touched(&existing, expiry);
-            let condition =
-                WriteCondition { computed_from: Some(existing.seqno()), ..condition };
+            let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(StoreMode::Replace, builder, condition, now, effects)
             });

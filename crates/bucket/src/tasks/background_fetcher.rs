@@ -50,13 +50,7 @@ impl FetchQueue {
     }
 
     /// Queues a fetch and says so, or that there are too many.
-    pub(crate) fn push(
-        &self,
-        vbid: Vbid,
-        metadata: Item,
-        waiter: Waiter,
-        now: Instant,
-    ) -> Refused {
+    pub(crate) fn push(&self, vbid: Vbid, metadata: Item, waiter: Waiter, now: Instant) -> Refused {
         let mut wanted = self.lock();
         if wanted.count >= self.count_max {
             return Refused::TooManyFetches;

@@ -8,21 +8,13 @@ use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
 /// NOOP.
-pub(super) fn noop(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn noop(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     request.reply(connection).done(turn);
     Done::Answered
 }
 
 /// VERSION.
-pub(super) fn version(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn version(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let version = turn.shared.options.version.as_bytes();
     let content = Content { payload: Payload::Bytes(version), ..Content::default() };
     request.reply(connection).send(turn, content);
@@ -31,7 +23,7 @@ pub(super) fn version(
 
 /// VERBOSITY: accepted, as clients expect; the log's level is the operator's business.
 pub(super) fn verbosity(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
@@ -40,11 +32,7 @@ pub(super) fn verbosity(
 }
 
 /// QUIT.
-pub(super) fn quit(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     if !request.is_quiet {
         request.reply(connection).done(turn);
     }
@@ -52,11 +40,7 @@ pub(super) fn quit(
 }
 
 /// FLUSH: empties the bucket, where the operator has enabled that.
-pub(super) fn flush(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn flush(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let bucket = match bucket_of(connection, request, turn) {
         Ok(bucket) => bucket,
         Err(done) => return done,

@@ -54,7 +54,7 @@ pub(super) fn hello(
 
 /// GET_ERROR_MAP.
 pub(super) fn error_map(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
@@ -99,7 +99,7 @@ pub(super) fn select_bucket(
 
 /// LIST_BUCKETS.
 pub(super) fn list_buckets(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {

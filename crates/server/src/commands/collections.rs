@@ -1,16 +1,16 @@
 //! Collections: every bucket has the default one.
 
+use protocol::Status;
 use protocol::collections::{CollectionPath, DEFAULT_MANIFEST, DEFAULT_NAME, scope_of};
 use protocol::request::collection_path;
 use protocol::response::ErrorContext;
-use protocol::Status;
 
 use super::documents::{MANIFEST_UID, bucket_of};
 use crate::connection::{Connection, Content, Done, Request, Turn};
 
 /// COLLECTIONS_GET_MANIFEST.
 pub(super) fn manifest(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
@@ -22,11 +22,7 @@ pub(super) fn manifest(
 }
 
 /// COLLECTIONS_GET_COLLECTION_ID.
-pub(super) fn id(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn id(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     if let Err(done) = bucket_of(connection, request, turn) {
         return done;
     }
@@ -45,7 +41,7 @@ pub(super) fn id(
 
 /// COLLECTIONS_GET_SCOPE_ID.
 pub(super) fn scope_id(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {

@@ -155,7 +155,7 @@ pub(super) fn failover_log(
 
 /// GET_ALL_VB_SEQNOS.
 pub(super) fn all_seqnos(
-    connection: &mut Connection,
+    connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {

@@ -14,11 +14,7 @@ use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 use crate::statistics::count;
 
 /// GET, GETK.
-pub(super) fn get(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn get(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let (bucket, key) = match bucket_and_key(connection, request, turn) {
         Ok(both) => both,
         Err(done) => return done,
@@ -68,8 +64,7 @@ pub(super) fn answer_with(
         Cow::Borrowed(body) if body.len() == item.value().len() => Payload::Whole(item.clone()),
         Cow::Borrowed(body) => Payload::Bytes(body),
     };
-    let content =
-        Content { datatype, cas, extras: &flags, key, payload, ..Content::default() };
+    let content = Content { datatype, cas, extras: &flags, key, payload, ..Content::default() };
     request.reply(connection).send(turn, content);
 }
 

@@ -12,11 +12,7 @@ use crate::statistics::count;
 pub(crate) type PlainResult = Option<String>;
 
 /// SASL_LIST_MECHS.
-pub(super) fn list(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn list(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let payload = Payload::Bytes(MECHANISMS.as_bytes());
     request.reply(connection).send(turn, Content { payload, ..Content::default() });
     Done::Answered

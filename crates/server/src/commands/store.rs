@@ -107,8 +107,7 @@ pub(super) fn delete(
         Ok(both) => both,
         Err(done) => return done,
     };
-    let result =
-        bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request));
+    let result = bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request));
     count(&turn.counters.cmd_delete);
     // Classic memcached clients insist on no CAS behind a deletion.
     let result = result.map(|mutation| match connection.said_hello {

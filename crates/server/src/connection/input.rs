@@ -156,8 +156,8 @@ impl Connection {
         frame: &Frame<'a>,
         turn: &Turn<'_>,
     ) -> Result<Request<'a>, Invalid> {
-        let is_enabled_flush = turn.shared.options.flush_enabled
-            && matches!(opcode, Opcode::Flush | Opcode::FlushQ);
+        let is_enabled_flush =
+            turn.shared.options.flush_enabled && matches!(opcode, Opcode::Flush | Opcode::FlushQ);
         if !is_enabled_flush {
             validate::request(opcode, frame, self.features)?;
         }
@@ -252,8 +252,8 @@ impl Connection {
         if self.parked_count == 0 {
             return true;
         }
-        let is_barrier = FrameInfos::parse(opcode, frame.framing_extras)
-            .is_ok_and(|infos| infos.barrier);
+        let is_barrier =
+            FrameInfos::parse(opcode, frame.framing_extras).is_ok_and(|infos| infos.barrier);
         self.is_reorderable(opcode)
             && !is_barrier
             && !self.is_waiting(turn.shared.options.limits.parked_requests_max)

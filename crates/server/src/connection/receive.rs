@@ -1,5 +1,6 @@
 //! Large values: read from the socket into the item that will hold them.
 
+use document::limits::VALUE_SIZE_MAX;
 use document::{ItemBuilder, ItemMeta, expiry};
 use protocol::request::{DocumentKey, StoreExtras};
 use protocol::{Class, Frame, FrameInfos, Opcode, Parsed, validate};
@@ -62,8 +63,7 @@ impl Connection {
             && self.parked_count == 0
             && opcode.info().class != Class::Retired
             && frame.header.magic.is_request()
-            && value_size >= RECEIVED_IN_PLACE_BYTES_MIN
-            && value_size <= document::limits::VALUE_SIZE_MAX
+            && (RECEIVED_IN_PLACE_BYTES_MIN..=VALUE_SIZE_MAX).contains(&value_size)
             && !is_compressed(frame)
             && self.bucket.is_some()
             && self.is_authenticated();

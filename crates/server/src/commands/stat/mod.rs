@@ -77,11 +77,7 @@ const GROUPS: [(&str, Group); 27] = [
 ];
 
 /// STAT.
-pub(super) fn stat(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
+pub(super) fn stat(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let bucket = match bucket_of(connection, request, turn) {
         Ok(bucket) => bucket,
         Err(done) => return done,

@@ -15,9 +15,7 @@ fn for_vbuckets(
 ) -> Result<(), NoGroup> {
     let mut described = Vec::new();
     match vbucket_argument(argument)? {
-        None => emitter
-            .bucket
-            .for_each_vbucket(|_, vbucket| described.extend(describe(vbucket))),
+        None => emitter.bucket.for_each_vbucket(|_, vbucket| described.extend(describe(vbucket))),
         Some(vbid) => emitter.bucket.with_vbucket(vbid, |vbucket| described = describe(vbucket)),
     }
     if described.is_empty() && !argument.is_empty() {
@@ -138,8 +136,7 @@ pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), 
 pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let (name, vbid) = argument.rsplit_once(' ').ok_or(NoGroup::BadArgument)?;
     let vbid = Vbid(vbid.parse().map_err(|_| NoGroup::BadArgument)?);
-    let key =
-        KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
+    let key = KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
     let bucket: Bucket = emitter.bucket.clone();
     let found = match bucket.get_metadata(emitter.turn.session, vbid, key.as_key()) {
         Ok(found) => found,
