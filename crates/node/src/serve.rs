@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use clap::Args;
 use platform::files::RealFiles;
+use platform::process::Termination;
 
 use crate::config::Settings;
 use crate::logging;
 use crate::node::{Node, VERSION};
 use crate::ready_file::{self, Ready};
 
-/// How often progress is logged while documents are loaded.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+/// How often a node that loads looks for a signal.
+const STEP: Duration = Duration::from_millis(100);
+/// Steps between two log lines about progress.
+const PROGRESS_STEPS: u32 = 20;
 
 /// The arguments of `settee serve`.
 #[derive(Args, Debug)]
@@ -42,22 +45,46 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     };
     let config = settings.resolve()?;
     logging::start(&config.log_filter, config.log_json)?;
+    let termination = Termination::watch()?;
     let node = Node::start(config)?;
     greet(&node);
-    while !node.wait_until_serving(PROGRESS_INTERVAL) {
-        let progress = node.bucket().warmup_progress();
-        tracing::info!(
-            vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
-            documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
-            "loading documents"
-        );
-    }
-    announce(&node)?;
-    let signal = platform::process::wait_for_termination()?;
+    let signal = match load(&node, &termination) {
+        Some(signal) => signal,
+        None => {
+            announce(&node)?;
+            termination.wait()
+        }
+    };
     tracing::info!(signal, "stopping: answering, flushing, closing");
     node.stop()?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until every vBucket serves and logs how far that has come. Returns the signal that came
+/// before.
+fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
+    let mut until_progress = PROGRESS_STEPS;
+    while !node.wait_until_serving(STEP) {
+        if let Some(signal) = termination.has_come() {
+            return Some(signal);
+        }
+        until_progress -= 1;
+        if until_progress == 0 {
+            until_progress = PROGRESS_STEPS;
+            log_progress(node);
+        }
+    }
+    None
+}
+
+fn log_progress(node: &Node) {
+    let progress = node.bucket().warmup_progress();
+    tracing::info!(
+        vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
+        documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
+        "loading documents"
+    );
 }
 
 /// Tells the person who started the node how to reach it.

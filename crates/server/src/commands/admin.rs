@@ -1,8 +1,10 @@
 //! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET.
 
 use bucket::Refused;
+use executor::TaskKind;
 use protocol::Status;
 
+use super::Completed;
 use super::documents::{bucket_and_key, bucket_of};
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
@@ -39,7 +41,8 @@ pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Tu
     Done::Close
 }
 
-/// FLUSH: empties the bucket, where the operator has enabled that.
+/// FLUSH: empties the bucket, where the operator has enabled that. A thread that may wait for files
+/// does it.
 pub(super) fn flush(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
     let bucket = match bucket_of(connection, request, turn) {
         Ok(bucket) => bucket,
@@ -50,15 +53,39 @@ pub(super) fn flush(connection: &Connection, request: &Request<'_>, turn: &mut T
         reply.fail(turn, Status::NotSupported, "the bucket can be emptied now, not later");
         return Done::Answered;
     }
-    match bucket.flush_all() {
-        Ok(()) if request.is_quiet => {}
-        Ok(()) => reply.done(turn),
-        Err(error) => {
+    let waiter = turn.session.waiter;
+    let mailboxes = turn.shared.mailboxes.clone();
+    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::AuxIo, move || {
+        let result = bucket.flush_all();
+        if let Err(error) = &result {
             tracing::error!(%error, "the bucket could not be emptied");
+        }
+        mailboxes.complete_with(waiter, Completed::Flushed(result.is_ok()));
+    });
+    match added {
+        Ok(_) => Done::Parked,
+        Err(_) => {
+            reply.fail(turn, Status::Etmpfail, "the node is stopping");
+            Done::Answered
+        }
+    }
+}
+
+/// The bucket is empty, or could not be emptied.
+pub(super) fn flushed(
+    connection: &Connection,
+    request: &Request<'_>,
+    is_empty: bool,
+    turn: &mut Turn<'_>,
+) {
+    let reply = request.reply(connection);
+    match (is_empty, request.is_quiet) {
+        (true, true) => {}
+        (true, false) => reply.done(turn),
+        (false, _) => {
             reply.fail(turn, Status::Etmpfail, "a file could not be removed; see the node's log");
         }
     }
-    Done::Answered
 }
 
 /// EVICT_KEY.

@@ -19,7 +19,7 @@ use protocol::{Opcode, Status};
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
-pub(crate) use sasl::PlainResult;
+use sasl::PlainResult;
 pub(crate) use store::store_received;
 
 /// What a parked request has waited for.
@@ -29,6 +29,8 @@ pub(crate) enum Completed {
     Bucket(Completion),
     /// A password has been checked.
     Plain(PlainResult),
+    /// Whether the bucket has been emptied.
+    Flushed(bool),
 }
 
 /// Executes a request that has the form of its command.
@@ -102,6 +104,10 @@ pub(crate) fn complete(
         Completed::Bucket(Completion::ReadFailed) => {
             let context = "the value cannot be read from the data directory; see the node's log";
             request.reply(connection).fail(turn, Status::Etmpfail, context);
+            Done::Answered
+        }
+        Completed::Flushed(is_empty) => {
+            admin::flushed(connection, request, is_empty, turn);
             Done::Answered
         }
         Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),

@@ -5,11 +5,12 @@ use executor::TaskKind;
 use protocol::Status;
 use protocol::request::Sasl;
 
+use super::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 use crate::statistics::count;
 
 /// Who a checked password belongs to; `None` when it was wrong.
-pub(crate) type PlainResult = Option<String>;
+pub(super) type PlainResult = Option<String>;
 
 /// SASL_LIST_MECHS.
 pub(super) fn list(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
@@ -101,7 +102,7 @@ fn check(
     let users = turn.shared.users.clone();
     let mailboxes = turn.shared.mailboxes.clone();
     let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::NonIo, move || {
-        mailboxes.checked_password(waiter, attempt.run(&users));
+        mailboxes.complete_with(waiter, Completed::Plain(attempt.run(&users)));
     });
     match added {
         Ok(_) => Done::Parked,

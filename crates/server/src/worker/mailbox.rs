@@ -7,7 +7,7 @@ use bucket::{Completion, Completions};
 use platform::network::{TcpStream, Waker};
 use vbucket::Waiter;
 
-use crate::commands::{Completed, PlainResult};
+use crate::commands::Completed;
 use crate::connection::{Entrance, Parked};
 
 /// A message for a worker.
@@ -68,16 +68,14 @@ impl Mailboxes {
         std::mem::take(&mut *messages)
     }
 
-    /// Reports a checked password to the request that waits for it.
-    pub(crate) fn checked_password(&self, waiter: Waiter, result: PlainResult) {
-        let message = Message::Completed(waiter, Completed::Plain(result));
-        self.send(Parked::worker_of(waiter), message);
+    /// Reports what the request that `waiter` names has waited for.
+    pub(crate) fn complete_with(&self, waiter: Waiter, completed: Completed) {
+        self.send(Parked::worker_of(waiter), Message::Completed(waiter, completed));
     }
 }
 
 impl Completions for Mailboxes {
     fn complete(&self, waiter: Waiter, completion: Completion) {
-        let message = Message::Completed(waiter, Completed::Bucket(completion));
-        self.send(Parked::worker_of(waiter), message);
+        self.complete_with(waiter, Completed::Bucket(completion));
     }
 }
