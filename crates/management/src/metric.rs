@@ -68,7 +68,7 @@ pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
             MetricKind::Gauge => "gauge",
             MetricKind::Histogram => "histogram",
         };
-        write!(text, "# TYPE {} {kind}\n", first.family()).expect("a string takes all");
+        writeln!(text, "# TYPE {} {kind}", first.family()).expect("a string takes all");
         family.iter().for_each(|metric| encode_sample(metric, &mut text));
     }
     text
