@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Blocks until SIGTERM or SIGINT arrives and returns its name. Call it once, from a thread of its
 /// own; a second signal while the node shuts down ends the process at once.
@@ -10,11 +12,25 @@ pub fn wait_for_termination() -> io::Result<&'static str> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
     let signal = signals.forever().next().unwrap_or(SIGTERM);
-    let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let again = Arc::new(AtomicBool::new(true));
     for signal in [SIGTERM, SIGINT] {
         signal_hook::flag::register_conditional_shutdown(signal, 1, again.clone())?;
     }
     Ok(if signal == SIGINT { "SIGINT" } else { "SIGTERM" })
+}
+
+/// A flag that SIGINT or SIGTERM raises, for tools that end early with what they have. A second
+/// signal ends the process at once, with the exit code of a tool that was interrupted.
+pub fn termination_flag() -> io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    const INTERRUPTED: i32 = 130;
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the first signal finds the flag still down.
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(flag)
 }
 
 /// An exclusive lock on a file, held as long as this value lives, released by the system when the
