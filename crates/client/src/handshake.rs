@@ -22,11 +22,10 @@ pub(crate) fn perform(
     if let Some(login) = &options.login {
         log_in(connection, login)?;
     }
-    if let Some(bucket) = &options.bucket {
+    if let Some(bucket) = options.bucket.as_ref().filter(|_| features != FeatureSet::NONE) {
         let request = Request { key: bucket.as_bytes(), ..Request::new(Opcode::SelectBucket) };
         let response = connection.call(&request)?;
-        let is_unneeded = is_unknown(&response) && !features.contains(Feature::SelectBucket);
-        if !response.is_success() && !is_unneeded {
+        if !response.is_success() {
             return Err(connection.refused("SELECT_BUCKET", &response));
         }
     }
@@ -41,11 +40,13 @@ fn say_hello(
     options.features.encode(&mut codes);
     let agent = options.agent.as_bytes();
     let key = agent.get(..hello::AGENT_SIZE_MAX).unwrap_or(agent);
-    let response =
-        connection.call(&Request { key, value: &codes, ..Request::new(Opcode::Hello) })?;
-    if is_unknown(&response) {
+    // memcached 1.6 loses its place in the stream after an unknown command that has a body, so the
+    // first HELLO has none.
+    if is_unknown(&connection.call(&Request::new(Opcode::Hello))?) {
         return Ok(FeatureSet::NONE);
     }
+    let response =
+        connection.call(&Request { key, value: &codes, ..Request::new(Opcode::Hello) })?;
     if !response.is_success() {
         return Err(connection.refused("HELLO", &response));
     }

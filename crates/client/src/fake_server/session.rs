@@ -74,6 +74,9 @@ impl Session<'_> {
             Some(Opcode::Noop) => self.put(frame, Status::Success, Answer::default()),
             Some(Opcode::Hello) if !is_classic => self.hello(frame),
             Some(Opcode::SaslAuth | Opcode::SaslStep) if !is_classic => self.log_in(frame),
+            Some(Opcode::SaslListMechs) if !is_classic => {
+                self.put_value(frame, Status::Success, auth::MECHANISMS.as_bytes().to_vec());
+            }
             Some(Opcode::SelectBucket) if !is_classic => self.select_bucket(frame),
             Some(Opcode::GetClusterConfig) if !is_classic => match self.config() {
                 Some(value) => self.put_value(frame, Status::Success, value),

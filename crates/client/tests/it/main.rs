@@ -24,7 +24,8 @@ fn options(login: Option<Login>) -> ConnectionOptions {
 
 fn start(login: Option<(&str, &str)>, vbucket_count: u16) -> FakeServer {
     let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
-    FakeServer::start(FakeOptions { login, vbucket_count, ..FakeOptions::default() }).unwrap()
+    let options = FakeOptions { login, vbucket_count, ..FakeOptions::default() };
+    FakeServer::start(options).expect("loopback has a free port")
 }
 
 #[test]
