@@ -1,0 +1,20 @@
+//! The tools without the server: `cargo run --release -p cli --example tools -- load --help`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[derive(clap::Parser)]
+enum Tool {
+    Load(Box<cli::LoadArguments>),
+    Stats(cli::StatsArguments),
+    Timings(cli::TimingsArguments),
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Tool::parse() {
+        Tool::Load(arguments) => cli::load::run(&arguments),
+        Tool::Stats(arguments) => cli::stats::run(&arguments),
+        Tool::Timings(arguments) => cli::timings::run(&arguments),
+    }
+}
