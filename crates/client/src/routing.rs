@@ -134,7 +134,8 @@ mod tests {
     const CONFIG: &str = r#"{"rev":7,"revEpoch":1,
         "nodesExt":[{"hostname":"a","services":{"kv":1}},{"services":{"mgmt":9}},
                     {"services":{"kv":2}}],
-        "vBucketServerMap":{"serverList":["a:1","$HOST:2"],"vBucketMap":[[0,1],[1,0],[-1,0],[5]]}}"#;
+        "vBucketServerMap":{"serverList":["a:1","$HOST:2"],
+                            "vBucketMap":[[0,1],[1,0],[-1,0],[5]]}}"#;
 
     fn asked() -> NodeAddress {
         NodeAddress::new("asked", 9)

@@ -105,6 +105,8 @@ pub fn memory_limit_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -116,6 +118,20 @@ mod tests {
         assert!(FileLock::try_acquire(&path).unwrap().is_none());
         drop(held);
         assert!(FileLock::try_acquire(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_first_signal_raises_the_flag_and_ends_nothing() {
+        use rustix::process::{Signal, getpid, kill_process};
+        let flag = termination_flag().unwrap();
+        assert!(!flag.load(Ordering::Relaxed));
+        kill_process(getpid(), Signal::INT).unwrap();
+        let clock = crate::Clock::real();
+        let deadline = clock.now().after(std::time::Duration::from_secs(10));
+        while !flag.load(Ordering::Relaxed) {
+            assert!(clock.now() < deadline, "the signal has not arrived");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

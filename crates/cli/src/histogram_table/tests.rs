@@ -1,3 +1,5 @@
+//! The table, letter by letter and by its laws.
+
 use document::Histogram;
 
 use super::*;

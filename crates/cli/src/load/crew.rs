@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use super::worker::{Phase, Worker};
 pub(super) struct Crew {
     members: Vec<Member>,
     reports: Receiver<Report>,
+    stop: Arc<AtomicBool>,
 }
 
 struct Member {
@@ -54,7 +55,7 @@ impl Crew {
             let thread = threads::spawn(&format!("load-{number}"), body)?;
             members.push(Member { clients, phases: Some(phases), thread: Some(thread) });
         }
-        Ok(Self { members, reports })
+        Ok(Self { members, reports, stop: stop.clone() })
     }
 
     /// Clients of each worker.
@@ -89,6 +90,8 @@ impl Crew {
 
 impl Drop for Crew {
     fn drop(&mut self) {
+        // After an error the others are still at work.
+        self.stop.store(true, Ordering::Relaxed);
         for member in &mut self.members {
             member.phases = None;
         }

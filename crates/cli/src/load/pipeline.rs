@@ -106,10 +106,17 @@ impl Pipeline {
     }
 
     /// Its connection to a node is ready for something: sends and receives what is possible.
-    pub(super) fn on_ready(&mut self, node: usize, tools: &mut Toolbox) -> Result<(), Loss> {
+    /// `is_closing`: the system has said that the other side hung up.
+    pub(super) fn on_ready(
+        &mut self,
+        node: usize,
+        is_closing: bool,
+        tools: &mut Toolbox,
+    ) -> Result<(), Loss> {
         let Self { links, batch, .. } = self;
         let Some(Some(link)) = links.get_mut(node) else { return Ok(()) };
-        exchange(link, batch, node, tools).map_err(|error| describe(&error, node, tools))
+        let end = if is_closing { Arrival::Nothing } else { Arrival::Last };
+        exchange(link, batch, node, end, tools).map_err(|error| describe(&error, node, tools))
     }
 
     /// The batch under way.
@@ -160,10 +167,14 @@ impl Pipeline {
     }
 }
 
+/// Sends, and reads until `end`. A read that leaves room has taken all that had arrived, so that
+/// the system will tell of what comes later; but not of an end of the stream that it told of with
+/// the bytes before it.
 fn exchange(
     link: &mut Link,
     batch: &mut Batch,
     node: usize,
+    end: Arrival,
     tools: &mut Toolbox,
 ) -> io::Result<()> {
     link.flush()?;
@@ -175,7 +186,7 @@ fn exchange(
                 batch.complete(&frame, node, now, tools)?;
             }
         }
-        if arrival != Arrival::Some {
+        if arrival == Arrival::Nothing || arrival == end {
             return Ok(());
         }
     }

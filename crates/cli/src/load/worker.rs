@@ -103,7 +103,8 @@ impl Worker {
             self.wait(&mut events)?;
             for event in &events {
                 let (index, node) = client_and_node(event.token());
-                self.on_ready(index, node);
+                let is_closing = event.is_read_closed() || event.is_error();
+                self.on_ready(index, node, is_closing);
             }
             let now = self.tools.clock.now();
             self.fire_timers(now);
@@ -130,9 +131,9 @@ impl Worker {
         }
     }
 
-    fn on_ready(&mut self, index: usize, node: usize) {
+    fn on_ready(&mut self, index: usize, node: usize, is_closing: bool) {
         let Some(pipeline) = self.pipelines.get_mut(index) else { return };
-        match pipeline.on_ready(node, &mut self.tools) {
+        match pipeline.on_ready(node, is_closing, &mut self.tools) {
             Ok(()) => {
                 let now = self.tools.clock.now();
                 self.advance(index, now);
