@@ -127,7 +127,8 @@ pub trait Files: Send + Sync {
         file.write_at(content, 0)?;
         file.sync()?;
         self.rename(&fresh, path)?;
-        self.sync_directory(path.parent().unwrap_or(Path::new(".")))
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.sync_directory(directory.unwrap_or(Path::new(".")))
     }
 }
 
