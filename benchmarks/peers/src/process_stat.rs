@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 /// CPU time, user and system, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTime {
-    /// Of all threads, ended ones included.
+    /// Of all threads that live. The servers measured here keep theirs.
     pub all: f64,
     /// Of the threads that serve connections, where they can be told by their names.
     pub front_end: Option<f64>,
@@ -17,16 +17,17 @@ impl CpuTime {
     /// CPU time of a process until now. `front_end` is how the names of threads begin that serve
     /// connections; none if the process does not name them.
     pub fn of(pid: u32, front_end: Option<&str>) -> Result<Self> {
-        let all = seconds(&fs::read_to_string(format!("/proc/{pid}/stat"))?)?;
-        let Some(prefix) = front_end else { return Ok(Self { all, front_end: None }) };
-        let mut sum = 0.0;
+        let mut time = Self { all: 0.0, front_end: front_end.map(|_| 0.0) };
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let stat = fs::read_to_string(thread?.path().join("stat"))?;
-            if stat.split_once('(').is_some_and(|(_, name)| name.starts_with(prefix)) {
-                sum += seconds(&stat)?;
+            let thread = thread?.path();
+            let used = seconds(&fs::read_to_string(thread.join("schedstat"))?)?;
+            time.all += used;
+            let name = fs::read_to_string(thread.join("comm"))?;
+            if front_end.is_some_and(|prefix| name.starts_with(prefix)) {
+                time.front_end = time.front_end.map(|sum| sum + used);
             }
         }
-        Ok(Self { all, front_end: Some(sum) })
+        Ok(time)
     }
 
     /// What was used since `earlier`.
@@ -36,13 +37,11 @@ impl CpuTime {
     }
 }
 
-/// utime and stime, fields 14 and 15 of proc_pid_stat(5).
-fn seconds(stat: &str) -> Result<f64> {
-    let (_, fields) = stat.rsplit_once(") ").context("stat has a name in parentheses")?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let mut ticks = || -> Result<f64> { Ok(fields.next().context("stat has fields")?.parse()?) };
-    let ticks = ticks()? + ticks()?;
-    Ok(ticks / rustix::param::clock_ticks_per_second() as f64)
+/// The first field of a thread's schedstat: nanoseconds on a CPU. The ticks of `stat` are too
+/// coarse for short measurements and idle processes.
+fn seconds(schedstat: &str) -> Result<f64> {
+    let nanos = schedstat.split_whitespace().next().context("schedstat has fields")?;
+    Ok(nanos.parse::<f64>()? / 1e9)
 }
 
 /// Bytes of physical memory that a process occupies.
@@ -58,11 +57,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_contain_anything() {
-        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0";
-        let ticks = rustix::param::clock_ticks_per_second() as f64;
-        assert_eq!(seconds(stat).expect("well-formed"), 200.0 / ticks);
-        assert!(seconds("7 (x) S 1").is_err());
+    fn the_time_on_a_cpu_is_the_first_field() {
+        assert_eq!(seconds("2500000000 12 3\n").expect("well-formed"), 2.5);
+        for malformed in ["", "x 1 2"] {
+            assert!(seconds(malformed).is_err(), "{malformed}");
+        }
     }
 
     #[test]
@@ -71,5 +70,6 @@ mod tests {
         assert!(resident_bytes(pid).expect("readable") > 0);
         let time = CpuTime::of(pid, Some("no such thread")).expect("readable");
         assert_eq!(time.front_end, Some(0.0));
+        assert!(time.all > 0.0);
     }
 }

@@ -246,7 +246,7 @@ pub fn pin_thread(cores: &[usize]) -> Result<()> {
     sched_setaffinity(None, &set).with_context(|| format!("cannot run on CPUs {cores:?}"))
 }
 
-/// The last CPU of the machine: the generator's.
+/// The last CPU of the machine: the generator's. To be asked before this thread is pinned.
 pub fn generator_core() -> usize {
     let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     count - 1

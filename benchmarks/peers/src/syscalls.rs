@@ -1,13 +1,17 @@
 //! System calls of a process, counted by perf.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// How long perf takes to attach to every thread, on a busy machine. It does not say when it has.
-const ATTACH_TIME: Duration = Duration::from_millis(700);
+/// How long perf may take to attach to every thread.
+const ATTACH_TIME_MAX: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
+/// From the last thread attached to the count running.
+const ENABLE_TIME: Duration = Duration::from_millis(100);
 
 /// A count that runs.
 pub struct SyscallCount(Child);
@@ -21,9 +25,24 @@ impl SyscallCount {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn();
-        let child = child.ok()?;
-        std::thread::sleep(ATTACH_TIME);
-        Some(Self(child))
+        let mut count = Self(child.ok()?);
+        count.wait_until_attached(pid);
+        Some(count)
+    }
+
+    /// perf does not say when it counts, but it holds one descriptor for each thread by then.
+    /// Where it may not count it ends, which [`SyscallCount::finish`] finds out.
+    fn wait_until_attached(&mut self, pid: u32) {
+        let started = Instant::now();
+        let threads = count_entries(&format!("/proc/{pid}/task"), |_| true);
+        let own = format!("/proc/{}/fd", self.0.id());
+        while started.elapsed() < ATTACH_TIME_MAX && matches!(self.0.try_wait(), Ok(None)) {
+            if count_entries(&own, is_perf_event) >= threads {
+                std::thread::sleep(ENABLE_TIME);
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
     }
 
     /// Ends the count and returns it. None where perf is not permitted to count.
@@ -40,4 +59,14 @@ impl SyscallCount {
         let line = text.lines().find(|line| line.contains("raw_syscalls:sys_enter"));
         Ok(line.and_then(|line| line.split(',').next()?.parse().ok()))
     }
+}
+
+fn count_entries(directory: &str, wanted: impl Fn(&fs::DirEntry) -> bool) -> usize {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(wanted).count()
+}
+
+fn is_perf_event(descriptor: &fs::DirEntry) -> bool {
+    let target = fs::read_link(descriptor.path());
+    target.is_ok_and(|target| target.to_string_lossy().contains("[perf_event]"))
 }

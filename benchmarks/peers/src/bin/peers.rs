@@ -49,11 +49,11 @@ struct Bench<'a> {
 
 fn main() -> Result<()> {
     let options = Options::from_command_line(5)?;
-    pin_thread(&[generator_core()])?;
+    let own_core = generator_core();
+    pin_thread(&[own_core])?;
     println!(
-        "{CONNECTIONS} connections from one thread on CPU {}; each server, all threads included, \
-         on CPUs {:?}",
-        generator_core(),
+        "{CONNECTIONS} connections from one thread on CPU {own_core}; each server, all threads \
+         included, on CPUs {:?}",
         options.server_cores
     );
     let start = |program: Program| -> Result<Server> {
@@ -187,9 +187,8 @@ impl Bench<'_> {
                 cells.push(&figure.params);
             }
         }
-        println!("\nmedians of {} rounds; in brackets the median ratio to {BASE}", {
-            self.options.rounds
-        });
+        let rounds = self.options.rounds;
+        println!("\nmedians of {rounds} rounds; in brackets the median ratio to {BASE}");
         for params in cells {
             let word = |name: &str| params[name].to_string().replace('"', "");
             println!(
