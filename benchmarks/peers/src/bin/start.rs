@@ -38,7 +38,7 @@ fn main() -> Result<()> {
         figure("idle_cpu", "percent of one CPU", &[idle]),
     ];
     for figure in &figures {
-        println!("{:<16} {:>9.2} {}", figure.metric, figure.value(), figure.unit);
+        println!("{:<16} {:>9.3} {}", figure.metric, figure.value(), figure.unit);
     }
     report::append(options.json.as_deref(), &figures)
 }
