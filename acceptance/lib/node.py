@@ -17,6 +17,7 @@ STOP_SECONDS = 10
 # connecting to the port of a stopped node must not be given that very port for itself.
 PORTS = range(20000, 32000)
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 UNEXPECTED_LOG_LINE = re.compile(r"\bERROR\b|panicked at")
 
 
@@ -158,8 +159,9 @@ class Node:
     def unexpected_log_lines(self, expected=()):
         """Lines of the log that tell of an error, without those that match an expected one."""
         with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            lines = [COLOUR.sub("", line).strip() for line in log]
             return [
-                line.strip() for line in log
+                line for line in lines
                 if UNEXPECTED_LOG_LINE.search(line)
                 and not any(re.search(pattern, line) for pattern in expected)
             ]

@@ -8,6 +8,7 @@ from couchbase.diagnostics import ClusterState, EndpointState, PingState, Servic
 from couchbase.exceptions import (AuthenticationException, BucketNotFoundException,
                                   TimeoutException)
 from couchbase.options import PingOptions
+from sdk import BUCKET
 
 
 def declare(cases):
@@ -19,8 +20,11 @@ def declare(cases):
 
 def connect(sdk):
     cluster = sdk.connect()
-    expect(cluster.connected, "a cluster object is connected")
-    cluster.close()
+    try:
+        collection = cluster.bucket(BUCKET).default_collection()
+        expect(not collection.exists("connect").exists, "a fresh cluster object reads")
+    finally:
+        cluster.close()
 
 
 def wait_until_ready(sdk):

@@ -19,7 +19,6 @@ class Sdk:
         self._names = itertools.count(1)
         self.cluster = self.connect()
         self.bucket = self.cluster.bucket(BUCKET)
-        self.bucket.on_connect()
         self.collection = self.bucket.default_collection()
 
     def connect(self, user=None, password=None):
