@@ -131,6 +131,16 @@ pub trait Files: Send + Sync {
     }
 }
 
+/// The text of a file that a person has written.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path)
+}
+
+/// Removes a directory with everything in it. For temporary ones.
+pub fn remove_tree(directory: &Path) -> Result<(), FileError> {
+    fs::remove_dir_all(directory).map_err(|error| FileError::new("remove", directory, error))
+}
+
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFiles;

@@ -3,18 +3,40 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::mpsc;
 
-/// Blocks until SIGTERM or SIGINT arrives and returns its name. Call it once, from a thread of its
-/// own; a second signal while the node shuts down ends the process at once.
-pub fn wait_for_termination() -> io::Result<&'static str> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
-    let signal = signals.forever().next().unwrap_or(SIGTERM);
-    let again = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, again.clone())?;
+/// SIGTERM and SIGINT, watched from the moment that this value is made.
+pub struct Termination(mpsc::Receiver<&'static str>);
+
+impl Termination {
+    /// Watches the signals: they no longer end the process at once. A second one does, whatever
+    /// the first has set going.
+    pub fn watch() -> io::Result<Self> {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+        let (sender, receiver) = mpsc::channel();
+        crate::threads::spawn("Signals", move || {
+            let name = |signal| if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+            if let Some(signal) = signals.forever().next() {
+                // Nobody listening means that the process is ending already.
+                sender.send(name(signal)).ok();
+            }
+            if signals.forever().next().is_some() {
+                std::process::exit(1);
+            }
+        })?;
+        Ok(Self(receiver))
     }
-    Ok(if signal == SIGINT { "SIGINT" } else { "SIGTERM" })
+
+    /// Blocks until the first signal has come and returns its name.
+    pub fn wait(&self) -> &'static str {
+        self.0.recv().unwrap_or("SIGTERM")
+    }
+
+    /// The first signal's name, if it has come.
+    pub fn has_come(&self) -> Option<&'static str> {
+        self.0.try_recv().ok()
+    }
 }
 
 /// An exclusive lock on a file, held as long as this value lives, released by the system when the
@@ -40,6 +62,13 @@ impl FileLock {
 /// This process's id.
 pub fn id() -> u32 {
     std::process::id()
+}
+
+/// A path for temporary files that nobody else has: in the system's directory for such, with
+/// `prefix`, this process's id and a random part. Nothing is created.
+pub fn temporary_path(prefix: &str) -> std::path::PathBuf {
+    let random = crate::Random::from_system().next_u64();
+    std::env::temp_dir().join(format!("{prefix}-{}-{random:016x}", id()))
 }
 
 /// Raises the soft limit of open files to the hard limit and returns it.

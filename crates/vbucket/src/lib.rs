@@ -20,7 +20,7 @@ pub use failover_table::{FailoverEntry, FailoverTable};
 pub use hash_table::HashSeed;
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
-pub use operation::{Found, Mutation, Now, Refusal, StoreMode, WriteCondition};
+pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
 pub use persistence::{FlushBatch, PersistentState, SeqnoStatus};
 pub use statistics::VbucketStatistics;
 pub use vbucket::{Restored, Vbucket};

@@ -1,6 +1,6 @@
 //! What operations take and answer.
 
-use document::{Cas, Item, Seqno, VbUuid};
+use document::{Cas, Item, ItemBuilder, Seqno, VbUuid};
 use platform::{Instant, WallTime};
 
 /// The time of an operation, read once by the caller.
@@ -60,6 +60,8 @@ pub struct Mutation {
 pub enum Refusal {
     /// The vBucket does not serve requests here.
     NotActive,
+    /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
+    Loading,
     /// There is no such document.
     NotFound,
     /// There is one already.
@@ -71,10 +73,26 @@ pub enum Refusal {
     /// Nobody holds its lock.
     NotLocked,
     /// Its value is only in the file: fetch it ([`crate::Vbucket::restore_value`]) and try again.
-    Ejected,
+    /// This is its metadata.
+    Ejected(Item),
     /// The new version was computed from one that is no longer the newest: compute it again.
     Changed,
-    /// The document has xattrs, which a store keeps: put them in front of the new body, with the
-    /// seqno of this version as [`WriteCondition::computed_from`].
-    KeepsXattrs(Item),
+    /// The document has xattrs, which a store keeps: put those of the version that is there in
+    /// front of the body that was to be stored, with the seqno of the former as
+    /// [`WriteCondition::computed_from`].
+    KeepsXattrs(Box<KeptXattrs>),
+}
+
+/// A store that did not happen because it has to keep xattrs.
+pub struct KeptXattrs {
+    /// The version that has them.
+    pub existing: Item,
+    /// What was to be stored.
+    pub stored: ItemBuilder,
+}
+
+impl std::fmt::Debug for KeptXattrs {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "KeptXattrs({:?})", self.existing)
+    }
 }

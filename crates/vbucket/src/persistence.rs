@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use document::{Cas, Item, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
 
+use platform::Instant;
+
 use crate::FailoverEntry;
 use crate::checkpoint::ClosedCheckpoint;
 
@@ -31,6 +33,8 @@ pub struct FlushBatch {
     pub checkpoints: Vec<Arc<ClosedCheckpoint>>,
     /// What to remember with them.
     pub state: PersistentState,
+    /// Since when the first of its mutations has waited.
+    pub queued_since: Instant,
     /// Whether more waits behind this batch.
     pub has_more: bool,
 }

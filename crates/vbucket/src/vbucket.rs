@@ -7,6 +7,7 @@ mod restore;
 mod write;
 
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
+use platform::Instant;
 
 use crate::checkpoint::CheckpointManager;
 use crate::document_locks::DocumentLocks;
@@ -40,6 +41,8 @@ pub struct Vbucket {
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
     is_queued_for_flush: bool,
+    /// When it was queued last.
+    queued_since: Instant,
     /// Who waits for which seqno to be persisted, and until when.
     waiters: Vec<SeqnoWaiter>,
     statistics: VbucketStatistics,
@@ -51,7 +54,7 @@ pub struct Vbucket {
 #[derive(Clone, Copy, Debug)]
 struct SeqnoWaiter {
     seqno: Seqno,
-    deadline: platform::Instant,
+    deadline: Instant,
     waiter: Waiter,
 }
 
@@ -76,6 +79,7 @@ impl Vbucket {
             persisted_seqno: Seqno(0),
             state_is_dirty: true,
             is_queued_for_flush: false,
+            queued_since: Instant::default(),
             waiters: Vec::new(),
             statistics: VbucketStatistics::default(),
             account,

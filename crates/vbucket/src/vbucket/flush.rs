@@ -21,7 +21,8 @@ impl Vbucket {
         let mut state = self.persistent_state();
         state.high_seqno = last_seqno.unwrap_or(self.persisted_seqno);
         let has_more = state.high_seqno < self.high_seqno();
-        Some(FlushBatch { vbid: self.vbid, checkpoints, state, has_more })
+        let queued_since = self.queued_since;
+        Some(FlushBatch { vbid: self.vbid, checkpoints, state, queued_since, has_more })
     }
 
     /// `batch` is durable: its checkpoints leave the log, flushed tombstones leave memory, and

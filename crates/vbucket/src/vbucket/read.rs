@@ -25,7 +25,7 @@ impl Vbucket {
             return Err(Refusal::NotFound);
         }
         if item.is_ejected() {
-            return Err(Refusal::Ejected);
+            return Err(Refusal::Ejected(item.clone()));
         }
         let item = item.clone();
         self.statistics.reads += 1;

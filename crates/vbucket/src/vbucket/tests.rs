@@ -121,12 +121,13 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(Refusal::NotActive) => "not active",
+        Err(Refusal::Loading) => "loading",
         Err(Refusal::NotFound) => "not found",
         Err(Refusal::Exists) => "exists",
         Err(Refusal::CasMismatch) => "cas mismatch",
         Err(Refusal::Locked) => "locked",
         Err(Refusal::NotLocked) => "not locked",
-        Err(Refusal::Ejected) => "ejected",
+        Err(Refusal::Ejected(_)) => "ejected",
         Err(Refusal::Changed) => "changed",
         Err(Refusal::KeepsXattrs(_)) => "keeps xattrs",
     }
@@ -299,8 +300,9 @@ fn xattrs_are_kept_by_stores_and_system_ones_by_deletions() {
     bench.vbucket.store(StoreMode::Set, builder, condition, now, &mut bench.effects).unwrap();
 
     let refusal = bench.store(StoreMode::Set, "k", "new body", condition).unwrap_err();
-    let Refusal::KeepsXattrs(existing) = refusal else { panic!("{refusal:?}") };
-    assert_eq!(existing.value(), value);
+    let Refusal::KeepsXattrs(kept) = refusal else { panic!("{refusal:?}") };
+    assert_eq!(kept.existing.value(), value);
+    assert_eq!(kept.stored.value(), b"new body");
     bench.delete("k", Cas::ANY).unwrap();
     let found = bench.vbucket.get_metadata(key("k").as_key(), now).unwrap();
     assert_eq!(found.item.value(), b"\x00\x00\x00\x09\x00\x00\x00\x05_s\x002\x00");

@@ -6,7 +6,7 @@ use document::{
 
 use super::{Vbucket, release};
 use crate::effect::Effect;
-use crate::operation::{Mutation, Now, Refusal, StoreMode, WriteCondition};
+use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
 
 impl Vbucket {
     /// Makes `builder` the newest version of its key.
@@ -32,9 +32,9 @@ impl Vbucket {
             && !builder.meta().datatype.contains(Datatype::XATTR);
         if loses_xattrs && condition.computed_from.is_none() {
             return Err(if existing.is_ejected() {
-                Refusal::Ejected
+                Refusal::Ejected(existing)
             } else {
-                Refusal::KeepsXattrs(existing)
+                Refusal::KeepsXattrs(Box::new(KeptXattrs { existing, stored: builder }))
             });
         }
         let builder = match condition.preserve_expiry {
@@ -58,7 +58,7 @@ impl Vbucket {
             return Err(self.reject(Refusal::NotFound));
         };
         if existing.is_ejected() && existing.datatype().contains(Datatype::XATTR) {
-            return Err(Refusal::Ejected);
+            return Err(Refusal::Ejected(existing));
         }
         self.locks.release(key);
         self.statistics.deletions += 1;
@@ -75,7 +75,7 @@ impl Vbucket {
     ) -> Result<Item, Refusal> {
         match self.check_write(key, condition, now)? {
             None => Err(Refusal::NotFound),
-            Some(item) if item.is_ejected() => Err(Refusal::Ejected),
+            Some(item) if item.is_ejected() => Err(Refusal::Ejected(item)),
             Some(item) => Ok(item),
         }
     }
@@ -140,6 +140,9 @@ impl Vbucket {
         }
         release(replaced, effects);
         release(superseded, effects);
+        if !self.is_queued_for_flush {
+            self.queued_since = now.monotonic;
+        }
         self.wake_flusher(effects);
         self.settle_account();
         Mutation { cas, seqno, uuid: self.uuid() }

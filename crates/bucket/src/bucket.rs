@@ -1,0 +1,371 @@
+//! The bucket: its parts, how it opens and how it ends.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use document::{VbUuid, Vbid, VbucketState};
+use executor::{ExecutorPool, Owner, Shutdown};
+use platform::{Clock, FileError, Files};
+use storage::{IgnoredFile, StartReport, StorageError, Store, WhyIgnored};
+use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
+
+use crate::bucket_file::{self, BucketFile};
+use crate::completion::{Completion, Completions};
+use crate::config::BucketConfig;
+use crate::refused::Refused;
+use crate::session::Session;
+use crate::statistics::Counters;
+use crate::tasks::{FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
+use crate::timings::Timings;
+use crate::vbucket_slot::VbucketSlot;
+use crate::write_gate::{WriteBlock, WriteGate};
+
+/// Why a bucket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A file operation failed. Callers report it and stop.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The bucket's files cannot be used. Callers report it and stop.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The bucket's own description is damaged, or of another version.
+    #[error("{}: {what}", path.display())]
+    BadDescription {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
+    /// The executor does not take tasks any more.
+    #[error("the executor has been shut down")]
+    ExecutorIsGone,
+}
+
+/// The outside world of a bucket.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Time.
+    pub clock: Clock,
+    /// Files.
+    pub files: Arc<dyn Files>,
+    /// Threads for background tasks.
+    pub pool: ExecutorPool,
+    /// Where completions go.
+    pub completions: Arc<dyn Completions>,
+    /// Decides vBucket uuids and the layout of hash tables.
+    pub random_seed: u64,
+}
+
+/// One bucket. A handle: clones are the same bucket.
+#[derive(Clone)]
+pub struct Bucket(pub(crate) Arc<BucketCore>);
+
+/// What the handles and the tasks of a bucket share.
+pub(crate) struct BucketCore {
+    pub(crate) config: BucketConfig,
+    pub(crate) description: BucketFile,
+    pub(crate) directory: PathBuf,
+    pub(crate) clock: Clock,
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) store: Store,
+    pub(crate) slots: Box<[VbucketSlot]>,
+    pub(crate) account: MemoryAccount,
+    pub(crate) gate: WriteGate,
+    pub(crate) counters: Counters,
+    pub(crate) timings: Timings,
+    pub(crate) flush_queues: FlushQueues,
+    pub(crate) fetch_queue: FetchQueue,
+    pub(crate) persistence_timeouts: PersistenceTimeouts,
+    pub(crate) warmup: WarmupState,
+    completions: Arc<dyn Completions>,
+    owner: Owner,
+    hash_seed: HashSeed,
+    /// The next vBucket uuid is made from this.
+    uuid_seed: AtomicU64,
+}
+
+impl Bucket {
+    /// Opens the bucket in `directory`, making it when there is none, and begins to load it.
+    /// vBuckets serve as soon as they are loaded.
+    pub fn open(
+        surroundings: Surroundings,
+        mut config: BucketConfig,
+        directory: &Path,
+    ) -> Result<Self, OpenError> {
+        let Surroundings { clock, files, pool, completions, random_seed } = surroundings;
+        files.create_directories(directory)?;
+        let description = bucket_file::open_or_create(&*files, directory, &config)?;
+        config.vbucket_count = description.vbucket_count;
+        let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
+        let options =
+            storage::StoreOptions { clock: clock.clone(), open_files_max: config.open_files_max };
+        let (store, report) = Store::open(Arc::clone(&files), directory, options)?;
+        let count = usize::from(config.vbucket_count);
+        let bucket = Self(Arc::new(BucketCore {
+            slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
+            account: MemoryAccount::default(),
+            gate: WriteGate::default(),
+            counters: Counters::default(),
+            timings: Timings::default(),
+            flush_queues: FlushQueues::new(config.flusher_count.max(1)),
+            fetch_queue: FetchQueue::new(config.fetches_waiting_max),
+            persistence_timeouts: PersistenceTimeouts::default(),
+            warmup: WarmupState::new(clock.now(), was_clean),
+            owner: pool.register_owner(&config.name),
+            hash_seed: HashSeed::new(random_seed),
+            uuid_seed: AtomicU64::new(random_seed),
+            directory: directory.to_path_buf(),
+            config,
+            description,
+            clock,
+            files,
+            store,
+            completions,
+        }));
+        bucket.report_ignored(&report);
+        bucket.create_missing_vbuckets(&report);
+        crate::tasks::start(&bucket, &pool, report.vbuckets)
+            .map_err(|_| OpenError::ExecutorIsGone)?;
+        Ok(bucket)
+    }
+
+    /// The configuration, as it was at opening.
+    pub fn config(&self) -> &BucketConfig {
+        &self.0.config
+    }
+
+    /// The bucket's identity: 32 hexadecimal digits.
+    pub fn uuid(&self) -> &str {
+        &self.0.description.uuid
+    }
+
+    /// What its background work took.
+    pub fn timings(&self) -> &Timings {
+        &self.0.timings
+    }
+
+    /// Ends all background tasks after flushing everything. On success the files hold every
+    /// document and the next start is a clean one; otherwise this many vBuckets have documents that
+    /// are not on disk.
+    pub fn shut_down(&self) -> Result<(), usize> {
+        self.0.owner.unregister(Shutdown::Drain);
+        let is_unflushed = |slot: &&VbucketSlot| {
+            slot.lock().as_ref().is_some_and(|vbucket| !vbucket.checkpoints().is_flushed())
+        };
+        let unflushed_count = self.0.slots.iter().filter(is_unflushed).count();
+        if unflushed_count > 0 {
+            return Err(unflushed_count);
+        }
+        if let Err(error) = bucket_file::leave_clean_mark(&*self.0.files, &self.0.directory) {
+            tracing::warn!(%error, "the next start will treat this stop as a crash");
+        }
+        Ok(())
+    }
+
+    /// Empties the bucket: every vBucket begins a new history, its file is removed.
+    pub fn flush_all(&self) -> Result<(), StorageError> {
+        for (vbid, slot) in self.0.slots() {
+            let file = slot.lock_file();
+            if slot.lock().is_none() {
+                continue;
+            }
+            self.0.store.delete(vbid)?;
+            let old = slot.replace(self.0.new_vbucket(vbid));
+            drop(file);
+            drop(old);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.0.now()
+    }
+
+    /// Runs `operation` on the vBucket under its lock and carries out the effects after it.
+    pub(crate) fn attempt<T>(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        operation: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let Some(slot) = self.0.slot(vbid) else { return Err(Refusal::NotActive) };
+        let result = match slot.lock().as_mut() {
+            None => Err(Refusal::Loading),
+            Some(vbucket) => operation(vbucket, &mut session.effects),
+        };
+        self.0.carry_out(vbid, &mut session.effects);
+        result
+    }
+
+    /// Turns a vBucket's refusal into the bucket's; a value that is only in the file is fetched.
+    pub(crate) fn answer<T>(
+        &self,
+        session: &Session,
+        vbid: Vbid,
+        result: Result<T, Refusal>,
+    ) -> Result<T, Refused> {
+        result.map_err(|refusal| match refusal {
+            Refusal::Ejected(metadata) => {
+                self.0.fetch_queue.push(vbid, metadata, session.waiter, self.0.clock.now())
+            }
+            refusal => Refused::from_refusal(&refusal),
+        })
+    }
+
+    /// Lets a write in, or says why not.
+    pub(crate) fn check_write_gate(&self) -> Result<(), Refused> {
+        let core = &self.0;
+        let used_bytes = core.account.used_bytes();
+        core.gate.check(used_bytes, core.used_bytes_max()).map_err(Refused::Blocked)
+    }
+
+    /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
+    pub(crate) fn check_disk(&self) -> Result<(), Refused> {
+        self.0.gate.check(0, u64::MAX).map_err(Refused::Blocked)
+    }
+
+    /// Sees to it that waits of `timeout` end.
+    pub(crate) fn expect_timeout(&self, timeout: Duration) {
+        self.0.persistence_timeouts.expect(timeout);
+    }
+
+    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does not:
+    /// it stays out of service until a person has looked.
+    fn create_missing_vbuckets(&self, report: &StartReport) {
+        let mut is_taken = vec![false; self.0.slots.len()];
+        let found = report.vbuckets.iter().map(|found| found.vbid);
+        let unreadable = report.ignored.iter().filter_map(unreadable_vbucket);
+        for vbid in found.chain(unreadable) {
+            if let Some(is_taken) = is_taken.get_mut(usize::from(vbid.0)) {
+                *is_taken = true;
+            }
+        }
+        for ((vbid, slot), is_taken) in self.0.slots().zip(is_taken) {
+            if !is_taken {
+                drop(slot.replace(self.0.new_vbucket(vbid)));
+            }
+        }
+    }
+
+    fn report_ignored(&self, report: &StartReport) {
+        for found in &report.vbuckets {
+            for (position, what) in &found.skipped_headers {
+                let vbucket = found.vbid.0;
+                tracing::warn!(vbucket, position, what, "stepped over a header that is not whole");
+            }
+        }
+        for IgnoredFile { name, why } in &report.ignored {
+            match why {
+                WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
+                WhyIgnored::Corrupt(error) => tracing::error!(
+                    %error,
+                    file = name,
+                    "the vBucket's file cannot be read and the vBucket does not serve; restore \
+                     the file from a backup, or remove it to begin empty"
+                ),
+                why => tracing::warn!(file = name, ?why, "a file is not used"),
+            }
+        }
+    }
+}
+
+/// The vBucket whose data are in a file that cannot be believed.
+fn unreadable_vbucket(ignored: &IgnoredFile) -> Option<Vbid> {
+    match ignored.why {
+        WhyIgnored::Corrupt(_) => ignored.name.split('.').next()?.parse().ok().map(Vbid),
+        _ => None,
+    }
+}
+
+impl BucketCore {
+    pub(crate) fn now(&self) -> Now {
+        Now { monotonic: self.clock.now(), wall: self.clock.wall_time() }
+    }
+
+    /// For whom the bucket's tasks run.
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub(crate) fn slot(&self, vbid: Vbid) -> Option<&VbucketSlot> {
+        self.slots.get(usize::from(vbid.0))
+    }
+
+    /// All vBuckets in order.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (Vbid, &VbucketSlot)> {
+        self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
+    }
+
+    /// Bytes in use above which writes are refused.
+    pub(crate) fn used_bytes_max(&self) -> u64 {
+        part_of(self.config.memory_quota_bytes, self.config.mutation_memory_ratio)
+    }
+
+    /// Bytes in use above which warmup loads no more values.
+    pub(crate) fn low_watermark_bytes(&self) -> u64 {
+        part_of(self.config.memory_quota_bytes, self.config.memory_low_watermark)
+    }
+
+    pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
+        let seed = self.hash_seed.clone();
+        Vbucket::new(vbid, VbucketState::Active, self.new_uuid(), seed, self.account.clone())
+    }
+
+    pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {
+        Vbucket::restore(restored, self.hash_seed.clone(), self.account.clone())
+    }
+
+    /// A name for a branch of history: 48 random bits, never 0.
+    pub(crate) fn new_uuid(&self) -> VbUuid {
+        let step = self.uuid_seed.fetch_add(1, Ordering::Relaxed);
+        VbUuid((platform::Random::from_seed(step).next_u64() >> 16).max(1))
+    }
+
+    /// Carries out what a vBucket wanted done once its lock was free.
+    pub(crate) fn carry_out(&self, vbid: Vbid, effects: &mut Vec<Effect>) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::WakeFlusher => self.flush_queues.push(vbid),
+                Effect::Release(item) => drop(item),
+                Effect::ReleaseCheckpoints(checkpoints) => drop(checkpoints),
+                Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
+                Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
+            }
+        }
+    }
+
+    pub(crate) fn complete(&self, waiter: vbucket::Waiter, completion: Completion) {
+        self.completions.complete(waiter, completion);
+    }
+
+    /// Notes what the disk said; logs when that is news.
+    pub(crate) fn note_disk(&self, error: Option<&StorageError>) {
+        let block = error.map(|error| match error {
+            StorageError::NoSpace { .. } => WriteBlock::DiskFull,
+            _ => WriteBlock::DiskFailed,
+        });
+        if !self.gate.set_disk_block(block) {
+            return;
+        }
+        match error {
+            Some(error) => {
+                tracing::error!(%error, "flushing fails; writes are refused until it succeeds");
+            }
+            None => tracing::info!("flushing succeeds again; writes are let in"),
+        }
+    }
+}
+
+fn part_of(quota_bytes: u64, ratio: f64) -> u64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a quota is far below 2^52 bytes and the ratio is between 0 and 1"
+    )]
+    let part = (quota_bytes as f64 * ratio.clamp(0.0, 1.0)) as u64;
+    part
+}

@@ -1,0 +1,69 @@
+//! What an operator decides about a bucket. The names and defaults are those of the original's
+//! configuration (engine facts, section 9) where it has them.
+
+use std::time::Duration;
+
+/// What happens to compressed values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompressionMode {
+    /// Values are stored inflated.
+    Off,
+    /// Values are stored as they come.
+    Passive,
+}
+
+/// The configuration of one bucket.
+#[derive(Clone, Debug)]
+pub struct BucketConfig {
+    /// The bucket's name.
+    pub name: String,
+    /// vBuckets: a power of two, fixed when the bucket is made.
+    pub vbucket_count: u16,
+    /// Bytes that documents may take in memory. Writes are refused above
+    /// [`BucketConfig::mutation_memory_ratio`] of it.
+    pub memory_quota_bytes: u64,
+    /// Part of the quota above which writes are refused.
+    pub mutation_memory_ratio: f64,
+    /// Part of the quota up to which warmup loads values.
+    pub memory_low_watermark: f64,
+    /// What happens to compressed values.
+    pub compression: CompressionMode,
+    /// How often documents are deleted whose time is over and that nobody reads.
+    pub expiry_pager_interval: Duration,
+    /// How long SEQNO_PERSISTENCE waits at most.
+    pub seqno_persistence_timeout: Duration,
+    /// Bytes of one vBucket's items that a flush takes at most (plus the last checkpoint).
+    pub flush_batch_bytes_max: usize,
+    /// vBuckets whose batches go to storage together.
+    pub flush_group_vbuckets_max: usize,
+    /// Pause between a failed flush and the next try.
+    pub flush_retry_interval: Duration,
+    /// Flushers: each serves every n-th vBucket.
+    pub flusher_count: usize,
+    /// Files that the bucket keeps open at most.
+    pub open_files_max: usize,
+    /// Requests that may wait for values from files at most; more are answered "temporary failure".
+    pub fetches_waiting_max: usize,
+}
+
+impl BucketConfig {
+    /// The defaults for a bucket called `name`.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            vbucket_count: 1024,
+            memory_quota_bytes: 1 << 30,
+            mutation_memory_ratio: 0.93,
+            memory_low_watermark: 0.75,
+            compression: CompressionMode::Passive,
+            expiry_pager_interval: Duration::from_secs(600),
+            seqno_persistence_timeout: Duration::from_secs(30),
+            flush_batch_bytes_max: 64 << 20,
+            flush_group_vbuckets_max: 8,
+            flush_retry_interval: Duration::from_secs(1),
+            flusher_count: 2,
+            open_files_max: 2048,
+            fetches_waiting_max: 10_000,
+        }
+    }
+}

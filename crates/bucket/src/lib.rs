@@ -1,0 +1,32 @@
+//! One bucket: its vBuckets, their files, and the background tasks that join the two.
+//!
+//! Front-end workers call the operations of [`Bucket`] with a [`Session`] of their own. An operation
+//! never blocks: what must wait for a file answers [`Refused::Pending`] and is completed later
+//! through [`Completions`].
+
+mod bucket;
+mod bucket_file;
+mod completion;
+mod config;
+mod file_state;
+mod operations;
+mod refused;
+mod session;
+mod statistics;
+mod tasks;
+mod timings;
+mod value;
+mod vbucket_slot;
+mod write_gate;
+
+pub use bucket::{Bucket, OpenError, Surroundings};
+pub use completion::{Completion, Completions};
+pub use config::{BucketConfig, CompressionMode};
+pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
+pub use refused::Refused;
+pub use session::Session;
+pub use statistics::BucketStatistics;
+pub use tasks::{WarmupPhase, WarmupProgress};
+pub use timings::Timings;
+pub use value::{Incoming, body_of, inflated};
+pub use write_gate::WriteBlock;

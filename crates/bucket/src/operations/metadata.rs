@@ -1,0 +1,23 @@
+//! GET_META.
+
+use document::{Key, Vbid};
+use vbucket::Found;
+
+use crate::bucket::Bucket;
+use crate::refused::Refused;
+use crate::session::Session;
+
+impl Bucket {
+    /// The newest version of `key` in memory for its metadata: tombstones that are not flushed yet
+    /// and documents whose time is over are found, too.
+    pub fn get_metadata(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        key: Key<'_>,
+    ) -> Result<Found, Refused> {
+        let now = self.now();
+        let found = self.attempt(session, vbid, |vbucket, _| vbucket.get_metadata(key, now));
+        self.answer(session, vbid, found)
+    }
+}

@@ -1,0 +1,34 @@
+//! SEQNO_PERSISTENCE.
+
+use document::{Seqno, Vbid, VbucketState};
+use vbucket::Refusal;
+
+use crate::bucket::Bucket;
+use crate::refused::Refused;
+use crate::session::Session;
+
+impl Bucket {
+    /// Answers once everything up to `seqno` is on disk: at once, or as [`Refused::Pending`] and
+    /// later through the session's waiter.
+    pub fn wait_for_persistence(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        seqno: Seqno,
+    ) -> Result<(), Refused> {
+        let timeout = self.config().seqno_persistence_timeout;
+        let deadline = self.now().monotonic.after(timeout);
+        let waiter = session.waiter;
+        let result = self.attempt(session, vbid, |vbucket, effects| {
+            if vbucket.state() != VbucketState::Active {
+                return Err(Refusal::NotActive);
+            }
+            Ok(vbucket.wait_for_persistence(seqno, deadline, waiter, effects))
+        });
+        if self.answer(session, vbid, result)? {
+            return Ok(());
+        }
+        self.expect_timeout(timeout);
+        Err(Refused::Pending)
+    }
+}

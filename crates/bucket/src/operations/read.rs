@@ -1,0 +1,17 @@
+//! GET.
+
+use document::{Key, Vbid};
+use vbucket::Found;
+
+use crate::bucket::Bucket;
+use crate::refused::Refused;
+use crate::session::Session;
+
+impl Bucket {
+    /// The live document `key`.
+    pub fn get(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<Found, Refused> {
+        let now = self.now();
+        let found = self.attempt(session, vbid, |vbucket, effects| vbucket.get(key, now, effects));
+        self.answer(session, vbid, found)
+    }
+}

@@ -1,0 +1,61 @@
+//! Why an operation on a bucket did not happen. Each reason has its answer on the wire.
+
+use vbucket::Refusal;
+
+use crate::write_gate::WriteBlock;
+
+/// Why an operation did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The vBucket is not active here.
+    NotMyVbucket,
+    /// The vBucket is still being loaded.
+    Warming,
+    /// No such document.
+    NotFound,
+    /// There is one already.
+    Exists,
+    /// It is another version.
+    CasMismatch,
+    /// Somebody else holds its lock.
+    Locked,
+    /// Nobody holds its lock.
+    NotLocked,
+    /// There is no document to append to.
+    NotStored,
+    /// The value is not a number.
+    NotANumber,
+    /// The value is larger than a document may be.
+    TooLarge,
+    /// The value claims to be compressed and cannot be inflated.
+    BadCompression,
+    /// The document kept changing while a new version was computed.
+    Contended,
+    /// It is in memory but not on disk yet (EVICT_KEY).
+    NotPersisted,
+    /// Writes are refused for now.
+    Blocked(WriteBlock),
+    /// Too many requests wait for values from files.
+    TooManyFetches,
+    /// The request waits; its waiter will hear through [`crate::Completions`].
+    Pending,
+}
+
+impl Refused {
+    /// The answer to a vBucket's refusal. [`Refusal::Ejected`], [`Refusal::Changed`] and
+    /// [`Refusal::KeepsXattrs`] ask for work rather than for an answer; whoever comes here with
+    /// them has no work left to do.
+    pub(crate) fn from_refusal(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::NotActive => Self::NotMyVbucket,
+            Refusal::NotFound => Self::NotFound,
+            Refusal::Exists => Self::Exists,
+            Refusal::CasMismatch => Self::CasMismatch,
+            Refusal::Locked => Self::Locked,
+            Refusal::NotLocked => Self::NotLocked,
+            Refusal::Loading => Self::Warming,
+            Refusal::Ejected(_) => Self::Pending,
+            Refusal::Changed | Refusal::KeepsXattrs(_) => Self::Contended,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What a bucket has done and how it is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use document::Vbid;
+use storage::FileSizes;
+use vbucket::{Vbucket, VbucketStatistics};
+
+use crate::bucket::Bucket;
+use crate::tasks::WarmupProgress;
+use crate::write_gate::WriteBlock;
+
+/// Counters of background work.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) commits: AtomicU64,
+    pub(crate) commits_failed: AtomicU64,
+    pub(crate) items_persisted: AtomicU64,
+    pub(crate) flusher_deduplications: AtomicU64,
+    pub(crate) values_fetched: AtomicU64,
+    pub(crate) reads_failed: AtomicU64,
+    pub(crate) expiry_pager_rounds: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(&self, counter: &AtomicU64, count: usize) {
+        counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+/// A bucket at one moment. Sums over vBuckets are taken one vBucket at a time.
+#[derive(Clone, Debug)]
+pub struct BucketStatistics {
+    /// Documents.
+    pub document_count: usize,
+    /// Documents whose value is only in a file.
+    pub ejected_count: usize,
+    /// Tombstones not flushed yet.
+    pub tombstone_count: usize,
+    /// Items that wait for a flusher.
+    pub queued_item_count: usize,
+    /// vBuckets that wait for a flusher.
+    pub queued_vbucket_count: usize,
+    /// Checkpoints of all vBuckets.
+    pub checkpoint_count: usize,
+    /// Locked documents.
+    pub lock_count: usize,
+    /// Bytes of documents in memory.
+    pub documents_bytes: u64,
+    /// Bytes that only checkpoints hold.
+    pub checkpoints_bytes: u64,
+    /// Bytes that documents may take.
+    pub memory_quota_bytes: u64,
+    /// Bytes above which writes are refused.
+    pub used_bytes_max: u64,
+    /// Sums of what the vBuckets have done.
+    pub vbuckets: VbucketStatistics,
+    /// Commits of vBucket files.
+    pub commits: u64,
+    /// Commits that failed (and are tried again).
+    pub commits_failed: u64,
+    /// Items written to files.
+    pub items_persisted: u64,
+    /// Queued versions that a newer one in the same flush made superfluous.
+    pub flusher_deduplications: u64,
+    /// Values fetched for requests.
+    pub values_fetched: u64,
+    /// Requests that wait for values.
+    pub fetches_waiting: usize,
+    /// Fetches that failed.
+    pub reads_failed: u64,
+    /// Rounds of the expiry pager.
+    pub expiry_pager_rounds: u64,
+    /// Writes refused because of memory.
+    pub memory_refusals: u64,
+    /// Writes refused because of the disk.
+    pub disk_refusals: u64,
+    /// Why writes are refused now, if they are.
+    pub disk_block: Option<WriteBlock>,
+    /// How far loading has come.
+    pub warmup: WarmupProgress,
+}
+
+impl Bucket {
+    /// The bucket as it is now.
+    pub fn statistics(&self) -> BucketStatistics {
+        let core = &self.0;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut statistics = BucketStatistics {
+            document_count: 0,
+            ejected_count: 0,
+            tombstone_count: 0,
+            queued_item_count: 0,
+            queued_vbucket_count: core.flush_queues.waiting_count(),
+            checkpoint_count: 0,
+            lock_count: 0,
+            documents_bytes: core.account.documents_bytes(),
+            checkpoints_bytes: core.account.checkpoints_bytes(),
+            memory_quota_bytes: core.config.memory_quota_bytes,
+            used_bytes_max: core.used_bytes_max(),
+            vbuckets: VbucketStatistics::default(),
+            commits: load(&core.counters.commits),
+            commits_failed: load(&core.counters.commits_failed),
+            items_persisted: load(&core.counters.items_persisted),
+            flusher_deduplications: load(&core.counters.flusher_deduplications),
+            values_fetched: load(&core.counters.values_fetched),
+            fetches_waiting: core.fetch_queue.waiting_count(),
+            reads_failed: load(&core.counters.reads_failed),
+            expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
+            memory_refusals: load(&core.gate.memory_refusals),
+            disk_refusals: load(&core.gate.disk_refusals),
+            disk_block: core.gate.disk_block(),
+            warmup: core.warmup.progress(core.clock.now()),
+        };
+        self.for_each_vbucket(|_, vbucket| statistics.add(vbucket));
+        statistics
+    }
+
+    /// Looks at every loaded vBucket, one lock at a time. `look` must not block.
+    pub fn for_each_vbucket(&self, mut look: impl FnMut(Vbid, &Vbucket)) {
+        for (vbid, slot) in self.0.slots() {
+            if let Some(vbucket) = slot.lock().as_ref() {
+                look(vbid, vbucket);
+            }
+        }
+    }
+}
+
+impl Bucket {
+    /// Bytes of all vBucket files, and of what in them is live. Asks the system for every file:
+    /// not for front-end workers in a hurry.
+    pub fn file_sizes(&self) -> FileSizes {
+        let mut sum = FileSizes::default();
+        for (vbid, _) in self.0.slots() {
+            if let Ok(sizes) = self.0.store.file_sizes(vbid) {
+                sum.file_bytes += sizes.file_bytes;
+                sum.live_bytes += sizes.live_bytes;
+            }
+        }
+        sum
+    }
+
+    /// Looks at one vBucket, if it is loaded. `look` must not block.
+    pub fn with_vbucket(&self, vbid: Vbid, look: impl FnOnce(&Vbucket)) {
+        let Some(slot) = self.0.slot(vbid) else { return };
+        if let Some(vbucket) = slot.lock().as_ref() {
+            look(vbucket);
+        }
+    }
+}
+
+impl BucketStatistics {
+    fn add(&mut self, vbucket: &Vbucket) {
+        self.document_count += vbucket.document_count();
+        self.ejected_count += vbucket.ejected_count();
+        self.tombstone_count += vbucket.tombstone_count();
+        self.queued_item_count += vbucket.checkpoints().item_count();
+        self.checkpoint_count += vbucket.checkpoints().checkpoint_count();
+        self.lock_count += vbucket.lock_count();
+        let (sum, one) = (&mut self.vbuckets, vbucket.statistics());
+        sum.creations += one.creations;
+        sum.updates += one.updates;
+        sum.deletions += one.deletions;
+        sum.expirations += one.expirations;
+        sum.reads += one.reads;
+        sum.rejections += one.rejections;
+        sum.deduplications += one.deduplications;
+        sum.ejections += one.ejections;
+    }
+}

@@ -1,0 +1,184 @@
+//! Brings what vBuckets have queued to disk.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use document::Vbid;
+use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
+use executor::{TaskKind, TaskName};
+use storage::{CommitReport, StorageError};
+use vbucket::FlushBatch;
+
+use crate::bucket::{Bucket, BucketCore};
+use crate::file_state;
+
+static FLUSHER: TaskName = TaskName {
+    name: "FlusherTask",
+    kind: TaskKind::Writer,
+    class: TaskClass::Normal,
+    priority: 5,
+    expected_duration: Duration::from_secs(1),
+};
+
+/// How often a flusher tries again to flush what a failing disk refuses while the node stops.
+const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
+
+/// vBuckets with something to flush, one queue for each flusher. A vBucket is queued once until
+/// its flusher has come: it keeps a flag itself.
+pub(crate) struct FlushQueues(Vec<FlushQueue>);
+
+#[derive(Default)]
+struct FlushQueue {
+    vbids: Mutex<VecDeque<Vbid>>,
+    flusher: OnceLock<TaskHandle>,
+}
+
+impl FlushQueues {
+    pub(crate) fn new(count: usize) -> Self {
+        Self(std::iter::repeat_with(FlushQueue::default).take(count).collect())
+    }
+
+    /// Queues a vBucket for its flusher.
+    pub(crate) fn push(&self, vbid: Vbid) {
+        let queue = &self.0[usize::from(vbid.0) % self.0.len()];
+        queue.lock().push_back(vbid);
+        if let Some(flusher) = queue.flusher.get() {
+            flusher.wake();
+        }
+    }
+
+    /// How many vBuckets wait for their flushers.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.0.iter().map(|queue| queue.lock().len()).sum()
+    }
+}
+
+impl FlushQueue {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Vbid>> {
+        self.vbids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pop_group(&self, count_max: usize) -> Vec<Vbid> {
+        let mut vbids = self.lock();
+        let count = vbids.len().min(count_max);
+        let mut group: Vec<Vbid> = vbids.drain(..count).collect();
+        // File locks are taken in the order of vBuckets.
+        group.sort_unstable();
+        group
+    }
+}
+
+struct Flusher {
+    bucket: Bucket,
+    index: usize,
+    failed_attempts: usize,
+}
+
+pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
+    for (index, queue) in bucket.0.flush_queues.0.iter().enumerate() {
+        let flusher = Flusher { bucket: bucket.clone(), index, failed_attempts: 0 };
+        let handle = pool.schedule(bucket.0.owner(), &FLUSHER, flusher)?;
+        queue.flusher.set(handle).expect("flushers start once");
+    }
+    Ok(())
+}
+
+impl Task for Flusher {
+    fn run(&mut self, context: &TaskContext<'_>) -> Next {
+        let core = &self.bucket.0;
+        let group =
+            core.flush_queues.0[self.index].pop_group(core.config.flush_group_vbuckets_max.max(1));
+        if group.is_empty() {
+            return Next::Sleep;
+        }
+        if core.flush(&group) {
+            self.failed_attempts = 0;
+            return Next::Again;
+        }
+        self.failed_attempts += 1;
+        if context.is_shutting_down() && self.failed_attempts < SHUTDOWN_ATTEMPTS_MAX {
+            return Next::Again;
+        }
+        Next::SleepFor(core.config.flush_retry_interval)
+    }
+}
+
+impl BucketCore {
+    /// Flushes `group`, whose order is that of vBuckets. False when some of it failed and is
+    /// queued again.
+    fn flush(&self, group: &[Vbid]) -> bool {
+        let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
+        let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
+        let bytes_max = self.config.flush_batch_bytes_max;
+        let begin = |slot: &&_| begin_flush(slot, bytes_max);
+        let batches: Vec<FlushBatch> = slots.iter().filter_map(begin).collect();
+        let mut started = self.clock.now();
+        let writes = batches.iter().map(|batch| self.storage_batch(batch)).collect();
+        let mut all_succeeded = true;
+        self.store.commit(writes, |vbid, result| {
+            let took = self.clock.now().since(started);
+            let batch = batches.iter().find(|batch| batch.vbid == vbid);
+            let batch = batch.expect("storage answers for what it was given");
+            all_succeeded &= self.finish_flush(batch, took, result);
+            started = self.clock.now();
+        });
+        all_succeeded
+    }
+
+    fn storage_batch(&self, batch: &FlushBatch) -> storage::FlushBatch {
+        let (items, superfluous) = batch.newest_versions();
+        self.counters.add(&self.counters.flusher_deduplications, superfluous);
+        let state = file_state::to_file(&batch.state);
+        storage::FlushBatch { vbid: batch.vbid, items, state }
+    }
+
+    /// Tells the vBucket how its flush went.
+    fn finish_flush(
+        &self,
+        batch: &FlushBatch,
+        took: Duration,
+        result: Result<CommitReport, StorageError>,
+    ) -> bool {
+        let slot = self.slot(batch.vbid).expect("a flushed vBucket has a place");
+        match result {
+            Ok(report) => {
+                self.note_commit(batch, took, &report);
+                let mut effects = Vec::new();
+                if let Some(vbucket) = slot.lock().as_mut() {
+                    vbucket.flush_succeeded(batch, &mut effects);
+                }
+                self.carry_out(batch.vbid, &mut effects);
+                self.note_disk(None);
+                true
+            }
+            Err(error) => {
+                self.counters.add(&self.counters.commits_failed, 1);
+                if let Some(vbucket) = slot.lock().as_mut() {
+                    vbucket.flush_failed();
+                }
+                self.note_disk(Some(&error));
+                self.flush_queues.push(batch.vbid);
+                false
+            }
+        }
+    }
+
+    fn note_commit(&self, batch: &FlushBatch, took: Duration, report: &CommitReport) {
+        let age = self.clock.now().since(batch.queued_since);
+        self.timings.storage_age.record(micros(age));
+        self.timings.disk_commit.record(micros(took));
+        self.counters.add(&self.counters.commits, 1);
+        let item_count = report.inserts + report.updates + report.deletes;
+        self.counters.items_persisted.fetch_add(item_count, Ordering::Relaxed);
+    }
+}
+
+fn begin_flush(slot: &crate::vbucket_slot::VbucketSlot, bytes_max: usize) -> Option<FlushBatch> {
+    slot.lock().as_mut()?.begin_flush(bytes_max)
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,31 @@
+//! The background tasks of a bucket, and how they start.
+
+mod background_fetcher;
+mod expiry_pager;
+mod flusher;
+mod persistence_timeouts;
+mod warmup;
+
+use executor::{ExecutorPool, OwnerIsGone};
+use storage::FoundVbucket;
+
+pub(crate) use background_fetcher::FetchQueue;
+pub(crate) use flusher::FlushQueues;
+pub(crate) use persistence_timeouts::PersistenceTimeouts;
+pub(crate) use warmup::WarmupState;
+pub use warmup::{WarmupPhase, WarmupProgress};
+
+use crate::bucket::Bucket;
+
+/// Schedules all tasks of `bucket`; warmup loads the vBuckets in `found`.
+pub(crate) fn start(
+    bucket: &Bucket,
+    pool: &ExecutorPool,
+    found: Vec<FoundVbucket>,
+) -> Result<(), OwnerIsGone> {
+    flusher::start(bucket, pool)?;
+    background_fetcher::start(bucket, pool)?;
+    persistence_timeouts::start(bucket, pool)?;
+    expiry_pager::start(bucket, pool)?;
+    warmup::start(bucket, pool, found)
+}

@@ -1,0 +1,385 @@
+//! Loads the vBuckets from their files: first every document's metadata, which lets a vBucket
+//! serve, then the values, until memory is as full as it should get.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use document::{Item, Seqno, Vbid};
+use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
+use executor::{TaskKind, TaskName};
+use platform::Instant;
+use storage::{FoundVbucket, StorageError};
+use vbucket::Restored;
+
+use crate::bucket::{Bucket, BucketCore};
+use crate::file_state;
+
+static WARMUP: TaskName = TaskName {
+    name: "Warmup",
+    kind: TaskKind::Reader,
+    class: TaskClass::Normal,
+    priority: 0,
+    expected_duration: Duration::from_millis(200),
+};
+
+/// Tasks that load side by side.
+const TASK_COUNT: usize = 2;
+/// A run that loads values ends after this long.
+const RUN_DURATION_MAX: Duration = Duration::from_millis(100);
+/// Values put into memory while one vBucket's lock is held.
+const PORTION_MAX: usize = 64;
+
+/// How far loading has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmupPhase {
+    /// Loading metadata. vBuckets that are done serve already.
+    Metadata,
+    /// All vBuckets serve; values follow.
+    Values,
+    /// Everything that fits is in memory.
+    Done,
+}
+
+impl WarmupPhase {
+    /// The name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Metadata => "loading metadata",
+            Self::Values => "loading values",
+            Self::Done => "done",
+        }
+    }
+}
+
+/// Warmup at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct WarmupProgress {
+    /// What is being loaded.
+    pub phase: WarmupPhase,
+    /// Whether the last stop was a clean one.
+    pub was_clean: bool,
+    /// vBuckets that have files.
+    pub vbuckets_total: usize,
+    /// vBuckets whose metadata is loaded.
+    pub vbuckets_loaded: usize,
+    /// vBuckets whose files cannot be read.
+    pub vbuckets_failed: usize,
+    /// Documents that the files hold.
+    pub documents_total: u64,
+    /// Documents whose metadata is loaded.
+    pub documents_loaded: u64,
+    /// Values that are loaded.
+    pub values_loaded: u64,
+    /// Time until every vBucket served; until now while that is not so.
+    pub metadata_took: Duration,
+    /// Time until everything was loaded; until now while that is not so.
+    pub took: Duration,
+}
+
+/// What the warmup tasks share.
+pub(crate) struct WarmupState {
+    inner: Mutex<Inner>,
+    /// The phase has changed.
+    changed: Condvar,
+    started: Instant,
+    was_clean: bool,
+    documents_total: AtomicU64,
+    documents_loaded: AtomicU64,
+    values_loaded: AtomicU64,
+    vbuckets_failed: AtomicUsize,
+}
+
+struct Inner {
+    phase: WarmupPhase,
+    metadata_queue: VecDeque<FoundVbucket>,
+    metadata_left: usize,
+    /// vBuckets whose values are to be loaded, and from which seqno on.
+    values_queue: VecDeque<(Vbid, Seqno)>,
+    values_left: usize,
+    vbuckets_total: usize,
+    tasks: Vec<TaskHandle>,
+    metadata_finished: Option<Instant>,
+    finished: Option<Instant>,
+}
+
+impl WarmupState {
+    pub(crate) fn new(started: Instant, was_clean: bool) -> Self {
+        let inner = Inner {
+            phase: WarmupPhase::Metadata,
+            metadata_queue: VecDeque::new(),
+            metadata_left: 0,
+            values_queue: VecDeque::new(),
+            values_left: 0,
+            vbuckets_total: 0,
+            tasks: Vec::new(),
+            metadata_finished: None,
+            finished: None,
+        };
+        Self {
+            inner: Mutex::new(inner),
+            changed: Condvar::new(),
+            started,
+            was_clean,
+            documents_total: AtomicU64::new(0),
+            documents_loaded: AtomicU64::new(0),
+            values_loaded: AtomicU64::new(0),
+            vbuckets_failed: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn progress(&self, now: Instant) -> WarmupProgress {
+        let inner = self.lock();
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let until = |end: Option<Instant>| end.unwrap_or(now).since(self.started);
+        let vbuckets_failed = self.vbuckets_failed.load(Ordering::Relaxed);
+        WarmupProgress {
+            phase: inner.phase,
+            was_clean: self.was_clean,
+            vbuckets_total: inner.vbuckets_total,
+            vbuckets_loaded: inner.vbuckets_total - inner.metadata_left - vbuckets_failed,
+            vbuckets_failed,
+            documents_total: load(&self.documents_total),
+            documents_loaded: load(&self.documents_loaded),
+            values_loaded: load(&self.values_loaded),
+            metadata_took: until(inner.metadata_finished),
+            took: until(inner.finished),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fills the queues before the tasks start.
+    fn begin(&self, found: Vec<FoundVbucket>, now: Instant) {
+        let mut inner = self.lock();
+        let documents = found.iter().map(|found| found.item_count).sum();
+        self.documents_total.store(documents, Ordering::Relaxed);
+        inner.vbuckets_total = found.len();
+        inner.metadata_left = found.len();
+        inner.values_left = found.len();
+        inner.metadata_queue = found.into();
+        self.advance(&mut inner, now);
+    }
+
+    /// Moves on to the next phase when nothing is left of this one.
+    fn advance(&self, inner: &mut Inner, now: Instant) {
+        let before = inner.phase;
+        if inner.phase == WarmupPhase::Metadata && inner.metadata_left == 0 {
+            inner.phase = WarmupPhase::Values;
+            inner.metadata_finished = Some(now);
+        }
+        if inner.phase == WarmupPhase::Values && inner.values_left == 0 {
+            inner.phase = WarmupPhase::Done;
+            inner.finished = Some(now);
+        }
+        if inner.phase != before {
+            self.changed.notify_all();
+            inner.tasks.iter().for_each(TaskHandle::wake);
+        }
+    }
+
+    fn finish_metadata(&self, vbid: Vbid, has_values: bool, now: Instant) {
+        let mut inner = self.lock();
+        inner.metadata_left -= 1;
+        if has_values {
+            inner.values_queue.push_back((vbid, Seqno(0)));
+        } else {
+            inner.values_left -= 1;
+        }
+        self.advance(&mut inner, now);
+    }
+
+    fn finish_values(&self, vbid: Vbid, continue_at: Option<Seqno>, now: Instant) {
+        let mut inner = self.lock();
+        match continue_at {
+            Some(seqno) => inner.values_queue.push_front((vbid, seqno)),
+            None => inner.values_left -= 1,
+        }
+        self.advance(&mut inner, now);
+    }
+
+    /// Loads no more values: memory is as full as it should get.
+    fn give_up_values(&self, now: Instant) {
+        let mut inner = self.lock();
+        inner.values_left -= inner.values_queue.len();
+        inner.values_queue.clear();
+        self.advance(&mut inner, now);
+    }
+}
+
+impl Bucket {
+    /// How far loading has come.
+    pub fn warmup_progress(&self) -> WarmupProgress {
+        self.0.warmup.progress(self.0.clock.now())
+    }
+
+    /// Blocks until every vBucket serves, at most for `patience`. Returns whether that is so. Not
+    /// for front-end workers.
+    pub fn wait_until_serving(&self, patience: Duration) -> bool {
+        let inner = self.0.warmup.lock();
+        let (inner, _) = self
+            .0
+            .warmup
+            .changed
+            .wait_timeout_while(inner, patience, |inner| inner.phase == WarmupPhase::Metadata)
+            .unwrap_or_else(PoisonError::into_inner);
+        inner.phase != WarmupPhase::Metadata
+    }
+}
+
+struct Warmup(Bucket);
+
+pub(super) fn start(
+    bucket: &Bucket,
+    pool: &ExecutorPool,
+    found: Vec<FoundVbucket>,
+) -> Result<(), OwnerIsGone> {
+    let warmup = &bucket.0.warmup;
+    warmup.begin(found, bucket.0.clock.now());
+    if warmup.lock().phase == WarmupPhase::Done {
+        return Ok(());
+    }
+    for _ in 0..TASK_COUNT {
+        let task = pool.schedule_asleep(bucket.0.owner(), &WARMUP, Warmup(bucket.clone()))?;
+        warmup.lock().tasks.push(task.clone());
+        task.wake();
+    }
+    Ok(())
+}
+
+/// What a run is to do.
+enum Step {
+    Metadata(FoundVbucket),
+    Values(Vbid, Seqno),
+    Wait,
+    Finish,
+}
+
+impl Task for Warmup {
+    fn run(&mut self, context: &TaskContext<'_>) -> Next {
+        if context.is_shutting_down() {
+            return Next::Finished;
+        }
+        let core = &self.0.0;
+        match core.warmup.next_step() {
+            Step::Finish => return Next::Finished,
+            Step::Wait => return Next::Sleep,
+            Step::Metadata(found) => core.load_metadata(&found),
+            Step::Values(vbid, from) => {
+                core.load_values(vbid, from, context.started().after(RUN_DURATION_MAX));
+            }
+        }
+        Next::Again
+    }
+}
+
+impl WarmupState {
+    fn next_step(&self) -> Step {
+        let mut inner = self.lock();
+        match inner.phase {
+            WarmupPhase::Metadata => {
+                inner.metadata_queue.pop_front().map_or(Step::Wait, Step::Metadata)
+            }
+            WarmupPhase::Values => inner
+                .values_queue
+                .pop_front()
+                .map_or(Step::Finish, |(vbid, from)| Step::Values(vbid, from)),
+            WarmupPhase::Done => Step::Finish,
+        }
+    }
+}
+
+impl BucketCore {
+    /// Makes a vBucket of its file's metadata and lets it serve.
+    fn load_metadata(&self, found: &FoundVbucket) {
+        let vbid = found.vbid;
+        let has_values = match self.restore(found) {
+            Ok(()) => found.item_count > 0,
+            Err(error) => {
+                self.warmup.vbuckets_failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(
+                    %error,
+                    vbucket = vbid.0,
+                    "the vBucket's file cannot be read and the vBucket does not serve; \
+                     restore the file from a backup, or remove it to begin empty"
+                );
+                false
+            }
+        };
+        self.warmup.finish_metadata(vbid, has_values, self.clock.now());
+    }
+
+    fn restore(&self, found: &FoundVbucket) -> Result<(), StorageError> {
+        let Some(slot) = self.slot(found.vbid) else {
+            tracing::warn!(vbucket = found.vbid.0, "the bucket has no such vBucket; file ignored");
+            return Ok(());
+        };
+        let mut vbucket = self.restored_vbucket(Restored {
+            vbid: found.vbid,
+            state: file_state::from_file(&found.record, found.high_seqno),
+            document_count: usize::try_from(found.item_count).unwrap_or(0),
+            fresh_uuid: self.new_uuid(),
+            was_clean: self.warmup.was_clean,
+        });
+        let mut loaded = 0;
+        self.store.scan(found.vbid, Seqno(0), false, |item: Item| {
+            if !item.is_deleted() {
+                drop(vbucket.restore_document(item.ejected()));
+                loaded += 1;
+            }
+            ControlFlow::Continue(())
+        })?;
+        self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
+        drop(slot.replace(vbucket));
+        Ok(())
+    }
+
+    /// Loads values of one vBucket until `deadline`.
+    fn load_values(&self, vbid: Vbid, from: Seqno, deadline: Instant) {
+        if self.account.used_bytes() >= self.low_watermark_bytes() {
+            self.warmup.finish_values(vbid, None, self.clock.now());
+            self.warmup.give_up_values(self.clock.now());
+            tracing::info!("warmup leaves the remaining values on disk: memory is full enough");
+            return;
+        }
+        let mut portion = Vec::with_capacity(PORTION_MAX);
+        let mut continue_at = None;
+        let result = self.store.scan(vbid, from, true, |item: Item| {
+            let next = item.seqno().next();
+            if !item.is_deleted() {
+                portion.push(item);
+            }
+            if portion.len() < PORTION_MAX {
+                return ControlFlow::Continue(());
+            }
+            self.restore_values(vbid, &mut portion);
+            let is_full = self.account.used_bytes() >= self.low_watermark_bytes();
+            if self.clock.now() < deadline && !is_full {
+                return ControlFlow::Continue(());
+            }
+            continue_at = Some(next);
+            ControlFlow::Break(())
+        });
+        self.restore_values(vbid, &mut portion);
+        if let Err(error) = result {
+            tracing::error!(%error, vbucket = vbid.0, "values are not loaded ahead of requests");
+            continue_at = None;
+        }
+        self.warmup.finish_values(vbid, continue_at, self.clock.now());
+    }
+
+    fn restore_values(&self, vbid: Vbid, portion: &mut Vec<Item>) {
+        let Some(slot) = self.slot(vbid) else { return };
+        let count = u64::try_from(portion.len()).unwrap_or(u64::MAX);
+        let mut left_over = Vec::with_capacity(portion.len());
+        if let Some(vbucket) = slot.lock().as_mut() {
+            left_over.extend(portion.drain(..).filter_map(|item| vbucket.restore_value(item)));
+        }
+        drop(left_over);
+        self.warmup.values_loaded.fetch_add(count, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,143 @@
+//! Values on their way in and out: compression, JSON, xattrs.
+
+use std::borrow::Cow;
+
+use document::compression::{deflate, inflate};
+use document::datatype::is_json;
+use document::limits::VALUE_SIZE_MAX;
+use document::{Datatype, Item, ItemBuilder, ItemMeta, Key, xattr};
+
+use crate::config::CompressionMode;
+use crate::refused::Refused;
+
+/// A body as a client sent it.
+#[derive(Clone, Copy, Debug)]
+pub struct Incoming<'a> {
+    /// The bytes.
+    pub body: &'a [u8],
+    /// Whether they are compressed. The client's word on JSON is not asked for: the server looks.
+    pub is_compressed: bool,
+}
+
+impl<'a> Incoming<'a> {
+    /// A body that is not compressed.
+    pub fn plain(body: &'a [u8]) -> Self {
+        Self { body, is_compressed: false }
+    }
+
+    /// Checks the body and says how it is to be stored.
+    pub(crate) fn checked(
+        self,
+        compression: CompressionMode,
+    ) -> Result<(Cow<'a, [u8]>, Datatype), Refused> {
+        if !self.is_compressed {
+            check_size(self.body.len())?;
+            return Ok((Cow::Borrowed(self.body), json_bit(self.body)));
+        }
+        let inflated = inflate(self.body).ok_or(Refused::BadCompression)?;
+        check_size(inflated.len())?;
+        let datatype = json_bit(&inflated);
+        let is_worth_it = self.body.len() < inflated.len();
+        if compression == CompressionMode::Passive && is_worth_it {
+            return Ok((Cow::Borrowed(self.body), datatype.with(Datatype::SNAPPY)));
+        }
+        Ok((Cow::Owned(inflated), datatype))
+    }
+}
+
+/// The whole value of `item`, inflated. Only a damaged file holds a value that cannot be; it reads
+/// as empty.
+pub fn inflated(item: &Item) -> Cow<'_, [u8]> {
+    if item.datatype().contains(Datatype::SNAPPY) {
+        Cow::Owned(inflate(item.value()).unwrap_or_default())
+    } else {
+        Cow::Borrowed(item.value())
+    }
+}
+
+/// The body of `item` for a client, without xattrs, and its datatype. Compressed only if the stored
+/// value is and `accepts_compression`.
+pub fn body_of(item: &Item, accepts_compression: bool) -> (Cow<'_, [u8]>, Datatype) {
+    let datatype = item.datatype();
+    let has_xattrs = datatype.contains(Datatype::XATTR);
+    if datatype.contains(Datatype::SNAPPY) && accepts_compression && !has_xattrs {
+        return (Cow::Borrowed(item.value()), datatype);
+    }
+    let plain = datatype.without(Datatype::SNAPPY).without(Datatype::XATTR);
+    let value = inflated(item);
+    if !has_xattrs {
+        return (value, plain);
+    }
+    let body = match &value {
+        Cow::Borrowed(value) => Cow::Borrowed(split_xattrs(value).1),
+        Cow::Owned(value) => Cow::Owned(split_xattrs(value).1.to_vec()),
+    };
+    (body, plain)
+}
+
+/// A new version of `existing` with another body, its xattrs kept.
+pub(crate) fn with_body(
+    existing: &Item,
+    body: &[u8],
+    meta: ItemMeta,
+    compression: CompressionMode,
+) -> ItemBuilder {
+    let json = json_bit(body);
+    if !existing.datatype().contains(Datatype::XATTR) {
+        return compressed_like(existing, existing.key(), meta, body, json, compression);
+    }
+    let value = inflated(existing);
+    let whole = [split_xattrs(&value).0, body].concat();
+    let datatype = json.with(Datatype::XATTR);
+    compressed_like(existing, existing.key(), meta, &whole, datatype, compression)
+}
+
+/// Bodies that a client sent compressed stay so when the server appends to them.
+fn compressed_like(
+    existing: &Item,
+    key: Key<'_>,
+    meta: ItemMeta,
+    value: &[u8],
+    datatype: Datatype,
+    compression: CompressionMode,
+) -> ItemBuilder {
+    let was_compressed = existing.datatype().contains(Datatype::SNAPPY);
+    if was_compressed && compression == CompressionMode::Passive {
+        let compressed = deflate(value);
+        if compressed.len() < value.len() {
+            let datatype = datatype.with(Datatype::SNAPPY);
+            return ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &compressed);
+        }
+    }
+    ItemBuilder::new(key, ItemMeta { datatype, ..meta }, value)
+}
+
+/// The xattr section and the body. A section that lies about its length counts as part of the body.
+pub(crate) fn split_xattrs(value: &[u8]) -> (&[u8], &[u8]) {
+    xattr::split(value).unwrap_or((&[], value))
+}
+
+pub(crate) fn check_size(size: usize) -> Result<(), Refused> {
+    if size > VALUE_SIZE_MAX { Err(Refused::TooLarge) } else { Ok(()) }
+}
+
+pub(crate) fn json_bit(body: &[u8]) -> Datatype {
+    if is_json(body) { Datatype::JSON } else { Datatype::RAW }
+}
+
+/// The value of an item that is not stored yet, inflated.
+pub(crate) fn inflated_builder(builder: &ItemBuilder) -> Cow<'_, [u8]> {
+    if builder.meta().datatype.contains(Datatype::SNAPPY) {
+        Cow::Owned(inflate(builder.value()).unwrap_or_default())
+    } else {
+        Cow::Borrowed(builder.value())
+    }
+}
+
+/// The body that a client sent, inflated.
+pub(crate) fn inflated_incoming(incoming: Incoming<'_>) -> Result<Cow<'_, [u8]>, Refused> {
+    if incoming.is_compressed {
+        return inflate(incoming.body).map(Cow::Owned).ok_or(Refused::BadCompression);
+    }
+    Ok(Cow::Borrowed(incoming.body))
+}

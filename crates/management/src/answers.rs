@@ -1,0 +1,48 @@
+//! Answers in the words that clients recognise. Source: client compatibility specification,
+//! section 10: clients match substrings of these texts.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// Why this version refuses every change of buckets.
+pub(crate) const ONE_BUCKET: &str =
+    "This version serves one bucket, fixed when the node starts; it cannot be changed over REST";
+
+/// Why this version refuses every change of scopes and collections.
+pub(crate) const ONE_COLLECTION: &str = "This version serves the default collection only; \
+    scopes and collections cannot be changed over REST";
+
+/// Why this version refuses every change of users.
+pub(crate) const FIXED_USERS: &str =
+    "This version reads its users when the node starts; they cannot be changed over REST";
+
+/// 200 with a JSON document.
+pub(crate) fn ok(body: &Value) -> Response {
+    json_text(StatusCode::OK, body.to_string())
+}
+
+/// Any status with a JSON document.
+pub(crate) fn json_text(status: StatusCode, body: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+/// What is asked for does not exist. The text is the one that clients look for.
+pub(crate) fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "Requested resource not found.\r\n")
+}
+
+/// 404 with a JSON string, as for users and groups.
+pub(crate) fn not_found_text(text: &str) -> Response {
+    json_text(StatusCode::NOT_FOUND, json!(text).to_string())
+}
+
+/// 400 with the reason, in the form in which clients show it to their users.
+pub(crate) fn refused(field: &str, reason: &str) -> Response {
+    json_text(StatusCode::BAD_REQUEST, json!({"errors": {field: reason}}).to_string())
+}
+
+/// Any status with a line for people.
+pub(crate) fn text(status: StatusCode, line: &'static str) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/plain")], line).into_response()
+}

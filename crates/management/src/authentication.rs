@@ -1,0 +1,96 @@
+//! HTTP Basic authentication (RFC 7617) on every request.
+
+use std::sync::Arc;
+
+use auth::Users;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::routes::Context;
+
+/// As the original says it. Source: ecosystem specification, section 4.1.
+const CHALLENGE: &str = "Basic realm=\"Couchbase Server Admin / REST\"";
+
+/// Who asks. Every handler behind [`require_user`] finds it in the request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User(pub(crate) String);
+
+/// Lets the request through when it names a user and that user's password.
+pub(crate) async fn require_user(
+    State(context): State<Arc<Context>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let Some((user, password)) = basic_credentials(request.headers()) else {
+        return unauthorized();
+    };
+    if !is_user(&context.users, &user, password).await {
+        return unauthorized();
+    }
+    request.extensions_mut().insert(User(user));
+    next.run(request).await
+}
+
+/// Hashing takes milliseconds: it happens on a thread that nobody else waits for.
+async fn is_user(users: &Arc<Users>, user: &str, password: Vec<u8>) -> bool {
+    if users.is_verified(user, &password) {
+        return true;
+    }
+    let (users, user) = (users.clone(), user.to_owned());
+    let check = tokio::task::spawn_blocking(move || users.check_password(&user, &password));
+    // The check is lost only when the runtime shuts down.
+    check.await.unwrap_or(false)
+}
+
+/// The user and password that the request names.
+fn basic_credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = value.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = STANDARD.decode(encoded.trim()).ok()?;
+    let colon = decoded.iter().position(|&byte| byte == b':')?;
+    let (user, password) = decoded.split_at(colon);
+    let password = password.get(1..)?.to_vec();
+    let user = std::str::from_utf8(user).ok()?;
+    (user.len() <= auth::users::USER_NAME_SIZE_MAX).then(|| (user.to_owned(), password))
+}
+
+fn unauthorized() -> Response {
+    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, CHALLENGE)]).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials(value: &str) -> Option<(String, Vec<u8>)> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+        basic_credentials(&headers)
+    }
+
+    #[test]
+    fn a_password_may_contain_colons_and_be_empty() {
+        let encoded = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        assert_eq!(credentials(&encoded("bob:a:b")), Some(("bob".to_owned(), b"a:b".to_vec())));
+        assert_eq!(credentials(&encoded("bob:")), Some(("bob".to_owned(), Vec::new())));
+        let lower = encoded("bob:x").replace("Basic", "basic");
+        assert_eq!(credentials(&lower), Some(("bob".to_owned(), b"x".to_vec())));
+    }
+
+    #[test]
+    fn anything_else_names_nobody() {
+        let no_colon = format!("Basic {}", STANDARD.encode("bob"));
+        let no_text = format!("Basic {}", STANDARD.encode(b"\xff:x"));
+        let long = format!("Basic {}", STANDARD.encode(format!("{}:x", "b".repeat(129))));
+        for value in ["", "Basic", "Basic !", "Bearer Ym9iOng=", &no_colon, &no_text, &long] {
+            assert_eq!(credentials(value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The REST port: how clients, tools and operators look at a node.
+//!
+//! What it says comes from a [`NodeView`], which `node` implements; nothing here knows buckets or
+//! connections of the data port. Sources: client compatibility specification, section 10; ecosystem
+//! specification, section 4.
+#![warn(clippy::indexing_slicing)]
+
+mod answers;
+mod authentication;
+mod connection;
+mod limits;
+mod metric;
+mod node_view;
+mod routes;
+mod server;
+mod stalling_stream;
+
+pub use limits::Limits;
+pub use metric::{Metric, MetricKind};
+pub use node_view::{BucketFacts, FlushError, NodeFacts, NodeView, Warmup};
+pub use server::{Handle, ManagementServer};

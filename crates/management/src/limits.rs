@@ -1,0 +1,39 @@
+//! What a client of the REST port may take: connections, bytes and patience.
+
+use std::time::Duration;
+
+/// Limits of the REST port. Every client is met with them before it has named itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time. Further ones are closed at once, and counted.
+    pub connections_max: usize,
+    /// Bytes of one request's line and headers together.
+    pub header_bytes_max: usize,
+    /// Headers of one request.
+    pub headers_max: usize,
+    /// Bytes of one request's body. Forms are small.
+    pub body_bytes_max: usize,
+    /// Time for a request's line and headers to arrive, and for a kept connection to be silent.
+    pub header_time_max: Duration,
+    /// Time for a request's body to arrive.
+    pub body_time_max: Duration,
+    /// Time for which a client may take nothing of an answer.
+    pub write_stall_max: Duration,
+    /// Time for which shutdown waits for answers that are under way.
+    pub shutdown_time_max: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 512,
+            header_bytes_max: 32 * 1024,
+            headers_max: 64,
+            body_bytes_max: 64 * 1024,
+            header_time_max: Duration::from_secs(30),
+            body_time_max: Duration::from_secs(10),
+            write_stall_max: Duration::from_secs(30),
+            shutdown_time_max: Duration::from_secs(2),
+        }
+    }
+}

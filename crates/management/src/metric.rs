@@ -1,0 +1,167 @@
+//! Samples, and how Prometheus reads them (text format 0.0.4).
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// One sample.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// The name, of letters, digits and underscores, its unit last. A histogram's samples end in
+    /// `_bucket` (with a label `le`), `_sum` and `_count`.
+    pub name: Cow<'static, str>,
+    /// What the value is.
+    pub kind: MetricKind,
+    /// Names and values of labels.
+    pub labels: Vec<(&'static str, Cow<'static, str>)>,
+    /// The value now.
+    pub value: f64,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only rises, from 0 at the start of the process.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// One of the samples of a histogram.
+    Histogram,
+}
+
+impl Metric {
+    /// A gauge without labels.
+    pub fn gauge(name: &'static str, value: f64) -> Self {
+        Self { name: name.into(), kind: MetricKind::Gauge, labels: Vec::new(), value }
+    }
+
+    /// A counter without labels.
+    pub fn counter(name: &'static str, value: f64) -> Self {
+        Self { name: name.into(), kind: MetricKind::Counter, labels: Vec::new(), value }
+    }
+
+    /// The same sample with one more label.
+    #[must_use]
+    pub fn with_label(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        self.labels.push((name, value.into()));
+        self
+    }
+
+    /// What the samples of one histogram have in common; otherwise the name.
+    fn family(&self) -> &str {
+        if self.kind != MetricKind::Histogram {
+            return &self.name;
+        }
+        let suffixes = ["_bucket", "_sum", "_count"];
+        suffixes.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name)
+    }
+}
+
+/// All samples as text, families together and in the order of their names.
+pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
+    // The sort is stable: the buckets of a histogram stay in their order.
+    metrics.sort_by(|a, b| a.family().cmp(b.family()));
+    let mut text = String::new();
+    for family in metrics.chunk_by(|a, b| a.family() == b.family()) {
+        let Some(first) = family.first() else { continue };
+        let kind = match first.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        };
+        writeln!(text, "# TYPE {} {kind}", first.family()).expect("a string takes all");
+        family.iter().for_each(|metric| encode_sample(metric, &mut text));
+    }
+    text
+}
+
+fn encode_sample(metric: &Metric, text: &mut String) {
+    text.push_str(&metric.name);
+    for (index, (name, value)) in metric.labels.iter().enumerate() {
+        text.push(if index == 0 { '{' } else { ',' });
+        text.push_str(name);
+        text.push_str("=\"");
+        value.chars().for_each(|character| push_escaped(character, text));
+        text.push('"');
+    }
+    if !metric.labels.is_empty() {
+        text.push('}');
+    }
+    text.push(' ');
+    push_value(metric.value, text);
+    text.push('\n');
+}
+
+fn push_escaped(character: char, text: &mut String) {
+    match character {
+        '\\' => text.push_str("\\\\"),
+        '"' => text.push_str("\\\""),
+        '\n' => text.push_str("\\n"),
+        other => text.push(other),
+    }
+}
+
+/// As Go writes and reads it, which is what Prometheus does.
+fn push_value(value: f64, text: &mut String) {
+    if value.is_nan() {
+        text.push_str("NaN");
+    } else if value.is_infinite() {
+        text.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
+    } else {
+        write!(text, "{value}").expect("a string takes all");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_a_family_stand_together_under_one_type() {
+        let histogram = |name: &'static str, value| Metric {
+            kind: MetricKind::Histogram,
+            ..Metric::gauge(name, value)
+        };
+        let text = encode(vec![
+            Metric::counter("kv_ops", 3.0).with_label("bucket", "b").with_label("op", "get"),
+            histogram("kv_seconds_bucket", 1.0).with_label("le", "0.5"),
+            histogram("kv_seconds_bucket", 2.0).with_label("le", "+Inf"),
+            Metric::gauge("kv_curr_items", 7.0),
+            histogram("kv_seconds_sum", 0.25),
+            histogram("kv_seconds_count", 2.0),
+            Metric::counter("kv_ops", 4.0).with_label("bucket", "b").with_label("op", "set"),
+        ]);
+        let expected = "\
+            # TYPE kv_curr_items gauge\n\
+            kv_curr_items 7\n\
+            # TYPE kv_ops counter\n\
+            kv_ops{bucket=\"b\",op=\"get\"} 3\n\
+            kv_ops{bucket=\"b\",op=\"set\"} 4\n\
+            # TYPE kv_seconds histogram\n\
+            kv_seconds_bucket{le=\"0.5\"} 1\n\
+            kv_seconds_bucket{le=\"+Inf\"} 2\n\
+            kv_seconds_sum 0.25\n\
+            kv_seconds_count 2\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_label_cannot_break_out_of_its_quotes() {
+        let text = encode(vec![Metric::gauge("x", 1.0).with_label("bucket", "a\"b\\c\nd")]);
+        assert!(text.ends_with("x{bucket=\"a\\\"b\\\\c\\nd\"} 1\n"), "{text}");
+    }
+
+    #[test]
+    fn values_are_written_as_prometheus_reads_them() {
+        for (value, expected) in [
+            (0.1, "0.1"),
+            (1e6, "1000000"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            let mut text = String::new();
+            push_value(value, &mut text);
+            assert_eq!(text, expected);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What the REST port needs to know of its node.
+
+use std::time::Duration;
+
+use cluster::{BucketMap, ClusterMap, Uuid};
+
+use crate::metric::Metric;
+
+/// A node with one bucket, as the REST port sees it. Calls come from several threads, must not wait
+/// for disks or locks held long ([`NodeView::flush`] may), and must not panic.
+pub trait NodeView: Send + Sync {
+    /// The cluster and this node's place in it.
+    fn cluster_map(&self) -> ClusterMap;
+
+    /// Where the bucket's documents are.
+    fn bucket_map(&self) -> BucketMap;
+
+    /// The bucket in figures.
+    fn bucket(&self) -> BucketFacts;
+
+    /// The node in figures.
+    fn node(&self) -> NodeFacts;
+
+    /// How far the bucket is read back into memory.
+    fn warmup(&self) -> Warmup;
+
+    /// Removes every document of the bucket. Returns when they are gone; may take seconds.
+    fn flush(&self) -> Result<(), FlushError>;
+
+    /// Samples for Prometheus. Samples of one family need not stand together.
+    fn metrics(&self) -> Vec<Metric>;
+}
+
+/// The bucket in figures.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BucketFacts {
+    /// Memory that the bucket may use.
+    pub quota_bytes: u64,
+    /// Memory that it uses.
+    pub memory_used_bytes: u64,
+    /// Bytes of keys and values that it holds.
+    pub data_used_bytes: u64,
+    /// Bytes of its files.
+    pub disk_used_bytes: u64,
+    /// Live documents.
+    pub items: u64,
+    /// Operations in the last second.
+    pub operations_per_second: f64,
+    /// Documents read from disk on behalf of clients in the last second.
+    pub disk_fetches_per_second: f64,
+    /// Whether [`NodeView::flush`] would do it.
+    pub flush_enabled: bool,
+}
+
+/// The node in figures.
+#[derive(Clone, Debug)]
+pub struct NodeFacts {
+    /// The version as clients read it: three numbers, then a build, such as `7.6.0-1-enterprise`.
+    pub version: String,
+    /// The node's identity.
+    pub uuid: Uuid,
+    /// Time since the process started.
+    pub uptime: Duration,
+    /// CPUs that the process may use.
+    pub cpu_count: usize,
+    /// Memory that the process may use.
+    pub memory_total_bytes: u64,
+    /// The part of it that nobody uses.
+    pub memory_free_bytes: u64,
+}
+
+/// How far the bucket is read back into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warmup {
+    /// Whether the node serves all documents.
+    pub is_finished: bool,
+    /// Documents read so far.
+    pub items_loaded: u64,
+    /// Documents that there are to read, as far as is known.
+    pub items_expected: u64,
+}
+
+/// Why nothing was removed, or not all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlushError {
+    /// The operator did not enable it. Clients show this to the user.
+    Disabled,
+    /// Clients may try again. The text is for people.
+    Failed(String),
+}
+
+impl Warmup {
+    /// The part that is done, 0 to 1.
+    pub fn progress(&self) -> f64 {
+        if self.is_finished {
+            return 1.0;
+        }
+        let expected = self.items_expected.max(1) as f64;
+        (self.items_loaded as f64 / expected).min(1.0)
+    }
+
+    /// The node's status, in the word that clients wait for: `healthy`, before that `warmup`.
+    pub fn status(&self) -> &'static str {
+        if self.is_finished { "healthy" } else { "warmup" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_a_part_of_one_whatever_is_expected() {
+        let warmup = |is_finished, items_loaded, items_expected| Warmup {
+            is_finished,
+            items_loaded,
+            items_expected,
+        };
+        for (warmup, progress) in [
+            (warmup(false, 0, 0), 0.0),
+            (warmup(false, 50, 200), 0.25),
+            (warmup(false, 300, 200), 1.0),
+            (warmup(true, 0, 0), 1.0),
+        ] {
+            assert_eq!(warmup.progress(), progress, "{warmup:?}");
+        }
+    }
+}

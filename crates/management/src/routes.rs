@@ -1,0 +1,133 @@
+//! Which request is answered by whom.
+
+mod buckets;
+mod cluster;
+mod collections;
+mod health;
+mod streaming;
+mod users;
+
+use std::sync::Arc;
+
+use auth::Users;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{any, delete, get, patch, post, put};
+use tokio::sync::watch;
+
+use crate::answers;
+use crate::authentication::require_user;
+use crate::connection::Connections;
+use crate::limits::Limits;
+use crate::node_view::NodeView;
+
+/// What all handlers share.
+pub(crate) struct Context {
+    pub(crate) view: Arc<dyn NodeView>,
+    pub(crate) users: Arc<Users>,
+    pub(crate) limits: Limits,
+    pub(crate) connections: Arc<Connections>,
+    /// Turns true once.
+    pub(crate) stopped: watch::Receiver<bool>,
+}
+
+/// All requests. Only `/healthz` is answered to everybody.
+pub(crate) fn router(context: Arc<Context>) -> Router {
+    let known_users_only = Router::new()
+        .merge(cluster_routes())
+        .merge(bucket_routes())
+        .merge(collection_routes())
+        .merge(user_routes())
+        .fallback(async || answers::not_found())
+        .layer(middleware::from_fn_with_state(context.clone(), read_body))
+        .layer(middleware::from_fn_with_state(context.clone(), require_user));
+    Router::new()
+        .route("/healthz", get(health::healthz))
+        .merge(known_users_only)
+        .with_state(context)
+}
+
+fn cluster_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/", get(cluster::root))
+        .route("/pools", get(cluster::pools))
+        .route("/pools/default", get(cluster::pool).post(cluster::refuse_change))
+        .route("/pools/nodes", get(cluster::nodes))
+        .route("/pools/default/nodeServices", get(cluster::node_services))
+        .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
+        .route("/pools/default/tasks", get(cluster::tasks))
+        .route("/metrics", get(health::metrics))
+}
+
+fn bucket_routes() -> Router<Arc<Context>> {
+    let all = get(buckets::list).post(buckets::create);
+    Router::new()
+        .route("/pools/default/b/{bucket}", get(buckets::terse))
+        .route("/pools/default/bs/{bucket}", get(streaming::bucket))
+        .route("/pools/default/bucketsStreaming/{bucket}", get(streaming::bucket))
+        .route("/pools/default/buckets", all.clone())
+        .route("/pools/default/buckets/", all)
+        .route(
+            "/pools/default/buckets/{bucket}",
+            get(buckets::verbose).post(buckets::refuse_change).delete(buckets::refuse_change),
+        )
+        .route("/pools/default/buckets/{bucket}/controller/doFlush", post(buckets::flush))
+}
+
+fn collection_routes() -> Router<Arc<Context>> {
+    let scopes = "/pools/default/buckets/{bucket}/scopes";
+    let below = |rest: &str| format!("{scopes}/{rest}");
+    Router::new()
+        .route(
+            scopes,
+            get(collections::manifest)
+                .post(collections::refuse_change)
+                .put(collections::refuse_change),
+        )
+        .route(&below("{scope}"), delete(collections::refuse_change))
+        .route(&below("{scope}/collections"), post(collections::refuse_change))
+        .route(
+            &below("{scope}/collections/{collection}"),
+            patch(collections::refuse_change).delete(collections::refuse_change),
+        )
+}
+
+fn user_routes() -> Router<Arc<Context>> {
+    let one = get(users::one).put(users::refuse_change).delete(users::refuse_change);
+    Router::new()
+        .route("/whoami", get(users::whoami))
+        .route("/settings/rbac/users", get(users::list))
+        .route("/settings/rbac/users/local", get(users::list))
+        .route("/settings/rbac/users/local/{user}", one)
+        .route("/settings/rbac/roles", get(users::roles))
+        .route("/settings/rbac/groups", get(users::groups))
+        .route(
+            "/settings/rbac/groups/{group}",
+            get(users::group).merge(put(users::refuse_change)).merge(delete(users::refuse_change)),
+        )
+        .route("/controller/changePassword", any(users::refuse_change))
+}
+
+/// Takes the whole body in before a handler runs, so that a slow client waits at its own cost.
+async fn read_body(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
+    let size_max = context.limits.body_bytes_max;
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > size_max) {
+        return answers::text(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.\r\n");
+    }
+    let (parts, body) = request.into_parts();
+    let arriving = axum::body::to_bytes(body, size_max);
+    match tokio::time::timeout(context.limits.body_time_max, arriving).await {
+        Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Ok(Err(_)) => {
+            let line = "The body is malformed or too large.\r\n";
+            answers::text(StatusCode::BAD_REQUEST, line)
+        }
+        Err(_) => answers::text(StatusCode::REQUEST_TIMEOUT, "The body did not arrive.\r\n"),
+    }
+}

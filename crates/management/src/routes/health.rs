@@ -1,0 +1,37 @@
+//! What a supervisor asks: is it up, and how does it feel.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::Context;
+use crate::answers;
+use crate::metric::encode;
+
+/// The content type of Prometheus' text format.
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// GET /healthz: 200 when the node serves, 503 while it warms up. Nobody is asked who they are.
+pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
+    let warmup = context.view.warmup();
+    let status = if warmup.is_finished { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({
+        "status": warmup.status(),
+        "warmup": {
+            "progress": warmup.progress(),
+            "items_loaded": warmup.items_loaded,
+            "items_expected": warmup.items_expected,
+        },
+    });
+    answers::json_text(status, body.to_string())
+}
+
+/// GET /metrics
+pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
+    let mut metrics = context.view.metrics();
+    metrics.extend(context.connections.metrics());
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}

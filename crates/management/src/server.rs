@@ -1,0 +1,144 @@
+//! The server's thread: accepts connections until it is told to stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use auth::Users;
+use axum::Router;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connection::{Connections, serve_connection};
+use crate::limits::Limits;
+use crate::node_view::NodeView;
+use crate::routes::{self, Context};
+
+/// Threads that hash passwords and flush buckets.
+const BLOCKING_THREADS_MAX: usize = 2;
+/// How long to wait when the process has no file descriptor left for a connection.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// Starts REST ports.
+#[derive(Debug)]
+pub struct ManagementServer;
+
+/// A running REST port. Dropping it shuts it down.
+#[derive(Debug)]
+pub struct Handle {
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ManagementServer {
+    /// Serves `listener`, a blocking one, on a thread of its own, with the default [`Limits`].
+    pub fn start(
+        listener: std::net::TcpListener,
+        view: Arc<dyn NodeView>,
+        users: Arc<Users>,
+    ) -> io::Result<Handle> {
+        Self::start_with(listener, view, users, Limits::default())
+    }
+
+    /// As [`ManagementServer::start`], with limits of the caller's choice.
+    pub fn start_with(
+        listener: std::net::TcpListener,
+        view: Arc<dyn NodeView>,
+        users: Arc<Users>,
+        limits: Limits,
+    ) -> io::Result<Handle> {
+        let address = listener.local_addr()?;
+        listener.set_nonblocking(true)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_name("ManagementWork")
+            .build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            TcpListener::from_std(listener)?
+        };
+        let (stop, stopped) = watch::channel(false);
+        let connections = Arc::new(Connections::new(limits.connections_max));
+        let context = Context { view, users, limits, connections, stopped };
+        let thread = platform::threads::spawn("Management", move || {
+            runtime.block_on(serve(listener, Arc::new(context)));
+            // A flush of the bucket may still run; the node waits for it where it owns it.
+            runtime.shutdown_background();
+        })?;
+        Ok(Handle { address, stop, thread: Some(thread) })
+    }
+}
+
+impl Handle {
+    /// Where the port is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets answers under way end within [`Limits::shutdown_time_max`], closes
+    /// all connections and waits for the thread to end.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        let Some(thread) = self.thread.take() else { return };
+        if thread.join().is_err() {
+            tracing::error!("the management thread ended with a panic");
+        }
+    }
+}
+
+/// Returns when the server is to stop, or its handle is gone, which means the same.
+pub(crate) async fn until_stopped(mut stopped: watch::Receiver<bool>) {
+    drop(stopped.wait_for(|&stopped| stopped).await);
+}
+
+async fn serve(listener: TcpListener, context: Arc<Context>) {
+    let router = routes::router(context.clone());
+    let stopped = context.stopped.clone();
+    let mut tasks = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = until_stopped(stopped.clone()) => break,
+        };
+        while tasks.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) => start_connection(stream, &context, &router, &mut tasks),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a management connection");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+    drop(listener);
+    let all_ended = async { while tasks.join_next().await.is_some() {} };
+    let ended = tokio::time::timeout(context.limits.shutdown_time_max, all_ended).await;
+    if ended.is_err() {
+        tracing::info!(connections = tasks.len(), "management connections are cut off");
+    }
+}
+
+fn start_connection(
+    stream: tokio::net::TcpStream,
+    context: &Arc<Context>,
+    router: &Router,
+    tasks: &mut JoinSet<()>,
+) {
+    // Beyond the limit the stream is dropped here, which closes it.
+    let Some(slot) = context.connections.try_open() else { return };
+    let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
+    tasks.spawn(async move {
+        serve_connection(stream, router, limits, stopped).await;
+        drop(slot);
+    });
+}

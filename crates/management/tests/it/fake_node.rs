@@ -1,0 +1,92 @@
+//! A node whose state the test sets.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
+use management::{BucketFacts, FlushError, Metric, NodeFacts, NodeView, Warmup};
+
+pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
+pub(crate) const COLD: Warmup = Warmup { is_finished: false, items_loaded: 10, items_expected: 40 };
+
+pub(crate) struct FakeNode {
+    pub(crate) cluster_uuid: Uuid,
+    pub(crate) bucket_uuid: Uuid,
+    pub(crate) warmup: Mutex<Warmup>,
+    /// What a flush answers.
+    pub(crate) flush: Mutex<Result<(), FlushError>>,
+    /// How often a flush was asked for.
+    pub(crate) flushes: Mutex<usize>,
+}
+
+impl FakeNode {
+    pub(crate) fn new() -> Self {
+        Self {
+            cluster_uuid: Uuid::random(),
+            bucket_uuid: Uuid::random(),
+            warmup: Mutex::new(WARM),
+            flush: Mutex::new(Ok(())),
+            flushes: Mutex::new(0),
+        }
+    }
+}
+
+impl NodeView for FakeNode {
+    fn cluster_map(&self) -> ClusterMap {
+        ClusterMap {
+            revision: Revision { epoch: 1, revision: 5 },
+            uuid: self.cluster_uuid,
+            name: "test".to_owned(),
+            nodes: vec![NodeAddress {
+                host: "127.0.0.1".to_owned(),
+                data_port: 12_000,
+                management_port: 9000,
+            }],
+            this_node: 0,
+        }
+    }
+
+    fn bucket_map(&self) -> BucketMap {
+        BucketMap::on_one_node("default", self.bucket_uuid, 16)
+    }
+
+    fn bucket(&self) -> BucketFacts {
+        BucketFacts {
+            quota_bytes: 1 << 28,
+            memory_used_bytes: 1 << 26,
+            data_used_bytes: 1 << 25,
+            disk_used_bytes: 4096,
+            items: 40,
+            operations_per_second: 1.5,
+            disk_fetches_per_second: 0.0,
+            flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
+        }
+    }
+
+    fn node(&self) -> NodeFacts {
+        NodeFacts {
+            version: "7.6.0-1-enterprise".to_owned(),
+            uuid: self.cluster_uuid,
+            uptime: Duration::from_secs(10),
+            cpu_count: 2,
+            memory_total_bytes: 1 << 34,
+            memory_free_bytes: 1 << 33,
+        }
+    }
+
+    fn warmup(&self) -> Warmup {
+        *self.warmup.lock().unwrap()
+    }
+
+    fn flush(&self) -> Result<(), FlushError> {
+        *self.flushes.lock().unwrap() += 1;
+        self.flush.lock().unwrap().clone()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![
+            Metric::gauge("kv_curr_items", 40.0).with_label("bucket", "default"),
+            Metric::counter("kv_ops", 9.0).with_label("op", "get"),
+        ]
+    }
+}

@@ -1,0 +1,11 @@
+//! A real server on a loopback port, a made-up node behind it, and a plain client in front.
+
+mod fake_node;
+mod http_client;
+mod rest_port;
+
+mod authentication;
+mod robustness;
+mod routes;
+mod shutdown;
+mod streaming;

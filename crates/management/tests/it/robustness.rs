@@ -1,0 +1,113 @@
+//! Whatever a client sends or fails to send, the port goes on serving the others.
+
+use std::time::Duration;
+
+use management::Limits;
+
+use crate::http_client::basic;
+use crate::rest_port::{PASSWORD, RestPort, USER};
+
+const SHORT: Duration = Duration::from_millis(100);
+
+#[test]
+fn malformed_requests_are_refused_and_harm_nobody() {
+    let port = RestPort::start();
+    let long_header = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(1000));
+    for request in [
+        "\r\n\r\n\r\nnonsense\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        "\u{0}\u{1}\u{2}\u{3}\u{4}\r\n\r\n",
+        "\u{80}\u{0}\u{0}\u{3}\r\n\r\n",
+        &long_header,
+        &many_headers,
+    ] {
+        let mut client = port.connect();
+        client.send(request);
+        if let Some(answer) = client.read_answer() {
+            assert!((400..=431).contains(&answer.status), "{request:.40?}: {answer:?}");
+        }
+        assert!(client.is_closed(), "{request:.40?}");
+    }
+    assert_eq!(port.ask("GET", "/").status, 200);
+}
+
+#[test]
+fn random_bytes_never_stop_the_port() {
+    let port = RestPort::start();
+    for seed in platform::seeds::seeds(50) {
+        let mut random = platform::Random::from_seed(seed);
+        let length = 1 + random.below(200);
+        let bytes: String = (0..length).map(|_| char::from(random.below(128) as u8)).collect();
+        let mut client = port.connect();
+        client.send(&format!("{bytes}\r\n\r\n"));
+        assert_eq!(port.ask("GET", "/healthz").status, 200, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_body_is_limited_in_size_and_in_time() {
+    let limits = Limits { body_bytes_max: 100, body_time_max: SHORT, ..Limits::default() };
+    let port = RestPort::start_with(limits);
+    let login = basic(USER, PASSWORD);
+    let head = format!("POST /pools/default/buckets HTTP/1.1\r\nHost: x\r\n{login}");
+    let chunked = "Transfer-Encoding: chunked\r\n\r\n";
+    let big_chunk = format!("{head}{chunked}c8\r\n{}\r\n0\r\n\r\n", "x".repeat(200));
+    for (request, status) in [
+        (format!("{head}Content-Length: 101\r\n\r\n{}", "x".repeat(101)), 413),
+        (format!("{head}Content-Length: 99999999999999999999\r\n\r\n"), 400),
+        (big_chunk, 400),
+        (format!("{head}Content-Length: 50\r\n\r\nname="), 408),
+    ] {
+        let mut client = port.connect();
+        client.send(&request);
+        assert_eq!(client.read_answer().unwrap().status, status, "{request:.200}");
+    }
+}
+
+#[test]
+fn a_form_that_is_none_is_refused() {
+    let port = RestPort::start();
+    for body in ["%zz=%", "name=default&name=other", "\u{ff}=1"] {
+        let answer = port.connect().ask("POST", "/pools/default/buckets", body);
+        assert_eq!(answer.status, 400, "{body}");
+    }
+}
+
+#[test]
+fn a_client_that_says_nothing_is_let_go() {
+    let port = RestPort::start_with(Limits { header_time_max: SHORT, ..Limits::default() });
+    let mut silent = port.connect();
+    let mut slow = port.connect();
+    slow.send("GET / HTTP/1.1\r\nHost");
+    for client in [&mut silent, &mut slow] {
+        if let Some(answer) = client.read_answer() {
+            assert_eq!(answer.status, 408);
+        }
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_counted() {
+    let port = RestPort::start_with(Limits { connections_max: 2, ..Limits::default() });
+    let mut held: Vec<_> = (0..2).map(|_| port.connect()).collect();
+    for client in &mut held {
+        assert_eq!(client.ask("GET", "/", "").status, 200);
+    }
+    assert!(port.connect().is_closed());
+    let metrics = held[0].ask("GET", "/metrics", "").body;
+    assert!(metrics.contains("cm_http_connections_refused_total 1\n"), "{metrics}");
+    // A connection that ends makes room again; the server notices it within moments.
+    held.pop();
+    let answered = (0..1000).any(|_| {
+        let mut client = port.connect();
+        client.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+        client.read_answer().is_some()
+    });
+    assert!(answered);
+}

@@ -1,0 +1,213 @@
+//! Every route answers with the status and the fields that clients look for.
+
+use management::FlushError;
+
+use crate::fake_node::COLD;
+use crate::rest_port::RestPort;
+
+/// Method, target, status, and where in the JSON document something stands.
+type Route = (&'static str, &'static str, u16, &'static [&'static str]);
+
+const TERSE: &[&str] = &[
+    "/rev",
+    "/revEpoch",
+    "/name",
+    "/uuid",
+    "/nodeLocator",
+    "/nodes/0/hostname",
+    "/nodesExt/0/services/kv",
+    "/nodesExt/0/services/mgmt",
+    "/vBucketServerMap/vBucketMap/15/0",
+    "/bucketCapabilities/0",
+    "/clusterCapabilities",
+];
+
+/// Any of these missing, and some client throws.
+const VERBOSE: &[&str] = &[
+    "/name",
+    "/uuid",
+    "/nodeLocator",
+    "/bucketType",
+    "/storageBackend",
+    "/numVBuckets",
+    "/uri",
+    "/streamingUri",
+    "/bucketCapabilities",
+    "/vBucketServerMap/serverList/0",
+    "/controllers/flush",
+    "/nodes/0/hostname",
+    "/nodes/0/status",
+    "/nodes/0/version",
+    "/nodes/0/services/0",
+    "/nodes/0/ports/direct",
+    "/nodes/0/clusterMembership",
+    "/quota/ram",
+    "/quota/rawRAM",
+    "/replicaNumber",
+    "/replicaIndex",
+    "/basicStats/itemCount",
+    "/basicStats/opsPerSec",
+    "/basicStats/memUsed",
+    "/evictionPolicy",
+    "/durabilityMinLevel",
+    "/conflictResolutionType",
+    "/maxTTL",
+    "/compressionMode",
+];
+
+const GLOBAL: &[&str] = &["/rev", "/revEpoch", "/nodesExt/0/services/mgmt", "/clusterUUID"];
+const REFUSED: &[&str] = &["/errors/_"];
+
+const ROUTES: &[Route] = &[
+    ("GET", "/", 200, &["/pools"]),
+    ("GET", "/whoami", 200, &["/id", "/domain", "/roles/0/role"]),
+    ("GET", "/pools", 200, &["/pools/0/uri", "/uuid", "/implementationVersion", "/isEnterprise"]),
+    (
+        "GET",
+        "/pools/default",
+        200,
+        &["/nodes/0/status", "/buckets/uri", "/buckets/terseBucketsBase", "/clusterName"],
+    ),
+    ("POST", "/pools/default", 400, REFUSED),
+    ("GET", "/pools/nodes", 200, &["/nodes/0/otpNode"]),
+    ("GET", "/pools/default/nodeServices", 200, GLOBAL),
+    ("GET", "/pools/default/tasks", 200, &["/0/type", "/0/status"]),
+    ("GET", "/pools/default/b/default", 200, TERSE),
+    ("GET", "/pools/default/b/other", 404, &[]),
+    ("GET", "/pools/default/bs/other", 404, &[]),
+    ("GET", "/pools/default/buckets", 200, &["/0/name", "/0/quota/rawRAM"]),
+    ("GET", "/pools/default/buckets/", 200, &["/0/name", "/0/quota/rawRAM"]),
+    ("GET", "/pools/default/buckets/default", 200, VERBOSE),
+    ("GET", "/pools/default/buckets/default?skipMap=true", 200, VERBOSE),
+    ("GET", "/pools/default/buckets/other", 404, &[]),
+    ("POST", "/pools/default/buckets", 400, REFUSED),
+    ("POST", "/pools/default/buckets/", 400, REFUSED),
+    ("POST", "/pools/default/buckets/default", 400, REFUSED),
+    ("POST", "/pools/default/buckets/other", 404, &[]),
+    ("DELETE", "/pools/default/buckets/default", 400, REFUSED),
+    ("DELETE", "/pools/default/buckets/other", 404, &[]),
+    ("POST", "/pools/default/buckets/other/controller/doFlush", 404, &[]),
+    (
+        "GET",
+        "/pools/default/buckets/default/scopes",
+        200,
+        &["/uid", "/scopes/0/name", "/scopes/0/uid", "/scopes/0/collections/0/maxTTL"],
+    ),
+    ("GET", "/pools/default/buckets/other/scopes", 404, &[]),
+    ("POST", "/pools/default/buckets/default/scopes", 400, REFUSED),
+    ("PUT", "/pools/default/buckets/default/scopes", 400, REFUSED),
+    ("DELETE", "/pools/default/buckets/default/scopes/s", 400, REFUSED),
+    ("POST", "/pools/default/buckets/default/scopes/s/collections", 400, REFUSED),
+    ("PATCH", "/pools/default/buckets/default/scopes/s/collections/c", 400, REFUSED),
+    ("DELETE", "/pools/default/buckets/default/scopes/s/collections/c", 400, REFUSED),
+    ("POST", "/pools/default/buckets/other/scopes", 404, &[]),
+    ("GET", "/settings/rbac/users", 200, &["/0/id", "/0/roles/0/role"]),
+    ("GET", "/settings/rbac/users/local", 200, &["/0/id"]),
+    ("GET", "/settings/rbac/users/local/Administrator", 200, &["/id", "/domain", "/groups"]),
+    ("GET", "/settings/rbac/users/local/nobody", 404, &[]),
+    ("PUT", "/settings/rbac/users/local/u", 400, REFUSED),
+    ("DELETE", "/settings/rbac/users/local/u", 400, REFUSED),
+    ("GET", "/settings/rbac/roles", 200, &["/0/role", "/0/name", "/0/desc"]),
+    ("GET", "/settings/rbac/groups", 200, &[]),
+    ("GET", "/settings/rbac/groups/g", 404, &[]),
+    ("PUT", "/settings/rbac/groups/g", 400, REFUSED),
+    ("POST", "/controller/changePassword", 400, REFUSED),
+    ("GET", "/healthz", 200, &["/status", "/warmup/progress"]),
+    ("GET", "/no/such/thing", 404, &[]),
+    ("POST", "/whoami", 405, &[]),
+    ("GET", "/pools/default/b/%ff", 400, &[]),
+];
+
+#[test]
+fn every_route_answers_with_the_status_and_fields_that_clients_need() {
+    let port = RestPort::start();
+    // One connection for all: answers must also be framed rightly.
+    let mut client = port.connect();
+    for (method, target, status, pointers) in ROUTES {
+        let answer = client.ask(method, target, "");
+        assert_eq!(answer.status, *status, "{method} {target}: {answer:?}");
+        for pointer in *pointers {
+            let json = answer.json();
+            assert!(json.pointer(pointer).is_some(), "{method} {target} {pointer}: {json}");
+        }
+    }
+}
+
+#[test]
+fn what_clients_match_is_said_to_the_letter() {
+    let port = RestPort::start();
+    let missing = port.ask("GET", "/pools/default/buckets/other");
+    assert_eq!(missing.body, "Requested resource not found.\r\n");
+    let unknown = port.ask("GET", "/settings/rbac/users/local/nobody");
+    assert_eq!(unknown.body, "\"Unknown user.\"");
+    let form = "bucketType=membase&name=default&ramQuotaMB=100";
+    let again = port.connect().ask("POST", "/pools/default/buckets", form);
+    assert_eq!(again.json()["errors"]["name"], "Bucket with given name already exists");
+    let other = port.connect().ask("POST", "/pools/default/buckets", "name=other");
+    let reason = other.json()["errors"]["_"].as_str().unwrap().to_lowercase();
+    for misleading in ["not found", "already exists"] {
+        assert!(!reason.contains(misleading), "{reason}");
+    }
+    let whoami = port.ask("GET", "/whoami").json();
+    assert_eq!((&whoami["id"], &whoami["domain"]), (&"Administrator".into(), &"admin".into()));
+}
+
+#[test]
+fn a_flush_is_done_or_refused_or_fails() {
+    let port = RestPort::start();
+    let bucket = "/pools/default/buckets/default";
+    let flush = format!("{bucket}/controller/doFlush");
+    assert_eq!(port.ask("POST", &flush).status, 200);
+    assert_eq!(*port.node.flushes.lock().unwrap(), 1);
+
+    *port.node.flush.lock().unwrap() = Err(FlushError::Failed("disk".to_owned()));
+    let failed = port.ask("POST", &flush);
+    assert_eq!((failed.status, &failed.json()["_"]), (503, &"disk".into()));
+
+    *port.node.flush.lock().unwrap() = Err(FlushError::Disabled);
+    let refused = port.ask("POST", &flush);
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.body, r#"{"_":"Flush is disabled for the bucket"}"#);
+    assert!(port.ask("GET", bucket).json().pointer("/controllers/flush").is_none());
+}
+
+#[test]
+fn a_request_that_means_an_earlier_bucket_of_that_name_finds_nothing() {
+    let port = RestPort::start();
+    let uri = port.ask("GET", "/pools/default/buckets/default").json()["uri"].clone();
+    let uri = uri.as_str().unwrap();
+    assert_eq!(port.ask("GET", uri).status, 200);
+    let last = if uri.ends_with('0') { "1" } else { "0" };
+    let stale = format!("{}{last}", &uri[..uri.len() - 1]);
+    assert_eq!(port.ask("GET", &stale).status, 404);
+}
+
+#[test]
+fn a_node_that_warms_up_says_so_everywhere() {
+    let port = RestPort::start();
+    *port.node.warmup.lock().unwrap() = COLD;
+    let health = port.ask("GET", "/healthz");
+    assert_eq!(health.status, 503);
+    assert_eq!(health.json()["warmup"]["progress"], 0.25);
+    let bucket = port.ask("GET", "/pools/default/buckets/default");
+    assert_eq!(bucket.json()["nodes"][0]["status"], "warmup");
+    let tasks = port.ask("GET", "/pools/default/tasks").json();
+    let task = tasks.as_array().unwrap().iter().find(|task| task["type"] == "warming_up").unwrap();
+    assert_eq!((&task["bucket"], task["progress"].as_f64()), (&"default".into(), Some(25.0)));
+}
+
+#[test]
+fn metrics_are_the_nodes_and_the_ports_own() {
+    let port = RestPort::start();
+    let answer = port.ask("GET", "/metrics");
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    for line in [
+        "# TYPE kv_curr_items gauge",
+        "kv_curr_items{bucket=\"default\"} 40",
+        "# TYPE kv_ops counter",
+        "cm_http_connections 1",
+        "cm_http_connections_max 512",
+    ] {
+        assert!(answer.body.lines().any(|found| found == line), "{line}: {}", answer.body);
+    }
+}

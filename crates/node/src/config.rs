@@ -1,0 +1,314 @@
+//! Configuration: flags, environment and a TOML file say the same things under the same names.
+//! A flag wins over the environment, the environment over the file, the file over the default.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use serde::Deserialize;
+
+use crate::memory_size;
+
+/// The credentials of `--dev`.
+pub const DEV_PASSWORD: &str = "password";
+
+/// What an operator may say. Every field is optional: what nobody says has a default.
+#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Settings {
+    /// Where everything is kept; created when it is missing [default: ./settee-data]
+    #[arg(long, value_name = "DIRECTORY", env = "SETTEE_DATA_DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// The address to listen on, and the one that clients are told [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", env = "SETTEE_HOST")]
+    pub host: Option<IpAddr>,
+    /// The host name that clients are told, if it is another than the one listened on
+    #[arg(long, value_name = "NAME", env = "SETTEE_ADVERTISE")]
+    pub advertise: Option<String>,
+    /// The data port; 0 for any free one [default: 11210]
+    #[arg(long, env = "SETTEE_PORT")]
+    pub port: Option<u16>,
+    /// The management port; 0 for any free one [default: 8091]
+    #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_PORT")]
+    pub management_port: Option<u16>,
+    /// A port for memcached clients, open to everybody who reaches it; 0 for any free one
+    /// [default: none]
+    #[arg(long, value_name = "PORT", env = "SETTEE_MEMCACHED_PORT")]
+    pub memcached_port: Option<u16>,
+    /// A file that is written once the node serves: ports, credentials, bucket, pid, as JSON
+    #[arg(long, value_name = "FILE", env = "SETTEE_READY_FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// Memory for documents, as 1GiB or in bytes [default: 60 % of the machine's]
+    #[arg(long, value_name = "SIZE", env = "SETTEE_MEMORY_QUOTA")]
+    pub memory_quota: Option<MemorySize>,
+    /// The bucket's name [default: default]
+    #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
+    pub bucket: Option<String>,
+    /// vBuckets of a bucket that is made now: a power of two [default: 1024]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
+    pub vbuckets: Option<u16>,
+    /// The administrator's name [default: Administrator]
+    #[arg(long, env = "SETTEE_USER")]
+    pub user: Option<String>,
+    /// The administrator's password; generated and printed once when nobody says it
+    #[arg(long, env = "SETTEE_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Front-end threads [default: three quarters of the CPUs]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
+    pub threads: Option<usize>,
+    /// Let clients empty the bucket (FLUSH)
+    #[arg(long, env = "SETTEE_ENABLE_FLUSH", num_args = 0..=1, default_missing_value = "true")]
+    pub enable_flush: Option<bool>,
+    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
+    /// [default: info]
+    #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
+    pub log_level: Option<String>,
+    /// Log lines as JSON
+    #[arg(long, env = "SETTEE_LOG_JSON", num_args = 0..=1, default_missing_value = "true")]
+    pub log_json: Option<bool>,
+    /// Try things out: a temporary data directory, and the password `password`
+    #[arg(long, env = "SETTEE_DEV", num_args = 0..=1, default_missing_value = "true")]
+    pub dev: Option<bool>,
+}
+
+/// Bytes, written by people.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "TextOrNumber")]
+pub struct MemorySize(pub u64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrNumber {
+    Text(String),
+    Number(u64),
+}
+
+impl TryFrom<TextOrNumber> for MemorySize {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Text(text) => memory_size::parse(&text).map(Self),
+            TextOrNumber::Number(bytes) => Ok(Self(bytes)),
+        }
+    }
+}
+
+impl std::str::FromStr for MemorySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        memory_size::parse(text).map(Self)
+    }
+}
+
+/// A configuration that a node can start with.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// Whether the data directory goes with the node.
+    pub is_temporary: bool,
+    /// The address to listen on.
+    pub host: IpAddr,
+    /// The host that clients are told.
+    pub advertised_host: String,
+    /// The data port; 0 for any.
+    pub port: u16,
+    /// The management port; 0 for any.
+    pub management_port: u16,
+    /// The memcached port, if there is to be one; 0 for any.
+    pub memcached_port: Option<u16>,
+    /// Written once the node serves.
+    pub ready_file: Option<PathBuf>,
+    /// Bytes that documents may take.
+    pub memory_quota_bytes: u64,
+    /// The bucket's name.
+    pub bucket: String,
+    /// vBuckets of a new bucket.
+    pub vbucket_count: u16,
+    /// The administrator's name.
+    pub user: String,
+    /// The administrator's password, if somebody said it.
+    pub password: Option<String>,
+    /// Front-end threads.
+    pub threads: usize,
+    /// Whether FLUSH works.
+    pub flush_enabled: bool,
+    /// What is logged.
+    pub log_filter: String,
+    /// Whether log lines are JSON.
+    pub log_json: bool,
+}
+
+/// Bytes below which a quota is a mistake.
+const MEMORY_QUOTA_BYTES_MIN: u64 = 16 << 20;
+const THREADS_MAX: usize = 128;
+
+impl Settings {
+    /// Reads a TOML file.
+    pub fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let text = platform::files::read_text(path)
+            .with_context(|| format!("the configuration file {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("the configuration file {} is not right", path.display()))
+    }
+
+    /// These settings, and for what they do not say those of `other`.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            data_dir: self.data_dir.or(other.data_dir),
+            host: self.host.or(other.host),
+            advertise: self.advertise.or(other.advertise),
+            port: self.port.or(other.port),
+            management_port: self.management_port.or(other.management_port),
+            memcached_port: self.memcached_port.or(other.memcached_port),
+            ready_file: self.ready_file.or(other.ready_file),
+            memory_quota: self.memory_quota.or(other.memory_quota),
+            bucket: self.bucket.or(other.bucket),
+            vbuckets: self.vbuckets.or(other.vbuckets),
+            user: self.user.or(other.user),
+            password: self.password.or(other.password),
+            threads: self.threads.or(other.threads),
+            enable_flush: self.enable_flush.or(other.enable_flush),
+            log_level: self.log_level.or(other.log_level),
+            log_json: self.log_json.or(other.log_json),
+            dev: self.dev.or(other.dev),
+        }
+    }
+
+    /// Fills in the defaults and refuses what cannot work.
+    pub fn resolve(self) -> anyhow::Result<NodeConfig> {
+        let is_dev = self.dev.unwrap_or(false);
+        if is_dev && self.data_dir.is_some() {
+            bail!("--dev keeps its data in a temporary directory; leave out --data-dir, or --dev");
+        }
+        let host = self.host.unwrap_or(IpAddr::from([127, 0, 0, 1]));
+        let advertised_host = match (self.advertise, host.is_unspecified()) {
+            (Some(name), _) => name,
+            (None, false) => host.to_string(),
+            (None, true) => bail!(
+                "--host {host} listens on every address, but clients need one to connect to; \
+                 say which with --advertise NAME"
+            ),
+        };
+        let default_quota = platform::process::memory_limit_bytes() / 10 * 6;
+        let memory_quota_bytes = self.memory_quota.map_or(default_quota, |size| size.0);
+        if memory_quota_bytes < MEMORY_QUOTA_BYTES_MIN {
+            bail!("--memory-quota {memory_quota_bytes} is too little; give at least 16MiB");
+        }
+        let bucket = self.bucket.unwrap_or_else(|| "default".to_owned());
+        if !is_bucket_name(&bucket) {
+            bail!("--bucket `{bucket}`: a name has 1 to 100 letters, digits, and . _ % -");
+        }
+        let vbucket_count = self.vbuckets.unwrap_or(1024);
+        if !vbucket_count.is_power_of_two() || vbucket_count > document::limits::VBUCKET_COUNT_MAX {
+            bail!("--vbuckets {vbucket_count}: clients need a power of two, at most 32768");
+        }
+        let threads =
+            self.threads.unwrap_or_else(|| (platform::threads::available_cpus() * 3 / 4).max(1));
+        if !(1..=THREADS_MAX).contains(&threads) {
+            bail!("--threads {threads}: give 1 to {THREADS_MAX}");
+        }
+        let user = self.user.unwrap_or_else(|| "Administrator".to_owned());
+        if user.is_empty() || user.len() > 128 || user.chars().any(char::is_control) {
+            bail!("--user: a name has 1 to 128 bytes and no control characters");
+        }
+        if self.password.as_deref() == Some("") {
+            bail!("--password is empty; leave it out to have one generated");
+        }
+        let data_dir = match (is_dev, self.data_dir) {
+            (true, _) => platform::process::temporary_path("settee-dev"),
+            (false, Some(directory)) => directory,
+            (false, None) => PathBuf::from("settee-data"),
+        };
+        Ok(NodeConfig {
+            data_dir,
+            is_temporary: is_dev,
+            host,
+            advertised_host,
+            port: self.port.unwrap_or(11210),
+            management_port: self.management_port.unwrap_or(8091),
+            memcached_port: self.memcached_port,
+            ready_file: self.ready_file,
+            memory_quota_bytes,
+            bucket,
+            vbucket_count,
+            user,
+            password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
+            threads,
+            flush_enabled: self.enable_flush.unwrap_or(false),
+            log_filter: self.log_level.unwrap_or_else(|| "info".to_owned()),
+            log_json: self.log_json.unwrap_or(false),
+        })
+    }
+}
+
+fn is_bucket_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
+    (1..=100).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_says_has_a_default() {
+        let config = Settings::default().resolve().unwrap();
+        assert_eq!((config.port, config.management_port), (11210, 8091));
+        assert_eq!((config.bucket.as_str(), config.user.as_str()), ("default", "Administrator"));
+        assert_eq!(config.advertised_host, "127.0.0.1");
+        assert_eq!(config.password, None);
+        assert!(!config.is_temporary);
+    }
+
+    #[test]
+    fn a_file_says_the_same_things_by_the_same_names() {
+        let text = r#"
+            data-dir = "/srv/settee"
+            port = 0
+            management-port = 1
+            memory-quota = "2GiB"
+            bucket = "travel"
+            enable-flush = true
+        "#;
+        let file: Settings = toml::from_str(text).unwrap();
+        let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
+        let config = flags.or(file).resolve().unwrap();
+        assert_eq!(config.bucket, "flights", "a flag wins over the file");
+        assert_eq!(config.data_dir, Path::new("/srv/settee"));
+        assert_eq!((config.port, config.management_port), (0, 1));
+        assert_eq!(config.memory_quota_bytes, 2 << 30);
+        assert!(config.flush_enabled);
+        assert!(toml::from_str::<Settings>("prot = 1").is_err(), "unknown names are refused");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_advice() {
+        let cases: [(Settings, &str); 6] = [
+            (
+                Settings {
+                    dev: Some(true),
+                    data_dir: Some(PathBuf::from("x")),
+                    ..Settings::default()
+                },
+                "leave out --data-dir",
+            ),
+            (Settings { host: "0.0.0.0".parse().ok(), ..Settings::default() }, "--advertise"),
+            (
+                Settings { memory_quota: Some(MemorySize(1)), ..Settings::default() },
+                "at least 16MiB",
+            ),
+            (Settings { vbuckets: Some(1000), ..Settings::default() }, "power of two"),
+            (Settings { bucket: Some("a b".to_owned()), ..Settings::default() }, "letters"),
+            (Settings { threads: Some(0), ..Settings::default() }, "give 1 to"),
+        ];
+        for (settings, advice) in cases {
+            let error = settings.clone().resolve().unwrap_err().to_string();
+            assert!(error.contains(advice), "{settings:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The process: configuration, the order in which the parts start and stop, nothing else.
+
+pub mod config;
+mod data_directory;
+mod logging;
+mod memory_size;
+mod node;
+mod ready_file;
+mod serve;
+
+pub use node::Node;
+pub use serve::{ServeArguments, serve};

@@ -1,0 +1,23 @@
+//! Log lines: one event a line on standard error, readable or JSON.
+
+use std::io::{self, IsTerminal};
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+/// Sends log lines to standard error from now on. In a process that has done so already (tests)
+/// nothing changes.
+pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_new(filter)
+        .with_context(|| format!("--log-level `{filter}`: try info, or bucket=debug,info"))?;
+    let is_terminal = io::stderr().is_terminal();
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(is_terminal)
+        .with_writer(io::stderr);
+    let started = if as_json { builder.json().try_init() } else { builder.try_init() };
+    if started.is_err() {
+        tracing::debug!("log lines go where they went before");
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! The `settee` binary.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// An open, memory-first, persistent key-value server that Couchbase SDKs talk to unmodified.
+#[derive(Parser)]
+#[command(
+    name = "settee",
+    version,
+    after_help = "Begin with `settee serve`, or `settee serve --dev` to try things out.\n\
+                  `settee <command> --help` teaches each command, with examples."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a node: one process, one bucket, no configuration needed.
+    Serve(Box<node::ServeArguments>),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Serve(arguments) => node::serve(*arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "the last word of a command that failed")]
+            {
+                eprintln!("settee: {error:#}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The node: its parts in the order in which they start, and the other way round when they stop.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use auth::{Users, UsersConfig};
+use bucket::{Bucket, BucketConfig, Surroundings};
+use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
+use executor::{ExecutorPool, PoolOptions};
+use platform::files::RealFiles;
+use platform::{Clock, FileErrorKind, Files, Random};
+use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+
+use crate::config::NodeConfig;
+use crate::data_directory::DataDirectory;
+
+/// The version that clients are told. They parse it and expect one of the original's.
+pub(crate) const VERSION: &str = concat!("7.6.0-settee-", env!("CARGO_PKG_VERSION"));
+/// Descriptors left to connections when files take their share.
+const FILES_SHARE: u64 = 4;
+/// Passwords that are remembered as verified.
+const VERIFIED_MAX: usize = 1024;
+
+/// A running node.
+pub struct Node {
+    config: NodeConfig,
+    pool: ExecutorPool,
+    bucket: Bucket,
+    server: Arc<Server>,
+    /// Released last: until then no other node may open the directory.
+    directory: DataDirectory,
+    port: u16,
+    memcached_port: Option<u16>,
+    /// The password, if it was said or generated at this start.
+    password: Option<String>,
+    password_is_new: bool,
+}
+
+impl Node {
+    /// Starts a node. It accepts connections at once; documents are served as they are loaded.
+    pub fn start(config: NodeConfig) -> anyhow::Result<Self> {
+        let open_files_limit = platform::process::raise_open_files_limit();
+        let clock = Clock::real();
+        let files: Arc<dyn Files> = Arc::new(RealFiles);
+        let directory = DataDirectory::open(&*files, &config.data_dir)?;
+        let (users, password) = open_users(&*files, &directory, &config)?;
+        let (data, port) = open_door(&config, config.port)?;
+        let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(config.cpus()))?;
+        let mailboxes = Mailboxes::for_workers(config.threads);
+        let surroundings = Surroundings {
+            clock: clock.clone(),
+            files: Arc::clone(&files),
+            pool: pool.clone(),
+            completions: Arc::new(mailboxes.clone()),
+            random_seed: Random::from_system().next_u64(),
+        };
+        let bucket_config = BucketConfig {
+            vbucket_count: config.vbucket_count,
+            memory_quota_bytes: config.memory_quota_bytes,
+            open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
+            ..BucketConfig::named(&config.bucket)
+        };
+        let bucket = Bucket::open(surroundings, bucket_config, &directory.bucket(&config.bucket))
+            .with_context(|| format!("the bucket `{}`", config.bucket))?;
+        let parts = Parts {
+            clock,
+            users: Arc::new(users),
+            bucket: bucket.clone(),
+            cluster: cluster_view(&config, port, directory.cluster_uuid, &bucket)?,
+            pool: pool.clone(),
+            mailboxes,
+        };
+        let options = ServerOptions {
+            threads: config.threads,
+            limits: ServerLimits::default(),
+            version: VERSION.to_owned(),
+            flush_enabled: config.flush_enabled,
+        };
+        let (memcached, memcached_port) = memcached.unzip();
+        let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
+        let (password, password_is_new) = password;
+        Ok(Self {
+            config,
+            pool,
+            bucket,
+            server,
+            directory,
+            port,
+            memcached_port,
+            password,
+            password_is_new,
+        })
+    }
+
+    /// The configuration that it runs with.
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
+    /// The data port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The memcached port, if there is one.
+    pub fn memcached_port(&self) -> Option<u16> {
+        self.memcached_port
+    }
+
+    /// The management port.
+    pub fn management_port(&self) -> u16 {
+        self.config.management_port
+    }
+
+    /// The administrator's password, if this start was told it or made it.
+    pub fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// Whether the password was generated at this start, and has to be printed.
+    pub fn password_is_new(&self) -> bool {
+        self.password_is_new
+    }
+
+    /// The bucket.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// Blocks until every vBucket serves, at most for `patience`.
+    pub fn wait_until_serving(&self, patience: Duration) -> bool {
+        self.bucket.wait_until_serving(patience)
+    }
+
+    /// Answers what was executed, flushes everything, ends all threads.
+    pub fn stop(self) -> anyhow::Result<()> {
+        self.server.stop();
+        let flushed = self.bucket.shut_down();
+        self.pool.shutdown();
+        drop(self.directory);
+        if self.config.is_temporary {
+            platform::files::remove_tree(&self.config.data_dir)?;
+        }
+        if let Err(unflushed_count) = flushed {
+            bail!(
+                "{unflushed_count} vBuckets have documents that could not be written to {}; what \
+                 was reported as persisted is there",
+                self.config.data_dir.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl NodeConfig {
+    /// CPUs left to background work beside the front end.
+    fn cpus(&self) -> usize {
+        platform::threads::available_cpus()
+    }
+}
+
+fn open_door(
+    config: &NodeConfig,
+    port: u16,
+) -> anyhow::Result<(platform::network::TcpListener, u16)> {
+    let address = SocketAddr::new(config.host, port);
+    server::open_door(address).with_context(|| {
+        format!("cannot listen on {address}; is another node running? --port 0 takes any free port")
+    })
+}
+
+/// The users of the directory, and the administrator's password with whether it is a new one.
+fn open_users(
+    files: &dyn Files,
+    directory: &DataDirectory,
+    config: &NodeConfig,
+) -> anyhow::Result<(Users, (Option<String>, bool))> {
+    let users = Users::new(UsersConfig { verified_max: VERIFIED_MAX, ..UsersConfig::default() });
+    let path = directory.users();
+    match files.read_all(&path) {
+        Ok(content) => {
+            let text = String::from_utf8(content).context("users.json is not text")?;
+            users.add_from_json(&text).with_context(|| format!("{}", path.display()))?;
+        }
+        Err(error) if error.kind == FileErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let is_known = users.credentials(&config.user).is_some();
+    let (password, is_new) = match (&config.password, is_known) {
+        (Some(password), _) => (password.clone(), false),
+        (None, true) => return Ok((users, (None, false))),
+        (None, false) => (auth::generate_password(), true),
+    };
+    let is_unchanged = is_known && users.check_password(&config.user, password.as_bytes());
+    if !is_unchanged {
+        users.set_password(&config.user, password.as_bytes());
+        files.replace_all(&path, users.to_json().as_bytes())?;
+    }
+    Ok((users, (Some(password), is_new)))
+}
+
+fn cluster_view(
+    config: &NodeConfig,
+    data_port: u16,
+    cluster_uuid: Uuid,
+    bucket: &Bucket,
+) -> anyhow::Result<ClusterView> {
+    let map = ClusterMap {
+        revision: Revision { epoch: 1, revision: 1 },
+        uuid: cluster_uuid,
+        name: "settee".to_owned(),
+        nodes: vec![NodeAddress {
+            host: config.advertised_host.clone(),
+            data_port,
+            management_port: config.management_port,
+        }],
+        this_node: 0,
+    };
+    let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
+    let bucket_map =
+        BucketMap::on_one_node(&config.bucket, bucket_uuid, bucket.config().vbucket_count);
+    Ok(ClusterView {
+        revision: map.revision,
+        global_config: map.global_config(),
+        bucket_config: map.bucket_config(&bucket_map),
+    })
+}

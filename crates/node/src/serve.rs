@@ -1,0 +1,136 @@
+//! `settee serve`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use platform::files::RealFiles;
+use platform::process::Termination;
+
+use crate::config::Settings;
+use crate::logging;
+use crate::node::{Node, VERSION};
+use crate::ready_file::{self, Ready};
+
+/// How often a node that loads looks for a signal.
+const STEP: Duration = Duration::from_millis(100);
+/// Steps between two log lines about progress.
+const PROGRESS_STEPS: u32 = 20;
+
+/// The arguments of `settee serve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  settee serve                          data in ./settee-data, ports 11210 and 8091
+  settee serve --dev                    try things out; nothing is kept
+  settee serve --data-dir /srv/settee --memory-quota 4GiB --password secret
+  settee serve --config settee.toml     the same names in a file: data-dir = \"/srv/settee\"
+
+Every flag can be said in the environment, too: SETTEE_DATA_DIR=/srv/settee.")]
+pub struct ServeArguments {
+    /// A TOML file with any of the settings below, by the same names
+    #[arg(long, value_name = "FILE", env = "SETTEE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Runs a node until it is told to stop.
+pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    let ServeArguments { config, settings } = arguments;
+    let settings = match config {
+        Some(path) => settings.or(Settings::from_file(&path)?),
+        None => settings,
+    };
+    let config = settings.resolve()?;
+    logging::start(&config.log_filter, config.log_json)?;
+    let termination = Termination::watch()?;
+    let node = Node::start(config)?;
+    greet(&node);
+    let signal = match load(&node, &termination) {
+        Some(signal) => signal,
+        None => {
+            announce(&node)?;
+            termination.wait()
+        }
+    };
+    tracing::info!(signal, "stopping: answering, flushing, closing");
+    node.stop()?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until every vBucket serves and logs how far that has come. Returns the signal that came
+/// before.
+fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
+    let mut until_progress = PROGRESS_STEPS;
+    while !node.wait_until_serving(STEP) {
+        if let Some(signal) = termination.has_come() {
+            return Some(signal);
+        }
+        until_progress -= 1;
+        if until_progress == 0 {
+            until_progress = PROGRESS_STEPS;
+            log_progress(node);
+        }
+    }
+    None
+}
+
+fn log_progress(node: &Node) {
+    let progress = node.bucket().warmup_progress();
+    tracing::info!(
+        vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
+        documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
+        "loading documents"
+    );
+}
+
+/// Tells the person who started the node how to reach it.
+#[expect(clippy::print_stdout, reason = "this is what the command is asked for")]
+fn greet(node: &Node) {
+    let config = node.config();
+    let host = &config.advertised_host;
+    println!("settee {VERSION}, pid {}", platform::process::id());
+    println!("  data directory   {}", config.data_dir.display());
+    println!("  data port        {}:{}", config.host, node.port());
+    println!("  management port  {}:{}", config.host, node.management_port());
+    if let Some(port) = node.memcached_port() {
+        println!("  memcached port   {}:{port} (open to everybody)", config.host);
+    }
+    println!("  bucket           {}", config.bucket);
+    println!("  user             {}", config.user);
+    match node.password() {
+        Some(password) if node.password_is_new() => {
+            println!("  password         {password} (generated; it is not shown again)");
+        }
+        Some(_) => println!("  password         as given"),
+        None => println!("  password         as before"),
+    }
+    println!("  connect with     couchbase://{host}:{}", node.port());
+}
+
+/// Tells that the node serves: log, and the ready file.
+fn announce(node: &Node) -> anyhow::Result<()> {
+    let config = node.config();
+    let progress = node.bucket().warmup_progress();
+    tracing::info!(
+        documents = progress.documents_loaded,
+        took_ms = progress.metadata_took.as_millis(),
+        "serving"
+    );
+    if let Some(path) = &config.ready_file {
+        let ready = Ready {
+            port: node.port(),
+            management_port: node.management_port(),
+            memcached_port: node.memcached_port(),
+            user: &config.user,
+            password: node.password(),
+            bucket: &config.bucket,
+            pid: platform::process::id(),
+        };
+        ready_file::write(&RealFiles, path, &ready)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+use super::*;
+use crate::files::FileErrorKind;
+
+const PATH: &str = "data/file";
+
+fn disk() -> SimulatedFiles {
+    let files = SimulatedFiles::new();
+    files.create_directories(Path::new("data")).unwrap();
+    files
+}
+
+fn created(files: &SimulatedFiles) -> Box<dyn File> {
+    files.open(Path::new(PATH), OpenMode::CreateNew).unwrap()
+}
+
+#[test]
+fn only_what_was_synced_survives() {
+    let files = disk();
+    let file = created(&files);
+    file.write_at(b"synced", 0).unwrap();
+    file.sync().unwrap();
+    file.write_at(b"LOST", 0).unwrap();
+    assert_eq!(files.content(Path::new(PATH)).unwrap(), b"LOSTed");
+    files.sync_directory(Path::new("data")).unwrap();
+    files.power_cut(0);
+    assert_eq!(files.read_all(Path::new(PATH)).unwrap(), b"synced");
+    assert!(file.write_at(b"x", 0).is_err(), "a file opened before the cut is stale");
+}
+
+#[test]
+fn names_survive_only_with_their_directory() {
+    let files = disk();
+    created(&files).sync().unwrap();
+    files.power_cut(0);
+    assert!(!files.exists(Path::new(PATH)));
+
+    files.insert(Path::new(PATH), b"old");
+    files.insert(Path::new("data/fresh"), b"new");
+    files.rename(Path::new("data/fresh"), Path::new(PATH)).unwrap();
+    assert_eq!(files.read_all(Path::new(PATH)).unwrap(), b"new");
+    files.power_cut(0);
+    assert_eq!(files.read_all(Path::new(PATH)).unwrap(), b"old");
+    files.remove(Path::new(PATH)).unwrap();
+    files.sync_directory(Path::new("data")).unwrap();
+    files.power_cut(0);
+    assert_eq!(files.list(Path::new("data")).unwrap(), ["fresh"]);
+}
+
+#[test]
+fn a_cut_tears_writes_at_sectors_and_repeats_with_its_seed() {
+    let mut torn = 0;
+    for seed in crate::seeds::seeds(50) {
+        let after_cut = || {
+            let files = disk();
+            files.insert(Path::new(PATH), &[0; 4096]);
+            let file = files.open(Path::new(PATH), OpenMode::ReadWrite).unwrap();
+            file.write_at(&[1; 2000], 1000).unwrap();
+            files.power_cut(seed);
+            files.content(Path::new(PATH)).unwrap()
+        };
+        let content = after_cut();
+        assert_eq!(content, after_cut(), "seed {seed}");
+        assert!(content[..1000].iter().chain(&content[3000..]).all(|byte| *byte == 0));
+        for sector in content.chunks(512) {
+            let changes = sector.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            assert!(changes <= 1, "seed {seed}: a sector is whole");
+        }
+        let kept = content.iter().filter(|byte| **byte == 1).count();
+        torn += usize::from(kept > 0 && kept < 2000);
+    }
+    assert!(torn > 0, "some seed tears");
+}
+
+#[test]
+fn the_nth_call_fails_once_or_from_then_on() {
+    for (from_then_on, expected) in [(false, "ok fail ok ok"), (true, "ok fail fail fail")] {
+        let files = disk();
+        let file = created(&files);
+        let call = Some(Call::Write);
+        files.fail(Fault { call, number: 2, error: FaultError::NoSpace, from_then_on });
+        let results: Vec<_> = (0..4)
+            .map(|_| match file.write_at(b"x", 0) {
+                Ok(()) => "ok",
+                Err(error) => {
+                    assert_eq!(error.kind, FileErrorKind::NoSpace);
+                    "fail"
+                }
+            })
+            .collect();
+        assert_eq!(results.join(" "), expected);
+        assert_eq!(files.calls().of(Call::Write), 4);
+        files.heal();
+        file.write_at(b"x", 0).unwrap();
+    }
+}
+
+#[test]
+fn errors_have_their_kinds_on_every_call() {
+    let errors = [
+        (FaultError::Io, FileErrorKind::Failed),
+        (FaultError::NoSpace, FileErrorKind::NoSpace),
+        (FaultError::TooManyOpen, FileErrorKind::TooManyOpen),
+    ];
+    for (error, kind) in errors {
+        let files = disk();
+        let file = created(&files);
+        files.fail(Fault { call: None, number: 1, error, from_then_on: true });
+        let path = Path::new(PATH);
+        let results = [
+            files.open(path, OpenMode::Read).err(),
+            file.read_at(&mut [0], 0).err(),
+            file.write_at(b"x", 0).err(),
+            file.sync().err(),
+            files.rename(path, Path::new("data/other")).err(),
+            files.remove(path).err(),
+            files.sync_directory(Path::new("data")).err(),
+        ];
+        assert!(results.iter().all(|result| result.as_ref().unwrap().kind == kind));
+        assert_eq!(files.calls().total(), 8);
+    }
+}
+
+#[test]
+fn a_short_write_leaves_half() {
+    let files = disk();
+    let file = created(&files);
+    let error = FaultError::ShortWrite;
+    files.fail(Fault { call: Some(Call::Write), number: 1, error, from_then_on: false });
+    assert!(file.write_at(b"abcd", 0).is_err());
+    assert_eq!(files.content(Path::new(PATH)).unwrap(), b"ab");
+    file.write_at(b"abcd", 0).unwrap();
+}
+
+#[test]
+fn what_a_failed_sync_lost_stays_lost() {
+    let files = disk();
+    let file = created(&files);
+    files.sync_directory(Path::new("data")).unwrap();
+    file.write_at(b"abcd", 0).unwrap();
+    let error = FaultError::Io;
+    files.fail(Fault { call: Some(Call::Sync), number: 1, error, from_then_on: false });
+    assert!(file.sync().is_err());
+    file.sync().unwrap();
+    assert_eq!(files.content(Path::new(PATH)).unwrap(), b"abcd", "reads see it still");
+    files.power_cut(0);
+    assert_eq!(files.content(Path::new(PATH)).unwrap(), b"");
+}
+
+#[test]
+fn a_full_disk_refuses_growth_only() {
+    let files = disk();
+    files.set_capacity(10);
+    let file = created(&files);
+    file.write_at(&[1; 10], 0).unwrap();
+    assert_eq!(file.write_at(b"x", 10).err().unwrap().kind, FileErrorKind::NoSpace);
+    assert_eq!(file.set_size(11).err().unwrap().kind, FileErrorKind::NoSpace);
+    file.write_at(b"x", 9).unwrap();
+    assert_eq!(file.size().unwrap(), 10);
+}
+
+#[test]
+fn open_files_are_counted() {
+    let files = disk();
+    let file = created(&files);
+    assert_eq!(files.open_count(), 1);
+    drop(file);
+    assert_eq!(files.open_count(), 0);
+}

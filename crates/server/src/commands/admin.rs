@@ -1,0 +1,129 @@
+//! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET.
+
+use bucket::Refused;
+use executor::TaskKind;
+use protocol::Status;
+
+use super::Completed;
+use super::documents::{bucket_and_key, bucket_of};
+use super::refusals::refuse;
+use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+
+/// NOOP.
+pub(super) fn noop(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    request.reply(connection).done(turn);
+    Done::Answered
+}
+
+/// VERSION.
+pub(super) fn version(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    let version = turn.shared.options.version.as_bytes();
+    let content = Content { payload: Payload::Bytes(version), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+/// VERBOSITY: accepted, as clients expect; the log's level is the operator's business.
+pub(super) fn verbosity(
+    connection: &Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    request.reply(connection).done(turn);
+    Done::Answered
+}
+
+/// QUIT.
+pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    if !request.is_quiet {
+        request.reply(connection).done(turn);
+    }
+    Done::Close
+}
+
+/// FLUSH: empties the bucket, where the operator has enabled that. A thread that may wait for files
+/// does it.
+pub(super) fn flush(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let reply = request.reply(connection);
+    if !matches!(request.frame.extras, [] | [0, 0, 0, 0]) {
+        reply.fail(turn, Status::NotSupported, "the bucket can be emptied now, not later");
+        return Done::Answered;
+    }
+    let waiter = turn.session.waiter;
+    let mailboxes = turn.shared.mailboxes.clone();
+    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::AuxIo, move || {
+        let result = bucket.flush_all();
+        if let Err(error) = &result {
+            tracing::error!(%error, "the bucket could not be emptied");
+        }
+        mailboxes.complete_with(waiter, Completed::Flushed(result.is_ok()));
+    });
+    match added {
+        Ok(_) => Done::Parked,
+        Err(_) => {
+            reply.fail(turn, Status::Etmpfail, "the node is stopping");
+            Done::Answered
+        }
+    }
+}
+
+/// The bucket is empty, or could not be emptied.
+pub(super) fn flushed(
+    connection: &Connection,
+    request: &Request<'_>,
+    is_empty: bool,
+    turn: &mut Turn<'_>,
+) {
+    let reply = request.reply(connection);
+    match (is_empty, request.is_quiet) {
+        (true, true) => {}
+        (true, false) => reply.done(turn),
+        (false, _) => {
+            reply.fail(turn, Status::Etmpfail, "a file could not be removed; see the node's log");
+        }
+    }
+}
+
+/// EVICT_KEY.
+pub(super) fn evict(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    match bucket.evict(turn.session, request.vbid(), key.as_key()) {
+        Ok(()) => {
+            request.reply(connection).done(turn);
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}
+
+/// GET_VBUCKET.
+pub(super) fn get_vbucket(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let mut state = None;
+    bucket.with_vbucket(request.vbid(), |vbucket| state = Some(vbucket.state() as u32));
+    let Some(state) = state else {
+        return refuse(connection, request, Refused::NotMyVbucket, turn);
+    };
+    let state = state.to_be_bytes();
+    let content = Content { payload: Payload::Bytes(&state), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}

@@ -1,0 +1,136 @@
+//! What a client does before its first document: HELLO, error map, bucket, cluster map.
+
+use cluster::Revision;
+use document::Datatype;
+use protocol::hello::{Agent, negotiate};
+use protocol::request::{BucketSelection, error_map_version, known_map};
+use protocol::{Feature, FeatureSet, Status, error_map};
+
+use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+
+/// What this server does when a client asks for it. A feature is listed when it works, not
+/// before: clients take the grant as a promise.
+const SUPPORTED: FeatureSet = FeatureSet::NONE
+    .with(Feature::TcpNoDelay)
+    .with(Feature::MutationSeqno)
+    .with(Feature::Xerror)
+    .with(Feature::SelectBucket)
+    .with(Feature::Snappy)
+    .with(Feature::Json)
+    .with(Feature::UnorderedExecution)
+    .with(Feature::Tracing)
+    .with(Feature::AltRequestSupport)
+    .with(Feature::Collections)
+    .with(Feature::SnappyEverywhere)
+    .with(Feature::PreserveTtl)
+    .with(Feature::GetClusterConfigWithKnownVersion)
+    .with(Feature::DedupeNotMyVbucketClustermap);
+
+/// HELLO.
+pub(super) fn hello(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let agreed = Agent::parse(request.frame.key)
+        .and_then(|agent| Ok((agent, negotiate(request.frame.value, SUPPORTED)?)));
+    let (agent, agreement) = match agreed {
+        Ok(agreed) => agreed,
+        Err(invalid) => {
+            reply.fail(turn, invalid.status, invalid.context);
+            return Done::Answered;
+        }
+    };
+    connection.agent = agent.name;
+    connection.said_hello = true;
+    connection.features = agreement.enabled;
+    let mut granted = Vec::new();
+    agreement.granted.encode(&mut granted);
+    let content = Content { payload: Payload::Bytes(&granted), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+/// GET_ERROR_MAP.
+pub(super) fn error_map(
+    connection: &Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let Some(version) = error_map_version(request.frame.value) else {
+        reply.fail(turn, Status::Einval, "the value is a version of two bytes");
+        return Done::Answered;
+    };
+    match error_map::json(version) {
+        Some(json) => reply.json(turn, Status::Success, json),
+        None => reply.fail(turn, Status::KeyEnoent, "error maps begin with version 1"),
+    }
+    Done::Answered
+}
+
+/// SELECT_BUCKET.
+pub(super) fn select_bucket(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let bucket = &turn.shared.bucket;
+    match BucketSelection::parse(request.frame.key) {
+        None => reply.fail(turn, Status::Einval, "no bucket can have this name"),
+        Some(BucketSelection::None) => {
+            connection.bucket = None;
+            reply.done(turn);
+        }
+        Some(BucketSelection::Bucket(name)) if name == bucket.config().name => {
+            connection.bucket = Some(bucket.clone());
+            connection.known_map = None;
+            reply.done(turn);
+        }
+        // Most clients fail fast on this status and keep trying on KEY_ENOENT.
+        Some(BucketSelection::Bucket(_)) => {
+            reply.fail(turn, Status::Eaccess, "there is no such bucket, or no right to use it");
+        }
+    }
+    Done::Answered
+}
+
+/// LIST_BUCKETS.
+pub(super) fn list_buckets(
+    connection: &Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let name = turn.shared.bucket.config().name.as_bytes();
+    let content = Content { payload: Payload::Bytes(name), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+/// GET_CLUSTER_CONFIG: the bucket's map, or the global one where no bucket is selected.
+pub(super) fn cluster_config(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let Some(known) = known_map(request.frame.extras) else {
+        reply.fail(turn, Status::Einval, "the extras are epoch and revision, or nothing");
+        return Done::Answered;
+    };
+    let cluster = &turn.shared.cluster;
+    let known = known.map(|map| Revision { epoch: map.epoch, revision: map.revision });
+    connection.known_map = Some(cluster.revision);
+    if known >= Some(cluster.revision) {
+        reply.send(turn, Content { datatype: Datatype::RAW, ..Content::default() });
+        return Done::Answered;
+    }
+    let config = match connection.bucket {
+        Some(_) => &cluster.bucket_config,
+        None => &cluster.global_config,
+    };
+    reply.json(turn, Status::Success, config);
+    Done::Answered
+}

@@ -1,0 +1,48 @@
+//! INCREMENT, DECREMENT.
+
+use bucket::CounterRequest;
+use protocol::request::CounterExtras;
+use protocol::{Opcode, Status};
+
+use super::documents::{absolute_expiry, bucket_and_key};
+use super::refusals::refuse;
+use crate::connection::{Connection, Done, Request, Turn};
+
+/// Changes a counter and answers its number.
+pub(super) fn count(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    let Some(extras) = CounterExtras::parse(request.frame.extras) else {
+        request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
+        return Done::Answered;
+    };
+    let created_with = match extras.create_expiry {
+        None => None,
+        Some(requested) => match absolute_expiry(connection, request, requested, turn) {
+            Ok(expiry) => Some((extras.initial, expiry)),
+            Err(done) => return done,
+        },
+    };
+    let counter_request = CounterRequest {
+        is_increment: request.opcode == Opcode::Increment,
+        delta: extras.delta,
+        created_with,
+    };
+    crate::statistics::count(&turn.counters.cmd_arithmetic);
+    match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request) {
+        Ok(counter) => {
+            if !request.is_quiet {
+                let number = counter.number.to_be_bytes();
+                request.reply(connection).mutated(turn, counter.mutation, &number);
+            }
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}

@@ -1,0 +1,122 @@
+//! What each command does, one file a family.
+
+mod admin;
+mod bootstrap;
+mod collections;
+mod count;
+mod documents;
+mod observe;
+mod read;
+mod refusals;
+mod sasl;
+mod stat;
+mod store;
+mod touch;
+
+use bucket::Completion;
+use protocol::{Opcode, Status};
+
+use crate::connection::{Connection, Done, Request, Turn};
+use crate::statistics::count;
+
+use sasl::PlainResult;
+pub(crate) use store::store_received;
+
+/// What a parked request has waited for.
+#[derive(Clone, Debug)]
+pub(crate) enum Completed {
+    /// The bucket has something to say.
+    Bucket(Completion),
+    /// A password has been checked.
+    Plain(PlainResult),
+    /// Whether the bucket has been emptied.
+    Flushed(bool),
+}
+
+/// Executes a request that has the form of its command.
+pub(crate) fn execute(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    match request.opcode {
+        Opcode::Get | Opcode::Getk => read::get(connection, request, turn),
+        Opcode::GetMeta => read::get_meta(connection, request, turn),
+        Opcode::GetReplica => read::get_replica(connection, request, turn),
+        Opcode::GetLocked => read::get_locked(connection, request, turn),
+        Opcode::UnlockKey => read::unlock(connection, request, turn),
+        Opcode::Set | Opcode::Add | Opcode::Replace => store::store(connection, request, turn),
+        Opcode::Append | Opcode::Prepend => store::concatenate(connection, request, turn),
+        Opcode::Delete => store::delete(connection, request, turn),
+        Opcode::Increment | Opcode::Decrement => count::count(connection, request, turn),
+        Opcode::Touch | Opcode::Gat => touch::touch(connection, request, turn),
+        Opcode::Hello => bootstrap::hello(connection, request, turn),
+        Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),
+        Opcode::SelectBucket => bootstrap::select_bucket(connection, request, turn),
+        Opcode::ListBuckets => bootstrap::list_buckets(connection, request, turn),
+        Opcode::GetClusterConfig => bootstrap::cluster_config(connection, request, turn),
+        Opcode::SaslListMechs => sasl::list(connection, request, turn),
+        Opcode::SaslAuth => sasl::start(connection, request, turn),
+        Opcode::SaslStep => sasl::step(connection, request, turn),
+        Opcode::CollectionsGetManifest => collections::manifest(connection, request, turn),
+        Opcode::CollectionsGetCollectionId => collections::id(connection, request, turn),
+        Opcode::CollectionsGetScopeId => collections::scope_id(connection, request, turn),
+        Opcode::Observe => observe::observe(connection, request, turn),
+        Opcode::ObserveSeqno => observe::observe_seqno(connection, request, turn),
+        Opcode::SeqnoPersistence => observe::seqno_persistence(connection, request, turn),
+        Opcode::GetFailoverLog => observe::failover_log(connection, request, turn),
+        Opcode::GetAllVbSeqnos => observe::all_seqnos(connection, request, turn),
+        Opcode::EvictKey => admin::evict(connection, request, turn),
+        Opcode::GetVbucket => admin::get_vbucket(connection, request, turn),
+        Opcode::Flush => admin::flush(connection, request, turn),
+        Opcode::Noop => admin::noop(connection, request, turn),
+        Opcode::Version => admin::version(connection, request, turn),
+        Opcode::Verbosity => admin::verbosity(connection, request, turn),
+        Opcode::Quit => admin::quit(connection, request, turn),
+        Opcode::Stat => stat::stat(connection, request, turn),
+        _ => {
+            count(&turn.counters.unsupported_commands);
+            let context = "this server does not carry out this command yet";
+            request.reply(connection).fail(turn, Status::NotSupported, context);
+            Done::Answered
+        }
+    }
+}
+
+/// Carries on with a request whose wait is over.
+pub(crate) fn complete(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    completed: Completed,
+    turn: &mut Turn<'_>,
+) -> Done {
+    match completed {
+        Completed::Bucket(Completion::Retry) => execute(connection, request, turn),
+        Completed::Bucket(Completion::Persisted) => {
+            observe::persisted(connection, request, turn);
+            Done::Answered
+        }
+        Completed::Bucket(Completion::NotPersisted) => {
+            let context = "the seqno was not persisted in time";
+            request.reply(connection).fail(turn, Status::Etmpfail, context);
+            Done::Answered
+        }
+        Completed::Bucket(Completion::ReadFailed) => {
+            let context = "the value cannot be read from the data directory; see the node's log";
+            request.reply(connection).fail(turn, Status::Etmpfail, context);
+            Done::Answered
+        }
+        Completed::Flushed(is_empty) => {
+            admin::flushed(connection, request, is_empty, turn);
+            Done::Answered
+        }
+        Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),
+    }
+}
+
+impl Request<'_> {
+    /// The identity of this request's answer.
+    pub(crate) fn reply(&self, connection: &Connection) -> crate::connection::Reply {
+        connection.reply(self.frame.header.opcode, self.frame.header.opaque)
+    }
+}

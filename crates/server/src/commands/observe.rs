@@ -1,0 +1,199 @@
+//! Where documents and histories are: OBSERVE, OBSERVE_SEQNO, SEQNO_PERSISTENCE, seqnos, failover
+//! logs.
+
+use bucket::{ObservedState, Refused};
+use document::{Seqno, Vbid, VbucketState};
+use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
+use protocol::{Feature, Status};
+use vbucket::SeqnoStatus;
+
+use super::documents::bucket_of;
+use super::refusals::refuse;
+use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+
+/// OBSERVE.
+pub(super) fn observe(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let mut answer = Vec::new();
+    for observed in observed_keys(request.frame.value) {
+        let parsed = observed.and_then(|(vbucket, bytes)| {
+            let key = DocumentKey::parse(bytes, connection.features).ok()?;
+            Some((vbucket, bytes, key))
+        });
+        let Some((vbucket, bytes, key)) = parsed else {
+            let reply = request.reply(connection);
+            reply.fail(turn, Status::Einval, "the value is vBucket, size and key, repeated");
+            return Done::Answered;
+        };
+        let seen = match bucket.observe(turn.session, Vbid(vbucket), key.as_key()) {
+            Ok(seen) => seen,
+            Err(refused) => return refuse(connection, request, refused, turn),
+        };
+        answer.extend_from_slice(&vbucket.to_be_bytes());
+        answer.extend_from_slice(&u16::try_from(bytes.len()).unwrap_or(0).to_be_bytes());
+        answer.extend_from_slice(bytes);
+        answer.push(state_byte(seen.state));
+        answer.extend_from_slice(&seen.cas.0.to_be_bytes());
+    }
+    let content = Content { payload: Payload::Bytes(&answer), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+/// Source: protocol specification, section 14.1.
+fn state_byte(state: ObservedState) -> u8 {
+    match state {
+        ObservedState::NotPersisted => 0x00,
+        ObservedState::Persisted => 0x01,
+        ObservedState::NotFound => 0x80,
+        ObservedState::Deleted => 0x81,
+    }
+}
+
+/// OBSERVE_SEQNO.
+pub(super) fn observe_seqno(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let Some(uuid) = observed_uuid(request.frame.value) else {
+        request.reply(connection).fail(turn, Status::Einval, "the value is a vBucket uuid");
+        return Done::Answered;
+    };
+    match bucket.observe_seqno(turn.session, request.vbid(), uuid) {
+        Ok(status) => {
+            let answer = status_bytes(request.vbid(), status);
+            let content = Content { payload: Payload::Bytes(&answer), ..Content::default() };
+            request.reply(connection).send(turn, content);
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}
+
+/// Source: protocol specification, section 14.2.
+fn status_bytes(vbid: Vbid, status: SeqnoStatus) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(43);
+    answer.push(u8::from(status.older_branch.is_some()));
+    answer.extend_from_slice(&vbid.0.to_be_bytes());
+    answer.extend_from_slice(&status.uuid.0.to_be_bytes());
+    answer.extend_from_slice(&status.persisted.0.to_be_bytes());
+    answer.extend_from_slice(&status.high.0.to_be_bytes());
+    if let Some((uuid, end)) = status.older_branch {
+        answer.extend_from_slice(&uuid.0.to_be_bytes());
+        answer.extend_from_slice(&end.0.to_be_bytes());
+    }
+    answer
+}
+
+/// SEQNO_PERSISTENCE.
+pub(super) fn seqno_persistence(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let Some(seqno) = awaited_seqno(request.frame.extras) else {
+        request.reply(connection).fail(turn, Status::Einval, "the extras are a seqno");
+        return Done::Answered;
+    };
+    match bucket.wait_for_persistence(turn.session, request.vbid(), Seqno(seqno)) {
+        Ok(()) => {
+            request.reply(connection).done(turn);
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}
+
+/// What SEQNO_PERSISTENCE waited for is persisted.
+pub(super) fn persisted(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
+    let took = turn.shared.clock.now().since(turn.request_started);
+    let histogram = &turn.shared.bucket.timings().seqno_persistence;
+    histogram.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    request.reply(connection).done(turn);
+}
+
+/// GET_FAILOVER_LOG.
+pub(super) fn failover_log(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let mut log = Vec::new();
+    bucket.with_vbucket(request.vbid(), |vbucket| {
+        for entry in vbucket.failover_entries() {
+            log.extend_from_slice(&entry.uuid.0.to_be_bytes());
+            log.extend_from_slice(&entry.seqno.0.to_be_bytes());
+        }
+    });
+    if log.is_empty() {
+        return refuse(connection, request, Refused::NotMyVbucket, turn);
+    }
+    let content = Content { payload: Payload::Bytes(&log), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+/// GET_ALL_VB_SEQNOS.
+pub(super) fn all_seqnos(
+    connection: &Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    let Some(asked) = AllVbSeqnos::parse(request.frame.extras) else {
+        let reply = request.reply(connection);
+        reply.fail(turn, Status::Einval, "the extras are a state and a collection, or less");
+        return Done::Answered;
+    };
+    let knows_collections = connection.features.contains(Feature::Collections);
+    match asked.collection {
+        None | Some(0) if knows_collections || asked.collection.is_none() => {}
+        Some(_) if knows_collections => {
+            let reply = request.reply(connection);
+            reply.fail(turn, Status::UnknownCollection, "there is no such collection");
+            return Done::Answered;
+        }
+        _ => {
+            let reply = request.reply(connection);
+            reply.fail(turn, Status::Einval, "collections were not negotiated");
+            return Done::Answered;
+        }
+    }
+    let mut seqnos = Vec::new();
+    bucket.for_each_vbucket(|vbid, vbucket| {
+        let is_asked_for = match asked.state {
+            0 => vbucket.state() != VbucketState::Dead,
+            state => vbucket.state() as u32 == state,
+        };
+        if is_asked_for {
+            seqnos.extend_from_slice(&vbid.0.to_be_bytes());
+            seqnos.extend_from_slice(&vbucket.high_seqno().0.to_be_bytes());
+        }
+    });
+    let content = Content { payload: Payload::Owned(seqnos), ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}

@@ -1,0 +1,67 @@
+//! How a bucket's refusals are said on the wire.
+
+use bucket::Refused;
+use document::Datatype;
+use protocol::{Feature, Status};
+
+use crate::connection::{Connection, Done, Request, Turn};
+use crate::statistics::count;
+
+/// Answers a request that the bucket refused, or parks it.
+pub(super) fn refuse(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    refused: Refused,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let (status, context) = match refused {
+        Refused::Pending => return Done::Parked,
+        Refused::NotMyVbucket => {
+            not_my_vbucket(connection, request, turn);
+            return Done::Answered;
+        }
+        Refused::CasMismatch => {
+            count(&turn.counters.cas_badval);
+            (Status::KeyEexists, None)
+        }
+        Refused::NotFound => (Status::KeyEnoent, None),
+        Refused::Exists => (Status::KeyEexists, None),
+        Refused::Locked => (Status::Locked, None),
+        Refused::NotLocked => (Status::NotLocked, None),
+        Refused::NotStored => (Status::NotStored, None),
+        Refused::NotANumber => (Status::DeltaBadval, Some("the document is not a number")),
+        Refused::TooLarge => (Status::E2big, Some("a document holds at most 20 MiB")),
+        Refused::BadCompression => (Status::Einval, Some("the value cannot be inflated")),
+        Refused::NotPersisted => (Status::KeyEexists, Some("the document is not on disk yet")),
+        Refused::Contended => (Status::Etmpfail, Some("the document keeps changing; try again")),
+        Refused::Warming => (Status::Etmpfail, Some("the vBucket is being loaded; try again")),
+        Refused::TooManyFetches => {
+            (Status::Etmpfail, Some("too many requests wait for the disk; try again"))
+        }
+        Refused::Blocked(block) => (Status::Etmpfail, Some(block.context())),
+    };
+    match context {
+        Some(context) => reply.fail(turn, status, context),
+        None => reply.fail_with(turn, status, Default::default()),
+    }
+    Done::Answered
+}
+
+/// The map goes with the refusal, unless the client has it already and said that this is enough.
+fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
+    let reply = request.reply(connection);
+    let cluster = &turn.shared.cluster;
+    let dedupes = connection.features.contains(Feature::DedupeNotMyVbucketClustermap);
+    if dedupes && connection.known_map >= Some(cluster.revision) {
+        let content = crate::connection::Content {
+            status: Status::NotMyVbucket,
+            datatype: Datatype::RAW,
+            ..Default::default()
+        };
+        reply.send(turn, content);
+        return;
+    }
+    connection.known_map = Some(cluster.revision);
+    reply.json(turn, Status::NotMyVbucket, &cluster.bucket_config);
+}

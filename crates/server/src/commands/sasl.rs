@@ -1,0 +1,123 @@
+//! SASL_LIST_MECHS, SASL_AUTH, SASL_STEP.
+
+use auth::{MECHANISMS, Outcome, PlainAttempt};
+use executor::TaskKind;
+use protocol::Status;
+use protocol::request::Sasl;
+
+use super::Completed;
+use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::statistics::count;
+
+/// Who a checked password belongs to; `None` when it was wrong.
+pub(super) type PlainResult = Option<String>;
+
+/// SASL_LIST_MECHS.
+pub(super) fn list(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    let payload = Payload::Bytes(MECHANISMS.as_bytes());
+    request.reply(connection).send(turn, Content { payload, ..Content::default() });
+    Done::Answered
+}
+
+/// SASL_AUTH: whoever the connection was, it is nobody now.
+pub(super) fn start(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Some(sasl) = Sasl::parse(&request.frame) else {
+        request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
+        return Done::Answered;
+    };
+    connection.user = None;
+    let outcome = connection.exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
+    answer(connection, request, outcome, turn)
+}
+
+/// SASL_STEP.
+pub(super) fn step(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Some(sasl) = Sasl::parse(&request.frame) else {
+        request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
+        return Done::Answered;
+    };
+    let outcome = connection.exchange.step(sasl.mechanism, sasl.data);
+    answer(connection, request, outcome, turn)
+}
+
+/// The password has been checked.
+pub(super) fn finish_plain(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    result: PlainResult,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let outcome = match result {
+        Some(user) => Outcome::Done { user, server_final: Vec::new() },
+        None => Outcome::Failed,
+    };
+    answer(connection, request, outcome, turn)
+}
+
+fn answer(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    outcome: Outcome,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    match outcome {
+        Outcome::Continue(challenge) => {
+            let payload = Payload::Bytes(&challenge);
+            let content = Content { status: Status::AuthContinue, payload, ..Content::default() };
+            reply.send(turn, content);
+        }
+        Outcome::Check(attempt) => return check(connection, request, attempt, turn),
+        Outcome::Done { user, server_final } => {
+            count(&turn.counters.auth_successes);
+            enter(connection, user, turn);
+            let payload = Payload::Bytes(&server_final);
+            reply.send(turn, Content { payload, ..Content::default() });
+        }
+        Outcome::Failed => {
+            count(&turn.counters.auth_errors);
+            reply.fail(turn, Status::AuthError, "authentication failed");
+        }
+        Outcome::OutOfPlace(context) => reply.fail(turn, Status::Einval, context),
+    }
+    Done::Answered
+}
+
+/// Checks a password on a thread that has the milliseconds which that takes.
+fn check(
+    connection: &Connection,
+    request: &Request<'_>,
+    attempt: PlainAttempt,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let waiter = turn.session.waiter;
+    let users = turn.shared.users.clone();
+    let mailboxes = turn.shared.mailboxes.clone();
+    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::NonIo, move || {
+        mailboxes.complete_with(waiter, Completed::Plain(attempt.run(&users)));
+    });
+    match added {
+        Ok(_) => Done::Parked,
+        Err(_) => {
+            let reply = request.reply(connection);
+            reply.fail(turn, Status::Etmpfail, "the node is stopping");
+            Done::Answered
+        }
+    }
+}
+
+/// Classic memcached clients never select a bucket: they land in the one there is.
+fn enter(connection: &mut Connection, user: String, turn: &Turn<'_>) {
+    connection.user = Some(user);
+    if !connection.said_hello && connection.bucket.is_none() {
+        connection.bucket = Some(turn.shared.bucket.clone());
+    }
+}

@@ -1,0 +1,99 @@
+//! Groups about the bucket as a whole.
+
+use bucket::CompressionMode;
+
+use super::{Emitter, NoGroup};
+
+/// Group "warmup".
+pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let progress = emitter.bucket.warmup_progress();
+    let is_done = progress.phase == bucket::WarmupPhase::Done;
+    emitter.emit("ep_warmup", "enabled");
+    emitter.emit("ep_warmup_state", progress.phase.name());
+    emitter.emit("ep_warmup_thread", if is_done { "complete" } else { "running" });
+    emitter.emit("ep_warmup_clean_shutdown", progress.was_clean);
+    emitter.emit("ep_warmup_vbuckets_total", progress.vbuckets_total);
+    emitter.emit("ep_warmup_vbuckets_loaded", progress.vbuckets_loaded);
+    emitter.emit("ep_warmup_vbuckets_failed", progress.vbuckets_failed);
+    emitter.emit("ep_warmup_estimated_key_count", progress.documents_total);
+    emitter.emit("ep_warmup_key_count", progress.documents_loaded);
+    emitter.emit("ep_warmup_estimated_value_count", progress.documents_total);
+    emitter.emit("ep_warmup_value_count", progress.values_loaded);
+    emitter.emit("ep_warmup_keys_time", progress.metadata_took.as_micros());
+    emitter.emit("ep_warmup_time", progress.took.as_micros());
+    Ok(())
+}
+
+/// Group "memory".
+pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let statistics = emitter.bucket.statistics();
+    emitter.emit("mem_used", statistics.documents_bytes + statistics.checkpoints_bytes);
+    emitter.emit("ep_kv_size", statistics.documents_bytes);
+    emitter.emit("ep_checkpoint_memory", statistics.checkpoints_bytes);
+    emitter.emit("ep_max_size", statistics.memory_quota_bytes);
+    emitter.emit("ep_mutation_mem_limit", statistics.used_bytes_max);
+    emitter.emit("resident_bytes", platform::process::resident_bytes());
+    Ok(())
+}
+
+/// Group "config".
+pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let config = emitter.bucket.config().clone();
+    let compression = match config.compression {
+        CompressionMode::Off => "off",
+        CompressionMode::Passive => "passive",
+    };
+    emitter.emit("ep_bucket_type", "persistent");
+    emitter.emit("ep_backend", "couchdb");
+    emitter.emit("ep_couch_bucket", &config.name);
+    emitter.emit("ep_max_vbuckets", config.vbucket_count);
+    emitter.emit("ep_max_size", config.memory_quota_bytes);
+    emitter.emit("ep_mutation_mem_ratio", config.mutation_memory_ratio);
+    emitter.emit("ep_mem_low_wat_percent", config.memory_low_watermark);
+    emitter.emit("ep_compression_mode", compression);
+    emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
+    emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
+    emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
+    emitter.emit("ep_max_num_flushers", config.flusher_count);
+    emitter.emit("ep_open_files_max", config.open_files_max);
+    emitter.emit("ep_item_eviction_policy", "value_only");
+    Ok(())
+}
+
+/// Group "diskinfo".
+pub(super) fn diskinfo(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let sizes = emitter.bucket.file_sizes();
+    emitter.emit("ep_db_file_size", sizes.file_bytes);
+    emitter.emit("ep_db_data_size", sizes.live_bytes);
+    Ok(())
+}
+
+/// Group "kvstore".
+pub(super) fn kvstore(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let statistics = emitter.bucket.statistics();
+    emitter.emit("rw_0:backend_type", "couchstore");
+    emitter.emit("rw_0:commits", statistics.commits);
+    emitter.emit("rw_0:failure_set", statistics.commits_failed);
+    emitter.emit("rw_0:failure_get", statistics.reads_failed);
+    emitter.emit("rw_0:items_persisted", statistics.items_persisted);
+    Ok(())
+}
+
+/// Group "collections": the default one.
+pub(super) fn collections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let statistics = emitter.bucket.statistics();
+    emitter.emit("manifest_uid", 0);
+    emitter.emit("0x0:0x0:name", "_default");
+    emitter.emit("0x0:0x0:scope_name", "_default");
+    emitter.emit("0x0:0x0:items", statistics.document_count);
+    emitter.emit("0x0:0x0:mem_used", statistics.documents_bytes);
+    Ok(())
+}
+
+/// Groups "dcp" and "dcpagg": nobody streams from this node.
+pub(super) fn no_dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    for name in ["ep_dcp_count", "ep_dcp_producer_count", "ep_dcp_consumer_count"] {
+        emitter.emit(name, 0);
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! The general statistics, under the names that operators and their dashboards know.
+
+use super::{Emitter, NoGroup};
+
+/// Group "".
+pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    process(emitter);
+    for (name, value) in emitter.turn.shared.statistics().all() {
+        emitter.emit(name, value);
+    }
+    let bucket = emitter.bucket.statistics();
+    let vbuckets = bucket.vbuckets;
+    let used_bytes = bucket.documents_bytes + bucket.checkpoints_bytes;
+    let is_failing = bucket.disk_block.is_some();
+    let resident = bucket.document_count - bucket.ejected_count;
+    let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
+    let numbers: [(&str, u64); 33] = [
+        ("mem_used", used_bytes),
+        ("ep_kv_size", bucket.documents_bytes),
+        ("ep_checkpoint_memory", bucket.checkpoints_bytes),
+        ("ep_max_size", bucket.memory_quota_bytes),
+        ("ep_mutation_mem_limit", bucket.used_bytes_max),
+        ("ep_tmp_oom_errors", bucket.memory_refusals),
+        ("ep_disk_refusals", bucket.disk_refusals),
+        ("ep_disk_failing", u64::from(is_failing)),
+        ("curr_items", number(bucket.document_count)),
+        ("curr_items_tot", number(bucket.document_count)),
+        ("ep_num_non_resident", number(bucket.ejected_count)),
+        ("vb_active_perc_mem_resident", number(resident_percent)),
+        ("ep_queue_size", number(bucket.queued_item_count)),
+        ("ep_diskqueue_items", number(bucket.queued_item_count)),
+        ("ep_flusher_todo", number(bucket.queued_vbucket_count)),
+        ("ep_num_checkpoints", number(bucket.checkpoint_count)),
+        ("ep_commit_num", bucket.commits),
+        ("ep_item_commit_failed", bucket.commits_failed),
+        ("ep_data_write_failed", bucket.commits_failed),
+        ("ep_data_read_failed", bucket.reads_failed),
+        ("ep_total_persisted", bucket.items_persisted),
+        ("ep_total_deduplicated", vbuckets.deduplications),
+        ("ep_total_deduplicated_flusher", bucket.flusher_deduplications),
+        ("ep_bg_fetched", bucket.values_fetched),
+        ("ep_bg_remaining_items", number(bucket.fetches_waiting)),
+        ("ep_num_value_ejects", vbuckets.ejections),
+        ("ep_num_expiry_pager_runs", bucket.expiry_pager_rounds),
+        ("vb_active_ops_create", vbuckets.creations),
+        ("vb_active_ops_update", vbuckets.updates),
+        ("vb_active_ops_delete", vbuckets.deletions),
+        ("vb_active_ops_reject", vbuckets.rejections),
+        ("vb_active_expired", vbuckets.expirations),
+        ("vb_active_num", u64::from(emitter.bucket.config().vbucket_count)),
+    ];
+    for (name, value) in numbers {
+        emitter.emit(name, value);
+    }
+    Ok(())
+}
+
+fn process(emitter: &mut Emitter<'_, '_>) {
+    let shared = emitter.turn.shared;
+    let uptime = shared.clock.now().since(shared.started);
+    emitter.emit("pid", platform::process::id());
+    emitter.emit("uptime", uptime.as_secs());
+    emitter.emit("time", shared.clock.wall_time().seconds());
+    emitter.emit("version", &shared.options.version);
+    emitter.emit("threads", shared.mailboxes.count());
+    emitter.emit("max_connections", shared.options.limits.connections_max);
+    emitter.emit("resident_bytes", platform::process::resident_bytes());
+    emitter.emit("cpu_time_ns", platform::process::cpu_time_ns());
+}
+
+/// Group "clocks".
+pub(super) fn clocks(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let clock = &emitter.turn.shared.clock;
+    let (now, wall) = (clock.now(), clock.wall_time());
+    emitter.emit("clock.monotonic_ns", now.0);
+    emitter.emit("clock.wall_ns", wall.0);
+    Ok(())
+}
+
+/// Group "connections".
+pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let statistics = emitter.turn.shared.statistics();
+    let limits = emitter.turn.shared.options.limits;
+    emitter.emit("curr_connections", statistics.curr_connections);
+    emitter.emit("total_connections", statistics.total_connections);
+    emitter.emit("rejected_connections", statistics.rejected_connections);
+    emitter.emit("connections_max", limits.connections_max);
+    emitter.emit("packet_bytes_max", limits.packet_bytes_max);
+    emitter.emit("unsent_bytes_max", limits.unsent_bytes_max);
+    emitter.emit("parked_requests_max", limits.parked_requests_max);
+    Ok(())
+}
+
+/// Group "info".
+pub(super) fn info(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let version = emitter.turn.shared.options.version.clone();
+    emitter.emit("info", format!(r#"{{"version":"{version}"}}"#));
+    Ok(())
+}
+
+/// Group "settings".
+pub(super) fn settings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let shared = emitter.turn.shared;
+    emitter.emit("num_threads", shared.mailboxes.count());
+    emitter.emit("maxconns", shared.options.limits.connections_max);
+    emitter.emit("item_size_max", document::limits::VALUE_SIZE_MAX);
+    emitter.emit("binding_protocol", "binary");
+    emitter.emit("cas_enabled", "yes");
+    emitter.emit("flush_enabled", if shared.options.flush_enabled { "yes" } else { "no" });
+    Ok(())
+}
+
+/// Group "uuid".
+pub(super) fn uuid(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let uuid = emitter.bucket.uuid().to_owned();
+    emitter.emit("uuid", uuid);
+    Ok(())
+}
+
+pub(super) fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}

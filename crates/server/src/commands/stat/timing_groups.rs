@@ -1,0 +1,60 @@
+//! Histograms: for each `<name>_<from>,<to>` with the count of every bucket that is not empty, and
+//! `<name>_mean`. Durations are microseconds.
+
+use document::histogram::HistogramSnapshot;
+
+use super::{Emitter, NoGroup};
+
+const NANOS_PER_MICRO: u64 = 1000;
+
+/// Group "timings".
+pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    for (name, snapshot) in emitter.turn.shared.command_timings() {
+        emit(emitter, name, &snapshot, NANOS_PER_MICRO);
+    }
+    let bucket = emitter.bucket.clone();
+    for (name, histogram) in bucket.timings().all() {
+        emit(emitter, name, &histogram.snapshot(), 1);
+    }
+    Ok(())
+}
+
+/// Group "kvtimings".
+pub(super) fn kvtimings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let bucket = emitter.bucket.clone();
+    let timings = bucket.timings();
+    emit(emitter, "rw_0:commit", &timings.disk_commit.snapshot(), 1);
+    emit(emitter, "rw_0:readTime", &timings.bg_load.snapshot(), 1);
+    Ok(())
+}
+
+/// Emits one histogram whose unit is `divisor` times finer than what is shown. Buckets that fall
+/// together in the coarser unit are added up.
+pub(super) fn emit(
+    emitter: &mut Emitter<'_, '_>,
+    name: &str,
+    snapshot: &HistogramSnapshot,
+    divisor: u64,
+) {
+    if snapshot.count() == 0 {
+        return;
+    }
+    let mut pending: Option<(u64, u64, u64)> = None;
+    for bucket in snapshot.buckets() {
+        let (from, to) = (bucket.from / divisor, bucket.to / divisor);
+        pending = match pending {
+            Some((low, high, count)) if from < high => {
+                Some((low, high.max(to), count + bucket.count))
+            }
+            Some((low, high, count)) => {
+                emitter.emit(&format!("{name}_{low},{high}"), count);
+                Some((from, to.max(from + 1), bucket.count))
+            }
+            None => Some((from, to.max(from + 1), bucket.count)),
+        };
+    }
+    if let Some((low, high, count)) = pending {
+        emitter.emit(&format!("{name}_{low},{high}"), count);
+    }
+    emitter.emit(&format!("{name}_mean"), snapshot.mean() / divisor);
+}

@@ -1,0 +1,161 @@
+//! Groups about single vBuckets, and about single documents.
+
+use bucket::{Bucket, Refused};
+use document::{KeyBuf, Vbid};
+use vbucket::Vbucket;
+
+use super::{Emitter, NoGroup, vbucket_argument};
+
+/// Emits what `describe` says about the vBuckets that the argument names. What is said is put
+/// together under the vBucket's lock, and sent after it.
+fn for_vbuckets(
+    emitter: &mut Emitter<'_, '_>,
+    argument: &str,
+    describe: impl Fn(&Vbucket) -> Vec<(String, String)>,
+) -> Result<(), NoGroup> {
+    let mut described = Vec::new();
+    match vbucket_argument(argument)? {
+        None => emitter.bucket.for_each_vbucket(|_, vbucket| described.extend(describe(vbucket))),
+        Some(vbid) => emitter.bucket.with_vbucket(vbid, |vbucket| described = describe(vbucket)),
+    }
+    if described.is_empty() && !argument.is_empty() {
+        return Err(NoGroup::NoSuchVbucket);
+    }
+    for (name, value) in described {
+        emitter.emit(&name, value);
+    }
+    Ok(())
+}
+
+/// `vb_<id>:<name>` and the value.
+fn detail(vbid: Vbid, name: &str, value: impl std::fmt::Display) -> (String, String) {
+    (format!("vb_{vbid}:{name}"), value.to_string())
+}
+
+fn state(vbucket: &Vbucket) -> (String, String) {
+    (format!("vb_{}", vbucket.vbid()), vbucket.state().name().to_owned())
+}
+
+/// Groups "vbucket" and "prev-vbucket".
+pub(super) fn states(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| vec![state(vbucket)])
+}
+
+/// Group "vbucket-details".
+pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| {
+        let vbid = vbucket.vbid();
+        let statistics = vbucket.statistics();
+        let numbers: [(&str, u64); 16] = [
+            ("num_items", number(vbucket.document_count())),
+            ("num_non_resident", number(vbucket.ejected_count())),
+            ("ht_num_deleted_items", number(vbucket.tombstone_count())),
+            ("ht_memory", number(vbucket.documents_bytes())),
+            ("queue_size", number(vbucket.checkpoints().item_count())),
+            ("ops_create", statistics.creations),
+            ("ops_update", statistics.updates),
+            ("ops_delete", statistics.deletions),
+            ("ops_reject", statistics.rejections),
+            ("ops_get", statistics.reads),
+            ("num_ejects", statistics.ejections),
+            ("high_seqno", vbucket.high_seqno().0),
+            ("max_visible_seqno", vbucket.high_seqno().0),
+            ("persistence_seqno", vbucket.persisted_seqno().0),
+            ("max_cas", vbucket.max_cas().0),
+            ("uuid", vbucket.uuid().0),
+        ];
+        let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
+        std::iter::once(state(vbucket)).chain(numbers).collect()
+    })
+}
+
+/// Group "vbucket-seqno".
+pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| {
+        let vbid = vbucket.vbid();
+        let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_seqno().0);
+        let numbers: [(&str, u64); 10] = [
+            ("high_seqno", high),
+            ("abs_high_seqno", high),
+            ("last_persisted_seqno", persisted),
+            ("uuid", vbucket.uuid().0),
+            ("purge_seqno", 0),
+            ("last_persisted_snap_start", persisted),
+            ("last_persisted_snap_end", persisted),
+            ("high_prepared_seqno", 0),
+            ("high_completed_seqno", 0),
+            ("max_visible_seqno", high),
+        ];
+        numbers.map(|(name, value)| detail(vbid, name, value)).into()
+    })
+}
+
+/// Group "failovers".
+pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| {
+        let vbid = vbucket.vbid();
+        let entries = vbucket.failover_entries();
+        let mut described = vec![detail(vbid, "num_entries", entries.len())];
+        for (index, entry) in entries.iter().enumerate() {
+            described.push(detail(vbid, &format!("{index}:id"), entry.uuid));
+            described.push(detail(vbid, &format!("{index}:seq"), entry.seqno));
+        }
+        described
+    })
+}
+
+/// Group "checkpoint".
+pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| {
+        let vbid = vbucket.vbid();
+        let checkpoints = vbucket.checkpoints();
+        vec![
+            detail(vbid, "state", vbucket.state().name()),
+            detail(vbid, "num_checkpoints", checkpoints.checkpoint_count()),
+            detail(vbid, "num_checkpoint_items", checkpoints.item_count()),
+            detail(vbid, "mem_usage", checkpoints.own_bytes()),
+            detail(vbid, "persistence:num_items_for_cursor", checkpoints.item_count()),
+            detail(vbid, "persistence:cursor_seqno", vbucket.persisted_seqno()),
+        ]
+    })
+}
+
+/// Group "hash".
+pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    for_vbuckets(emitter, argument, |vbucket| {
+        let vbid = vbucket.vbid();
+        vec![
+            detail(vbid, "state", vbucket.state().name()),
+            detail(vbid, "counted", vbucket.document_count() + vbucket.tombstone_count()),
+            detail(vbid, "mem_size", vbucket.documents_bytes()),
+        ]
+    })
+}
+
+/// Group "key": `<key> <vBucket>`, a key of the default collection.
+pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    let (name, vbid) = argument.rsplit_once(' ').ok_or(NoGroup::BadArgument)?;
+    let vbid = Vbid(vbid.parse().map_err(|_| NoGroup::BadArgument)?);
+    let key = KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
+    let bucket: Bucket = emitter.bucket.clone();
+    let found = match bucket.get_metadata(emitter.turn.session, vbid, key.as_key()) {
+        Ok(found) => found,
+        Err(Refused::NotFound) => return Err(NoGroup::BadArgument),
+        Err(_) => return Err(NoGroup::NoSuchVbucket),
+    };
+    let mut persisted = 0;
+    bucket.with_vbucket(vbid, |vbucket| persisted = vbucket.persisted_seqno().0);
+    let item = found.item;
+    emitter.emit("key_is_dirty", item.seqno().0 > persisted);
+    emitter.emit("key_exptime", item.expiry());
+    emitter.emit("key_flags", u32::from_be_bytes(item.flags()));
+    emitter.emit("key_cas", item.cas());
+    emitter.emit("key_datatype", item.datatype().bits());
+    emitter.emit("key_vb_state", "active");
+    emitter.emit("key_is_resident", !item.is_ejected());
+    Ok(())
+}
+
+fn number(count: usize) -> u64 {
+    super::general::number(count)
+}

@@ -1,0 +1,156 @@
+//! SET, ADD, REPLACE, APPEND, PREPEND, DELETE.
+
+use bucket::{Incoming, Placement, Refused};
+use document::{Cas, Datatype, ItemBuilder, ItemMeta};
+use protocol::request::StoreExtras;
+use protocol::{Opcode, Status};
+use vbucket::{Mutation, StoreMode, WriteCondition};
+
+use super::documents::{absolute_expiry, bucket_and_key, bucket_of};
+use super::refusals::refuse;
+use crate::connection::{Connection, Done, Request, Turn};
+use crate::statistics::count;
+
+/// SET, ADD, REPLACE.
+pub(super) fn store(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    let Some(extras) = StoreExtras::parse(request.frame.extras) else {
+        request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
+        return Done::Answered;
+    };
+    let expiry = match absolute_expiry(connection, request, extras.expiry, turn) {
+        Ok(expiry) => expiry,
+        Err(done) => return done,
+    };
+    let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
+    let result = bucket.store(
+        turn.session,
+        mode_of(request.opcode),
+        request.vbid(),
+        key.as_key(),
+        meta,
+        incoming(request),
+        condition(request),
+    );
+    count(&turn.counters.cmd_set);
+    answer_mutation(connection, request, result, turn)
+}
+
+/// A store whose large value has been received in its final place.
+pub(crate) fn store_received(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    builder: ItemBuilder,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let bucket = match bucket_of(connection, request, turn) {
+        Ok(bucket) => bucket,
+        Err(done) => return done,
+    };
+    if let Err(done) = bucket_and_key(connection, request, turn) {
+        return done;
+    }
+    let result = bucket.store_received(
+        turn.session,
+        mode_of(request.opcode),
+        request.vbid(),
+        builder,
+        condition(request),
+    );
+    count(&turn.counters.cmd_set);
+    // The value went into the builder, so there is no frame to execute again: the client does it.
+    let result = result.map_err(|refused| match refused {
+        Refused::Pending => Refused::Contended,
+        refused => refused,
+    });
+    answer_mutation(connection, request, result, turn)
+}
+
+/// APPEND, PREPEND.
+pub(super) fn concatenate(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    let placement =
+        if request.opcode == Opcode::Append { Placement::Back } else { Placement::Front };
+    let result = bucket.concatenate(
+        turn.session,
+        request.vbid(),
+        key.as_key(),
+        placement,
+        incoming(request),
+        condition(request),
+    );
+    count(&turn.counters.cmd_set);
+    answer_mutation(connection, request, result, turn)
+}
+
+/// DELETE.
+pub(super) fn delete(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    let result = bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request));
+    count(&turn.counters.cmd_delete);
+    // Classic memcached clients insist on no CAS behind a deletion.
+    let result = result.map(|mutation| match connection.said_hello {
+        true => mutation,
+        false => Mutation { cas: Cas::ANY, ..mutation },
+    });
+    answer_mutation(connection, request, result, turn)
+}
+
+fn answer_mutation(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    result: Result<Mutation, Refused>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    match result {
+        Ok(mutation) => {
+            if !request.is_quiet {
+                request.reply(connection).mutated(turn, mutation, &[]);
+            }
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}
+
+fn mode_of(opcode: Opcode) -> StoreMode {
+    match opcode {
+        Opcode::Add => StoreMode::Add,
+        Opcode::Replace => StoreMode::Replace,
+        _ => StoreMode::Set,
+    }
+}
+
+fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
+    let is_compressed = request.frame.header.datatype & Datatype::SNAPPY.bits() != 0;
+    Incoming { body: request.frame.value, is_compressed }
+}
+
+fn condition(request: &Request<'_>) -> WriteCondition {
+    WriteCondition {
+        cas: request.cas(),
+        preserve_expiry: request.infos.preserve_ttl,
+        computed_from: None,
+    }
+}

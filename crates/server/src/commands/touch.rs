@@ -1,0 +1,45 @@
+//! TOUCH, GAT.
+
+use bucket::Refused;
+use protocol::request::touch_expiry;
+use protocol::{Opcode, Status};
+
+use super::documents::{absolute_expiry, bucket_and_key};
+use super::read::{answer_miss, answer_with};
+use super::refusals::refuse;
+use crate::connection::{Connection, Content, Done, Request, Turn};
+use crate::statistics::count;
+
+/// Gives a document another expiry; GAT answers with the document as well.
+pub(super) fn touch(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (bucket, key) = match bucket_and_key(connection, request, turn) {
+        Ok(both) => both,
+        Err(done) => return done,
+    };
+    let Some(requested) = touch_expiry(request.frame.extras) else {
+        request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
+        return Done::Answered;
+    };
+    let expiry = match absolute_expiry(connection, request, requested, turn) {
+        Ok(expiry) => expiry,
+        Err(done) => return done,
+    };
+    count(&turn.counters.cmd_touch);
+    match bucket.touch(turn.session, request.vbid(), key.as_key(), expiry) {
+        Ok(found) if request.opcode == Opcode::Gat => {
+            answer_with(connection, request, found, turn);
+            Done::Answered
+        }
+        Ok(found) => {
+            let content = Content { cas: found.cas, ..Content::default() };
+            request.reply(connection).send(turn, content);
+            Done::Answered
+        }
+        Err(Refused::NotFound) => answer_miss(connection, request, turn),
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
+}

@@ -1,0 +1,283 @@
+//! From bytes to requests: parse until nothing whole is left, execute each.
+
+use protocol::{Feature, Frame, FrameError, FrameInfos, FrameLimits, Invalid, Magic, Opcode};
+use protocol::{Parsed, Status, validate};
+
+use super::receive::Receiving;
+use super::request::{Done, Request};
+use super::state::Connection;
+use super::turn::Turn;
+use crate::commands;
+use crate::connection::ParkedRequest;
+use crate::shared::Shared;
+use crate::statistics::count;
+
+/// A buffer of unexecuted input that has grown beyond this is given back once it is empty.
+const INPUT_BYTES_KEPT_MAX: usize = 0;
+
+/// How a frame was taken.
+enum Step {
+    /// It is dealt with.
+    Next,
+    /// It has to wait until requests before it have completed.
+    Wait,
+}
+
+impl Shared {
+    pub(super) fn frame_limits(&self) -> FrameLimits {
+        FrameLimits {
+            packet_size_max: self.options.limits.packet_bytes_max,
+            unauthenticated_packet_size_max: self.options.limits.unauthenticated_packet_bytes_max,
+        }
+    }
+}
+
+impl Connection {
+    /// `bytes` have arrived. Executes every whole request that need not wait; keeps the rest.
+    pub(crate) fn on_bytes(&mut self, bytes: &[u8], turn: &mut Turn<'_>) {
+        if self.input.is_empty() {
+            let consumed = self.consume(bytes, turn);
+            self.keep(&bytes[consumed..], turn);
+        } else {
+            self.input.extend_from_slice(bytes);
+            self.on_room(turn);
+        }
+    }
+
+    /// Goes on with what was kept: a completion has come, or a slow reader has caught up.
+    pub(crate) fn on_room(&mut self, turn: &mut Turn<'_>) {
+        let mut input = std::mem::take(&mut self.input);
+        let consumed = self.consume(&input, turn);
+        input.drain(..consumed);
+        if input.is_empty() && input.capacity() > INPUT_BYTES_KEPT_MAX {
+            input = Vec::new();
+        }
+        self.input = input;
+    }
+
+    /// The request that was parked is answered or executed again.
+    pub(crate) fn on_completion(
+        &mut self,
+        parked: &ParkedRequest,
+        completion: commands::Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        self.parked_count = self.parked_count.saturating_sub(1);
+        self.is_blocked = false;
+        turn.request_started = parked.started;
+        let size_max = turn.shared.options.limits.packet_bytes_max;
+        if let Parsed::Complete { frame, .. } = Frame::parse(&parked.frame, size_max) {
+            self.complete(&frame, completion, turn);
+        }
+        turn.request_started = turn.shared.clock.now();
+        self.on_room(turn);
+    }
+
+    /// Executes the frames at the start of `bytes`; returns how many bytes they took.
+    fn consume(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> usize {
+        let mut consumed = 0;
+        while !self.is_closing && !turn.is_output_full() {
+            let rest = &bytes[consumed..];
+            let size_max = self.frame_size_max(turn.shared.frame_limits());
+            match Frame::parse(rest, size_max) {
+                Parsed::Incomplete { .. } => {
+                    if self.begin_receiving(rest, turn) {
+                        consumed = bytes.len();
+                    }
+                    break;
+                }
+                Parsed::Malformed(error) => {
+                    self.refuse(error, turn);
+                    break;
+                }
+                Parsed::Complete { frame, consumed: size } => match self.take(&frame, turn) {
+                    Step::Next => consumed += size,
+                    Step::Wait => break,
+                },
+            }
+        }
+        if self.is_closing { bytes.len() } else { consumed }
+    }
+
+    /// Keeps what is not executed yet, with room for the whole frame that has begun.
+    fn keep(&mut self, rest: &[u8], turn: &Turn<'_>) {
+        if rest.is_empty() {
+            return;
+        }
+        let size_max = self.frame_size_max(turn.shared.frame_limits());
+        let needed = match Frame::parse(rest, size_max) {
+            Parsed::Incomplete { needed_bytes } => needed_bytes.min(size_max),
+            _ => rest.len(),
+        };
+        self.input.reserve_exact(needed.max(rest.len()));
+        self.input.extend_from_slice(rest);
+    }
+
+    fn refuse(&mut self, error: FrameError, turn: &Turn<'_>) {
+        count(&turn.counters.malformed_frames);
+        tracing::warn!(?error, agent = self.agent, "closing a connection that sends no frames");
+        self.is_closing = true;
+    }
+
+    /// Checks a frame and executes it. Source of the order: protocol specification, section 3.1.
+    fn take(&mut self, frame: &Frame<'_>, turn: &mut Turn<'_>) -> Step {
+        match frame.header.magic {
+            Magic::ClientRequest | Magic::AltClientRequest => {}
+            Magic::ServerResponse if self.is_authenticated() => return Step::Next,
+            _ => {
+                count(&turn.counters.unexpected_magics);
+                self.is_closing = true;
+                return Step::Next;
+            }
+        }
+        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else {
+            count(&turn.counters.unknown_commands);
+            self.fail(frame, turn, Status::UnknownCommand, "there is no such command");
+            return Step::Next;
+        };
+        if !self.may_overtake(opcode, frame, turn) {
+            return Step::Wait;
+        }
+        if !self.is_authenticated() && !is_for_anybody(opcode) {
+            count(&turn.counters.unauthenticated_requests);
+            self.fail(frame, turn, Status::Eaccess, "authenticate first");
+            return Step::Next;
+        }
+        match self.checked(opcode, frame, turn) {
+            Ok(request) => self.execute(&request, turn),
+            Err(invalid) => self.fail(frame, turn, invalid.status, invalid.context),
+        }
+        Step::Next
+    }
+
+    fn checked<'a>(
+        &self,
+        opcode: Opcode,
+        frame: &Frame<'a>,
+        turn: &Turn<'_>,
+    ) -> Result<Request<'a>, Invalid> {
+        let is_enabled_flush =
+            turn.shared.options.flush_enabled && matches!(opcode, Opcode::Flush | Opcode::FlushQ);
+        if !is_enabled_flush {
+            validate::request(opcode, frame, self.features)?;
+        }
+        let infos = FrameInfos::parse(opcode, frame.framing_extras)?;
+        if infos.durability.is_some() {
+            let context = "durable writes need replication, which this server does not have yet";
+            return Err(Invalid { status: Status::NotSupported, context });
+        }
+        if infos.impersonate.is_some() {
+            let context = "the connection's user may not act in the name of others";
+            return Err(Invalid { status: Status::Eaccess, context });
+        }
+        let is_quiet = opcode.flags().is_quiet() || opcode == Opcode::FlushQ;
+        let loud = if opcode == Opcode::FlushQ { Opcode::Flush } else { opcode.loud() };
+        Ok(Request { opcode: loud, is_quiet, frame: *frame, infos })
+    }
+
+    fn execute(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
+        turn.session.waiter = turn.parked.next_waiter();
+        let done = commands::execute(self, request, turn);
+        self.finish(request, done, turn);
+    }
+
+    /// Records what a request took, and parks it or closes behind it when it says so.
+    fn finish(&mut self, request: &Request<'_>, done: Done, turn: &mut Turn<'_>) {
+        count(&turn.counters.cmd_total);
+        match done {
+            Done::Answered => {}
+            Done::Close => self.is_closing = true,
+            Done::Parked => {
+                self.park(request, turn);
+                return;
+            }
+        }
+        let now = turn.shared.clock.now();
+        if let Some(histogram) = turn.timings.of(request.opcode) {
+            let took = now.since(turn.request_started).as_nanos();
+            histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
+        }
+        turn.request_started = now;
+    }
+
+    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
+        count(&turn.counters.parked_requests);
+        self.parked_count += 1;
+        self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
+        let frame = frame_bytes(&request.frame);
+        let started = turn.request_started;
+        turn.parked.park(ParkedRequest { token: turn.token, frame, started });
+    }
+
+    /// Carries on with a parked request whose completion has come.
+    fn complete(
+        &mut self,
+        frame: &Frame<'_>,
+        completion: commands::Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        let Ok(request) = self.checked(opcode, frame, turn) else { return };
+        turn.session.waiter = turn.parked.next_waiter();
+        let done = commands::complete(self, &request, completion, turn);
+        self.finish(&request, done, turn);
+    }
+
+    /// Executes a store whose value has been received in place.
+    pub(super) fn execute_received(&mut self, receiving: Receiving, turn: &mut Turn<'_>) {
+        let Receiving { head, builder, .. } = receiving;
+        let size_max = turn.shared.options.limits.packet_bytes_max;
+        let parsed = Frame::parse_without_value(&head, size_max);
+        let Parsed::Complete { frame, .. } = parsed else { return };
+        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        match self.checked(opcode, &frame, turn) {
+            Ok(request) => {
+                turn.session.waiter = turn.parked.next_waiter();
+                let done = commands::store_received(self, &request, builder, turn);
+                self.finish(&request, done, turn);
+            }
+            Err(invalid) => self.fail(&frame, turn, invalid.status, invalid.context),
+        }
+    }
+
+    fn fail(&self, frame: &Frame<'_>, turn: &mut Turn<'_>, status: Status, context: &str) {
+        if status == Status::NotSupported {
+            count(&turn.counters.unsupported_commands);
+        }
+        self.reply(frame.header.opcode, frame.header.opaque).fail(turn, status, context);
+    }
+
+    /// Whether a request may be executed although others of this connection wait.
+    fn may_overtake(&self, opcode: Opcode, frame: &Frame<'_>, turn: &Turn<'_>) -> bool {
+        if self.parked_count == 0 {
+            return true;
+        }
+        let is_barrier =
+            FrameInfos::parse(opcode, frame.framing_extras).is_ok_and(|infos| infos.barrier);
+        self.is_reorderable(opcode)
+            && !is_barrier
+            && !self.is_waiting(turn.shared.options.limits.parked_requests_max)
+    }
+
+    fn is_reorderable(&self, opcode: Opcode) -> bool {
+        opcode.flags().is_reorderable() && self.features.contains(Feature::UnorderedExecution)
+    }
+}
+
+/// What a client may ask before it has said who it is.
+fn is_for_anybody(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Hello
+            | Opcode::SaslListMechs
+            | Opcode::SaslAuth
+            | Opcode::SaslStep
+            | Opcode::GetErrorMap
+    )
+}
+
+/// The frame as it came.
+fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
+    let header = frame.header.encode();
+    [&header[..], frame.framing_extras, frame.extras, frame.key, frame.value].concat()
+}

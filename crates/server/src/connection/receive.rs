@@ -1,0 +1,84 @@
+//! Large values: read from the socket into the item that will hold them.
+
+use document::limits::VALUE_SIZE_MAX;
+use document::{ItemBuilder, ItemMeta, expiry};
+use protocol::request::{DocumentKey, StoreExtras};
+use protocol::{Class, Frame, FrameInfos, Opcode, Parsed, validate};
+
+use super::state::Connection;
+use super::turn::Turn;
+
+/// Values of this many bytes and more go straight to their place.
+const RECEIVED_IN_PLACE_BYTES_MIN: usize = 32 << 10;
+
+/// A store whose value is still arriving.
+pub(crate) struct Receiving {
+    /// Header, framing extras, extras and key of the request.
+    pub(super) head: Vec<u8>,
+    pub(super) builder: ItemBuilder,
+    /// Bytes of the value that have arrived.
+    filled: usize,
+}
+
+impl Connection {
+    /// Where the next bytes of a large value go, while one is arriving.
+    pub(crate) fn receive_target(&mut self) -> Option<&mut [u8]> {
+        let receiving = self.receiving.as_mut()?;
+        receiving.builder.value_mut().get_mut(receiving.filled..)
+    }
+
+    /// `count` bytes have arrived at [`Connection::receive_target`]. Executes the store when it is
+    /// complete.
+    pub(crate) fn received(&mut self, count: usize, turn: &mut Turn<'_>) {
+        let Some(mut receiving) = self.receiving.take() else { return };
+        receiving.filled += count;
+        if receiving.filled < receiving.builder.value().len() {
+            self.receiving = Some(receiving);
+            return;
+        }
+        self.execute_received(receiving, turn);
+    }
+
+    /// Begins to receive the frame at the start of `bytes` in place, if it is one that can be.
+    /// `bytes` hold a part of it and nothing else.
+    pub(super) fn begin_receiving(&mut self, bytes: &[u8], turn: &Turn<'_>) -> bool {
+        let size_max = self.frame_size_max(turn.shared.frame_limits());
+        let parsed = Frame::parse_without_value(bytes, size_max);
+        let Parsed::Complete { frame, consumed } = parsed else { return false };
+        let Some(mut builder) = self.builder_for(&frame, turn) else { return false };
+        let arrived = &bytes[consumed..];
+        builder.value_mut()[..arrived.len()].copy_from_slice(arrived);
+        let head = bytes[..consumed].to_vec();
+        self.receiving = Some(Receiving { head, builder, filled: arrived.len() });
+        true
+    }
+
+    /// The item that a large store will fill. Anything unusual takes the ordinary way, where it
+    /// gets its proper answer.
+    fn builder_for(&self, frame: &Frame<'_>, turn: &Turn<'_>) -> Option<ItemBuilder> {
+        let opcode = Opcode::from_byte(frame.header.opcode)?;
+        let is_store = matches!(opcode.loud(), Opcode::Set | Opcode::Add | Opcode::Replace);
+        let value_size = frame.header.value_size();
+        let is_usual = is_store
+            && self.parked_count == 0
+            && opcode.info().class != Class::Retired
+            && frame.header.magic.is_request()
+            && (RECEIVED_IN_PLACE_BYTES_MIN..=VALUE_SIZE_MAX).contains(&value_size)
+            && !is_compressed(frame)
+            && self.bucket.is_some()
+            && self.is_authenticated();
+        if !is_usual || validate::request(opcode, frame, self.features).is_err() {
+            return None;
+        }
+        FrameInfos::parse(opcode, frame.framing_extras).ok()?;
+        let key = DocumentKey::parse(frame.key, self.features).ok()?;
+        let extras = StoreExtras::parse(frame.extras)?;
+        let expiry = expiry::absolute(extras.expiry, turn.shared.clock.wall_time().seconds())?;
+        let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
+        Some(ItemBuilder::with_room(key.as_key(), meta, value_size))
+    }
+}
+
+fn is_compressed(frame: &Frame<'_>) -> bool {
+    frame.header.datatype & document::Datatype::SNAPPY.bits() != 0
+}

@@ -1,0 +1,183 @@
+//! Answering a request: the shape that every response has. Source: protocol specification,
+//! section 3.2 and 3.3.
+
+use document::{Cas, Datatype, Item};
+use protocol::response::{ErrorContext, encode};
+use protocol::{Feature, FeatureSet, ResponseHead, Status, frame_info};
+use vbucket::Mutation;
+
+use super::output::{Chunk, LARGE_VALUE_BYTES_MIN};
+use super::turn::Turn;
+use crate::connection::Connection;
+use crate::statistics::count;
+
+/// The value of a response.
+pub(crate) enum Payload<'a> {
+    /// Bytes to be copied.
+    Bytes(&'a [u8]),
+    /// Bytes made for this response.
+    Owned(Vec<u8>),
+    /// The whole value of an item, sent from where it lies when it is large.
+    Whole(Item),
+}
+
+impl Payload<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
+            Self::Whole(item) => item.value(),
+        }
+    }
+}
+
+/// Everything about a response but its identity.
+pub(crate) struct Content<'a> {
+    pub(crate) status: Status,
+    pub(crate) datatype: Datatype,
+    pub(crate) cas: Cas,
+    pub(crate) extras: &'a [u8],
+    pub(crate) key: &'a [u8],
+    pub(crate) payload: Payload<'a>,
+}
+
+impl Default for Content<'_> {
+    fn default() -> Self {
+        Self {
+            status: Status::Success,
+            datatype: Datatype::RAW,
+            cas: Cas::ANY,
+            extras: &[],
+            key: &[],
+            payload: Payload::Bytes(&[]),
+        }
+    }
+}
+
+/// The identity of a response: which request it answers, and in which dialect.
+#[derive(Clone, Copy)]
+pub(crate) struct Reply {
+    /// The opcode byte of the request.
+    pub(crate) opcode: u8,
+    pub(crate) opaque: u32,
+    pub(crate) features: FeatureSet,
+}
+
+impl Reply {
+    /// Answers with `content`.
+    pub(crate) fn send(self, turn: &mut Turn<'_>, content: Content<'_>) {
+        let head = ResponseHead {
+            opcode: self.opcode,
+            status: content.status,
+            datatype: content.datatype,
+            opaque: self.opaque,
+            cas: content.cas.0,
+            server_duration: self.server_duration(turn),
+            extras: content.extras,
+            key: content.key,
+            value_size: content.payload.bytes().len(),
+        };
+        encode(&mut turn.output.buffer, &head);
+        let is_large = head.value_size >= LARGE_VALUE_BYTES_MIN;
+        match content.payload {
+            Payload::Whole(item) if is_large => turn.output.push_large(Chunk::Value(item)),
+            Payload::Owned(bytes) if is_large => turn.output.push_large(Chunk::Bytes(bytes)),
+            payload => turn.output.buffer.extend_from_slice(payload.bytes()),
+        }
+    }
+
+    /// Answers that it is done, with nothing to say.
+    pub(crate) fn done(self, turn: &mut Turn<'_>) {
+        self.send(turn, Content::default());
+    }
+
+    /// Answers with JSON, marked as such where that was negotiated. Control replies are never
+    /// compressed: some clients cannot read that.
+    pub(crate) fn json(self, turn: &mut Turn<'_>, status: Status, json: &str) {
+        let payload = Payload::Bytes(json.as_bytes());
+        let datatype = self.json_datatype();
+        self.send(turn, Content { status, datatype, payload, ..Content::default() });
+    }
+
+    /// Answers a mutation: its CAS, and its token where that was negotiated.
+    pub(crate) fn mutated(self, turn: &mut Turn<'_>, mutation: Mutation, value: &[u8]) {
+        let token = mutation_token(mutation);
+        let has_token = self.features.contains(Feature::MutationSeqno);
+        self.send(
+            turn,
+            Content {
+                cas: mutation.cas,
+                extras: if has_token { &token } else { &[] },
+                payload: Payload::Bytes(value),
+                ..Content::default()
+            },
+        );
+    }
+
+    /// Answers that the request failed, in the words that the client understands.
+    pub(crate) fn fail(self, turn: &mut Turn<'_>, status: Status, context: &str) {
+        self.fail_with(turn, status, ErrorContext { context: Some(context), ..Default::default() });
+    }
+
+    /// Like [`Reply::fail`], with everything there is to say.
+    pub(crate) fn fail_with(self, turn: &mut Turn<'_>, status: Status, context: ErrorContext<'_>) {
+        match status {
+            Status::Etmpfail => count(&turn.counters.temporary_failures),
+            Status::Einval => count(&turn.counters.invalid_requests),
+            _ => {}
+        }
+        let status = self.translated(status);
+        let explains = self.features.contains(Feature::Json) && !status.has_own_body();
+        let json = if explains { context.to_json() } else { None };
+        match json {
+            Some(json) => self.json(turn, status, &json),
+            None => self.send(turn, Content { status, ..Content::default() }),
+        }
+    }
+
+    fn json_datatype(self) -> Datatype {
+        if self.features.contains(Feature::Json) { Datatype::JSON } else { Datatype::RAW }
+    }
+
+    /// Clients that did not ask for extended statuses know only the oldest ones.
+    fn translated(self, status: Status) -> Status {
+        if self.features.contains(Feature::Xerror) {
+            return status;
+        }
+        let is_lookup = matches!(self.opcode, GET_LOCKED | UNLOCK_KEY);
+        match status {
+            Status::Locked if is_lookup => Status::Etmpfail,
+            Status::Locked | Status::CasValueInvalid => Status::KeyEexists,
+            Status::NotLocked => Status::Etmpfail,
+            Status::UnknownCollection | Status::UnknownScope => Status::Einval,
+            Status::ExpiryOverflow => Status::Erange,
+            status => status,
+        }
+    }
+
+    fn server_duration(self, turn: &Turn<'_>) -> Option<u16> {
+        if !self.features.contains(Feature::Tracing) {
+            return None;
+        }
+        let took = turn.shared.clock.now().since(turn.request_started);
+        Some(frame_info::encode_duration(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)))
+    }
+}
+
+const GET_LOCKED: u8 = 0x94;
+const UNLOCK_KEY: u8 = 0x95;
+
+impl Connection {
+    /// The identity of the answer to a request with this opcode byte and opaque.
+    pub(crate) fn reply(&self, opcode: u8, opaque: u32) -> Reply {
+        Reply { opcode, opaque, features: self.features }
+    }
+}
+
+/// vBucket uuid and seqno, as clients keep them.
+fn mutation_token(mutation: Mutation) -> [u8; 16] {
+    let mut token = [0; 16];
+    token[..8].copy_from_slice(&mutation.uuid.0.to_be_bytes());
+    token[8..].copy_from_slice(&mutation.seqno.0.to_be_bytes());
+    token
+}

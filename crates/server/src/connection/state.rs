@@ -1,0 +1,84 @@
+//! What a connection remembers between its turns.
+
+use bucket::Bucket;
+use protocol::{FeatureSet, FrameLimits};
+
+use super::receive::Receiving;
+
+/// Through which door a connection came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entrance {
+    /// The data port: everybody says who they are.
+    Data,
+    /// The memcached port, for clients that cannot: they are let in, to the bucket.
+    Memcached,
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    /// What HELLO agreed on.
+    pub(crate) features: FeatureSet,
+    /// Whether there was a HELLO. Clients without one are classic memcached clients.
+    pub(crate) said_hello: bool,
+    /// The client's name for itself, for log lines.
+    pub(crate) agent: String,
+    /// Who it is; `None` before authentication.
+    pub(crate) user: Option<String>,
+    /// The authentication that is under way, if one is.
+    pub(crate) exchange: auth::Exchange,
+    /// The bucket that its document commands address.
+    pub(crate) bucket: Option<Bucket>,
+    /// The newest cluster map that the client is known to have.
+    pub(crate) known_map: Option<cluster::Revision>,
+    /// Received and not executed yet. Empty, and without memory, while the connection is idle.
+    pub(super) input: Vec<u8>,
+    /// A large value on its way to its place.
+    pub(super) receiving: Option<Receiving>,
+    /// Requests that wait for something.
+    pub(super) parked_count: usize,
+    /// Whether one of those lets nothing overtake it.
+    pub(super) is_blocked: bool,
+    /// Closed once everything answered is sent.
+    pub(crate) is_closing: bool,
+}
+
+impl Connection {
+    /// A connection that has just been accepted.
+    pub(crate) fn new(entrance: Entrance, bucket: &Bucket) -> Self {
+        let is_anonymous = entrance == Entrance::Memcached;
+        Self {
+            features: FeatureSet::default(),
+            said_hello: false,
+            agent: String::new(),
+            user: is_anonymous.then(|| "anonymous".to_owned()),
+            exchange: auth::Exchange::default(),
+            bucket: is_anonymous.then(|| bucket.clone()),
+            known_map: None,
+            input: Vec::new(),
+            receiving: None,
+            parked_count: 0,
+            is_blocked: false,
+            is_closing: false,
+        }
+    }
+
+    /// Whether it is known who this is.
+    pub(crate) fn is_authenticated(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Whether it waits for the completion of a request before it goes on.
+    pub(crate) fn is_waiting(&self, parked_max: usize) -> bool {
+        self.is_blocked || self.parked_count >= parked_max
+    }
+
+    /// Whether something received waits to be executed.
+    pub(crate) fn has_input(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// How large a frame may be now.
+    pub(super) fn frame_size_max(&self, limits: FrameLimits) -> usize {
+        limits.size_max(self.is_authenticated())
+    }
+}

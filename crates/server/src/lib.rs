@@ -1,0 +1,18 @@
+//! The data port: listeners, front-end workers, connections, dispatch.
+//!
+//! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it is
+//! bytes in, bytes out, and completions by token, and knows neither socket nor thread.
+
+mod commands;
+mod connection;
+mod limits;
+mod shared;
+mod statistics;
+mod timings;
+mod worker;
+
+pub use limits::ServerLimits;
+pub use shared::{ClusterView, ServerOptions};
+pub use statistics::ServerStatistics;
+pub use timings::CommandTimings;
+pub use worker::{Doors, Mailboxes, Parts, Server, open_door};

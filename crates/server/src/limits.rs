@@ -1,0 +1,31 @@
+//! What one connection may take, and all of them together.
+
+/// The data port's limits. Every one has a statistic that shows how full it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerLimits {
+    /// Connections of all workers.
+    pub connections_max: usize,
+    /// Bytes of a frame, header included; larger ones close the connection.
+    pub packet_bytes_max: usize,
+    /// The same before authentication.
+    pub unauthenticated_packet_bytes_max: usize,
+    /// Bytes that wait for a slow reader before the server stops reading from it.
+    pub unsent_bytes_max: usize,
+    /// Requests of one connection that wait at a time (unordered execution).
+    pub parked_requests_max: usize,
+    /// Bytes read from one connection before the others of its worker get their turn.
+    pub turn_bytes_max: usize,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 65_000,
+            packet_bytes_max: 30 << 20,
+            unauthenticated_packet_bytes_max: 16 << 10,
+            unsent_bytes_max: 1 << 20,
+            parked_requests_max: 32,
+            turn_bytes_max: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What all workers share.
+
+use std::sync::Arc;
+
+use auth::Users;
+use bucket::Bucket;
+use cluster::Revision;
+use document::histogram::HistogramSnapshot;
+use executor::{ExecutorPool, Owner};
+use platform::Clock;
+
+use crate::limits::ServerLimits;
+use crate::statistics::{ServerStatistics, WorkerCounters};
+use crate::timings::CommandTimings;
+use crate::worker::Mailboxes;
+
+/// The cluster as this node tells it to clients, rendered once.
+#[derive(Clone, Debug)]
+pub struct ClusterView {
+    /// The version of what follows.
+    pub revision: Revision,
+    /// For clients that have selected no bucket.
+    pub global_config: String,
+    /// For those that have.
+    pub bucket_config: String,
+}
+
+/// What the node decides about its data port.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Front-end workers.
+    pub threads: usize,
+    /// What connections may take.
+    pub limits: ServerLimits,
+    /// The version that clients are told.
+    pub version: String,
+    /// Whether FLUSH empties the bucket; otherwise it is not supported.
+    pub flush_enabled: bool,
+}
+
+/// Shared by all workers, immutable but for counters.
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) options: ServerOptions,
+    pub(crate) users: Arc<Users>,
+    /// The one bucket of this node.
+    pub(crate) bucket: Bucket,
+    pub(crate) cluster: ClusterView,
+    pub(crate) pool: ExecutorPool,
+    pub(crate) owner: Owner,
+    pub(crate) mailboxes: Mailboxes,
+    /// One for each worker.
+    pub(crate) counters: Vec<Arc<WorkerCounters>>,
+    /// One for each worker.
+    pub(crate) timings: Vec<Arc<CommandTimings>>,
+    /// When the data port opened.
+    pub(crate) started: platform::Instant,
+}
+
+impl Shared {
+    /// The counters of all workers.
+    pub(crate) fn statistics(&self) -> ServerStatistics {
+        let mut sum = ServerStatistics::default();
+        self.counters.iter().for_each(|worker| sum.add(worker));
+        sum
+    }
+
+    /// The command histograms of all workers together, by name, in nanoseconds.
+    pub(crate) fn command_timings(&self) -> Vec<(&'static str, HistogramSnapshot)> {
+        let mut sums: Vec<(&'static str, HistogramSnapshot)> = Vec::new();
+        for timings in &self.timings {
+            for (index, (name, histogram)) in timings.all().into_iter().enumerate() {
+                let snapshot = histogram.snapshot();
+                match sums.get_mut(index) {
+                    Some((_, sum)) => sum.merge(&snapshot),
+                    None => sums.push((name, snapshot)),
+                }
+            }
+        }
+        sums
+    }
+}

@@ -1,0 +1,9 @@
+//! Front-end workers: threads with a readiness loop each.
+
+mod event_loop;
+mod mailbox;
+mod peer;
+mod server;
+
+pub use mailbox::Mailboxes;
+pub use server::{Doors, Parts, Server, open_door};

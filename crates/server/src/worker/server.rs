@@ -1,0 +1,108 @@
+//! The data port as a whole: its workers, how they start and stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use auth::Users;
+use bucket::Bucket;
+use document::histogram::HistogramSnapshot;
+use executor::{ExecutorPool, Shutdown};
+use platform::network::TcpListener;
+use platform::{Clock, threads};
+
+use super::event_loop::EventLoop;
+use super::mailbox::{Mailboxes, Message};
+use crate::shared::{ClusterView, ServerOptions, Shared};
+use crate::statistics::ServerStatistics;
+
+/// The data port. Stops when [`Server::stop`] is called.
+pub struct Server {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// The doors that the data port opens.
+pub struct Doors {
+    /// Where clients authenticate.
+    pub data: TcpListener,
+    /// Where classic memcached clients are let in without.
+    pub memcached: Option<TcpListener>,
+}
+
+/// What the data port serves, and with what.
+pub struct Parts {
+    /// Time.
+    pub clock: Clock,
+    /// Who may come in.
+    pub users: Arc<Users>,
+    /// The bucket.
+    pub bucket: Bucket,
+    /// What clients are told about the cluster.
+    pub cluster: ClusterView,
+    /// Threads for what takes long.
+    pub pool: ExecutorPool,
+    /// The mailboxes that the bucket completes requests through.
+    pub mailboxes: Mailboxes,
+}
+
+impl Server {
+    /// Starts one worker for each mailbox.
+    pub fn start(parts: Parts, options: ServerOptions, doors: Doors) -> io::Result<Self> {
+        let count = parts.mailboxes.count();
+        let shared = Arc::new(Shared {
+            started: parts.clock.now(),
+            clock: parts.clock,
+            options,
+            users: parts.users,
+            bucket: parts.bucket,
+            cluster: parts.cluster,
+            owner: parts.pool.register_owner("data port"),
+            pool: parts.pool,
+            mailboxes: parts.mailboxes,
+            counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            timings: std::iter::repeat_with(Arc::default).take(count).collect(),
+        });
+        let mut doors = (Some(doors.data), doors.memcached);
+        let mut handles = Vec::with_capacity(count);
+        for index in 0..count {
+            let doors = std::mem::take(&mut doors);
+            let event_loop = EventLoop::new(index, Arc::clone(&shared), doors)?;
+            handles.push(threads::spawn(&format!("FrontEnd{index}"), || event_loop.run())?);
+        }
+        Ok(Self { shared, threads: Mutex::new(handles) })
+    }
+
+    /// What the data port has done.
+    pub fn statistics(&self) -> ServerStatistics {
+        self.shared.statistics()
+    }
+
+    /// How long commands took, in nanoseconds, by name.
+    pub fn timings(&self) -> Vec<(&'static str, HistogramSnapshot)> {
+        self.shared.command_timings()
+    }
+
+    /// Closes all connections and ends the workers. Requests that were executed are answered.
+    pub fn stop(&self) {
+        for worker in 0..self.shared.mailboxes.count() {
+            self.shared.mailboxes.send(worker, Message::Stop);
+        }
+        let handles =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for handle in handles {
+            if handle.join().is_err() {
+                tracing::error!("a front-end worker has panicked");
+            }
+        }
+        self.shared.owner.unregister(Shutdown::Force);
+    }
+}
+
+/// A listener for [`Doors`] on `address`, with the port that it got.
+pub fn open_door(address: SocketAddr) -> io::Result<(TcpListener, u16)> {
+    let listener = platform::network::listen(address)?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}

@@ -1,0 +1,31 @@
+//! The couchstore file format, byte for byte: what `docs/file-format.md` draws.
+//!
+//! A file is an append-only sequence of chunks in 4096-byte blocks. Three B+trees (documents by
+//! id, documents by seqno, local documents) hang on a header; each commit appends what changed and
+//! a new header. Reading bytes that somebody else wrote, or that a disk has damaged, gives
+//! [`crate::StorageError::Corrupt`], never a panic and never an endless walk.
+
+mod btree_read;
+mod btree_write;
+mod bytes;
+mod checksum;
+mod chunk;
+mod commit;
+mod document_info;
+mod file;
+mod header;
+pub mod layout;
+mod local_document;
+mod node;
+mod scratch;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use commit::{Commit, NewDocument};
+pub use document_info::DocumentInfo;
+pub(crate) use document_info::{BODY_IS_SNAPPY, RevMeta};
+pub(crate) use file::BodyReader;
+pub use file::{CouchFile, OpenReport, Reader};
+pub use header::Header;
+pub(crate) use local_document::LocalEdit;
+pub(crate) use scratch::Scratch;

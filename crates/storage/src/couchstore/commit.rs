@@ -1,0 +1,273 @@
+//! A commit: bodies, nodes and a header appended, made durable, and switched on by one byte.
+//!
+//! The header is first written with the type byte of data and synced with everything in front of
+//! it. Only then the byte becomes that of a header, and a second sync makes that durable. So a
+//! header that is found holds: what it points to was durable before it was one.
+
+use crate::StorageError;
+use crate::couchstore::btree_write::{Edits, TreeWriter};
+use crate::couchstore::bytes::U48_MAX;
+use crate::couchstore::chunk::{
+    BLOCK_SIZE, ChunkSource, ChunkWriter, DATA_BLOCK, HEADER_BLOCK, next_block,
+};
+use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo, RevMeta};
+use crate::couchstore::file::CouchFile;
+use crate::couchstore::header::Header;
+use crate::couchstore::local_document::{LocalEdit, LocalEdits};
+use crate::couchstore::node::{Pointer, TreeKind};
+use crate::couchstore::scratch::Scratch;
+
+/// A document to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct NewDocument<'a> {
+    pub(crate) id: &'a [u8],
+    pub(crate) seqno: u64,
+    pub(crate) rev_seqno: u64,
+    pub(crate) deleted: bool,
+    /// With [`BODY_IS_SNAPPY`] the body is compressed here.
+    pub(crate) content_meta: u8,
+    pub(crate) rev_meta: RevMeta,
+    /// `None` only in tombstones.
+    pub(crate) body: Option<&'a [u8]>,
+}
+
+/// One commit in the making. Dropped before [`Commit::finish`], it leaves nothing but garbage at
+/// the end of the file.
+pub(crate) struct Commit<'a> {
+    file: &'a CouchFile,
+    source: ChunkSource<'a>,
+    header: Header,
+    output: ChunkWriter<'a>,
+    scratch: &'a mut Scratch,
+}
+
+/// A document with its body in place.
+struct Placed<'a> {
+    document: NewDocument<'a>,
+    body_position: u64,
+    body_size: u32,
+}
+
+/// What the by-id tree is told, and what it tells back.
+struct ByIdEdits<'p, 'a, F> {
+    placed: &'p [Placed<'a>],
+    /// Seqnos of replaced versions: to be removed from the by-seqno tree.
+    replaced: Vec<u64>,
+    old_high_seqno: u64,
+    on_change: F,
+}
+
+/// Removals, then insertions, by seqno. Everything inserted lies above everything removed.
+struct BySeqnoEdits<'p, 'a> {
+    keys: Vec<[u8; 6]>,
+    removed_count: usize,
+    placed: Vec<&'p Placed<'a>>,
+}
+
+impl<'a> Commit<'a> {
+    /// Begins behind everything that was ever written to the file, on a block of its own, so that
+    /// no durable block is written again. `buffer` is the write buffer.
+    pub(crate) fn begin(
+        file: &'a CouchFile,
+        header: &Header,
+        buffer: &'a mut Vec<u8>,
+        scratch: &'a mut Scratch,
+    ) -> Result<Self, StorageError> {
+        let position = next_block(file.size()?);
+        assert!(position >= BLOCK_SIZE, "a file has a header before its first commit");
+        Ok(Self::begin_at(file, header.clone(), position, buffer, scratch))
+    }
+
+    /// Begins in a file that is being created: its first header, of nothing, goes to the front.
+    /// Nothing there is durable yet, so the first commit goes directly behind.
+    pub(crate) fn begin_first(
+        file: &'a CouchFile,
+        buffer: &'a mut Vec<u8>,
+        scratch: &'a mut Scratch,
+    ) -> Result<Self, StorageError> {
+        let mut commit = Self::begin_at(file, Header::empty(), 0, buffer, scratch);
+        let body = commit.header.encode();
+        commit.output.append_header(HEADER_BLOCK, &body)?;
+        Ok(commit)
+    }
+
+    fn begin_at(
+        file: &'a CouchFile,
+        header: Header,
+        position: u64,
+        buffer: &'a mut Vec<u8>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        let source = file.source(&header);
+        let output = ChunkWriter::new(source.file, header.checksum(), position, buffer);
+        Self { file, source, header, output, scratch }
+    }
+
+    /// Writes `documents`, in their order as far as bodies go, and puts them into the trees.
+    /// `on_change` hears of each, with the version that it replaces. Ids are unique; seqnos lie
+    /// above those of the file.
+    pub(crate) fn save(
+        &mut self,
+        documents: impl Iterator<Item = NewDocument<'a>>,
+        on_change: impl FnMut(Option<&DocumentInfo<'_>>, &DocumentInfo<'_>),
+    ) -> Result<(), StorageError> {
+        let mut placed = Vec::with_capacity(documents.size_hint().0);
+        let old_high_seqno = self.header.high_seqno;
+        for document in documents {
+            assert!(document.seqno > old_high_seqno, "history goes on behind the last commit");
+            assert!(document.seqno <= U48_MAX, "a seqno has 48 bits");
+            self.header.high_seqno = self.header.high_seqno.max(document.seqno);
+            placed.push(self.place(document)?);
+        }
+        placed.sort_unstable_by(|left, right| left.document.id.cmp(right.document.id));
+        let unique = placed.is_sorted_by(|left, right| left.document.id < right.document.id);
+        assert!(unique, "a batch holds a key once");
+
+        let mut by_id = ByIdEdits { placed: &placed, replaced: vec![], old_high_seqno, on_change };
+        self.header.by_id = self.apply(TreeKind::ById, self.header.by_id, &mut by_id)?;
+        let mut by_seqno = BySeqnoEdits::new(&placed, by_id.replaced);
+        self.header.by_seqno =
+            self.apply(TreeKind::BySeqno, self.header.by_seqno, &mut by_seqno)?;
+        Ok(())
+    }
+
+    /// Changes local documents. Names are unique.
+    pub(crate) fn save_local(&mut self, mut edits: Vec<LocalEdit>) -> Result<(), StorageError> {
+        edits.sort_by(|left, right| left.id.cmp(&right.id));
+        assert!(edits.is_sorted_by(|left, right| left.id < right.id), "a name is edited once");
+        let root = self.header.local;
+        self.header.local = self.apply(TreeKind::Local, root, &mut LocalEdits(&edits))?;
+        Ok(())
+    }
+
+    /// Makes it durable. `timestamp` is nanoseconds since the epoch. Gives the new state and the
+    /// bytes written. After an error the file must be opened again, at the old header.
+    pub(crate) fn finish(mut self, timestamp: u64) -> Result<(Header, u64), StorageError> {
+        self.header.previous = Some(self.header.position);
+        self.header.timestamp = if self.header.version >= 13 { timestamp } else { 0 };
+        let position = self.output.append_header(DATA_BLOCK, &self.header.encode())?;
+        self.output.flush()?;
+        self.file.file().sync()?;
+        self.file.file().write_at(&[HEADER_BLOCK], position)?;
+        self.file.file().sync()?;
+        self.header.position = position;
+        if self.header.version < 14 {
+            self.header.previous = None;
+        }
+        Ok((self.header, self.output.bytes_written().saturating_add(1)))
+    }
+
+    fn place(&mut self, document: NewDocument<'a>) -> Result<Placed<'a>, StorageError> {
+        assert!(document.deleted || document.body.is_some(), "what is alive has a body");
+        let Some(body) = document.body else {
+            return Ok(Placed { document, body_position: 0, body_size: 0 });
+        };
+        let stored = if document.content_meta & BODY_IS_SNAPPY == 0 {
+            body
+        } else {
+            self.scratch.compress(body)
+        };
+        let (body_position, size) = self.output.append(stored)?;
+        let body_size = u32::try_from(size).expect("a body is far below 256 MiB");
+        Ok(Placed { document, body_position, body_size })
+    }
+
+    fn apply<E: Edits>(
+        &mut self,
+        kind: TreeKind,
+        root: Option<Pointer>,
+        edits: &mut E,
+    ) -> Result<Option<Pointer>, StorageError> {
+        let scratch = &mut *self.scratch;
+        let output = &mut self.output;
+        TreeWriter { source: self.source, kind, scratch, output }.apply(root, edits)
+    }
+}
+
+impl Placed<'_> {
+    fn info(&self) -> DocumentInfo<'_> {
+        DocumentInfo {
+            id: self.document.id,
+            seqno: self.document.seqno,
+            rev_seqno: self.document.rev_seqno,
+            deleted: self.document.deleted,
+            content_meta: self.document.content_meta,
+            body_position: self.body_position,
+            body_size: self.body_size,
+            rev_meta: self.document.rev_meta.as_slice(),
+        }
+    }
+}
+
+impl<F: FnMut(Option<&DocumentInfo<'_>>, &DocumentInfo<'_>)> Edits for ByIdEdits<'_, '_, F> {
+    fn count(&self) -> usize {
+        self.placed.len()
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        self.placed[index].document.id
+    }
+
+    fn put_value(&self, index: usize, value: &mut Vec<u8>) -> bool {
+        self.placed[index].info().encode_by_id(value);
+        true
+    }
+
+    fn on_old_value(&mut self, index: usize, old: Option<&[u8]>) -> Result<(), &'static str> {
+        let new = self.placed[index].info();
+        let old = match old {
+            None => None,
+            Some(value) => {
+                let malformed = "a malformed document entry";
+                Some(DocumentInfo::from_by_id(new.id, value).ok_or(malformed)?)
+            }
+        };
+        if old.is_some_and(|old| old.seqno > self.old_high_seqno) {
+            return Err("a document has a seqno above the header's");
+        }
+        self.replaced.extend(old.map(|old| old.seqno));
+        (self.on_change)(old.as_ref(), &new);
+        Ok(())
+    }
+}
+
+impl<'p, 'a> BySeqnoEdits<'p, 'a> {
+    fn new(placed: &'p [Placed<'a>], mut removed: Vec<u64>) -> Self {
+        let mut placed: Vec<_> = placed.iter().collect();
+        placed.sort_unstable_by_key(|placed| placed.document.seqno);
+        removed.sort_unstable();
+        // A damaged by-id tree could name a seqno twice; the second removal would find nothing.
+        removed.dedup();
+        let removed_count = removed.len();
+        let inserted = placed.iter().map(|placed| placed.document.seqno);
+        let seqnos = removed.into_iter().chain(inserted);
+        let keys = seqnos.map(|seqno| *seqno.to_be_bytes().last_chunk().expect("6 of 8 bytes"));
+        let keys: Vec<[u8; 6]> = keys.collect();
+        assert!(keys.is_sorted_by(|left, right| left < right), "a seqno is given once");
+        Self { keys, removed_count, placed }
+    }
+}
+
+impl Edits for BySeqnoEdits<'_, '_> {
+    fn count(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn key(&self, index: usize) -> &[u8] {
+        &self.keys[index]
+    }
+
+    fn put_value(&self, index: usize, value: &mut Vec<u8>) -> bool {
+        let Some(index) = index.checked_sub(self.removed_count) else { return false };
+        self.placed[index].info().encode_by_seqno(value);
+        true
+    }
+
+    fn on_old_value(&mut self, index: usize, old: Option<&[u8]>) -> Result<(), &'static str> {
+        match (index < self.removed_count, old) {
+            (true, None) => Err("a document of the by-id tree is not in the by-seqno tree"),
+            (false, Some(_)) => Err("a seqno above the header's is in the by-seqno tree"),
+            _ => Ok(()),
+        }
+    }
+}

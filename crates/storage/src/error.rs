@@ -1,0 +1,58 @@
+//! What can go wrong with files, sorted by what the caller does about it.
+
+use std::path::{Path, PathBuf};
+
+use platform::{FileError, FileErrorKind};
+
+/// A failed storage operation.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The device is full. Callers answer "temporary failure" and retry after making room.
+    #[error("no space left: {0}")]
+    NoSpace(#[source] FileError),
+    /// No file descriptor is left. Callers close something and retry.
+    #[error("too many open files: {0}")]
+    TooManyOpenFiles(#[source] FileError),
+    /// Bytes on disk are not what was written. Callers stop serving the vBucket and fail over.
+    #[error("{} is corrupt at byte {position}: {what}", file.display())]
+    Corrupt {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where the damaged chunk, block or header begins, in bytes.
+        position: u64,
+        /// What does not hold.
+        what: &'static str,
+    },
+    /// A batch does not continue the history in the file. Nothing was written; a retry of the
+    /// same batch cannot succeed.
+    #[error("{}: seqno {seqno} does not follow {high_seqno}", file.display())]
+    OutOfOrder {
+        /// The file.
+        file: PathBuf,
+        /// The lowest offending seqno of the batch.
+        seqno: u64,
+        /// The highest seqno in the file.
+        high_seqno: u64,
+    },
+    /// Anything else that the system refused. Callers count it, keep the batch and retry.
+    #[error(transparent)]
+    Failed(FileError),
+}
+
+impl StorageError {
+    pub(crate) fn corrupt(file: &Path, position: u64, what: &'static str) -> Self {
+        Self::Corrupt { file: file.to_path_buf(), position, what }
+    }
+}
+
+impl From<FileError> for StorageError {
+    fn from(error: FileError) -> Self {
+        match error.kind {
+            FileErrorKind::NoSpace => Self::NoSpace(error),
+            FileErrorKind::TooManyOpen => Self::TooManyOpenFiles(error),
+            FileErrorKind::NotFound | FileErrorKind::AlreadyExists | FileErrorKind::Failed => {
+                Self::Failed(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Couchstore files: what is on disk, and the store of a bucket over it.
+//!
+//! [`couchstore`] is the format and knows nothing of vBuckets. Above it stand the items and
+//! vBucket states of a bucket ([`VbucketRecord`], [`CollectionStatistics`])
+//! and the [`Store`], which keeps one file a vBucket.
+
+mod collection_statistics;
+pub mod couchstore;
+mod disk_document;
+mod error;
+mod flush_batch;
+pub mod fuzzing;
+mod open_files;
+mod start_up;
+mod store;
+mod vbucket_file;
+mod vbucket_record;
+
+pub use collection_statistics::CollectionStatistics;
+pub use error::StorageError;
+pub use flush_batch::{CommitReport, FlushBatch};
+pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
+pub use store::{FileSizes, Store, StoreOptions};
+pub use vbucket_file::ScanReport;
+pub use vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};

@@ -1,0 +1,207 @@
+//! What a store finds in its directory when it starts.
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use document::{Seqno, Vbid, VbucketState};
+use platform::{FileErrorKind, Files, OpenMode};
+
+use crate::StorageError;
+use crate::couchstore::layout::{self, FileName};
+use crate::couchstore::{CouchFile, OpenReport};
+use crate::open_files::Handle;
+use crate::vbucket_file::Snapshot;
+use crate::vbucket_record::VbucketRecord;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct StartReport {
+    /// vBuckets with a usable file, by number.
+    pub vbuckets: Vec<FoundVbucket>,
+    /// Files that are not used, by name. Whoever starts the store logs them.
+    pub ignored: Vec<IgnoredFile>,
+}
+
+/// A vBucket with a usable file.
+#[derive(Debug)]
+pub struct FoundVbucket {
+    /// Which.
+    pub vbid: Vbid,
+    /// Its state.
+    pub record: VbucketRecord,
+    /// The highest seqno in the file.
+    pub high_seqno: Seqno,
+    /// The highest seqno that compaction has dropped.
+    pub purge_seqno: Seqno,
+    /// Documents alive, prepares left out.
+    pub item_count: u64,
+    /// Newer headers of the file that were not whole and were stepped over: position in bytes,
+    /// and what is wrong.
+    pub skipped_headers: Vec<(u64, &'static str)>,
+}
+
+/// A file that is not used.
+#[derive(Debug)]
+pub struct IgnoredFile {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: WhyIgnored,
+}
+
+/// Why a file is not used.
+#[derive(Debug)]
+pub enum WhyIgnored {
+    /// Its name is not one of ours.
+    Foreign,
+    /// It holds no vBucket state, as after a crash of an old version. The vBucket is absent.
+    NoState,
+    /// A replica's file that ends outside of its snapshot. The vBucket is absent, to be built anew
+    /// from the active one.
+    OutsideSnapshot,
+    /// Nothing in it can be believed. The vBucket is absent; older revisions are left alone.
+    Corrupt(StorageError),
+}
+
+/// What a directory's names say.
+#[derive(Default)]
+struct Listing {
+    /// Revisions of each vBucket, in rising order.
+    revisions: BTreeMap<Vbid, Vec<u64>>,
+    leftovers: Vec<(Vbid, String)>,
+    foreign: Vec<String>,
+}
+
+/// Looks through `directory`, which is created if it is missing; removes what creations and
+/// compactions have left behind; makes durable what it is about to report as persisted.
+pub(crate) fn start(
+    files: &dyn Files,
+    directory: &Path,
+) -> Result<(StartReport, Vec<(Vbid, Handle)>), StorageError> {
+    files.create_directories(directory)?;
+    let listing = list(files, directory)?;
+    let mut report = StartReport::default();
+    let foreign = listing.foreign.into_iter();
+    report.ignored.extend(foreign.map(|name| IgnoredFile { name, why: WhyIgnored::Foreign }));
+    let mut handles = Vec::new();
+    let leftovers = listing.leftovers.into_iter();
+    let mut superfluous: Vec<String> = leftovers.map(|(_, name)| name).collect();
+    for (vbid, mut revisions) in listing.revisions {
+        let revision = revisions.pop().expect("a vBucket is listed with its first revision");
+        let name = layout::data_file(vbid, revision);
+        let mut handle = Handle { revision, ..Handle::default() };
+        match load(files, &directory.join(&name), vbid)? {
+            Ok((found, header_position)) => {
+                report.vbuckets.push(found);
+                handle.header_position = Some(header_position);
+            }
+            Err(why) => report.ignored.push(IgnoredFile { name, why }),
+        }
+        if handle.header_position.is_some() {
+            let older = revisions.into_iter();
+            superfluous.extend(older.map(|revision| layout::data_file(vbid, revision)));
+        }
+        handles.push((vbid, handle));
+    }
+    for name in &superfluous {
+        remove_if_there(files, &directory.join(name))?;
+    }
+    // Also for the names that are there: a rename before the crash may not be durable yet.
+    files.sync_directory(directory)?;
+    Ok((report, handles))
+}
+
+/// Removes a file; it is no error if there is none.
+pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), StorageError> {
+    match files.remove(path) {
+        Err(error) if error.kind != FileErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Removes whatever there is of a vBucket. The newest revision goes last: until then it hides the
+/// older ones.
+pub(crate) fn remove_all_of(
+    files: &dyn Files,
+    directory: &Path,
+    vbid: Vbid,
+) -> Result<(), StorageError> {
+    let mut listing = list(files, directory)?;
+    let leftovers = listing.leftovers.into_iter().filter(|(of, _)| *of == vbid);
+    let revisions = listing.revisions.remove(&vbid).unwrap_or_default().into_iter();
+    let revisions = revisions.map(|revision| layout::data_file(vbid, revision));
+    for name in leftovers.map(|(_, name)| name).chain(revisions) {
+        remove_if_there(files, &directory.join(name))?;
+    }
+    Ok(())
+}
+
+fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
+    let mut listing = Listing::default();
+    for name in files.list(directory)? {
+        match layout::parse(&name) {
+            FileName::Data(vbid, revision) => {
+                let revisions = listing.revisions.entry(vbid).or_default();
+                revisions.push(revision);
+                revisions.sort_unstable();
+            }
+            FileName::Leftover(vbid) => listing.leftovers.push((vbid, name)),
+            FileName::Ignored => {}
+            FileName::Foreign => listing.foreign.push(name),
+        }
+    }
+    Ok(listing)
+}
+
+/// Reads a vBucket's file. The outer error is the system's: nothing can be said about the file.
+fn load(
+    files: &dyn Files,
+    path: &Path,
+    vbid: Vbid,
+) -> Result<Result<(FoundVbucket, u64), WhyIgnored>, StorageError> {
+    let loaded = read(files, path);
+    let (snapshot, open_report, record) = match loaded {
+        Ok(loaded) => loaded,
+        Err(error @ StorageError::Corrupt { .. }) => return Ok(Err(WhyIgnored::Corrupt(error))),
+        Err(error) => return Err(error),
+    };
+    let Some(mut record) = record else { return Ok(Err(WhyIgnored::NoState)) };
+    let header = &snapshot.header;
+    let high_seqno = Seqno(header.high_seqno);
+    if matches!(record.state, VbucketState::Replica | VbucketState::Pending) {
+        if !(record.snapshot_start..=record.snapshot_end).contains(&high_seqno) {
+            return Ok(Err(WhyIgnored::OutsideSnapshot));
+        }
+    } else {
+        record.snapshot_start = high_seqno;
+        record.snapshot_end = high_seqno;
+    }
+    let found = FoundVbucket {
+        vbid,
+        high_seqno,
+        purge_seqno: Seqno(header.purge_seqno),
+        item_count: header.alive_count().saturating_sub(record.on_disk_prepares),
+        record,
+        skipped_headers: open_report.skipped,
+    };
+    Ok(Ok((found, header.position)))
+}
+
+type Loaded = (Snapshot, OpenReport, Option<VbucketRecord>);
+
+fn read(files: &dyn Files, path: &Path) -> Result<Loaded, StorageError> {
+    let file = CouchFile::open(files, path, OpenMode::Read)?;
+    let (header, report) = file.newest_header()?;
+    // The process that wrote this header may have died before its last sync. What is reported
+    // from here on counts as persisted, so it has to be.
+    file.file().sync()?;
+    let snapshot = Snapshot { file: Arc::new(file), header };
+    let record = snapshot.record()?;
+    Ok((snapshot, report, record))
+}

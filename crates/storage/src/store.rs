@@ -1,0 +1,309 @@
+//! The files of a bucket: one a vBucket, kept open between flushes.
+//!
+//! Any number of threads commit to and read from different vBuckets at once. Of one vBucket,
+//! commits exclude each other; readers use the last committed state and wait for no commit.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use document::{CollectionId, Item, Key, Map, Seqno, Vbid};
+use platform::{Clock, Files, OpenMode};
+
+use crate::StorageError;
+use crate::collection_statistics::{self, CollectionStatistics};
+use crate::couchstore::{CouchFile, layout};
+use crate::flush_batch::{CommitReport, FlushBatch};
+use crate::open_files::{Entry, Handle, OpenFiles};
+use crate::start_up::{self, StartReport, remove_if_there};
+use crate::vbucket_file::{self, CommitBuffers, ScanReport, Snapshot};
+use crate::vbucket_record::VbucketRecord;
+
+/// How a store is to work.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// Where commit times come from.
+    pub clock: Clock,
+    /// File handles kept open, at most. Beyond it the least recently used idle one is closed.
+    pub open_files_max: usize,
+}
+
+/// How large a vBucket's file is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileSizes {
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of it that its newest state needs. The rest is for compaction to free.
+    pub live_bytes: u64,
+}
+
+/// The files of a bucket.
+pub struct Store {
+    files: Arc<dyn Files>,
+    directory: PathBuf,
+    clock: Clock,
+    entries: RwLock<Map<Vbid, Arc<Entry>>>,
+    open_files: OpenFiles,
+}
+
+impl Store {
+    /// Opens the directory of a bucket, which is created if it is missing, and says what is in it.
+    pub fn open(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        options: StoreOptions,
+    ) -> Result<(Self, StartReport), StorageError> {
+        let (report, handles) = start_up::start(&*files, directory)?;
+        let entry = |(vbid, handle)| (vbid, Entry::new(vbid, handle));
+        let store = Self {
+            files,
+            directory: directory.to_path_buf(),
+            clock: options.clock,
+            entries: RwLock::new(handles.into_iter().map(entry).collect()),
+            open_files: OpenFiles::new(options.open_files_max),
+        };
+        Ok((store, report))
+    }
+
+    /// Makes the batches durable and reports each as soon as it is, or is not. What fails leaves
+    /// the vBucket as it was; its batch is to be handed in again, with whatever came since.
+    pub fn commit(
+        &self,
+        batches: Vec<FlushBatch>,
+        mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
+    ) {
+        let mut buffers = CommitBuffers::new();
+        for batch in batches {
+            report(batch.vbid, self.commit_one(&batch, &mut buffers));
+        }
+    }
+
+    /// The items under `keys` in their order, tombstones included; `None` for what the file does
+    /// not hold.
+    pub fn get(&self, vbid: Vbid, keys: &[Key<'_>]) -> Result<Vec<Option<Item>>, StorageError> {
+        match self.snapshot(vbid)? {
+            Some(snapshot) => snapshot.get(keys),
+            None => Ok(vec![None; keys.len()]),
+        }
+    }
+
+    /// Visits the items from a seqno on, by seqno, until `visit` breaks. Holds one item at a time,
+    /// ejected unless `with_values`. Sees one state of the file, whatever is committed meanwhile.
+    pub fn scan(
+        &self,
+        vbid: Vbid,
+        from: Seqno,
+        with_values: bool,
+        visit: impl FnMut(Item) -> ControlFlow<()>,
+    ) -> Result<ScanReport, StorageError> {
+        match self.snapshot(vbid)? {
+            Some(snapshot) => snapshot.scan(from, with_values, visit),
+            None => Ok(ScanReport::default()),
+        }
+    }
+
+    /// The state in a vBucket's file.
+    pub fn state(&self, vbid: Vbid) -> Result<Option<VbucketRecord>, StorageError> {
+        self.snapshot(vbid)?.map_or(Ok(None), |snapshot| snapshot.record())
+    }
+
+    /// Documents alive in a vBucket's file, prepares left out.
+    pub fn item_count(&self, vbid: Vbid) -> Result<u64, StorageError> {
+        let Some(snapshot) = self.snapshot(vbid)? else { return Ok(0) };
+        let prepares = snapshot.record()?.map_or(0, |record| record.on_disk_prepares);
+        Ok(snapshot.header.alive_count().saturating_sub(prepares))
+    }
+
+    /// What a vBucket's file knows about a collection.
+    pub fn collection_statistics(
+        &self,
+        vbid: Vbid,
+        collection: CollectionId,
+    ) -> Result<CollectionStatistics, StorageError> {
+        let Some(snapshot) = self.snapshot(vbid)? else {
+            return Ok(CollectionStatistics::default());
+        };
+        collection_statistics::read(&mut snapshot.file.reader(&snapshot.header), collection)
+    }
+
+    /// The highest seqno that is durable in a vBucket's file.
+    pub fn high_seqno(&self, vbid: Vbid) -> Result<Seqno, StorageError> {
+        Ok(self.snapshot(vbid)?.map_or(Seqno(0), |found| Seqno(found.header.high_seqno)))
+    }
+
+    /// How large a vBucket's file is.
+    pub fn file_sizes(&self, vbid: Vbid) -> Result<FileSizes, StorageError> {
+        let Some(snapshot) = self.snapshot(vbid)? else { return Ok(FileSizes::default()) };
+        let file_bytes = snapshot.file.size()?;
+        Ok(FileSizes { file_bytes, live_bytes: snapshot.header.live_bytes() })
+    }
+
+    /// Removes a vBucket's file. Scans that are under way go on. After an error the vBucket may or
+    /// may not be there; delete it again.
+    pub fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
+        let Some(entry) = self.entry(vbid) else { return Ok(()) };
+        let _writing = lock(&entry.writer);
+        start_up::remove_all_of(&*self.files, &self.directory, vbid)?;
+        let mut handle = lock(&entry.handle);
+        handle.header_position = None;
+        let closed = handle.snapshot.take();
+        self.open_files.release(&entry);
+        drop(handle);
+        drop(closed);
+        Ok(self.files.sync_directory(&self.directory)?)
+    }
+
+    fn commit_one(
+        &self,
+        batch: &FlushBatch,
+        buffers: &mut CommitBuffers,
+    ) -> Result<CommitReport, StorageError> {
+        let entry = self.entry_or_new(batch.vbid);
+        let _writing = lock(&entry.writer);
+        match self.snapshot_of(&entry)? {
+            Some(snapshot) => {
+                let done = self.append(&entry, &snapshot, batch, buffers);
+                if done.is_err() {
+                    // Nothing behind the last durable header is trusted: the next use opens the
+                    // file anew at that header, and the next commit goes behind the end.
+                    self.close(&entry);
+                }
+                done
+            }
+            None => self.create(&entry, batch, buffers),
+        }
+    }
+
+    fn append(
+        &self,
+        entry: &Entry,
+        before: &Snapshot,
+        batch: &FlushBatch,
+        buffers: &mut CommitBuffers,
+    ) -> Result<CommitReport, StorageError> {
+        check_order(batch, before.file.path(), before.header.high_seqno)?;
+        let now = self.clock.wall_time().0;
+        let (header, report) =
+            vbucket_file::write(&before.file, Some(&before.header), batch, now, buffers)?;
+        let mut handle = lock(&entry.handle);
+        handle.header_position = Some(header.position);
+        handle.snapshot = Some(Arc::new(Snapshot { file: before.file.clone(), header }));
+        Ok(report)
+    }
+
+    fn create(
+        &self,
+        entry: &Arc<Entry>,
+        batch: &FlushBatch,
+        buffers: &mut CommitBuffers,
+    ) -> Result<CommitReport, StorageError> {
+        let handle = lock(&entry.handle);
+        let old_revision = handle.revision;
+        self.open_files.reserve(entry);
+        drop(handle);
+        let created = self.create_file(entry.vbid, old_revision, batch, buffers);
+        let mut handle = lock(&entry.handle);
+        self.open_files.release(entry);
+        let (header_position, report) = created?;
+        handle.revision = old_revision + 1;
+        handle.header_position = Some(header_position);
+        Ok(report)
+    }
+
+    /// Makes a file under another name, and renames it when its first commit is durable: a file
+    /// under a data name has a header.
+    fn create_file(
+        &self,
+        vbid: Vbid,
+        old_revision: u64,
+        batch: &FlushBatch,
+        buffers: &mut CommitBuffers,
+    ) -> Result<(u64, CommitReport), StorageError> {
+        let boot_path = self.directory.join(layout::boot_file(vbid));
+        let path = self.directory.join(layout::data_file(vbid, old_revision + 1));
+        check_order(batch, &path, 0)?;
+        remove_if_there(&*self.files, &boot_path)?;
+        let file = CouchFile::open(&*self.files, &boot_path, OpenMode::CreateNew)?;
+        let now = self.clock.wall_time().0;
+        let (header, report) = vbucket_file::write(&file, None, batch, now, buffers)?;
+        drop(file);
+        self.files.rename(&boot_path, &path)?;
+        // A file that was found unusable at start-up ends here at the latest.
+        let old_path = self.directory.join(layout::data_file(vbid, old_revision));
+        remove_if_there(&*self.files, &old_path)?;
+        self.files.sync_directory(&self.directory)?;
+        Ok((header.position, report))
+    }
+
+    fn snapshot(&self, vbid: Vbid) -> Result<Option<Arc<Snapshot>>, StorageError> {
+        self.entry(vbid).map_or(Ok(None), |entry| self.snapshot_of(&entry))
+    }
+
+    /// The last committed state of a vBucket, its file opened if need be; `None` without a file.
+    fn snapshot_of(&self, entry: &Arc<Entry>) -> Result<Option<Arc<Snapshot>>, StorageError> {
+        self.open_files.touch(entry);
+        let mut handle = lock(&entry.handle);
+        if handle.snapshot.is_none()
+            && let Some(position) = handle.header_position
+        {
+            self.open_files.reserve(entry);
+            match self.open_file(entry.vbid, handle.revision, position) {
+                Ok(snapshot) => handle.snapshot = Some(Arc::new(snapshot)),
+                Err(error) => {
+                    self.open_files.release(entry);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(handle.snapshot.clone())
+    }
+
+    fn open_file(
+        &self,
+        vbid: Vbid,
+        revision: u64,
+        header_position: u64,
+    ) -> Result<Snapshot, StorageError> {
+        let path = self.directory.join(layout::data_file(vbid, revision));
+        let file = CouchFile::open(&*self.files, &path, OpenMode::ReadWrite)?;
+        let header = file.header_at(header_position)?;
+        Ok(Snapshot { file: Arc::new(file), header })
+    }
+
+    fn close(&self, entry: &Entry) {
+        let mut handle = lock(&entry.handle);
+        let closed = handle.snapshot.take();
+        self.open_files.release(entry);
+        drop(handle);
+        drop(closed);
+    }
+
+    fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
+        self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
+    }
+
+    fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {
+        if let Some(entry) = self.entry(vbid) {
+            return entry;
+        }
+        let mut entries = self.entries.write().expect(NO_PANIC);
+        entries.entry(vbid).or_insert_with(|| Entry::new(vbid, Handle::default())).clone()
+    }
+}
+
+const NO_PANIC: &str = "no thread has panicked with this lock";
+
+/// Locks what no thread has panicked with.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect(NO_PANIC)
+}
+
+fn check_order(batch: &FlushBatch, path: &Path, high_seqno: u64) -> Result<(), StorageError> {
+    let lowest = batch.items.iter().map(|item| item.seqno().0).min();
+    match lowest {
+        Some(seqno) if seqno <= high_seqno => {
+            Err(StorageError::OutOfOrder { file: path.to_path_buf(), seqno, high_seqno })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! One vBucket's file: a batch into it, items and state out of it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use document::{Item, Key, Seqno};
+
+use crate::StorageError;
+use crate::collection_statistics::CollectionChanges;
+use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, Scratch};
+use crate::disk_document;
+use crate::flush_batch::{CommitReport, FlushBatch};
+use crate::vbucket_record::{VBSTATE, VbucketRecord};
+
+/// A state of a file that stays readable, whatever is committed after it.
+pub(crate) struct Snapshot {
+    pub(crate) file: Arc<CouchFile>,
+    pub(crate) header: Header,
+}
+
+/// Memory that the commits of one call share and that is released after it.
+pub(crate) struct CommitBuffers {
+    output: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// What a scan came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScanReport {
+    /// The highest seqno of the state that was scanned: a consistent snapshot ends there.
+    pub high_seqno: Seqno,
+    /// Prepares and aborts that were passed over: an item cannot hold them.
+    pub prepares_skipped: u64,
+}
+
+impl CommitBuffers {
+    pub(crate) fn new() -> Self {
+        Self { output: Vec::new(), scratch: Scratch::new() }
+    }
+}
+
+/// Commits a batch on top of `before`, or as the first of a file if that is `None`.
+pub(crate) fn write(
+    file: &CouchFile,
+    before: Option<&Header>,
+    batch: &FlushBatch,
+    timestamp: u64,
+    buffers: &mut CommitBuffers,
+) -> Result<(Header, CommitReport), StorageError> {
+    let CommitBuffers { output, scratch } = buffers;
+    let nothing = Header::empty();
+    let mut commit = match before {
+        Some(before) => Commit::begin(file, before, output, scratch)?,
+        None => Commit::begin_first(file, output, scratch)?,
+    };
+    let mut report = CommitReport::default();
+    let mut collections = CollectionChanges::default();
+    commit.save(batch.items.iter().map(disk_document::from_item), |old, new| {
+        match old {
+            _ if new.deleted => report.deletes += 1,
+            Some(old) if !old.deleted => report.updates += 1,
+            _ => report.inserts += 1,
+        }
+        collections.note(old, new);
+    })?;
+    let mut edits = collections.into_edits(&mut file.reader(before.unwrap_or(&nothing)))?;
+    edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(batch.state.encode()) });
+    commit.save_local(edits)?;
+    let (header, bytes_written) = commit.finish(timestamp)?;
+    report.high_seqno = Seqno(header.high_seqno);
+    report.bytes_written = bytes_written;
+    Ok((header, report))
+}
+
+impl Snapshot {
+    /// The vBucket's state; `None` in a file without one.
+    pub(crate) fn record(&self) -> Result<Option<VbucketRecord>, StorageError> {
+        let Some(text) = self.file.reader(&self.header).local(VBSTATE)? else { return Ok(None) };
+        match VbucketRecord::decode(&text, Seqno(self.header.high_seqno)) {
+            Some(record) => Ok(Some(record)),
+            None => {
+                let what = "the vBucket state is not understood";
+                Err(StorageError::corrupt(self.file.path(), self.header.position, what))
+            }
+        }
+    }
+
+    /// The items under `keys`, tombstones included, in their order.
+    pub(crate) fn get(&self, keys: &[Key<'_>]) -> Result<Vec<Option<Item>>, StorageError> {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_unstable_by_key(|index| keys[*index]);
+        let mut ids: Vec<&[u8]> = order.iter().map(|index| keys[*index].encoded()).collect();
+        ids.dedup();
+        let mut found = Vec::with_capacity(ids.len());
+        self.file.reader(&self.header).get(&ids, |_, info, bodies| {
+            let item = info.map(|info| disk_document::to_item(info, bodies, true));
+            found.push(item.transpose()?);
+            Ok(())
+        })?;
+        let mut items = vec![None; keys.len()];
+        let mut at = 0;
+        for index in order {
+            if ids[at] != keys[index].encoded() {
+                at += 1;
+            }
+            items[index] = found[at].clone();
+        }
+        Ok(items)
+    }
+
+    /// Visits the items from a seqno on, in the order of their seqnos.
+    pub(crate) fn scan(
+        &self,
+        from: Seqno,
+        with_values: bool,
+        mut visit: impl FnMut(Item) -> ControlFlow<()>,
+    ) -> Result<ScanReport, StorageError> {
+        let high_seqno = Seqno(self.header.high_seqno);
+        let mut report = ScanReport { high_seqno, prepares_skipped: 0 };
+        let mut reader = self.file.reader(&self.header);
+        let _flow = reader.scan_by_seqno(from.0, |info, bodies| {
+            if disk_document::is_prepare(info) {
+                report.prepares_skipped += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            Ok(visit(disk_document::to_item(info, bodies, with_values)?))
+        })?;
+        Ok(report)
+    }
+}

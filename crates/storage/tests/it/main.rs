@@ -1,0 +1,10 @@
+//! The store from outside: what it keeps, what it loses, what it survives.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+mod batches;
+mod crash;
+mod faults;
+mod garbage;
+mod model;
+mod sharing;
+mod start_up;
