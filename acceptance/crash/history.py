@@ -7,7 +7,7 @@ DELETED = None
 
 
 def state_of(value):
-    """What identifies a value: its size and checksum. Values carry a number, so no two are equal."""
+    """What identifies a value, as each carries a random number: its size and checksum."""
     return (len(value), zlib.crc32(value))
 
 
@@ -56,7 +56,7 @@ class KeyHistory:
                     return True
             elif mutation.seqno <= high_seqno:
                 at_seqno = mutation
-        return at_seqno.state == state
+        return at_seqno is not None and at_seqno.state == state
 
     def describe(self, high_seqno):
         """The last mutations, for a message."""

@@ -43,6 +43,7 @@ class CrashRun:
         declare_keys(self.history, VBUCKETS)
         self.broken = None
         self.file_times = {}
+        self.newly_persisted = 0
         self._groups = {}
 
     def __enter__(self):
@@ -56,8 +57,11 @@ class CrashRun:
         """{property: complaints} of the rounds that begin with this one."""
         if first not in self._groups:
             complaints = collections.defaultdict(list)
+            self.newly_persisted = 0
             for number in range(first, first + ROUNDS_PER_GROUP):
                 self._run_round(number, complaints)
+            if self.newly_persisted == 0:
+                complaints["persisted-seqnos-survive"].append("nothing was reported persisted")
             self._groups[first] = complaints
         return self._groups[first]
 
@@ -81,6 +85,8 @@ class Round:
         self.number = number
         self.chance = random.Random(f"{crash_run.seed}-{number}")
         self.ending = ENDINGS[number % len(ENDINGS)]
+        self.lost = 0
+        self.newly_persisted = 0
         self._complaints = complaints
 
     def complain(self, about, sentence):
@@ -94,11 +100,13 @@ class Round:
             self.node.start()
         before = read_branches(self.node, range(VBUCKETS))
         mutations = self._load_and_kill(before)
-        self._check_files()
+        files = self._check_files()
         self._start_again()
         self._check_node(before)
-        print(f"round {self.number}: killed during {self.ending} after {mutations} mutations, "
-              f"{time.monotonic() - started:.1f} s", flush=True)
+        self.crash_run.newly_persisted += self.newly_persisted
+        print(f"round {self.number}: killed during {self.ending}, {mutations} mutations, "
+              f"{self.lost} lost, {self.newly_persisted} reported persisted, "
+              f"{files} files read, {time.monotonic() - started:.1f} s", flush=True)
 
     def _load_and_kill(self, before):
         uuids = {vbucket: branch.uuid for vbucket, branch in before.items()}
@@ -115,7 +123,7 @@ class Round:
         return load.mutations
 
     def _check_files(self):
-        """A sample of the changed files; all of them in the last round."""
+        """A sample of the changed files, all files in the last round; how many."""
         times = vbucket_files(self.node.data_directory)
         known = self.crash_run.file_times
         chosen = [path for path, changed in times.items() if known.get(path) != changed]
@@ -126,6 +134,7 @@ class Round:
         self.crash_run.file_times = times
         for complaint in verify(chosen):
             self.complain("files-are-sound", complaint)
+        return len(chosen)
 
     def _start_again(self):
         if self.ending == "start":
@@ -137,14 +146,17 @@ class Round:
     def _check_node(self, before):
         after = read_branches(self.node, range(VBUCKETS))
         states = read_states(self.node, self.history.keys)
-        self._check_seqnos(after)
+        self._check_seqnos(before, after)
         self._check_documents(states, after)
         self._check_branches(before, after)
         seqnos = {vbucket: branch.high_seqno for vbucket, branch in after.items()}
         self.history.rebase(states, seqnos)
 
-    def _check_seqnos(self, after):
+    def _check_seqnos(self, before, after):
+        for vbucket, seqno in self.history.acknowledged().items():
+            self.lost += max(0, seqno - after[vbucket].high_seqno)
         for vbucket, seqno in self.history.persisted().items():
+            self.newly_persisted += seqno - before[vbucket].high_seqno
             high = after[vbucket].high_seqno
             if high < seqno:
                 self.complain("persisted-seqnos-survive",

@@ -85,7 +85,8 @@ class Workload:
         """The request, its vBucket, and its place in the history."""
         past = self.history.keys[key]
         if past.last_state() is not DELETED and chance.random() < DELETE_SHARE:
-            return request(DELETE, key=key, vbucket=past.vbucket), past.vbucket, past.append(DELETED)
+            frame = request(DELETE, key=key, vbucket=past.vbucket)
+            return frame, past.vbucket, past.append(DELETED)
         size = LARGE_BYTES if chance.random() < LARGE_SHARE else chance.randrange(SMALL_BYTES_MAX)
         value = f"{self.seed}-{chance.getrandbits(64):x}:".encode() + chance.randbytes(size)
         frame = request(SET, key=key, extras=SET_EXTRAS, value=value, vbucket=past.vbucket)
