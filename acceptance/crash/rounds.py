@@ -12,9 +12,7 @@ from node import Node
 from recovered import observe_old_branches, read_branches, read_states
 from workload import Workload, declare_keys
 
-ROUNDS = 20
 ROUNDS_PER_GROUP = 5
-VBUCKETS = 1024
 LOAD_SECONDS_MAX = 1.5
 FILES_PER_ROUND = 40
 EXAMPLES_MAX = 3
@@ -34,13 +32,18 @@ ENDINGS = ("load", "load", "start", "load", "shutdown")
 
 
 class CrashRun:
-    """All rounds on one data directory; a group of rounds runs when its first case asks."""
+    """Rounds on one data directory; a group of rounds runs when its first case asks.
 
-    def __init__(self, seed):
+    With many vBuckets most of the load is lost in a crash; with few of them, much is on disk.
+    """
+
+    def __init__(self, seed, vbuckets, numbers):
         self.seed = seed
-        self.node = Node("crash", "--vbuckets", str(VBUCKETS))
+        self.numbers = numbers
+        self.vbuckets = range(vbuckets)
+        self.node = Node(f"crash-{vbuckets}", "--vbuckets", str(vbuckets))
         self.history = History()
-        declare_keys(self.history, VBUCKETS)
+        declare_keys(self.history, vbuckets)
         self.broken = None
         self.file_times = {}
         self.newly_persisted = 0
@@ -98,7 +101,7 @@ class Round:
         started = time.monotonic()
         if not self.node.is_running():
             self.node.start()
-        before = read_branches(self.node, range(VBUCKETS))
+        before = read_branches(self.node, self.crash_run.vbuckets)
         mutations = self._load_and_kill(before)
         files = self._check_files()
         self._start_again()
@@ -127,7 +130,7 @@ class Round:
         times = vbucket_files(self.node.data_directory)
         known = self.crash_run.file_times
         chosen = [path for path, changed in times.items() if known.get(path) != changed]
-        if self.number < ROUNDS:
+        if self.number != self.crash_run.numbers[-1]:
             chosen = self.chance.sample(sorted(chosen), min(len(chosen), FILES_PER_ROUND))
         else:
             chosen = sorted(times)
@@ -144,7 +147,7 @@ class Round:
         self.node.start()
 
     def _check_node(self, before):
-        after = read_branches(self.node, range(VBUCKETS))
+        after = read_branches(self.node, self.crash_run.vbuckets)
         states = read_states(self.node, self.history.keys)
         self._check_seqnos(before, after)
         self._check_documents(states, after)
@@ -209,7 +212,7 @@ class Round:
 
 def declare(cases, crash_run):
     """One case per property and group of rounds."""
-    for first in range(1, ROUNDS + 1, ROUNDS_PER_GROUP):
+    for first in crash_run.numbers[::ROUNDS_PER_GROUP]:
         for name in PROPERTIES:
             last = first + ROUNDS_PER_GROUP - 1
             cases.add(f"rounds-{first}-to-{last}-{name}",

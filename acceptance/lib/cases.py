@@ -1,5 +1,6 @@
 """Cases: named facts about the node, each with one line of outcome."""
 
+import fnmatch
 import os
 import re
 import sys
@@ -41,6 +42,8 @@ class Cases:
         for name, function in self._cases:
             if not chosen or name in chosen:
                 self._run_one(name, function, arguments)
+        if not chosen and not report_listed(name for name, _ in self._cases):
+            self._failed += 1
         return 1 if self._failed else 0
 
     def _run_one(self, name, function, arguments):
@@ -48,20 +51,41 @@ class Cases:
         try:
             function(*arguments)
         except Skip as why:
-            self.report(name, f"SKIP {one_line(why)}")
+            report(name, f"SKIP {one_line(why)}")
         except Exception as error:  # whatever a case raises is its outcome
             self._failed += 1
             traceback.print_exc()
             kind = type(error).__name__
-            self.report(name, f"FAIL {kind}: {one_line(error)}")
+            report(name, f"FAIL {kind}: {one_line(error)}")
         else:
-            self.report(name, "ok", time.monotonic() - started)
+            report(name, "ok", time.monotonic() - started)
 
-    @staticmethod
-    def report(name, outcome, seconds=0.0):
-        """Prints the line that the runner counts; how long it took when that is noteworthy."""
-        took = f" ({seconds:.1f} s)" if seconds >= 1 else ""
-        print(f"CASE {name} {outcome}{took}", flush=True)
+
+def report(name, outcome, seconds=0.0):
+    """Prints the line that the runner counts; how long it took when that is noteworthy."""
+    took = f" ({seconds:.1f} s)" if seconds >= 1 else ""
+    print(f"CASE {name} {outcome}{took}", flush=True)
+
+
+def report_listed(names):
+    """The last case: those of this suite are the ones that `cases.md` lists; whether they are."""
+    names = set(names)
+    patterns = listed_patterns()
+    unlisted = {name for name in names if not any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}
+    absent = {pattern for pattern in patterns if not fnmatch.filter(names, pattern)}
+    wrong = sorted(unlisted | absent)
+    report("cases-are-listed", f"FAIL {', '.join(wrong)}" if wrong else "ok")
+    return not wrong
+
+
+def listed_patterns():
+    """Names of this suite's cases in the tables of `cases.md`: `| name | suites | fact |`."""
+    directory = os.path.dirname(os.path.abspath(sys.argv[0]))
+    with open(os.path.join(directory, "..", "cases.md"), encoding="utf-8") as file:
+        rows = [[cell.strip(" `") for cell in line.split("|")] for line in file]
+    suite = os.path.basename(directory)
+    return {row[1] for row in rows if len(row) == 5 and suite in row[2].split()}
 
 
 def one_line(error):
