@@ -5,6 +5,7 @@ mod data_directory;
 mod logging;
 mod memory_size;
 mod node;
+mod node_view;
 mod ready_file;
 mod serve;
 

@@ -9,12 +9,14 @@ use auth::{Users, UsersConfig};
 use bucket::{Bucket, BucketConfig, Surroundings};
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
 use executor::{ExecutorPool, PoolOptions};
+use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Random};
 use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
+use crate::node_view::View;
 
 /// The version that clients are told. They parse it and expect one of the original's.
 pub(crate) const VERSION: &str = concat!("7.6.0-settee-", env!("CARGO_PKG_VERSION"));
@@ -29,6 +31,8 @@ pub struct Node {
     pool: ExecutorPool,
     bucket: Bucket,
     server: Arc<Server>,
+    management: management::Handle,
+    management_port: u16,
     /// Released last: until then no other node may open the directory.
     directory: DataDirectory,
     port: u16,
@@ -48,7 +52,11 @@ impl Node {
         let (users, password) = open_users(&*files, &directory, &config)?;
         let (data, port) = open_door(&config, config.port)?;
         let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
-        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(config.cpus()))?;
+        let (rest, management_port) = open_management_door(&config)?;
+        let pool = ExecutorPool::start(
+            clock.clone(),
+            PoolOptions::for_cpus(platform::threads::available_cpus()),
+        )?;
         let mailboxes = Mailboxes::for_workers(config.threads);
         let surroundings = Surroundings {
             clock: clock.clone(),
@@ -65,11 +73,15 @@ impl Node {
         };
         let bucket = Bucket::open(surroundings, bucket_config, &directory.bucket(&config.bucket))
             .with_context(|| format!("the bucket `{}`", config.bucket))?;
+        let users = Arc::new(users);
+        let address =
+            NodeAddress { host: config.advertised_host.clone(), data_port: port, management_port };
+        let maps = maps(address, directory.cluster_uuid, &bucket)?;
         let parts = Parts {
-            clock,
-            users: Arc::new(users),
+            clock: clock.clone(),
+            users: Arc::clone(&users),
             bucket: bucket.clone(),
-            cluster: cluster_view(&config, port, directory.cluster_uuid, &bucket)?,
+            cluster: cluster_view(&maps),
             pool: pool.clone(),
             mailboxes,
         };
@@ -81,12 +93,17 @@ impl Node {
         };
         let (memcached, memcached_port) = memcached.unzip();
         let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
+        let view =
+            View::new(clock, maps, bucket.clone(), Arc::clone(&server), config.flush_enabled);
+        let management = ManagementServer::start(rest, Arc::new(view), users)?;
         let (password, password_is_new) = password;
         Ok(Self {
             config,
             pool,
             bucket,
             server,
+            management,
+            management_port,
             directory,
             port,
             memcached_port,
@@ -112,7 +129,7 @@ impl Node {
 
     /// The management port.
     pub fn management_port(&self) -> u16 {
-        self.config.management_port
+        self.management_port
     }
 
     /// The administrator's password, if this start was told it or made it.
@@ -137,6 +154,7 @@ impl Node {
 
     /// Answers what was executed, flushes everything, ends all threads.
     pub fn stop(self) -> anyhow::Result<()> {
+        self.management.shutdown();
         self.server.stop();
         let flushed = self.bucket.shut_down();
         self.pool.shutdown();
@@ -152,13 +170,6 @@ impl Node {
             );
         }
         Ok(())
-    }
-}
-
-impl NodeConfig {
-    /// CPUs left to background work beside the front end.
-    fn cpus(&self) -> usize {
-        platform::threads::available_cpus()
     }
 }
 
@@ -202,29 +213,40 @@ fn open_users(
     Ok((users, (Some(password), is_new)))
 }
 
-fn cluster_view(
-    config: &NodeConfig,
-    data_port: u16,
+fn open_management_door(config: &NodeConfig) -> anyhow::Result<(std::net::TcpListener, u16)> {
+    let address = SocketAddr::new(config.host, config.management_port);
+    let listener = platform::network::listen_standard(address).with_context(|| {
+        format!(
+            "cannot listen on {address}; is another node running? --management-port 0 takes any \
+             free port"
+        )
+    })?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+/// The maps of a cluster of one node.
+fn maps(
+    address: NodeAddress,
     cluster_uuid: Uuid,
     bucket: &Bucket,
-) -> anyhow::Result<ClusterView> {
+) -> anyhow::Result<(ClusterMap, BucketMap)> {
     let map = ClusterMap {
         revision: Revision { epoch: 1, revision: 1 },
         uuid: cluster_uuid,
         name: "settee".to_owned(),
-        nodes: vec![NodeAddress {
-            host: config.advertised_host.clone(),
-            data_port,
-            management_port: config.management_port,
-        }],
+        nodes: vec![address],
         this_node: 0,
     };
     let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
-    let bucket_map =
-        BucketMap::on_one_node(&config.bucket, bucket_uuid, bucket.config().vbucket_count);
-    Ok(ClusterView {
+    let config = bucket.config();
+    Ok((map, BucketMap::on_one_node(&config.name, bucket_uuid, config.vbucket_count)))
+}
+
+fn cluster_view((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {
+    ClusterView {
         revision: map.revision,
         global_config: map.global_config(),
-        bucket_config: map.bucket_config(&bucket_map),
-    })
+        bucket_config: map.bucket_config(bucket),
+    }
 }

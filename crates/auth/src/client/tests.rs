@@ -1,3 +1,5 @@
+//! Our client against our server, and against the RFCs.
+
 use super::*;
 use crate::credentials::{Credentials, HashedPassword};
 use crate::scram::{ClientFirst, ServerScram};

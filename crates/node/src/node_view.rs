@@ -1,0 +1,277 @@
+//! The node as its REST port sees it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bucket::{Bucket, BucketStatistics, WarmupPhase};
+use cluster::{BucketMap, ClusterMap};
+use document::histogram::HistogramSnapshot;
+use management::{BucketFacts, FlushError, Metric, MetricKind, NodeFacts, NodeView, Warmup};
+use platform::{Clock, Instant};
+use server::Server;
+
+use crate::node::VERSION;
+
+/// Two samples of a rate are at least this far apart.
+const RATE_INTERVAL: Duration = Duration::from_secs(1);
+/// Upper bounds of the buckets of exported histograms, in microseconds.
+const EXPORTED_BOUNDS_US: [u64; 14] = [
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
+];
+
+/// What the REST port looks at.
+pub(crate) struct View {
+    clock: Clock,
+    started: Instant,
+    cluster_map: ClusterMap,
+    bucket_map: BucketMap,
+    bucket: Bucket,
+    server: Arc<Server>,
+    flush_enabled: bool,
+    operations: Rate,
+    fetches: Rate,
+}
+
+/// How fast a counter rises.
+#[derive(Default)]
+struct Rate(Mutex<RateSample>);
+
+#[derive(Default)]
+struct RateSample {
+    taken: Instant,
+    count: u64,
+    per_second: f64,
+}
+
+impl View {
+    pub(crate) fn new(
+        clock: Clock,
+        maps: (ClusterMap, BucketMap),
+        bucket: Bucket,
+        server: Arc<Server>,
+        flush_enabled: bool,
+    ) -> Self {
+        let (cluster_map, bucket_map) = maps;
+        Self {
+            started: clock.now(),
+            clock,
+            cluster_map,
+            bucket_map,
+            bucket,
+            server,
+            flush_enabled,
+            operations: Rate::default(),
+            fetches: Rate::default(),
+        }
+    }
+}
+
+impl NodeView for View {
+    fn cluster_map(&self) -> ClusterMap {
+        self.cluster_map.clone()
+    }
+
+    fn bucket_map(&self) -> BucketMap {
+        self.bucket_map.clone()
+    }
+
+    fn bucket(&self) -> BucketFacts {
+        let statistics = self.bucket.statistics();
+        let operations = self.server.statistics().cmd_total;
+        let now = self.clock.now();
+        BucketFacts {
+            quota_bytes: statistics.memory_quota_bytes,
+            memory_used_bytes: statistics.documents_bytes + statistics.checkpoints_bytes,
+            data_used_bytes: statistics.documents_bytes,
+            disk_used_bytes: self.bucket.file_sizes().file_bytes,
+            items: count(statistics.document_count),
+            operations_per_second: self.operations.sample(operations, now),
+            disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
+            flush_enabled: self.flush_enabled,
+        }
+    }
+
+    fn node(&self) -> NodeFacts {
+        let memory_total_bytes = platform::process::memory_limit_bytes();
+        let resident_bytes = platform::process::resident_bytes();
+        NodeFacts {
+            version: VERSION.to_owned(),
+            // A cluster of one node: they share their identity.
+            uuid: self.cluster_map.uuid,
+            uptime: self.clock.now().since(self.started),
+            cpu_count: platform::threads::available_cpus(),
+            memory_total_bytes,
+            memory_free_bytes: memory_total_bytes.saturating_sub(resident_bytes),
+        }
+    }
+
+    fn warmup(&self) -> Warmup {
+        let progress = self.bucket.warmup_progress();
+        Warmup {
+            is_finished: progress.phase != WarmupPhase::Metadata,
+            items_loaded: progress.documents_loaded,
+            items_expected: progress.documents_total,
+        }
+    }
+
+    fn flush(&self) -> Result<(), FlushError> {
+        if !self.flush_enabled {
+            return Err(FlushError::Disabled);
+        }
+        self.bucket.flush_all().map_err(|error| FlushError::Failed(error.to_string()))
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let name = self.bucket.config().name.clone();
+        let mut metrics = bucket_metrics(&self.bucket.statistics());
+        metrics.extend(self.operation_metrics());
+        for metric in &mut metrics {
+            metric.labels.insert(0, ("bucket", name.clone().into()));
+        }
+        let uptime = self.clock.now().since(self.started).as_secs_f64();
+        let resident_bytes = float(platform::process::resident_bytes());
+        metrics.push(Metric::gauge("kv_uptime_seconds", uptime));
+        metrics.push(Metric::gauge("sysproc_mem_resident", resident_bytes));
+        metrics
+    }
+}
+
+impl View {
+    fn operation_metrics(&self) -> Vec<Metric> {
+        let server = self.server.statistics();
+        let ops = |op: &'static str, result: &'static str, value: u64| {
+            Metric::counter("kv_ops", float(value))
+                .with_label("op", op)
+                .with_label("result", result)
+        };
+        let mut metrics = vec![
+            ops("get", "hit", server.get_hits),
+            ops("get", "miss", server.get_misses),
+            ops("set", "hit", server.cmd_set),
+            ops("delete", "hit", server.cmd_delete),
+            ops("lock", "hit", server.cmd_lock),
+            ops("cas", "badval", server.cas_badval),
+            Metric::gauge("kv_curr_connections", float(server.curr_connections)),
+            Metric::counter("kv_read_bytes", float(server.bytes_read)),
+            Metric::counter("kv_written_bytes", float(server.bytes_written)),
+        ];
+        let opcodes =
+            [("get_cmd", "GET"), ("store_cmd", "SET"), ("arith_cmd", "INCREMENT"), ("", "")];
+        for ((_, snapshot), (_, opcode)) in self.server.timings().iter().zip(opcodes) {
+            if !opcode.is_empty() {
+                metrics.extend(histogram_metrics("kv_cmd_duration_seconds", opcode, snapshot));
+            }
+        }
+        metrics
+    }
+}
+
+fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
+    let used_bytes = statistics.documents_bytes + statistics.checkpoints_bytes;
+    let gauges: [(&'static str, u64); 7] = [
+        ("kv_curr_items", count(statistics.document_count)),
+        ("kv_mem_used_bytes", used_bytes),
+        ("kv_ep_max_size", statistics.memory_quota_bytes),
+        ("kv_ep_checkpoint_memory_bytes", statistics.checkpoints_bytes),
+        ("kv_ep_queue_size", count(statistics.queued_item_count)),
+        ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
+        ("kv_ep_num_non_resident", count(statistics.ejected_count)),
+    ];
+    let counters: [(&'static str, u64); 9] = [
+        ("kv_ep_commit_num", statistics.commits),
+        ("kv_ep_data_write_failed", statistics.commits_failed),
+        ("kv_ep_data_read_failed", statistics.reads_failed),
+        ("kv_ep_total_persisted", statistics.items_persisted),
+        ("kv_ep_bg_fetched", statistics.values_fetched),
+        ("kv_ep_tmp_oom_errors", statistics.memory_refusals),
+        ("kv_vb_ops_create", statistics.vbuckets.creations),
+        ("kv_vb_ops_update", statistics.vbuckets.updates),
+        ("kv_vb_ops_delete", statistics.vbuckets.deletions),
+    ];
+    let gauges = gauges.map(|(name, value)| Metric::gauge(name, float(value)));
+    let counters = counters.map(|(name, value)| Metric::counter(name, float(value)));
+    gauges.into_iter().chain(counters).collect()
+}
+
+/// A histogram of nanoseconds as Prometheus reads it, in seconds.
+fn histogram_metrics(
+    name: &str,
+    opcode: &'static str,
+    snapshot: &HistogramSnapshot,
+) -> Vec<Metric> {
+    let sample = |suffix: &str, value: f64| Metric {
+        name: format!("{name}{suffix}").into(),
+        kind: MetricKind::Histogram,
+        labels: vec![("opcode", opcode.into())],
+        value,
+    };
+    let up_to = |bound_ns: u64| -> u64 {
+        snapshot.buckets().filter(|bucket| bucket.to <= bound_ns).map(|bucket| bucket.count).sum()
+    };
+    let mut metrics = Vec::new();
+    for bound_us in EXPORTED_BOUNDS_US {
+        let bound = (float(bound_us) / 1e6).to_string();
+        let below = float(up_to(bound_us * 1_000));
+        metrics.push(sample("_bucket", below).with_label("le", bound));
+    }
+    let total = float(snapshot.count());
+    metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
+    metrics.push(sample("_sum", float(snapshot.sum()) / 1e9));
+    metrics.push(sample("_count", total));
+    metrics
+}
+
+impl Rate {
+    /// The rate between this sample and an earlier one.
+    fn sample(&self, counted: u64, now: Instant) -> f64 {
+        let mut sample = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = now.since(sample.taken);
+        if elapsed >= RATE_INTERVAL {
+            let step = counted.saturating_sub(sample.count);
+            let is_first = sample.taken == Instant::default();
+            let per_second = if is_first { 0.0 } else { float(step) / elapsed.as_secs_f64() };
+            *sample = RateSample { taken: now, count: counted, per_second };
+        }
+        sample.per_second
+    }
+}
+
+fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Statistics are shown with the precision of a double.
+#[expect(clippy::cast_precision_loss, reason = "nobody reads the sixteenth digit of a statistic")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_what_happened_between_two_samples() {
+        let rate = Rate::default();
+        let second = |seconds: u64| Instant(seconds * 1_000_000_000);
+        assert_eq!(rate.sample(100, second(5)), 0.0, "nothing to compare with yet");
+        assert_eq!(rate.sample(150, second(5)), 0.0);
+        assert_eq!(rate.sample(300, second(7)), 100.0);
+        assert_eq!(rate.sample(999, second(7)), 100.0, "too soon for another");
+    }
+
+    #[test]
+    fn exported_buckets_count_everything_below_their_bound() {
+        let histogram = document::histogram::Histogram::default();
+        for micros in [5, 20, 20, 900] {
+            histogram.record(micros * 1_000);
+        }
+        let metrics = histogram_metrics("seconds", "GET", &histogram.snapshot());
+        let value = |bound: &str| {
+            let is_bound = |metric: &&Metric| metric.labels.iter().any(|(_, value)| value == bound);
+            metrics.iter().find(is_bound).unwrap().value
+        };
+        assert_eq!((value("0.00001"), value("0.000025"), value("0.001")), (1.0, 3.0, 4.0));
+        assert_eq!(value("+Inf"), 4.0);
+    }
+}
