@@ -31,7 +31,7 @@ def expect_refusal(outcome, *words):
 
 def second_node_is_refused():
     with Node("first") as node:
-        expect_refusal(serve(node.data_directory, free_port()), node.data_directory)
+        expect_refusal(serve(node.data_directory, free_port()), node.data_directory, "another node")
         expect(node.is_running(), "the first node goes on")
         node.stop()
 
@@ -41,7 +41,7 @@ def directory_with_foreign_files_is_refused():
     os.makedirs(directory)
     with open(os.path.join(directory, "holiday.jpg"), "w", encoding="utf-8") as file:
         file.write("not a database")
-    expect_refusal(serve(directory, free_port()), directory)
+    expect_refusal(serve(directory, free_port()), directory, "holiday.jpg")
     expect_equal(os.listdir(directory), ["holiday.jpg"], "content of the foreign directory")
 
 

@@ -221,9 +221,8 @@ def declare(cases, crash_run):
 
 def check_property(crash_run, first, name):
     """Fails with the first complaints, if there are any."""
-    complaints = crash_run.group(first)
-    if crash_run.broken is not None:
-        raise AssertionError(crash_run.broken)
-    found = complaints[name]
+    found = crash_run.group(first)[name]
     examples = "; ".join(found[:EXAMPLES_MAX])
     expect_equal(len(found), 0, f"violations of '{PROPERTIES[name]}' ({examples})")
+    if crash_run.broken is not None:
+        raise AssertionError(crash_run.broken)
