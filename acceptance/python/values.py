@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error
 from couchbase.exceptions import CouchbaseException, DocumentNotFoundException
@@ -11,6 +12,9 @@ from mcbp import DATATYPE_SNAPPY, FEATURE_SNAPPY, GET, open_bucket, vbucket_of
 
 VALUE_BYTES_MAX = 20 * 1024 * 1024
 VBUCKETS = 1024
+
+# The SDK takes seconds of CPU time for the first large value that it reads on a connection.
+PATIENCE = timedelta(seconds=30)
 
 
 def declare(cases):
@@ -23,8 +27,8 @@ def declare(cases):
 def round_trip(sdk, value, transcoder):
     """Stores and reads a value through a transcoder."""
     key = sdk.key()
-    sdk.collection.upsert(key, value, UpsertOptions(transcoder=transcoder))
-    return sdk.collection.get(key, GetOptions(transcoder=transcoder)).value
+    sdk.collection.upsert(key, value, UpsertOptions(transcoder=transcoder, timeout=PATIENCE))
+    return sdk.collection.get(key, GetOptions(transcoder=transcoder, timeout=PATIENCE)).value
 
 
 def json_values(sdk):
@@ -81,7 +85,7 @@ def value_of_20_mib(sdk):
 def value_above_20_mib(sdk):
     key = sdk.key()
     value = random.Random(1).randbytes(VALUE_BYTES_MAX + 1)
-    options = UpsertOptions(transcoder=RawBinaryTranscoder())
+    options = UpsertOptions(transcoder=RawBinaryTranscoder(), timeout=PATIENCE)
     error = expect_error(CouchbaseException, sdk.collection.upsert, key, value, options)
     expect("timeout" not in str(error).lower(), f"the refusal is clear: {error}")
     expect_error(DocumentNotFoundException, sdk.collection.get, key)
