@@ -58,7 +58,7 @@ impl BucketConfig {
             compression: CompressionMode::Passive,
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
-            flush_batch_bytes_max: 64 << 20,
+            flush_batch_bytes_max: 8 << 20,
             flush_group_vbuckets_max: 8,
             flush_retry_interval: Duration::from_secs(1),
             flusher_count: 2,

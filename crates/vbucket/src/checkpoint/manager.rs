@@ -8,6 +8,10 @@ use document::{Item, Seqno};
 use super::ClosedCheckpoint;
 use super::open_checkpoint::OpenCheckpoint;
 
+/// Slots of an open checkpoint. A full one is closed, so that what a flush takes at once, and frees
+/// at once, stays bounded whatever comes in meanwhile.
+const OPEN_SLOTS_MAX: usize = 10_000;
+
 /// All checkpoints, oldest first. Invariants: their seqnos are contiguous; the persistence cursor
 /// stands at the first closed checkpoint, since flushed ones leave at once.
 #[derive(Debug)]
@@ -44,6 +48,9 @@ impl CheckpointManager {
         let superseded = replaced.and_then(|replaced| self.supersede(replaced));
         self.high_seqno = item.seqno();
         self.open.push(item);
+        if self.open.slot_count() >= OPEN_SLOTS_MAX {
+            self.close_open();
+        }
         superseded
     }
 

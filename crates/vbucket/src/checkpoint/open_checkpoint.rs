@@ -44,6 +44,10 @@ impl OpenCheckpoint {
         self.slots.is_empty()
     }
 
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn slots_bytes(&self) -> usize {
         self.slots.len() * SLOT_SIZE
     }

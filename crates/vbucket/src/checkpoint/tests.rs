@@ -60,6 +60,18 @@ fn a_batch_ends_at_a_checkpoint_once_it_is_large_enough() {
 }
 
 #[test]
+fn a_full_checkpoint_is_closed() {
+    let mut log = CheckpointManager::continuing(Seqno(0));
+    for seqno in 1..=10_000 {
+        assert_eq!(log.checkpoint_count(), 1, "at {seqno}");
+        log.queue(item(seqno, seqno), None);
+    }
+    assert_eq!(log.checkpoint_count(), 2);
+    log.queue(item(0, 10_001), None);
+    assert_eq!(log.item_count(), 10_001);
+}
+
+#[test]
 fn random_histories_flush_the_newest_version_of_every_key_once() {
     for seed in seeds(20) {
         let mut random = Random::from_seed(seed);
