@@ -1,0 +1,8 @@
+//! Buckets on simulated disks, clocks and threads, with everything going wrong that can.
+
+mod crash_model;
+mod disk_failures;
+mod flush_all;
+mod memory_quota;
+mod support;
+mod warmup;
