@@ -64,6 +64,16 @@ impl ScramClient {
 
     /// The data of SASL_STEP, in answer to the server's challenge. Milliseconds of work.
     pub fn answer(self, server_first: &[u8]) -> Result<(Vec<u8>, Expected), ClientError> {
+        self.answer_with(&mut KeyCache::default(), server_first)
+    }
+
+    /// The same, but the work is done once for all logins with this cache, as RFC 5802, section
+    /// 5.1, allows.
+    pub fn answer_with(
+        self,
+        cache: &mut KeyCache,
+        server_first: &[u8],
+    ) -> Result<(Vec<u8>, Expected), ClientError> {
         let server_first = std::str::from_utf8(server_first).map_err(|_| ClientError::Malformed)?;
         let challenge = Challenge::parse(server_first).ok_or(ClientError::Malformed)?;
         if !challenge.nonce.starts_with(&self.nonce) || challenge.nonce.len() == self.nonce.len() {
@@ -73,7 +83,7 @@ impl ScramClient {
             return Err(ClientError::Iterations(challenge.iterations));
         }
         let Challenge { nonce, salt, iterations } = challenge;
-        let keys = Keys::new(self.algorithm, &self.password, &salt, iterations);
+        let keys = cache.keys(self.algorithm, &self.password, salt, iterations);
         let without_proof = format!("c=biws,r={nonce}");
         let signed = [self.first_bare.as_str(), server_first, &without_proof].join(",");
         let stored_key = self.algorithm.hash(&keys.client_key);
@@ -82,6 +92,51 @@ impl ScramClient {
         let client_final = format!("{without_proof},p={}", STANDARD.encode(proof));
         let expected = Expected(self.algorithm.hmac(&keys.server_key, signed.as_bytes()));
         Ok((client_final.into_bytes(), expected))
+    }
+}
+
+/// The keys of the last login, for many logins of one user. Holds a secret.
+#[derive(Default)]
+pub struct KeyCache(Option<CachedKeys>);
+
+struct CachedKeys {
+    algorithm: HashAlgorithm,
+    password: Vec<u8>,
+    salt: Vec<u8>,
+    iterations: u32,
+    keys: Keys,
+}
+
+impl KeyCache {
+    fn keys(
+        &mut self,
+        algorithm: HashAlgorithm,
+        password: &[u8],
+        salt: Vec<u8>,
+        iterations: u32,
+    ) -> &Keys {
+        let fits = |cached: &CachedKeys| {
+            (cached.algorithm, cached.iterations) == (algorithm, iterations)
+                && cached.password == password
+                && cached.salt == salt
+        };
+        self.0 = self.0.take().filter(fits);
+        &self
+            .0
+            .get_or_insert_with(|| CachedKeys {
+                keys: Keys::new(algorithm, password, &salt, iterations),
+                algorithm,
+                password: password.to_owned(),
+                salt,
+                iterations,
+            })
+            .keys
+    }
+}
+
+impl fmt::Debug for KeyCache {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("KeyCache")
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
             "n,,n=u=2,r=a",
             "n,,n=u\u{7},r=a",
             "n,,n=u,r=a,",
-            "n,,é,r=a",
+            "n,,\u{e9},r=a",
         ] {
             assert_eq!(first(text), None, "{text}");
         }

@@ -241,8 +241,8 @@ impl Bucket {
         self.0.persistence_timeouts.expect(timeout);
     }
 
-    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does not:
-    /// it stays out of service until a person has looked.
+    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does
+    /// not: it stays out of service until a person has looked.
     fn create_missing_vbuckets(&self, report: &StartReport) {
         let mut is_taken = vec![false; self.0.slots.len()];
         let found = report.vbuckets.iter().map(|found| found.vbid);

@@ -1,8 +1,8 @@
 //! One bucket: its vBuckets, their files, and the background tasks that join the two.
 //!
-//! Front-end workers call the operations of [`Bucket`] with a [`Session`] of their own. An operation
-//! never blocks: what must wait for a file answers [`Refused::Pending`] and is completed later
-//! through [`Completions`].
+//! Front-end workers call the operations of [`Bucket`] with a [`Session`] of their own. An
+//! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
+//! later through [`Completions`].
 
 mod bucket;
 mod bucket_file;

@@ -158,6 +158,27 @@ impl HistogramSnapshot {
         })
     }
 
+    /// What was recorded after `earlier`, a snapshot of the same histogram, was taken. Its
+    /// extremes are those of its buckets.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut before = earlier.buckets.iter().peekable();
+        let mut buckets = Vec::new();
+        for &(bucket, count) in &self.buckets {
+            let old = before.next_if(|(old, _)| *old == bucket).map_or(0, |(_, count)| *count);
+            if count > old {
+                buckets.push((bucket, count - old));
+            }
+        }
+        Self {
+            count: buckets.iter().map(|(_, count)| count).sum(),
+            sum: self.sum.saturating_sub(earlier.sum),
+            min: buckets.first().map_or(0, |(bucket, _)| bounds_of(*bucket).0),
+            max: buckets.last().map_or(0, |(bucket, _)| bounds_of(*bucket).1.min(self.max)),
+            buckets,
+        }
+    }
+
     /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {

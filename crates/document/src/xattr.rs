@@ -12,8 +12,8 @@ pub fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
     value.split_at_checked(section)
 }
 
-/// The xattr section of `value` with its length word, reduced to system xattrs (keys that begin with
-/// an underscore): what survives a deletion. Empty when there are none.
+/// The xattr section of `value` with its length word, reduced to system xattrs (keys that begin
+/// with an underscore): what survives a deletion. Empty when there are none.
 pub fn system_only(value: &[u8]) -> Vec<u8> {
     let mut kept = vec![0; 4];
     let mut entries = split(value).and_then(|(section, _)| section.get(4..)).unwrap_or_default();

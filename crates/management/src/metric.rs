@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
+
+use document::HistogramSnapshot;
+
+/// The upper edges of a duration's buckets, as powers of two in nanoseconds: 1 us to 8.6 s. They
+/// are edges of the recorded histogram as well, so that no bucket is split.
+const DURATION_EDGES: RangeInclusive<u32> = 10..=33;
 
 /// One sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +44,32 @@ impl Metric {
     /// A counter without labels.
     pub fn counter(name: &'static str, value: f64) -> Self {
         Self { name: name.into(), kind: MetricKind::Counter, labels: Vec::new(), value }
+    }
+
+    /// The samples of a histogram of durations recorded in nanoseconds. `family` ends in
+    /// `_seconds`.
+    pub fn durations(family: &'static str, nanos: &HistogramSnapshot) -> Vec<Self> {
+        let sample = |suffix: &str, value: f64| Self {
+            name: format!("{family}_{suffix}").into(),
+            kind: MetricKind::Histogram,
+            labels: Vec::new(),
+            value,
+        };
+        let mut samples = Vec::new();
+        let mut buckets = nanos.buckets().peekable();
+        let mut below = 0;
+        for edge in DURATION_EDGES.map(|power| 1_u64 << power) {
+            while let Some(bucket) = buckets.next_if(|bucket| bucket.to < edge) {
+                below += bucket.count;
+            }
+            let seconds = edge as f64 / 1e9;
+            samples.push(sample("bucket", below as f64).with_label("le", seconds.to_string()));
+        }
+        let count = nanos.count() as f64;
+        samples.push(sample("bucket", count).with_label("le", "+Inf"));
+        samples.push(sample("sum", nanos.sum() as f64 / 1e9));
+        samples.push(sample("count", count));
+        samples
     }
 
     /// The same sample with one more label.
@@ -142,6 +175,28 @@ mod tests {
             kv_seconds_sum 0.25\n\
             kv_seconds_count 2\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn durations_are_counted_below_each_edge_and_in_seconds() {
+        let histogram = document::Histogram::new();
+        for nanos in [500, 1023, 1024, 1_000_000, 20_000_000_000] {
+            histogram.record(nanos);
+        }
+        let text = encode(Metric::durations("kv_cmd_duration_seconds", &histogram.snapshot()));
+        for line in [
+            "# TYPE kv_cmd_duration_seconds histogram",
+            "kv_cmd_duration_seconds_bucket{le=\"0.000001024\"} 2",
+            "kv_cmd_duration_seconds_bucket{le=\"0.000002048\"} 3",
+            "kv_cmd_duration_seconds_bucket{le=\"0.001048576\"} 4",
+            "kv_cmd_duration_seconds_bucket{le=\"8.589934592\"} 4",
+            "kv_cmd_duration_seconds_bucket{le=\"+Inf\"} 5",
+            "kv_cmd_duration_seconds_sum 20.001002547",
+            "kv_cmd_duration_seconds_count 5",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+        assert_eq!(text.matches("# TYPE").count(), 1);
     }
 
     #[test]

@@ -67,8 +67,8 @@ impl ManagementServer {
         let context = Context { view, users, limits, connections, stopped };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listener, Arc::new(context)));
-            // A flush of the bucket may still run; the node waits for it where it owns it.
-            runtime.shutdown_background();
+            // A flush of the bucket may take longer; it then ends on its own, unobserved.
+            runtime.shutdown_timeout(limits.shutdown_time_max);
         })?;
         Ok(Handle { address, stop, thread: Some(thread) })
     }

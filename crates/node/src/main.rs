@@ -24,11 +24,20 @@ struct Arguments {
 enum Command {
     /// Start a node: one process, one bucket, no configuration needed.
     Serve(Box<node::ServeArguments>),
+    /// Put load on a node and measure it, with cbc-pillowfight's options.
+    Load(Box<cli::LoadArguments>),
+    /// Show a running node's statistics.
+    Stats(cli::StatsArguments),
+    /// Show a running node's latency histograms.
+    Timings(cli::TimingsArguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => node::serve(*arguments),
+        Command::Load(arguments) => cli::load::run(&arguments),
+        Command::Stats(arguments) => cli::stats::run(&arguments),
+        Command::Timings(arguments) => cli::timings::run(&arguments),
     };
     match result {
         Ok(code) => code,

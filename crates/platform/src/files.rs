@@ -35,7 +35,7 @@ pub enum FileErrorKind {
 
 /// A failed file operation: what was tried, on which file, and what the system said.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation} {}: {source}", path.display())]
+#[error("{operation} {}: {cause}", path.display())]
 pub struct FileError {
     /// Sorted by what the caller does.
     pub kind: FileErrorKind,
@@ -43,25 +43,25 @@ pub struct FileError {
     pub operation: &'static str,
     /// The file or directory.
     pub path: PathBuf,
-    /// The system's own error.
-    pub source: io::Error,
+    /// The system's own error; part of the message, so not a source of its own.
+    pub cause: io::Error,
 }
 
 impl FileError {
     /// Wraps a system error and sorts it.
-    pub fn new(operation: &'static str, path: &Path, source: io::Error) -> Self {
-        let kind = match source.kind() {
+    pub fn new(operation: &'static str, path: &Path, cause: io::Error) -> Self {
+        let kind = match cause.kind() {
             io::ErrorKind::NotFound => FileErrorKind::NotFound,
             io::ErrorKind::AlreadyExists => FileErrorKind::AlreadyExists,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FileErrorKind::NoSpace,
-            _ => match source.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+            _ => match cause.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
                 Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => {
                     FileErrorKind::TooManyOpen
                 }
                 _ => FileErrorKind::Failed,
             },
         };
-        Self { kind, operation, path: path.to_path_buf(), source }
+        Self { kind, operation, path: path.to_path_buf(), cause }
     }
 }
 
@@ -127,7 +127,8 @@ pub trait Files: Send + Sync {
         file.write_at(content, 0)?;
         file.sync()?;
         self.rename(&fresh, path)?;
-        self.sync_directory(path.parent().unwrap_or(Path::new(".")))
+        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        self.sync_directory(directory.unwrap_or(Path::new(".")))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod random;
 pub mod seeds;
 pub mod shared_bytes;
 pub mod simulated;
+pub mod terminal;
 pub mod threads;
 
 pub use clock::{Clock, Instant, WallTime};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
 
 /// SIGTERM and SIGINT, watched from the moment that this value is made.
 pub struct Termination(mpsc::Receiver<&'static str>);
@@ -37,6 +38,20 @@ impl Termination {
     pub fn has_come(&self) -> Option<&'static str> {
         self.0.try_recv().ok()
     }
+}
+
+/// A flag that SIGINT or SIGTERM raises, for tools that end early with what they have. A second
+/// signal ends the process at once, with the exit code of a tool that was interrupted.
+pub fn termination_flag() -> io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    const INTERRUPTED: i32 = 130;
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the first signal finds the flag still down.
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, flag.clone())?;
+        signal_hook::flag::register(signal, flag.clone())?;
+    }
+    Ok(flag)
 }
 
 /// An exclusive lock on a file, held as long as this value lives, released by the system when the
@@ -118,6 +133,8 @@ pub fn memory_limit_bytes() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -129,6 +146,20 @@ mod tests {
         assert!(FileLock::try_acquire(&path).unwrap().is_none());
         drop(held);
         assert!(FileLock::try_acquire(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_first_signal_raises_the_flag_and_ends_nothing() {
+        use rustix::process::{Signal, getpid, kill_process};
+        let flag = termination_flag().unwrap();
+        assert!(!flag.load(Ordering::Relaxed));
+        kill_process(getpid(), Signal::INT).unwrap();
+        let clock = crate::Clock::real();
+        let deadline = clock.now().after(std::time::Duration::from_secs(10));
+        while !flag.load(Ordering::Relaxed) {
+            assert!(clock.now() < deadline, "the signal has not arrived");
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The data port: listeners, front-end workers, connections, dispatch.
 //!
-//! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it is
-//! bytes in, bytes out, and completions by token, and knows neither socket nor thread.
+//! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it
+//! is bytes in, bytes out, and completions by token, and knows neither socket nor thread.
 
 mod commands;
 mod connection;

@@ -9,10 +9,10 @@ use platform::{FileError, FileErrorKind};
 pub enum StorageError {
     /// The device is full. Callers answer "temporary failure" and retry after making room.
     #[error("no space left: {0}")]
-    NoSpace(#[source] FileError),
+    NoSpace(FileError),
     /// No file descriptor is left. Callers close something and retry.
     #[error("too many open files: {0}")]
-    TooManyOpenFiles(#[source] FileError),
+    TooManyOpenFiles(FileError),
     /// Bytes on disk are not what was written. Callers stop serving the vBucket and fail over.
     #[error("{} is corrupt at byte {position}: {what}", file.display())]
     Corrupt {

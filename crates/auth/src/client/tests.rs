@@ -1,3 +1,5 @@
+//! Our client against our server, and against the RFCs.
+
 use super::*;
 use crate::credentials::{Credentials, HashedPassword};
 use crate::scram::{ClientFirst, ServerScram};
@@ -93,4 +95,22 @@ fn a_server_without_the_password_is_found_out() {
     assert_eq!(expected().check(b"v=AQIE"), Err(ClientError::WrongServerSignature));
     assert_eq!(expected().check(b"v="), Err(ClientError::WrongServerSignature));
     assert_eq!(expected().check(b"e=other-error"), Err(ClientError::Malformed));
+}
+
+#[test]
+fn cached_keys_serve_one_user_and_salt_only() {
+    let mut cache = KeyCache::default();
+    let mut challenge = |password: &[u8], salt: &str| {
+        let nonce = RFC_5802.client_nonce;
+        let client = ScramClient::with_nonce(HashAlgorithm::Sha1, "user", password, nonce);
+        let challenge = format!("r={nonce}3rfc,s={salt},i=4096");
+        client.answer_with(&mut cache, challenge.as_bytes()).unwrap().0
+    };
+    let first = challenge(b"pencil", RFC_5802.salt);
+    assert_eq!(challenge(b"pencil", RFC_5802.salt), first);
+    let other_password = challenge(b"pen", RFC_5802.salt);
+    assert_ne!(other_password, first);
+    let other_salt = challenge(b"pen", RFC_7677.salt);
+    assert_ne!(other_salt, other_password);
+    assert_eq!(challenge(b"pencil", RFC_5802.salt), first);
 }

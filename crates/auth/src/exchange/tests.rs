@@ -1,3 +1,5 @@
+//! Logins, message by message.
+
 use super::*;
 use crate::client::{ScramClient, plain};
 use crate::users::UsersConfig;

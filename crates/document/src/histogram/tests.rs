@@ -144,3 +144,22 @@ fn threads_record_without_losing_a_value() {
     assert_eq!(snapshot.sum(), (0..40_000).sum::<u64>());
     assert_eq!((snapshot.min(), snapshot.max()), (0, 39_999));
 }
+
+#[test]
+fn a_difference_holds_what_came_between() {
+    let histogram = Histogram::new();
+    for value in [5, 5, 100, 3_000] {
+        histogram.record(value);
+    }
+    let earlier = histogram.snapshot();
+    assert_eq!(earlier.since(&earlier), HistogramSnapshot::default());
+    assert_eq!(earlier.since(&HistogramSnapshot::default()).count(), 4);
+    for value in [5, 20, 100] {
+        histogram.record(value);
+    }
+    let between = histogram.snapshot().since(&earlier);
+    let rows: Vec<_> = between.buckets().map(|bucket| (bucket.from, bucket.count)).collect();
+    assert_eq!(rows, [(5, 1), (20, 1), (100, 1)]);
+    assert_eq!((between.count(), between.sum()), (3, 125));
+    assert_eq!((between.min(), between.max()), (5, 100));
+}

@@ -1,4 +1,5 @@
 //! A real server on a loopback port, a made-up node behind it, and a plain client in front.
+#![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
 mod fake_node;
 mod http_client;

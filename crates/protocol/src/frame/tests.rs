@@ -1,3 +1,5 @@
+//! Frames, whole, cut and malformed.
+
 use super::*;
 
 const GET: &[u8] =

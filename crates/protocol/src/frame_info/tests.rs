@@ -1,3 +1,5 @@
+//! Frame infos, and how durations are encoded.
+
 use super::*;
 
 fn parse(opcode: Opcode, bytes: &[u8]) -> Result<FrameInfos<'_>, Status> {

@@ -1,3 +1,5 @@
+//! What is granted, and who asks.
+
 use super::*;
 
 fn everything() -> FeatureSet {

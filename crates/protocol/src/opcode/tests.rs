@@ -1,3 +1,5 @@
+//! The table against the specification.
+
 use std::ops::RangeInclusive;
 
 use super::*;

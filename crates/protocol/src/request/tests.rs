@@ -1,3 +1,5 @@
+//! The fields of requests.
+
 use super::*;
 use crate::client::Request;
 use crate::frame::Parsed;

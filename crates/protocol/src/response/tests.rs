@@ -1,3 +1,5 @@
+//! Responses, byte by byte.
+
 use super::*;
 use crate::client::Response;
 use crate::frame::{Frame, Parsed};

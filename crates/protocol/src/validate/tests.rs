@@ -1,3 +1,5 @@
+//! Requests that have not the form of their command.
+
 use super::*;
 use crate::client::Request;
 use crate::frame::Parsed;

@@ -123,7 +123,8 @@ impl EventLoop {
             MEMCACHED_LISTENER => self.accept(Entrance::Memcached),
             Token(token) => {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
-                    peer.is_readable |= event.is_readable() || event.is_read_closed();
+                    peer.is_ending |= event.is_read_closed() || event.is_error();
+                    peer.is_readable |= event.is_readable() || peer.is_ending;
                     self.take_turn(token);
                 }
             }
@@ -209,6 +210,7 @@ impl EventLoop {
             connection: Connection::new(entrance, &self.shared.bucket),
             unsent: Unsent::default(),
             is_readable: true,
+            is_ending: false,
             is_at_end: false,
         });
         self.take_turn(token);
@@ -330,8 +332,9 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
         peer.is_at_end = true;
         return Ok(0);
     }
-    // A short read has drained the socket: the next bytes bring an edge of their own.
-    peer.is_readable = size == target_size;
+    // A short read has drained the socket: the next bytes bring an edge of their own. Not so an
+    // end that came together with these.
+    peer.is_readable = size == target_size || peer.is_ending;
     count_many(&turn.counters.bytes_read, size);
     turn.request_started = turn.shared.clock.now();
     if is_direct {

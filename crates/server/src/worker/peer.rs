@@ -11,6 +11,8 @@ pub(super) struct Peer {
     pub(super) unsent: Unsent,
     /// The socket may hold bytes that were not read: edges are reported once.
     pub(super) is_readable: bool,
+    /// The end has been announced: there is no edge to wait for, so read until it is met.
+    pub(super) is_ending: bool,
     /// The peer has said all it will say.
     pub(super) is_at_end: bool,
 }

@@ -1,3 +1,5 @@
+//! The format against files that the original wrote, and against a model.
+
 use std::ops::ControlFlow;
 use std::path::Path;
 

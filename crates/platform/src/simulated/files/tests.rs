@@ -1,3 +1,5 @@
+//! What the simulated files keep, lose and refuse.
+
 use super::*;
 use crate::files::FileErrorKind;
 

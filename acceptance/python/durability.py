@@ -1,0 +1,88 @@
+"""Cases: durable writes, and what a restarted node still knows."""
+
+from datetime import timedelta
+
+from cases import expect, expect_equal, expect_error, wait_until
+from couchbase.durability import DurabilityLevel, ServerDurability
+from couchbase.exceptions import (DocumentNotFoundException, RequestCanceledException,
+                                  TimeoutException)
+from couchbase.options import IncrementOptions, RemoveOptions, SignedInt64, UpsertOptions
+from couchbase.transcoder import RawBinaryTranscoder
+
+COUNT = 500
+
+
+def declare(cases):
+    """In the order of running."""
+    for function in (durable_majority, durable_majority_and_persist,
+                     durable_persist_to_majority, restart_keeps_everything,
+                     restart_goes_on_in_the_same_branch):
+        cases.case(function)
+
+
+def durable_round_trip(sdk, level):
+    """Stores and removes at a durability level."""
+    durability = ServerDurability(level)
+    key = sdk.key()
+    sdk.collection.upsert(key, {"n": 1}, UpsertOptions(durability=durability))
+    expect_equal(sdk.get_json(key), {"n": 1}, "value")
+    sdk.collection.remove(key, RemoveOptions(durability=durability))
+    expect_error(DocumentNotFoundException, sdk.collection.get, key)
+
+
+def durable_majority(sdk):
+    durable_round_trip(sdk, DurabilityLevel.MAJORITY)
+
+
+def durable_majority_and_persist(sdk):
+    durable_round_trip(sdk, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE)
+
+
+def durable_persist_to_majority(sdk):
+    durable_round_trip(sdk, DurabilityLevel.PERSIST_TO_MAJORITY)
+
+
+def restart_keeps_everything(sdk):
+    documents = {f"restart-{number}": {"n": number} for number in range(COUNT)}
+    stored = sdk.collection.upsert_multi(documents)
+    expect(stored.all_ok, "every document is stored")
+    removed, counter, expiring, raw = (sdk.key(name) for name in ("gone", "count", "ttl", "raw"))
+    sdk.collection.upsert(removed, {})
+    sdk.collection.remove(removed)
+    sdk.collection.binary().increment(counter, IncrementOptions(initial=SignedInt64(41)))
+    sdk.collection.upsert(expiring, {}, UpsertOptions(expiry=timedelta(seconds=2)))
+    binary = RawBinaryTranscoder()
+    sdk.collection.upsert(raw, bytes(range(256)) * 4096, UpsertOptions(transcoder=binary))
+
+    sdk.node.restart()
+
+    wait_until(lambda: answers(sdk), 15, "the same SDK object works again")
+    for key, result in sdk.collection.get_multi(list(documents)).results.items():
+        expect_equal(result.content_as[dict], documents.pop(key), f"value of {key}")
+        expect_equal(result.cas, stored.results[key].cas, f"CAS of {key}")
+    expect_equal(documents, {}, "documents that were lost")
+    expect(sdk.is_gone(removed), "a removed document stays removed")
+    expect_equal(sdk.collection.binary().increment(counter).content, 42, "the counter goes on")
+    expect_equal(sdk.collection.get(raw, transcoder=binary).value, bytes(range(256)) * 4096,
+                 "value of 1 MiB")
+    wait_until(lambda: sdk.is_gone(expiring), 4, "the expiry is kept")
+
+
+def answers(sdk):
+    """Whether an operation succeeds within a second."""
+    try:
+        sdk.collection.exists("restart-0", timeout=timedelta(seconds=1))
+    except (TimeoutException, RequestCanceledException):
+        return False
+    return True
+
+
+def restart_goes_on_in_the_same_branch(sdk):
+    key, before = sdk.stored({"n": 1})
+    sdk.node.restart()
+    after = sdk.collection.upsert(key, {"n": 2}, UpsertOptions(timeout=timedelta(seconds=10)))
+    expect(after.cas > before.cas, "the CAS grows over a restart")
+    expect_equal(after.mutation_token().partition_uuid, before.mutation_token().partition_uuid,
+                 "an orderly stop begins no new branch")
+    expect(after.mutation_token().sequence_number > before.mutation_token().sequence_number,
+           "seqnos go on after a restart")

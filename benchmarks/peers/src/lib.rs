@@ -1,0 +1,11 @@
+//! What the benchmarks share: servers as child processes, a load generator, and reports.
+
+pub mod couchbase;
+pub mod dialect;
+pub mod generator;
+pub mod load;
+pub mod options;
+pub mod process_stat;
+pub mod report;
+pub mod servers;
+pub mod syscalls;

@@ -1,0 +1,75 @@
+//! What Linux says of a process: CPU time and memory.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// CPU time, user and system, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuTime {
+    /// Of all threads that live. The servers measured here keep theirs.
+    pub all: f64,
+    /// Of the threads that serve connections, where they can be told by their names.
+    pub front_end: Option<f64>,
+}
+
+impl CpuTime {
+    /// CPU time of a process until now. `front_end` is how the names of threads begin that serve
+    /// connections; none if the process does not name them.
+    pub fn of(pid: u32, front_end: Option<&str>) -> Result<Self> {
+        let mut time = Self { all: 0.0, front_end: front_end.map(|_| 0.0) };
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let thread = thread?.path();
+            let used = seconds(&fs::read_to_string(thread.join("schedstat"))?)?;
+            time.all += used;
+            let name = fs::read_to_string(thread.join("comm"))?;
+            if front_end.is_some_and(|prefix| name.starts_with(prefix)) {
+                time.front_end = time.front_end.map(|sum| sum + used);
+            }
+        }
+        Ok(time)
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        let front_end = self.front_end.zip(earlier.front_end).map(|(now, then)| now - then);
+        Self { all: self.all - earlier.all, front_end }
+    }
+}
+
+/// The first field of a thread's schedstat: nanoseconds on a CPU. The ticks of `stat` are too
+/// coarse for short measurements and idle processes.
+fn seconds(schedstat: &str) -> Result<f64> {
+    let nanos = schedstat.split_whitespace().next().context("schedstat has fields")?;
+    Ok(nanos.parse::<f64>()? / 1e9)
+}
+
+/// Bytes of physical memory that a process occupies.
+pub fn resident_bytes(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()).context("no VmRSS")?;
+    Ok(kibibytes.parse::<u64>()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_on_a_cpu_is_the_first_field() {
+        assert_eq!(seconds("2500000000 12 3\n").expect("well-formed"), 2.5);
+        for malformed in ["", "x 1 2"] {
+            assert!(seconds(malformed).is_err(), "{malformed}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_memory_and_threads_with_names() {
+        let pid = std::process::id();
+        assert!(resident_bytes(pid).expect("readable") > 0);
+        let time = CpuTime::of(pid, Some("no such thread")).expect("readable");
+        assert_eq!(time.front_end, Some(0.0));
+        assert!(time.all > 0.0);
+    }
+}

@@ -1,0 +1,257 @@
+//! The servers, as child processes on free ports of the loopback interface.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::couchbase::{self, Login};
+
+const START_TIME_MAX: Duration = Duration::from_secs(20);
+const END_TIME_MAX: Duration = Duration::from_secs(60);
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(2);
+const PASSWORD: &str = "password";
+
+/// Which program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// This project's.
+    Settee,
+    /// memcached.
+    Memcached,
+    /// redis-server.
+    Redis,
+}
+
+/// A running server. Dropping it ends it and removes what it wrote.
+pub struct Server {
+    child: Child,
+    program: Program,
+    /// Where it is spoken to without a login.
+    pub address: SocketAddr,
+    /// Where SDKs speak to it, and as whom.
+    pub data_port: Option<(SocketAddr, Login)>,
+    _directory: TempDir,
+}
+
+impl Program {
+    /// In a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Settee => "settee",
+            Self::Memcached => "memcached",
+            Self::Redis => "redis",
+        }
+    }
+
+    /// How the names of the threads begin that serve connections, if the program names them.
+    pub fn front_end_threads(self) -> Option<&'static str> {
+        (self == Self::Settee).then_some("FrontEnd")
+    }
+
+    /// The version, for the report.
+    pub fn version(self) -> Result<String> {
+        let (program, flag) = match self {
+            Self::Settee => return Ok(settee_binary()?.display().to_string()),
+            Self::Memcached => ("memcached", "-V"),
+            Self::Redis => ("redis-server", "--version"),
+        };
+        let output = Command::new(program).arg(flag).output();
+        let output = output.with_context(|| format!("{program} is not installed"))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+impl Server {
+    /// Starts a server with one front-end thread on these CPUs, and returns when it serves.
+    pub fn start(program: Program, cores: &[usize]) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
+        let port = free_port()?;
+        let mut command = command(program, port, directory.path())?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = on_cores(cores, || command.spawn())?;
+        let child = child.with_context(|| format!("cannot start {}", program.name()))?;
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let mut server = Self { child, program, address, data_port: None, _directory: directory };
+        server.wait_until_it_serves()?;
+        Ok(server)
+    }
+
+    /// The program's name.
+    pub fn program(&self) -> Program {
+        self.program
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until everything written is on disk, where there is a disk.
+    pub fn wait_until_flushed(&self) -> Result<()> {
+        if self.program != Program::Settee {
+            return Ok(());
+        }
+        let mut stream = TcpStream::connect(self.address)?;
+        let started = Instant::now();
+        loop {
+            let queued = couchbase::statistic(&mut stream, "ep_diskqueue_items")?;
+            if queued == "0" {
+                return Ok(());
+            }
+            ensure!(started.elapsed() < FLUSH_TIME_MAX, "{queued} items are still not on disk");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn wait_until_it_serves(&mut self) -> Result<()> {
+        let started = Instant::now();
+        while !self.serves()? {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended at once: {status}", self.program.name());
+            }
+            ensure!(started.elapsed() < START_TIME_MAX, "{} does not serve", self.program.name());
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn serves(&mut self) -> Result<bool> {
+        if self.program != Program::Settee {
+            return Ok(TcpStream::connect(self.address).is_ok());
+        }
+        let Ok(text) = std::fs::read_to_string(self._directory.path().join("ready")) else {
+            return Ok(false);
+        };
+        // The file may be half written.
+        let Ok(ready) = serde_json::from_str::<Value>(&text) else { return Ok(false) };
+        let port = |name: &str| -> Result<SocketAddr> {
+            let port = ready[name].as_u64().with_context(|| format!("no {name} in {text}"))?;
+            Ok(SocketAddr::from(([127, 0, 0, 1], u16::try_from(port)?)))
+        };
+        let word = |name: &str| ready[name].as_str().map(str::to_owned).context("no such field");
+        let login =
+            Login { user: word("user")?, password: PASSWORD.to_owned(), bucket: word("bucket")? };
+        self.address = port("memcached_port")?;
+        self.data_port = Some((port("port")?, login));
+        Ok(true)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let asked = pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
+        let started = Instant::now();
+        while asked && started.elapsed() < END_TIME_MAX {
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
+            eprintln!("{} cannot be ended: {error}", self.program.name());
+        }
+    }
+}
+
+fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
+    let port = port.to_string();
+    let mut command = match program {
+        Program::Settee => return settee_command(directory),
+        Program::Memcached => Command::new("memcached"),
+        Program::Redis => Command::new("redis-server"),
+    };
+    match program {
+        Program::Memcached => command.args([
+            "-t",
+            "1",
+            "-B",
+            "binary",
+            "-m",
+            "2048",
+            "-U",
+            "0",
+            "-l",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-u",
+            "root",
+        ]),
+        _ => command.args([
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--io-threads",
+            "1",
+        ]),
+    };
+    command.current_dir(directory);
+    Ok(command)
+}
+
+/// The node on an empty data directory inside `directory`, with free ports and its ready file in
+/// `directory/ready`.
+fn settee_command(directory: &Path) -> Result<Command> {
+    let mut command = Command::new(settee_binary()?);
+    command.args(["serve", "--threads", "1", "--host", "127.0.0.1", "--port", "0"]);
+    command.args(["--management-port", "0", "--memcached-port", "0", "--memory-quota", "8GiB"]);
+    command.args(["--password", PASSWORD, "--log-level", "error"]);
+    command.arg("--data-dir").arg(directory.join("data"));
+    command.arg("--ready-file").arg(directory.join("ready"));
+    Ok(command)
+}
+
+/// From the environment variable SETTEE_BINARY, or built now. A relative path starts in the
+/// present directory.
+pub fn settee_binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os("SETTEE_BINARY") {
+        return std::fs::canonicalize(&path).with_context(|| format!("no binary at {path:?}"));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--release", "-p", "node"]).current_dir(&root);
+    ensure!(build.status()?.success(), "cannot build the node; say SETTEE_BINARY=path");
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(std::fs::canonicalize(target.join("release/settee"))?)
+}
+
+/// Does something with this thread, and the processes that it starts, on some CPUs only.
+fn on_cores<T>(cores: &[usize], body: impl FnOnce() -> T) -> Result<T> {
+    let before = sched_getaffinity(None)?;
+    pin_thread(cores)?;
+    let outcome = body();
+    sched_setaffinity(None, &before)?;
+    Ok(outcome)
+}
+
+/// Lets this thread run on these CPUs only.
+pub fn pin_thread(cores: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|&core| set.set(core));
+    sched_setaffinity(None, &set).with_context(|| format!("cannot run on CPUs {cores:?}"))
+}
+
+/// The last CPU of the machine: the generator's. To be asked before this thread is pinned.
+pub fn generator_core() -> usize {
+    let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    count - 1
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}

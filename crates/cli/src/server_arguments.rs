@@ -1,0 +1,189 @@
+//! Which server a tool talks to, and as whom.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use client::{ClientError, Connection, ConnectionOptions, Login, NodeAddress};
+use protocol::Status;
+
+/// The port of Couchbase-like servers.
+const DATA_PORT: u16 = 11210;
+/// The port of memcached.
+const MEMCACHED_PORT: u16 = 11211;
+
+/// The options that all tools share.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub struct ServerArguments {
+    /// couchbase://HOST[:PORT][/BUCKET], or memcached://HOST[:PORT] for a server without
+    /// Couchbase's extensions; takes precedence over --host, --port and --bucket
+    #[arg(short = 'U', long, value_name = "URL")]
+    pub spec: Option<String>,
+    /// Host name or address
+    #[arg(long, env = "SETTEE_HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// Data port [default: 11210, with --memcached 11211]
+    #[arg(long, env = "SETTEE_PORT")]
+    pub port: Option<u16>,
+    /// Bucket [default: with a user "default", otherwise whatever the server gives]
+    #[arg(long, env = "SETTEE_BUCKET")]
+    pub bucket: Option<String>,
+    /// Who logs in; without it nobody does
+    #[arg(short = 'u', long, visible_alias = "username", env = "SETTEE_USER")]
+    pub user: Option<String>,
+    /// The user's password
+    #[arg(short = 'P', long, env = "SETTEE_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// How to log in: SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1 or PLAIN
+    #[arg(long, default_value = "SCRAM-SHA512", value_name = "MECHANISM")]
+    pub sasl: String,
+    /// Speak as a memcached client: no login, no bucket, one vBucket
+    #[arg(long)]
+    pub memcached: bool,
+    /// How long to wait for an answer
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    pub timeout: f64,
+}
+
+/// Where to connect, and how.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The first node that answers is used. Never empty.
+    pub nodes: Vec<NodeAddress>,
+    /// How to connect.
+    pub options: ConnectionOptions,
+}
+
+impl ServerArguments {
+    /// Makes sense of the options.
+    pub fn target(&self) -> anyhow::Result<Target> {
+        let Place { nodes, bucket, is_classic } = self.place()?;
+        ensure!(self.timeout > 0.0 && self.timeout < 1e6, "--timeout is a time in seconds");
+        let mut options = ConnectionOptions::new("settee-cli");
+        options.timeout = Duration::from_secs_f64(self.timeout);
+        options.is_classic = is_classic;
+        if let Some(user) = self.user.as_ref().filter(|_| !is_classic) {
+            let password = self.password.as_ref().context("--user needs --password")?;
+            let login = Login::new(user, password).with_mechanism(&self.sasl);
+            options.login = Some(login.with_context(|| format!("no mechanism {}", self.sasl))?);
+        }
+        let default = || self.user.as_ref().map(|_| "default".to_owned());
+        options.bucket = bucket.or_else(default).filter(|_| !is_classic);
+        Ok(Target { nodes, options })
+    }
+
+    fn place(&self) -> anyhow::Result<Place> {
+        if let Some(spec) = &self.spec {
+            return Place::parse(spec, self.memcached)
+                .with_context(|| format!("--spec {spec} is no connection string"));
+        }
+        let port = self.port.unwrap_or(default_port(self.memcached));
+        let nodes = vec![NodeAddress::new(&self.host, port)];
+        Ok(Place { nodes, bucket: self.bucket.clone(), is_classic: self.memcached })
+    }
+}
+
+impl Target {
+    /// Connects to the first node that answers.
+    pub fn connect(&self) -> anyhow::Result<(NodeAddress, Connection)> {
+        let mut failure = None;
+        for node in &self.nodes {
+            match Connection::open(node, &self.options) {
+                Ok(connection) => return Ok((node.clone(), connection)),
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(explain(failure.expect("there is a node")))
+    }
+}
+
+/// Adds what the user can do about it.
+pub(crate) fn explain(error: ClientError) -> anyhow::Error {
+    let hint = match error.refusal() {
+        Some(Status::Eaccess | Status::NoBucket) => {
+            "log in with --user and --password, and name a bucket with --bucket"
+        }
+        Some(Status::AuthError) => "check --user and --password",
+        Some(Status::KeyEnoent) => "check --bucket",
+        _ => match error {
+            ClientError::Unreachable { .. } => "is the server running? check --host and --port",
+            _ => return error.into(),
+        },
+    };
+    anyhow::Error::new(error).context(hint).context("the server cannot be used")
+}
+
+struct Place {
+    nodes: Vec<NodeAddress>,
+    bucket: Option<String>,
+    is_classic: bool,
+}
+
+impl Place {
+    fn parse(spec: &str, is_memcached: bool) -> anyhow::Result<Self> {
+        let (scheme, rest) = spec.split_once("://").unwrap_or(("couchbase", spec));
+        let is_classic = match scheme {
+            "couchbase" => is_memcached,
+            "memcached" => true,
+            "couchbases" => bail!("TLS is not supported"),
+            other => bail!("the scheme is couchbase or memcached, not {other}"),
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        ensure!(query.is_empty(), "options behind '?' are not supported");
+        let (hosts, bucket) = rest.split_once('/').unwrap_or((rest, ""));
+        let port = default_port(is_classic);
+        let nodes = hosts.split([',', ';']).map(|host| parse_host(host, port));
+        let nodes = nodes.collect::<anyhow::Result<_>>()?;
+        let bucket = (!bucket.is_empty()).then(|| bucket.to_owned());
+        Ok(Self { nodes, bucket, is_classic })
+    }
+}
+
+fn default_port(is_classic: bool) -> u16 {
+    if is_classic { MEMCACHED_PORT } else { DATA_PORT }
+}
+
+fn parse_host(text: &str, default_port: u16) -> anyhow::Result<NodeAddress> {
+    // "[::1]:11210" or "[::1]"
+    if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        let port = rest.strip_prefix(':').map_or(Ok(default_port), str::parse);
+        return Ok(NodeAddress::new(host, port.context("the port is a number")?));
+    }
+    let (host, port) = match text.split_once(':') {
+        Some((host, port)) => {
+            // "host:12000=mcd", as libcouchbase writes it
+            let port = port.strip_suffix("=mcd").unwrap_or(port);
+            (host, port.parse().with_context(|| format!("{port} is no port"))?)
+        }
+        None => (text, default_port),
+    };
+    ensure!(!host.is_empty(), "a host is missing");
+    Ok(NodeAddress::new(host, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_strings_are_understood() {
+        let node = NodeAddress::new;
+        for (spec, nodes, bucket, is_classic) in [
+            ("couchbase://localhost/b", vec![node("localhost", 11210)], Some("b"), false),
+            ("couchbase://127.0.0.1:12000", vec![node("127.0.0.1", 12000)], None, false),
+            ("couchbase://h:12000=mcd/", vec![node("h", 12000)], None, false),
+            ("couchbase://a,b:1/x", vec![node("a", 11210), node("b", 1)], Some("x"), false),
+            ("couchbase://[::1]:5/x", vec![node("::1", 5)], Some("x"), false),
+            ("[::1]", vec![node("::1", 11210)], None, false),
+            ("memcached://h", vec![node("h", 11211)], None, true),
+            ("h/x", vec![node("h", 11210)], Some("x"), false),
+        ] {
+            let place = Place::parse(spec, false).unwrap();
+            assert_eq!(place.nodes, nodes, "{spec}");
+            assert_eq!((place.bucket.as_deref(), place.is_classic), (bucket, is_classic));
+        }
+        for spec in ["http://h", "couchbases://h", "couchbase://", "h:port", "h/b?x=1", "a,,b"] {
+            assert!(Place::parse(spec, false).is_err(), "{spec}");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `settee stats`: statistics of a server, one a line.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use client::ClientError;
+use protocol::Status;
+use serde_json::{Map, Value};
+
+use crate::output::print;
+use crate::server_arguments::{ServerArguments, explain};
+
+/// Shows statistics of a server
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct StatsArguments {
+    /// The group; general statistics when left out
+    pub group: Option<String>,
+    /// What the group is asked about: a vBucket, a key, a collection
+    pub argument: Vec<String>,
+    /// One JSON object instead of lines
+    #[arg(long)]
+    pub json: bool,
+    /// Which server
+    #[command(flatten)]
+    pub server: ServerArguments,
+}
+
+const HELP: &str = "\
+Groups, some with an argument:
+  (none)                    everything general: counters, memory, items
+  vbucket                   the state of each vBucket
+  vbucket-details [VB]      items, seqnos, memory
+  vbucket-seqno [VB]        high, persisted and durable seqnos
+  failovers [VB]            the branches of the history
+  checkpoint [VB]           checkpoints and their cursors
+  key KEY VB                one document's metadata in memory
+  vkey KEY VB               the same, compared with the disk
+  collections, scopes       items and sizes of each
+  dcp, dcpagg :             replication streams
+  memory, hash, eviction, config, warmup, tasks, scheduler, runtimes, workload, uuid
+  timings                   histograms; `settee timings` draws them
+
+Examples:
+  settee stats --user Administrator --password password
+  settee stats vbucket-details 17
+  settee stats key user::1 512 --json
+  SETTEE_HOST=10.0.0.1 settee stats memory";
+
+/// Runs the tool.
+pub fn run(arguments: &StatsArguments) -> anyhow::Result<ExitCode> {
+    let (_, mut connection) = arguments.server.target()?.connect()?;
+    let group = arguments.group.iter().chain(&arguments.argument);
+    let group = group.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let statistics = connection.statistics(&group).map_err(|error| explain_group(error, &group))?;
+    print(&if arguments.json { to_json(statistics) } else { to_lines(&statistics) })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// An unknown group is the user's error, anything else the connection's.
+pub(crate) fn explain_group(error: ClientError, group: &str) -> anyhow::Error {
+    let status = error.refusal();
+    match status {
+        Some(Status::KeyEnoent | Status::Einval | Status::NotSupported) => {
+            let status = status.map_or("", Status::name);
+            anyhow!("the server has no statistics {group:?} ({status}); see settee stats --help")
+        }
+        _ => explain(error),
+    }
+}
+
+fn to_lines(statistics: &[(String, String)]) -> String {
+    statistics.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+}
+
+fn to_json(statistics: Vec<(String, String)>) -> String {
+    let members = statistics.into_iter().map(|(name, value)| (name, Value::String(value)));
+    format!("{}\n", Value::Object(members.collect::<Map<_, _>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_json_say_the_same() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let statistics = vec![pair("uptime", "12"), pair("vb_1", "active"), pair("empty", "")];
+        assert_eq!(to_lines(&statistics), "uptime 12\nvb_1 active\nempty \n");
+        assert_eq!(to_json(statistics), "{\"empty\":\"\",\"uptime\":\"12\",\"vb_1\":\"active\"}\n");
+    }
+}

@@ -1,0 +1,118 @@
+//! A client of a bucket: each request goes to the node that owns its document.
+
+use protocol::client::Request;
+use protocol::{Feature, Opcode, Status};
+
+use crate::connection::Connection;
+use crate::error::ClientError;
+use crate::options::{ConnectionOptions, NodeAddress};
+use crate::response::OwnedResponse;
+use crate::routing::Routing;
+
+/// How often a request follows a document that moves before the answer is what it is.
+const MOVES_MAX: u32 = 10;
+
+/// Connections to the nodes of one bucket, opened when they are first needed.
+#[derive(Debug)]
+pub struct ClusterClient {
+    options: ConnectionOptions,
+    routing: Routing,
+    /// By address, because a new map may number the nodes anew.
+    connections: Vec<(NodeAddress, Connection)>,
+}
+
+impl ClusterClient {
+    /// Connects to one node and asks it about the others. A server that knows no map is used as
+    /// the only node.
+    pub fn connect(node: &NodeAddress, options: ConnectionOptions) -> Result<Self, ClientError> {
+        let mut connection = Connection::open(node, &options)?;
+        let routing = fetch_routing(&mut connection, node)?;
+        let routing = routing.unwrap_or_else(|| Routing::single(node.clone()));
+        let connections = vec![(node.clone(), connection)];
+        Ok(Self { options, routing, connections })
+    }
+
+    /// The map.
+    pub fn routing(&self) -> &Routing {
+        &self.routing
+    }
+
+    /// Sends a request about the document `name` to its node and follows the document when it has
+    /// moved. Key and vBucket of `request` are filled in.
+    pub fn call(
+        &mut self,
+        name: &[u8],
+        request: &Request<'_>,
+    ) -> Result<OwnedResponse, ClientError> {
+        let mut moves = 0;
+        loop {
+            let route = self.routing.route(name);
+            let node = self.routing.nodes().get(route.node).cloned();
+            let node = node.expect("a route leads to a node of the map");
+            let response = self.call_at(&node, name, route.vbucket.0, request)?;
+            if response.status() != Some(Status::NotMyVbucket) || moves == MOVES_MAX {
+                return Ok(response);
+            }
+            moves += 1;
+            self.refresh(&node, response.value())?;
+        }
+    }
+
+    fn call_at(
+        &mut self,
+        node: &NodeAddress,
+        name: &[u8],
+        vbucket: u16,
+        request: &Request<'_>,
+    ) -> Result<OwnedResponse, ClientError> {
+        let connection = self.connection(node)?;
+        let mut key = Vec::new();
+        connection.encode_name(name, &mut key);
+        let answer = connection.call(&Request { key: &key, vbucket, ..*request });
+        if answer.is_err() {
+            self.connections.retain(|(address, _)| address != node);
+        }
+        answer
+    }
+
+    /// Takes the map out of a NOT_MY_VBUCKET response, or asks the node for it.
+    fn refresh(&mut self, node: &NodeAddress, config: &[u8]) -> Result<(), ClientError> {
+        let routing = match Routing::parse(config, node) {
+            Some(routing) => Some(routing),
+            None => fetch_routing(self.connection(node)?, node)?,
+        };
+        if let Some(routing) = routing
+            && routing.is_newer_than(&self.routing)
+        {
+            self.connections.retain(|(address, _)| routing.nodes().contains(address));
+            self.routing = routing;
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, node: &NodeAddress) -> Result<&mut Connection, ClientError> {
+        let found = self.connections.iter().position(|(address, _)| address == node);
+        let index = match found {
+            Some(index) => index,
+            None => {
+                let connection = Connection::open(node, &self.options)?;
+                self.connections.push((node.clone(), connection));
+                self.connections.len() - 1
+            }
+        };
+        let (_, connection) = self.connections.get_mut(index).expect("the index was just found");
+        Ok(connection)
+    }
+}
+
+/// Asks for the bucket's map. `None` when the server has none to give.
+pub fn fetch_routing(
+    connection: &mut Connection,
+    node: &NodeAddress,
+) -> Result<Option<Routing>, ClientError> {
+    if !connection.features().contains(Feature::SelectBucket) {
+        return Ok(None);
+    }
+    let response = connection.call(&Request::new(Opcode::GetClusterConfig))?;
+    Ok(if response.is_success() { Routing::parse(response.value(), node) } else { None })
+}

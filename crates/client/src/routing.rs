@@ -1,0 +1,178 @@
+//! Which node owns a document. Source: client compatibility specification, section 5.
+
+use document::Vbid;
+use serde::Deserialize;
+
+use crate::options::NodeAddress;
+
+/// What a client knows of a bucket's map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routing {
+    nodes: Vec<NodeAddress>,
+    /// For each vBucket the index of its node; `None` where no node is active. Invariant: the
+    /// length is a power of two, the indices are below `nodes.len()`.
+    owners: Vec<Option<usize>>,
+    /// Epoch and revision.
+    revision: (i64, i64),
+}
+
+/// Where a document goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Its vBucket.
+    pub vbucket: Vbid,
+    /// The index of its node in [`Routing::nodes`].
+    pub node: usize,
+}
+
+impl Routing {
+    /// One node that owns everything as vBucket 0: a server without Couchbase's extensions.
+    pub fn single(node: NodeAddress) -> Self {
+        Self { nodes: vec![node], owners: vec![Some(0)], revision: (0, 0) }
+    }
+
+    /// Reads a bucket's configuration as `asked`, the node that was asked, sent it. `None` when it
+    /// is none, or says nothing about vBuckets.
+    pub fn parse(config: &[u8], asked: &NodeAddress) -> Option<Self> {
+        let config: Config = serde_json::from_slice(config).ok()?;
+        let map = config.server_map?;
+        let nodes = match config.nodes_ext {
+            Some(nodes) => nodes.iter().filter_map(|node| node.address(&asked.host)).collect(),
+            None => parse_server_list(&map.server_list, &asked.host)?,
+        };
+        let count = u16::try_from(map.chains.len()).ok()?;
+        if !count.is_power_of_two() || count > document::limits::VBUCKET_COUNT_MAX {
+            return None;
+        }
+        let owner = |chain: &Vec<i64>| {
+            usize::try_from(*chain.first()?).ok().filter(|owner| *owner < nodes.len())
+        };
+        let owners = map.chains.iter().map(owner).collect();
+        Some(Self { nodes, owners, revision: (config.epoch, config.revision) })
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &[NodeAddress] {
+        &self.nodes
+    }
+
+    /// Whether this map came after `other`.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        self.revision > other.revision
+    }
+
+    /// How many vBuckets there are.
+    pub fn vbucket_count(&self) -> u16 {
+        u16::try_from(self.owners.len()).unwrap_or(1)
+    }
+
+    /// Where the document of this name goes. When nobody owns its vBucket that is node 0, which
+    /// answers what there is to say.
+    pub fn route(&self, name: &[u8]) -> Route {
+        if self.owners.len() == 1 {
+            return Route { vbucket: Vbid(0), node: 0 };
+        }
+        let vbucket = Vbid::of_name(name, self.vbucket_count());
+        let node = self.owners.get(usize::from(vbucket.0)).copied().flatten().unwrap_or(0);
+        Route { vbucket, node }
+    }
+}
+
+#[derive(Deserialize)]
+struct Config {
+    #[serde(rename = "rev", default)]
+    revision: i64,
+    #[serde(rename = "revEpoch", default)]
+    epoch: i64,
+    #[serde(rename = "nodesExt")]
+    nodes_ext: Option<Vec<ExtendedNode>>,
+    #[serde(rename = "vBucketServerMap")]
+    server_map: Option<ServerMap>,
+}
+
+#[derive(Deserialize)]
+struct ExtendedNode {
+    hostname: Option<String>,
+    #[serde(default)]
+    services: Services,
+}
+
+#[derive(Deserialize, Default)]
+struct Services {
+    kv: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct ServerMap {
+    #[serde(rename = "serverList", default)]
+    server_list: Vec<String>,
+    #[serde(rename = "vBucketMap")]
+    chains: Vec<Vec<i64>>,
+}
+
+impl ExtendedNode {
+    /// A node without a name is the one that was asked; a node without data is none for us.
+    fn address(&self, asked: &str) -> Option<NodeAddress> {
+        let host = self.hostname.as_deref().unwrap_or("$HOST");
+        Some(NodeAddress::new(host.replace("$HOST", asked), self.services.kv?))
+    }
+}
+
+fn parse_server_list(servers: &[String], asked: &str) -> Option<Vec<NodeAddress>> {
+    let parse = |server: &String| {
+        let (host, port) = server.rsplit_once(':')?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Some(NodeAddress::new(host.replace("$HOST", asked), port.parse().ok()?))
+    };
+    servers.iter().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &str = r#"{"rev":7,"revEpoch":1,
+        "nodesExt":[{"hostname":"a","services":{"kv":1}},{"services":{"mgmt":9}},
+                    {"services":{"kv":2}}],
+        "vBucketServerMap":{"serverList":["a:1","$HOST:2"],
+                            "vBucketMap":[[0,1],[1,0],[-1,0],[5]]}}"#;
+
+    fn asked() -> NodeAddress {
+        NodeAddress::new("asked", 9)
+    }
+
+    #[test]
+    fn a_map_routes_each_document_to_its_node() {
+        let routing = Routing::parse(CONFIG.as_bytes(), &asked()).unwrap();
+        let expected = [NodeAddress::new("a", 1), NodeAddress::new("asked", 2)];
+        assert_eq!(routing.nodes(), expected);
+        assert_eq!(routing.vbucket_count(), 4);
+        for name in ["hello", "foo", "a", "b", "c", "d", "e"] {
+            let vbucket = Vbid::of_name(name.as_bytes(), 4);
+            let node = usize::from(vbucket.0 == 1);
+            assert_eq!(routing.route(name.as_bytes()), Route { vbucket, node }, "{name}");
+        }
+        assert!(routing.is_newer_than(&Routing::single(asked())));
+    }
+
+    #[test]
+    fn an_older_server_has_only_a_server_list() {
+        let config = CONFIG.replace("nodesExt", "other");
+        let routing = Routing::parse(config.as_bytes(), &asked()).unwrap();
+        assert_eq!(routing.nodes(), [NodeAddress::new("a", 1), NodeAddress::new("asked", 2)]);
+    }
+
+    #[test]
+    fn what_is_no_map_of_a_bucket_is_refused() {
+        let three = CONFIG.replace(",[5]", "");
+        for config in ["", "{}", "[]", r#"{"rev":1,"nodesExt":[]}"#, &three] {
+            assert_eq!(Routing::parse(config.as_bytes(), &asked()), None, "{config}");
+        }
+    }
+
+    #[test]
+    fn a_single_node_owns_everything_as_vbucket_zero() {
+        let routing = Routing::single(asked());
+        assert_eq!(routing.route(b"hello"), Route { vbucket: Vbid(0), node: 0 });
+    }
+}
