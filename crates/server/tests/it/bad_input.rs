@@ -65,7 +65,7 @@ fn every_wrong_request_has_its_status_and_the_connection_goes_on() {
     let long = [b'k'; 251];
     let cases: Vec<(&str, RawFrame, u16)> = vec![
         ("unknown opcode", frame(0xe8), UNKNOWN_COMMAND),
-        ("retired opcode", frame(0x4a), NOT_SUPPORTED),
+        ("retired opcode", frame(0x30), NOT_SUPPORTED),
         ("datatype bits that do not exist", set(b"k", b"v").datatype(0x80), EINVAL),
         ("datatype that was not negotiated", set(b"k", b"v").datatype(0x02), EINVAL),
         ("no key", get(b""), EINVAL),

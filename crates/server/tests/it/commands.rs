@@ -92,7 +92,7 @@ fn statistics_end_with_an_empty_packet() {
 fn features_are_granted_exactly_and_forgotten_by_the_next_hello() {
     let port = Port::open();
     let mut client = port.client(&[]);
-    assert_eq!(client.hello(&[0x0f, 0x07, 0x7fff]), [0, 0x0f, 0, 7]);
+    assert_eq!(client.hello(&[0x0f, 0x07, 0x7fff]), [0, 7, 0, 0x0f]);
     for request in [set(b"k", b"v"), get(b"k"), get(b"absent"), frame(0xe8)] {
         let reply = client.ask(request);
         assert_eq!(reply.framing.len(), 3, "{reply:?}");

@@ -11,8 +11,8 @@ use cluster::Revision;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
 use platform::files::RealFiles;
-use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 use server::ServerStatistics;
+use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
