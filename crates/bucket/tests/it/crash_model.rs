@@ -105,7 +105,7 @@ impl Model {
 
     fn toggle_faults(&mut self) {
         self.machine.files.heal();
-        if self.seed % 3 == 0 && self.below(2) == 0 {
+        if self.seed.is_multiple_of(3) && self.below(2) == 0 {
             let number = self.below(3) + 1;
             let call = [Call::Sync, Call::Write][self.below(2) as usize];
             let error = [FaultError::Io, FaultError::NoSpace][self.below(2) as usize];
@@ -121,7 +121,7 @@ impl Model {
 
     fn evict(&mut self) {
         let (vbid, name) = self.any_key();
-        let _ = self.machine.evict(vbid, &name);
+        self.machine.evict(vbid, &name).ok();
     }
 
     /// Does something to one key, here and in the model.
@@ -326,7 +326,14 @@ fn verify_files(machine: &Machine, seed: u64) {
     }
     assert!(!paths.is_empty(), "seed {seed}");
     let verifier = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/couchverify.py");
-    let output = Command::new("python3").arg(verifier).args(&paths).output().unwrap();
+    let arguments = [verifier, "--kv", "--all-headers"];
+    let output = match Command::new("python3").args(arguments).args(&paths).output() {
+        Ok(output) => output,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "CI needs python3: {error}");
+            return;
+        }
+    };
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "seed {seed}: {said}");
 }
