@@ -153,11 +153,18 @@ impl Bucket {
     pub fn shut_down(&self) -> Result<(), usize> {
         self.0.owner.unregister(Shutdown::Drain);
         let is_unflushed = |slot: &&VbucketSlot| {
-            slot.lock().as_ref().is_some_and(|vbucket| !vbucket.checkpoints().is_flushed())
+            slot.lock()
+                .as_ref()
+                .is_some_and(|vbucket| !vbucket.is_flushed() && vbucket.has_history())
         };
         let unflushed_count = self.0.slots.iter().filter(is_unflushed).count();
         if unflushed_count > 0 {
             return Err(unflushed_count);
+        }
+        // The branch that begins after a crash has to be in every file before the crash is forgotten.
+        let is_loaded = self.0.slots.iter().all(|slot| slot.lock().is_some());
+        if !is_loaded && !self.warmup_progress().was_clean {
+            return Ok(());
         }
         if let Err(error) = bucket_file::leave_clean_mark(&*self.0.files, &self.0.directory) {
             tracing::warn!(%error, "the next start will treat this stop as a crash");
@@ -165,17 +172,19 @@ impl Bucket {
         Ok(())
     }
 
-    /// Empties the bucket: every vBucket begins a new history, its file is removed.
+    /// Empties the bucket: every vBucket begins a new history, its file is removed, also that of a
+    /// vBucket which is still being loaded or cannot be.
     pub fn flush_all(&self) -> Result<(), StorageError> {
+        let mut effects = Vec::new();
         for (vbid, slot) in self.0.slots() {
             let file = slot.lock_file();
-            if slot.lock().is_none() {
-                continue;
-            }
             self.0.store.delete(vbid)?;
             let old = slot.replace(self.0.new_vbucket(vbid));
             drop(file);
-            drop(old);
+            if let Some(mut old) = old {
+                old.end_waits(&mut effects);
+            }
+            self.0.carry_out(vbid, &mut effects);
         }
         Ok(())
     }
@@ -341,13 +350,13 @@ impl BucketCore {
         self.completions.complete(waiter, completion);
     }
 
-    /// Notes what the disk said; logs when that is news.
-    pub(crate) fn note_disk(&self, error: Option<&StorageError>) {
+    /// Notes what the disk said to the flush of a vBucket; logs when that is news.
+    pub(crate) fn note_disk(&self, vbid: Vbid, error: Option<&StorageError>) {
         let block = error.map(|error| match error {
             StorageError::NoSpace { .. } => WriteBlock::DiskFull,
             _ => WriteBlock::DiskFailed,
         });
-        if !self.gate.set_disk_block(block) {
+        if !self.gate.note_flush(vbid, block) {
             return;
         }
         match error {

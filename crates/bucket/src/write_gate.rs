@@ -1,6 +1,10 @@
 //! Whether writes are let in: memory and disk both have a say.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use document::Vbid;
 
 /// Why writes are refused for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,8 @@ const DISK_FAILED: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct WriteGate {
     disk: AtomicU8,
+    /// vBuckets whose last flush failed. While there is any the gate stays closed.
+    failing: Mutex<BTreeSet<Vbid>>,
     /// Writes refused because of memory.
     pub(crate) memory_refusals: AtomicU64,
     /// Writes refused because of the disk.
@@ -61,8 +67,20 @@ impl WriteGate {
         }
     }
 
-    /// Notes how a flush went. Returns whether that is news.
-    pub(crate) fn set_disk_block(&self, block: Option<WriteBlock>) -> bool {
+    /// Notes how the flush of a vBucket went. Returns whether the gate has closed or opened by it.
+    pub(crate) fn note_flush(&self, vbid: Vbid, block: Option<WriteBlock>) -> bool {
+        if block.is_none() && self.disk_block().is_none() {
+            return false;
+        }
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+        if block.is_some() {
+            failing.insert(vbid);
+        } else {
+            failing.remove(&vbid);
+            if !failing.is_empty() {
+                return false;
+            }
+        }
         let state = match block {
             None | Some(WriteBlock::Memory) => OPEN,
             Some(WriteBlock::DiskFull) => DISK_FULL,

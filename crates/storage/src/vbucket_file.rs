@@ -119,6 +119,10 @@ impl Snapshot {
         let mut report = ScanReport { high_seqno, prepares_skipped: 0 };
         let mut reader = self.file.reader(&self.header);
         let _flow = reader.scan_by_seqno(from.0, |info, bodies| {
+            if info.seqno > high_seqno.0 {
+                let what = "a document is newer than its header";
+                return Err(StorageError::corrupt(self.file.path(), self.header.position, what));
+            }
             if disk_document::is_prepare(info) {
                 report.prepares_skipped += 1;
                 return Ok(ControlFlow::Continue(()));

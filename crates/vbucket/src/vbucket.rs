@@ -117,6 +117,11 @@ impl Vbucket {
         self.persisted_seqno
     }
 
+    /// Whether anything ever happened to it that a file should remember.
+    pub fn has_history(&self) -> bool {
+        self.high_seqno() > Seqno(0)
+    }
+
     /// The highest CAS given out.
     pub fn max_cas(&self) -> document::Cas {
         self.clock.max_cas()

@@ -42,11 +42,21 @@ impl FlushQueues {
 
     /// Queues a vBucket for its flusher.
     pub(crate) fn push(&self, vbid: Vbid) {
-        let queue = &self.0[usize::from(vbid.0) % self.0.len()];
+        let queue = self.queue_of(vbid);
         queue.lock().push_back(vbid);
         if let Some(flusher) = queue.flusher.get() {
             flusher.wake();
         }
+    }
+
+    /// Queues a vBucket that could not be flushed, without waking its flusher: it is the one that
+    /// asks, and it pauses before it tries again.
+    fn push_again(&self, vbid: Vbid) {
+        self.queue_of(vbid).lock().push_back(vbid);
+    }
+
+    fn queue_of(&self, vbid: Vbid) -> &FlushQueue {
+        &self.0[usize::from(vbid.0) % self.0.len()]
     }
 
     /// How many vBuckets wait for their flushers.
@@ -64,8 +74,10 @@ impl FlushQueue {
         let mut vbids = self.lock();
         let count = vbids.len().min(count_max);
         let mut group: Vec<Vbid> = vbids.drain(..count).collect();
-        // File locks are taken in the order of vBuckets.
+        // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied while
+        // it was queued can be queued again.
         group.sort_unstable();
+        group.dedup();
         group
     }
 }
@@ -150,7 +162,7 @@ impl BucketCore {
                     vbucket.flush_succeeded(batch, &mut effects);
                 }
                 self.carry_out(batch.vbid, &mut effects);
-                self.note_disk(None);
+                self.note_disk(batch.vbid, None);
                 true
             }
             Err(error) => {
@@ -158,8 +170,8 @@ impl BucketCore {
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_failed();
                 }
-                self.note_disk(Some(&error));
-                self.flush_queues.push(batch.vbid);
+                self.note_disk(batch.vbid, Some(&error));
+                self.flush_queues.push_again(batch.vbid);
                 false
             }
         }

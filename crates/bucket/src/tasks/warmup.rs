@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,7 +89,6 @@ pub(crate) struct WarmupState {
     documents_total: AtomicU64,
     documents_loaded: AtomicU64,
     values_loaded: AtomicU64,
-    vbuckets_failed: AtomicUsize,
 }
 
 struct Inner {
@@ -100,6 +99,7 @@ struct Inner {
     values_queue: VecDeque<(Vbid, Seqno)>,
     values_left: usize,
     vbuckets_total: usize,
+    vbuckets_failed: usize,
     tasks: Vec<TaskHandle>,
     metadata_finished: Option<Instant>,
     finished: Option<Instant>,
@@ -114,6 +114,7 @@ impl WarmupState {
             values_queue: VecDeque::new(),
             values_left: 0,
             vbuckets_total: 0,
+            vbuckets_failed: 0,
             tasks: Vec::new(),
             metadata_finished: None,
             finished: None,
@@ -126,7 +127,6 @@ impl WarmupState {
             documents_total: AtomicU64::new(0),
             documents_loaded: AtomicU64::new(0),
             values_loaded: AtomicU64::new(0),
-            vbuckets_failed: AtomicUsize::new(0),
         }
     }
 
@@ -134,13 +134,12 @@ impl WarmupState {
         let inner = self.lock();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let until = |end: Option<Instant>| end.unwrap_or(now).since(self.started);
-        let vbuckets_failed = self.vbuckets_failed.load(Ordering::Relaxed);
         WarmupProgress {
             phase: inner.phase,
             was_clean: self.was_clean,
             vbuckets_total: inner.vbuckets_total,
-            vbuckets_loaded: inner.vbuckets_total - inner.metadata_left - vbuckets_failed,
-            vbuckets_failed,
+            vbuckets_loaded: inner.vbuckets_total - inner.metadata_left - inner.vbuckets_failed,
+            vbuckets_failed: inner.vbuckets_failed,
             documents_total: load(&self.documents_total),
             documents_loaded: load(&self.documents_loaded),
             values_loaded: load(&self.values_loaded),
@@ -182,10 +181,11 @@ impl WarmupState {
         }
     }
 
-    fn finish_metadata(&self, vbid: Vbid, has_values: bool, now: Instant) {
+    fn finish_metadata(&self, vbid: Vbid, loaded: Loaded, now: Instant) {
         let mut inner = self.lock();
         inner.metadata_left -= 1;
-        if has_values {
+        inner.vbuckets_failed += usize::from(loaded == Loaded::Failed);
+        if loaded == Loaded::ValuesToo {
             inner.values_queue.push_back((vbid, Seqno(0)));
         } else {
             inner.values_left -= 1;
@@ -251,6 +251,17 @@ pub(super) fn start(
     Ok(())
 }
 
+/// How loading the metadata of a vBucket went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Loaded {
+    /// There are no values to load.
+    MetadataOnly,
+    /// There are values to load, too.
+    ValuesToo,
+    /// The file cannot be read.
+    Failed,
+}
+
 /// What a run is to do.
 enum Step {
     Metadata(FoundVbucket),
@@ -297,20 +308,20 @@ impl BucketCore {
     /// Makes a vBucket of its file's metadata and lets it serve.
     fn load_metadata(&self, found: &FoundVbucket) {
         let vbid = found.vbid;
-        let has_values = match self.restore(found) {
-            Ok(()) => found.item_count > 0,
+        let loaded = match self.restore(found) {
+            Ok(()) if found.item_count > 0 => Loaded::ValuesToo,
+            Ok(()) => Loaded::MetadataOnly,
             Err(error) => {
-                self.warmup.vbuckets_failed.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
                     %error,
                     vbucket = vbid.0,
                     "the vBucket's file cannot be read and the vBucket does not serve; \
                      restore the file from a backup, or remove it to begin empty"
                 );
-                false
+                Loaded::Failed
             }
         };
-        self.warmup.finish_metadata(vbid, has_values, self.clock.now());
+        self.warmup.finish_metadata(vbid, loaded, self.clock.now());
     }
 
     fn restore(&self, found: &FoundVbucket) -> Result<(), StorageError> {
@@ -334,7 +345,17 @@ impl BucketCore {
             ControlFlow::Continue(())
         })?;
         self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
-        drop(slot.replace(vbucket));
+        let mut effects = Vec::new();
+        vbucket.flush_state(&mut effects);
+        let file = slot.lock_file();
+        // The bucket may have been emptied meanwhile: what was loaded is history then.
+        let is_wanted = slot.lock().is_none();
+        let superfluous = if is_wanted { slot.replace(vbucket) } else { Some(vbucket) };
+        drop(file);
+        drop(superfluous);
+        if is_wanted {
+            self.carry_out(found.vbid, &mut effects);
+        }
         Ok(())
     }
 

@@ -227,6 +227,8 @@ impl EventLoop {
     }
 
     fn close(&mut self, token: usize) {
+        // What was answered to this peer and not sent is nobody else's.
+        self.scratch.output.discard();
         if let Some(mut peer) = self.peers[token].take() {
             self.poll.registry().deregister(&mut peer.socket).ok();
             self.scratch.parked.forget(token);
@@ -276,8 +278,14 @@ fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afte
             Err(_) => return Afterwards::Close,
         }
     }
+    let was_full = turn.is_output_full();
     if send(peer, turn).is_err() {
         return Afterwards::Close;
+    }
+    // Whole requests may have been kept because of the answers before them. When those have been
+    // sent at once no edge will say so.
+    if was_full && !turn.is_output_full() && peer.unsent.is_empty() && !peer.connection.is_closing {
+        return Afterwards::AnotherTurn;
     }
     afterwards(peer, turn)
 }

@@ -106,10 +106,22 @@ impl Vbucket {
         self.state = state;
         self.state_is_dirty = true;
         if state != VbucketState::Active {
-            let waiters = std::mem::take(&mut self.waiters);
-            effects.extend(waiters.iter().map(|waiting| Effect::NotPersisted(waiting.waiter)));
+            self.end_waits(effects);
         }
         self.wake_flusher(effects);
+    }
+
+    /// Tells everybody who waits that it will not happen here.
+    pub fn end_waits(&mut self, effects: &mut Vec<Effect>) {
+        let waiters = std::mem::take(&mut self.waiters);
+        effects.extend(waiters.iter().map(|waiting| Effect::NotPersisted(waiting.waiter)));
+    }
+
+    /// Asks for a flush when the file does not have the present state.
+    pub fn flush_state(&mut self, effects: &mut Vec<Effect>) {
+        if self.state_is_dirty {
+            self.wake_flusher(effects);
+        }
     }
 
     /// A tombstone that is on disk need not stay in memory, unless it is no longer the newest

@@ -71,7 +71,7 @@ impl Vbucket {
         let misses_it = self
             .hash_table
             .get(item.key())
-            .is_some_and(|newest| newest.is_ejected() && newest.seqno() == item.seqno());
+            .is_some_and(|newest| newest.is_ejected() && is_same_version(newest, &item));
         if !misses_it {
             return Some(item);
         }
@@ -108,4 +108,10 @@ impl Vbucket {
         self.settle_account();
         lost
     }
+}
+
+/// The CAS tells apart what has the same seqno in two histories: the bucket may have been emptied
+/// while a value was on its way.
+fn is_same_version(one: &Item, other: &Item) -> bool {
+    one.seqno() == other.seqno() && one.cas() == other.cas()
 }

@@ -1,0 +1,245 @@
+//! A disk that is full, that does not sync, that fails at any call.
+
+use std::time::Duration;
+
+use bucket::{Completion, Refused, WriteBlock};
+use document::Seqno;
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
+
+use crate::support::{Machine, OTHER, VBID, config};
+
+const RETRY: Duration = Duration::from_secs(1);
+
+fn fault(call: Option<Call>, number: u64, error: FaultError, from_then_on: bool) -> Fault {
+    Fault { call, number, error, from_then_on }
+}
+
+#[test]
+fn a_full_disk_blocks_writers_not_readers_and_loses_nothing_that_was_acknowledged() {
+    let mut machine = Machine::new();
+    machine.set(VBID, "old", b"value").unwrap();
+    machine.run();
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    machine.files.set_capacity(0);
+    let waited = machine.set(VBID, "new", &[b'x'; 10_000]).unwrap();
+    assert_eq!(machine.wait(7, VBID, waited.seqno), Err(Refused::Pending));
+    machine.run();
+
+    let blocked = Refused::Blocked(WriteBlock::DiskFull);
+    assert_eq!(machine.set(VBID, "old", b"refused").unwrap_err(), blocked);
+    assert_eq!(machine.set(OTHER, "other", b"refused").unwrap_err(), blocked);
+    assert_eq!(machine.delete(VBID, "old").unwrap_err(), blocked);
+    assert_eq!(machine.get(VBID, "old").unwrap(), b"value");
+    assert_eq!(machine.get(VBID, "new").unwrap(), [b'x'; 10_000]);
+    let statistics = machine.bucket.statistics();
+    assert_eq!(statistics.disk_block, Some(WriteBlock::DiskFull));
+    assert_eq!((statistics.commits_failed, statistics.disk_refusals), (1, 3));
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    assert_eq!(machine.heard.take(), []);
+
+    machine.files.set_capacity(1 << 30);
+    machine.advance(RETRY);
+    assert_eq!(machine.heard.take(), [(7, Completion::Persisted)]);
+    assert_eq!(machine.persisted(VBID), Seqno(2));
+    assert_eq!(machine.bucket.statistics().disk_block, None);
+    machine.set(OTHER, "other", b"let in").unwrap();
+    machine.run();
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "new").unwrap(), [b'x'; 10_000]);
+    assert_eq!(machine.get(OTHER, "other").unwrap(), b"let in");
+}
+
+#[test]
+fn what_was_acknowledged_before_the_disk_was_full_survives_a_power_cut() {
+    for seed in 0..20 {
+        let mut machine = Machine::new();
+        machine.set(VBID, "old", b"value").unwrap();
+        machine.run();
+        machine.files.set_capacity(0);
+        machine.set(VBID, "old", b"unpersisted").unwrap();
+        machine.run();
+        machine.files.set_capacity(1 << 30);
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        assert_eq!(machine.get(VBID, "old").unwrap(), b"value", "seed {seed}");
+    }
+}
+
+#[test]
+fn a_failing_disk_is_tried_once_an_interval() {
+    let mut machine = Machine::new();
+    machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, true));
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.statistics().commits_failed, 1);
+    machine.advance(RETRY * 10);
+    assert_eq!(machine.bucket.statistics().commits_failed, 11);
+}
+
+#[test]
+fn a_sync_that_fails_once_is_made_up_for() {
+    let mut machine = Machine::new();
+    machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, false));
+    let mutation = machine.set(VBID, "key", b"value").unwrap();
+    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Refused::Pending));
+    machine.run();
+    let blocked = Refused::Blocked(WriteBlock::DiskFailed);
+    assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), blocked);
+    assert_eq!(machine.heard.take(), []);
+    machine.advance(RETRY);
+    assert_eq!(machine.heard.take(), [(3, Completion::Persisted)]);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "key").unwrap(), b"value");
+}
+
+#[test]
+fn one_vbucket_that_cannot_be_flushed_keeps_the_gate_closed() {
+    let mut machine = Machine::with(bucket::BucketConfig { flusher_count: 1, ..config() });
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.set(OTHER, "key", b"value").unwrap();
+    // The first vBucket of the group fails, the second does not.
+    machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, false));
+    machine.run();
+    assert_eq!((machine.persisted(VBID), machine.persisted(OTHER)), (Seqno(0), Seqno(1)));
+    assert_eq!(machine.bucket.statistics().disk_block, Some(WriteBlock::DiskFailed));
+    machine.advance(RETRY);
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    assert_eq!(machine.bucket.statistics().disk_block, None);
+}
+
+/// Writes, flushes and waits; gives the highest seqno of each vBucket that was acknowledged as
+/// persisted. Document `n` is written by seqno `n` of its vBucket.
+fn scenario(machine: &mut Machine) -> [Seqno; 2] {
+    for number in 1..=4 {
+        for vbid in [VBID, OTHER] {
+            match machine.set(vbid, &format!("key-{number}"), format!("{number}").as_bytes()) {
+                Ok(_) | Err(Refused::Blocked(_) | Refused::Warming) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        machine.run();
+    }
+    [machine.persisted(VBID), machine.persisted(OTHER)]
+}
+
+fn check_acknowledged(machine: &mut Machine, acknowledged: [Seqno; 2], at: &str) {
+    for (vbid, Seqno(acknowledged)) in [VBID, OTHER].into_iter().zip(acknowledged) {
+        for number in 1..=acknowledged {
+            let value = machine.get(vbid, &format!("key-{number}"));
+            assert!(value.is_ok(), "{at}: document {number} of {acknowledged}: {value:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_at_whatever_call_the_disk_begins_to_fail() {
+    let mut counted = Machine::begin(SimulatedFiles::new(), config()).unwrap();
+    let opening = counted.files.calls().total();
+    assert_eq!(scenario(&mut counted), [Seqno(4); 2]);
+    let count = counted.files.calls().total() - opening;
+    assert!(count > 30, "{count} calls");
+    let errors = [FaultError::Io, FaultError::NoSpace, FaultError::TooManyOpen];
+    for number in 1..=count {
+        for error in errors.into_iter().chain([FaultError::ShortWrite]) {
+            for from_then_on in [false, true] {
+                let at = format!("call {number} {error:?} from then on: {from_then_on}");
+                let mut machine = Machine::begin(SimulatedFiles::new(), config()).unwrap();
+                machine.files.fail(fault(None, number, error, from_then_on));
+                let acknowledged = scenario(&mut machine);
+                // Reads go on from memory.
+                check_acknowledged(&mut machine, acknowledged, &at);
+                machine.files.heal();
+                let mut machine = machine.power_cut(number);
+                machine.run();
+                check_acknowledged(&mut machine, acknowledged, &at);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_at_whatever_sync_the_disk_fails_and_flushing_recovers() {
+    for number in 1..=12 {
+        for from_then_on in [false, true] {
+            for seed in 0..8 {
+                let at = format!("sync {number}, from then on: {from_then_on}, seed {seed}");
+                let mut machine = Machine::new();
+                machine.files.fail(fault(Some(Call::Sync), number, FaultError::Io, from_then_on));
+                let acknowledged = scenario(&mut machine);
+                if seed % 2 == 0 {
+                    machine.files.heal();
+                    machine.advance(RETRY);
+                    assert_eq!(machine.bucket.statistics().disk_block, None, "{at}");
+                    let high = [machine.high_seqno(VBID), machine.high_seqno(OTHER)];
+                    let persisted = [machine.persisted(VBID), machine.persisted(OTHER)];
+                    assert_eq!(persisted, high, "{at}");
+                    let mut machine = machine.power_cut(seed);
+                    machine.run();
+                    assert_eq!([machine.high_seqno(VBID), machine.high_seqno(OTHER)], high, "{at}");
+                } else {
+                    machine.files.heal();
+                    let mut machine = machine.power_cut(seed);
+                    machine.run();
+                    check_acknowledged(&mut machine, acknowledged, &at);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_start_that_fails_at_any_call_loses_nothing() {
+    let mut machine = Machine::new();
+    let acknowledged = scenario(&mut machine);
+    machine.bucket.shut_down().unwrap();
+    for number in 1..60 {
+        for error in [FaultError::Io, FaultError::NoSpace, FaultError::TooManyOpen] {
+            machine.files.fail(fault(None, number, error, false));
+            let files = machine.files.clone();
+            machine = match machine.try_restart() {
+                Ok(machine) => machine,
+                Err(_) => Machine::begin(files, config()).unwrap(),
+            };
+            machine.run();
+            machine.files.heal();
+            // A vBucket that could not be loaded refuses; it is there after the next start.
+            machine = machine.restart();
+            machine.run();
+            check_acknowledged(&mut machine, acknowledged, &format!("call {number} {error:?}"));
+        }
+    }
+}
+
+#[test]
+fn a_stop_with_a_failing_disk_says_so_and_counts_as_a_crash() {
+    let mut machine = Machine::new();
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    let branches = machine.branches(VBID);
+    machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, true));
+    machine.set(VBID, "key", b"never flushed").unwrap();
+    assert_eq!(machine.bucket.shut_down(), Err(1));
+    machine.files.heal();
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "key").unwrap(), b"value");
+    assert_eq!(machine.branches(VBID)[1..], branches);
+}
+
+#[test]
+fn a_read_that_fails_is_reported_and_succeeds_later() {
+    let mut machine = Machine::new();
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    machine.evict(VBID, "key").unwrap();
+    machine.files.fail(fault(Some(Call::Read), 1, FaultError::Io, true));
+    machine.session.waiter = vbucket::Waiter(5);
+    assert_eq!(machine.find(VBID, "key").unwrap_err(), Refused::Pending);
+    machine.run();
+    assert_eq!(machine.heard.take(), [(5, Completion::ReadFailed)]);
+    assert_eq!(machine.bucket.statistics().reads_failed, 1);
+    machine.files.heal();
+    assert_eq!(machine.get(VBID, "key").unwrap(), b"value");
+}

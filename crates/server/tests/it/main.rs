@@ -1,0 +1,7 @@
+//! A data port on the loopback interface, and clients that behave badly.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+mod bad_input;
+mod commands;
+mod pipelining;
+mod support;

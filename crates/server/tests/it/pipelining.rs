@@ -1,0 +1,150 @@
+//! Many requests at once, in slices, to readers that are slow or gone.
+
+use std::io::Write;
+
+use platform::Random;
+use platform::seeds::seeds;
+
+use crate::support::{Port, frame, get, set};
+
+#[test]
+fn ten_thousand_requests_in_one_write_come_back_in_order() {
+    let port = Port::open();
+    let mut client = port.client(&[]);
+    let mut bytes = Vec::new();
+    for opaque in 0..10_000 {
+        let key = format!("key-{}", opaque % 100);
+        let request = match opaque % 3 {
+            0 => set(key.as_bytes(), b"value"),
+            1 => get(key.as_bytes()),
+            _ => frame(0x0a),
+        };
+        bytes.extend(request.opaque(opaque).bytes());
+    }
+    let mut writer = client.stream.try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| writer.write_all(&bytes).unwrap());
+        for opaque in 0..10_000 {
+            assert_eq!(client.receive().opaque, opaque);
+        }
+    });
+}
+
+#[test]
+fn slices_do_not_matter() {
+    let port = Port::open();
+    let mut client = port.client(&[]);
+    client.stream.set_nodelay(true).unwrap();
+    let bytes = [set(b"key", b"value").bytes(), get(b"key").bytes()].concat();
+    for byte in bytes {
+        client.send(&[byte]);
+    }
+    assert_eq!(client.receive().status, 0);
+    assert_eq!(client.receive().value, b"value");
+    for seed in seeds(2) {
+        let mut random = Random::from_seed(seed);
+        let mut value = vec![0; 20 << 20];
+        random.fill(&mut value);
+        let bytes = set(b"large", &value).bytes();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let size = usize::try_from(random.below(400_000)).unwrap().min(rest.len());
+            client.send(&rest[..size]);
+            rest = &rest[size..];
+        }
+        assert_eq!(client.receive().status, 0, "seed {seed}");
+        assert!(client.ask(get(b"large")).value == value, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_reader_that_never_reads_is_paused_and_the_others_are_served() {
+    let port = Port::open();
+    let mut client = port.client(&[]);
+    assert_eq!(client.ask(set(b"large", &vec![b'x'; 1 << 20])).status, 0);
+    let requests = get(b"large").bytes().repeat(500);
+    client.send(&requests);
+    port.wait_for("a pause", |statistics| statistics.slow_reader_pauses > 0);
+    let mut others: Vec<_> = (0..4).map(|_| port.client(&[])).collect();
+    for other in &mut others {
+        assert_eq!(other.ask(get(b"large")).value.len(), 1 << 20);
+    }
+    // Sent is what the sockets take, and one turn; not five hundred values.
+    assert!(port.counter("cmd_get") < 100, "{}", port.counter("cmd_get"));
+    for _ in 0..500 {
+        assert_eq!(client.receive().value.len(), 1 << 20);
+    }
+}
+
+#[test]
+fn a_request_that_waits_is_overtaken_only_where_that_was_negotiated() {
+    let port = Port::open();
+    for (features, barrier) in [(vec![], false), (vec![0x0e], false), (vec![0x0e], true)] {
+        let mut client = port.client(&features);
+        assert_eq!(client.ask(set(b"evicted", b"value")).status, 0);
+        while client.ask(frame(0x93).key(b"evicted")).status != 0 {}
+        let mut last = get(b"absent").opaque(2);
+        if barrier {
+            last = last.framing(&[0x00]);
+        }
+        client.send(&[get(b"evicted").opaque(1).bytes(), last.bytes()].concat());
+        let replies = [client.receive(), client.receive()];
+        let order = replies.each_ref().map(|reply| reply.opaque);
+        let is_unordered = !features.is_empty() && !barrier;
+        assert_eq!(order, if is_unordered { [2, 1] } else { [1, 2] }, "{features:?} {barrier}");
+        let found = replies.iter().find(|reply| reply.opaque == 1).unwrap();
+        assert_eq!(found.value, b"value");
+    }
+}
+
+#[test]
+fn idle_and_broken_connections_leave_nothing_behind() {
+    let port = Port::open();
+    let mut idle: Vec<_> = (0..400).map(|_| port.connect()).collect();
+    port.wait_for("all are in", |statistics| statistics.curr_connections == 400);
+    assert_eq!(port.client(&[]).ask(frame(0x0a)).status, 0);
+    idle.clear();
+    port.wait_for("all are out", |statistics| statistics.curr_connections == 0);
+    let mut client = port.client(&[]);
+    let bytes = set(b"half", &vec![b'x'; 10 << 20]).bytes();
+    client.send(&bytes[..5 << 20]);
+    drop(client);
+    port.wait_for("the broken one is out", |statistics| statistics.curr_connections == 0);
+    let mut client = port.client(&[]);
+    assert_eq!(client.ask(get(b"half")).status, 1);
+    assert_eq!(client.ask(frame(0x07)).status, 0);
+    assert!(client.is_closed());
+    let mut client = port.client(&[]);
+    client.send(&frame(0x17).bytes());
+    assert!(client.is_closed());
+}
+
+#[test]
+fn random_bytes_never_stop_the_server() {
+    let port = Port::open();
+    let mut witness = port.client(&[]);
+    for seed in seeds(60) {
+        let mut random = Random::from_seed(seed);
+        let mut client = port.client(&[0x07, 0x0a, 0x0b, 0x0e, 0x12, 0x10]);
+        let mut bytes = Vec::new();
+        for _ in 0..30 {
+            let mut request = frame(random.below(256) as u8).key(b"\0key");
+            request.extras = vec![random.below(3) as u8; random.below(25) as usize];
+            request.value = vec![b'7'; random.below(40) as usize];
+            request.datatype = random.below(4) as u8;
+            bytes.extend(request.bytes());
+        }
+        for _ in 0..random.below(4) {
+            let at = random.below(bytes.len() as u64) as usize;
+            bytes[at] ^= 1 << random.below(8);
+        }
+        for slice in bytes.chunks(random.below(300) as usize + 1) {
+            if client.stream.write_all(slice).is_err() {
+                break;
+            }
+        }
+        drop(client);
+        assert_eq!(witness.ask(frame(0x0a)).status, 0, "seed {seed}");
+    }
+    port.wait_for("nothing leaks", |statistics| statistics.curr_connections == 1);
+}

@@ -1,0 +1,310 @@
+//! A server with a bucket in a temporary directory, and a client that sends what it is told.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Users, UsersConfig};
+use bucket::{Bucket, BucketConfig, Surroundings};
+use cluster::Revision;
+use executor::{ExecutorPool, PoolOptions};
+use platform::Clock;
+use platform::files::RealFiles;
+use server::ServerStatistics;
+use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Port {
+    pub(crate) server: Server,
+    pub(crate) bucket: Bucket,
+    pub(crate) address: SocketAddr,
+    clock: Clock,
+    pool: ExecutorPool,
+    _directory: tempfile::TempDir,
+}
+
+impl Port {
+    pub(crate) fn open() -> Self {
+        Self::with_limits(ServerLimits::default())
+    }
+
+    pub(crate) fn with_limits(limits: ServerLimits) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::real();
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
+        let mailboxes = Mailboxes::for_workers(2);
+        let surroundings = Surroundings {
+            clock: clock.clone(),
+            files: Arc::new(RealFiles),
+            pool: pool.clone(),
+            completions: Arc::new(mailboxes.clone()),
+            random_seed: 1,
+        };
+        let config = BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") };
+        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        let users = Users::new(UsersConfig::default());
+        users.set_password("user", b"password");
+        let cluster = ClusterView {
+            revision: Revision { epoch: 1, revision: 1 },
+            global_config: "{\"global\":true}".to_owned(),
+            bucket_config: "{\"rev\":1}".to_owned(),
+        };
+        let parts = Parts {
+            clock: clock.clone(),
+            users: Arc::new(users),
+            bucket: bucket.clone(),
+            cluster,
+            pool: pool.clone(),
+            mailboxes,
+        };
+        let options = ServerOptions {
+            threads: 2,
+            limits,
+            version: "7.6.0-test".to_owned(),
+            flush_enabled: false,
+        };
+        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let doors = Doors { data, memcached: None };
+        let server = Server::start(parts, options, doors).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        Self { server, bucket, address, clock, pool, _directory: directory }
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let stream = platform::network::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Client { stream }
+    }
+
+    /// A client that has said HELLO with these features, who it is and which bucket it wants.
+    pub(crate) fn client(&self, features: &[u16]) -> Client {
+        let mut client = self.connect();
+        client.hello(features);
+        let reply = client.ask(frame(0x21).key(b"PLAIN").value(b"\0user\0password"));
+        assert_eq!(reply.status, 0);
+        assert_eq!(client.ask(frame(0x89).key(b"default")).status, 0);
+        client
+    }
+
+    pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(ServerStatistics) -> bool) {
+        let deadline = self.clock.now().after(PATIENCE);
+        while !is_so(self.server.statistics()) {
+            let statistics = self.server.statistics();
+            assert!(self.clock.now() < deadline, "{what}: {statistics:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let all = self.server.statistics().all();
+        all.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+}
+
+impl Drop for Port {
+    fn drop(&mut self) {
+        self.server.stop();
+        let flushed = self.bucket.shut_down();
+        self.pool.shutdown();
+        assert!(std::thread::panicking() || flushed.is_ok());
+    }
+}
+
+/// A frame, field by field, also a wrong one.
+#[derive(Clone, Debug)]
+pub(crate) struct RawFrame {
+    pub(crate) magic: u8,
+    pub(crate) opcode: u8,
+    pub(crate) datatype: u8,
+    pub(crate) vbucket: u16,
+    pub(crate) opaque: u32,
+    pub(crate) cas: u64,
+    pub(crate) framing: Vec<u8>,
+    pub(crate) extras: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+pub(crate) fn frame(opcode: u8) -> RawFrame {
+    RawFrame {
+        magic: 0x80,
+        opcode,
+        datatype: 0,
+        vbucket: 0,
+        opaque: 0,
+        cas: 0,
+        framing: vec![],
+        extras: vec![],
+        key: vec![],
+        value: vec![],
+    }
+}
+
+/// SET without flags and expiry.
+pub(crate) fn set(key: &[u8], value: &[u8]) -> RawFrame {
+    frame(0x01).extras(&[0; 8]).key(key).value(value)
+}
+
+pub(crate) fn get(key: &[u8]) -> RawFrame {
+    frame(0x00).key(key)
+}
+
+impl RawFrame {
+    pub(crate) fn key(mut self, key: &[u8]) -> Self {
+        self.key = key.to_vec();
+        self
+    }
+
+    pub(crate) fn extras(mut self, extras: &[u8]) -> Self {
+        self.extras = extras.to_vec();
+        self
+    }
+
+    pub(crate) fn value(mut self, value: &[u8]) -> Self {
+        self.value = value.to_vec();
+        self
+    }
+
+    pub(crate) fn opaque(mut self, opaque: u32) -> Self {
+        self.opaque = opaque;
+        self
+    }
+
+    pub(crate) fn cas(mut self, cas: u64) -> Self {
+        self.cas = cas;
+        self
+    }
+
+    pub(crate) fn vbucket(mut self, vbucket: u16) -> Self {
+        self.vbucket = vbucket;
+        self
+    }
+
+    pub(crate) fn datatype(mut self, datatype: u8) -> Self {
+        self.datatype = datatype;
+        self
+    }
+
+    pub(crate) fn magic(mut self, magic: u8) -> Self {
+        self.magic = magic;
+        self
+    }
+
+    /// Makes it a flexible frame.
+    pub(crate) fn framing(mut self, framing: &[u8]) -> Self {
+        self.magic = 0x08;
+        self.framing = framing.to_vec();
+        self
+    }
+
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let body = self.framing.len() + self.extras.len() + self.key.len() + self.value.len();
+        let mut bytes = vec![self.magic, self.opcode];
+        let key_size = u16::try_from(self.key.len()).unwrap();
+        if self.framing.is_empty() {
+            bytes.extend(key_size.to_be_bytes());
+        } else {
+            bytes.push(u8::try_from(self.framing.len()).unwrap());
+            bytes.push(u8::try_from(key_size).unwrap());
+        }
+        bytes.push(u8::try_from(self.extras.len()).unwrap());
+        bytes.push(self.datatype);
+        bytes.extend(self.vbucket.to_be_bytes());
+        bytes.extend(u32::try_from(body).unwrap().to_be_bytes());
+        bytes.extend(self.opaque.to_be_bytes());
+        bytes.extend(self.cas.to_be_bytes());
+        for section in [&self.framing, &self.extras, &self.key, &self.value] {
+            bytes.extend_from_slice(section);
+        }
+        bytes
+    }
+}
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) opcode: u8,
+    pub(crate) status: u16,
+    pub(crate) datatype: u8,
+    pub(crate) opaque: u32,
+    pub(crate) cas: u64,
+    pub(crate) framing: Vec<u8>,
+    pub(crate) extras: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+}
+
+impl Client {
+    pub(crate) fn hello(&mut self, features: &[u16]) -> Vec<u8> {
+        let value: Vec<u8> = features.iter().flat_map(|code| code.to_be_bytes()).collect();
+        let reply = self.ask(frame(0x1f).key(b"test").value(&value));
+        assert_eq!(reply.status, 0);
+        reply.value
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn ask(&mut self, request: RawFrame) -> Reply {
+        self.send(&request.bytes());
+        let reply = self.receive();
+        assert_eq!((reply.opcode, reply.opaque), (request.opcode, request.opaque), "{request:?}");
+        reply
+    }
+
+    pub(crate) fn receive(&mut self) -> Reply {
+        self.try_receive().expect("the server answers")
+    }
+
+    /// The next response; `None` when the server has closed the connection.
+    pub(crate) fn try_receive(&mut self) -> Option<Reply> {
+        let mut header = [0; 24];
+        match self.stream.read_exact(&mut header) {
+            Ok(()) => {}
+            Err(error) if is_closed(error.kind()) => return None,
+            Err(error) => panic!("{error}"),
+        }
+        let number = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
+        let (framing_size, key_size) = match header[0] {
+            0x81 => (0, usize::from(u16::from_be_bytes([header[2], header[3]]))),
+            0x18 => (usize::from(header[2]), usize::from(header[3])),
+            other => panic!("magic {other:#x}"),
+        };
+        let mut body = vec![0; number(8) as usize];
+        self.stream.read_exact(&mut body).unwrap();
+        let mut rest = body.as_slice();
+        let mut section = |size: usize| {
+            let (section, after) = rest.split_at(size);
+            rest = after;
+            section.to_vec()
+        };
+        let (framing, extras) = (section(framing_size), section(header[4].into()));
+        let key = section(key_size);
+        Some(Reply {
+            opcode: header[1],
+            status: u16::from_be_bytes([header[6], header[7]]),
+            datatype: header[5],
+            opaque: number(12),
+            cas: u64::from_be_bytes(header[16..].try_into().unwrap()),
+            framing,
+            extras,
+            key,
+            value: rest.to_vec(),
+        })
+    }
+
+    pub(crate) fn is_closed(&mut self) -> bool {
+        self.try_receive().is_none()
+    }
+}
+
+fn is_closed(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
