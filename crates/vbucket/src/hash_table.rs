@@ -1,10 +1,14 @@
 //! All documents of a vBucket by key: the newest version of each, tombstones until they are
 //! flushed.
 
+mod slots;
+
 use std::hash::{BuildHasher, Hasher};
 
 use document::{Item, Key};
 use foldhash::fast::SeedableRandomState;
+
+use slots::Slots;
 
 /// Decides where keys land in the tables. Random in production, so that nobody can choose keys
 /// that collide; fixed under test.
@@ -34,85 +38,64 @@ impl std::fmt::Debug for HashSeed {
 #[derive(Debug)]
 pub(crate) struct HashTable {
     seed: HashSeed,
-    items: hashbrown::HashTable<Item>,
+    slots: Slots,
     /// Items that are tombstones.
     pub(crate) tombstone_count: usize,
     /// Items whose value is only in the file.
     pub(crate) ejected_count: usize,
     /// Bytes of all items, slots left out.
-    pub(crate) items_bytes: usize,
+    items_bytes: usize,
 }
 
 impl HashTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self {
-            seed,
-            items: hashbrown::HashTable::new(),
-            tombstone_count: 0,
-            ejected_count: 0,
-            items_bytes: 0,
-        }
+        Self { seed, slots: Slots::default(), tombstone_count: 0, ejected_count: 0, items_bytes: 0 }
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
-        self.items.find(self.seed.hash(key.encoded()), |item| item.key() == key)
+        let slot = self.slots.find(self.seed.hash(key.encoded()), key)?;
+        Some(self.slots.item(slot))
     }
 
     /// Makes `item` the version of its key and returns the one before.
     pub(crate) fn insert(&mut self, item: Item) -> Option<Item> {
         self.count(&item, 1);
-        let Self { seed, items, .. } = self;
-        let hash = seed.hash(item.key().encoded());
-        let entry = items.entry(
-            hash,
-            |other| other.key() == item.key(),
-            |other| seed.hash(other.key().encoded()),
-        );
-        let before = match entry {
-            hashbrown::hash_table::Entry::Occupied(mut occupied) => {
-                Some(std::mem::replace(occupied.get_mut(), item))
-            }
-            hashbrown::hash_table::Entry::Vacant(vacant) => {
-                vacant.insert(item);
-                None
-            }
+        let hash = self.seed.hash(item.key().encoded());
+        let Some(slot) = self.slots.find(hash, item.key()) else {
+            let seed = &self.seed;
+            self.slots.add(hash, item, |other| seed.hash(other.key().encoded()));
+            return None;
         };
-        if let Some(before) = &before {
-            self.count(before, -1);
-        }
-        before
+        let before = self.slots.replace(slot, item);
+        self.count(&before, -1);
+        Some(before)
     }
 
     pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Item> {
-        let hash = self.seed.hash(key.encoded());
-        let entry = self.items.find_entry(hash, |item| item.key() == key).ok()?;
-        let (item, _) = entry.remove();
+        let slot = self.slots.find(self.seed.hash(key.encoded()), key)?;
+        let item = self.slots.remove(slot);
         self.count(&item, -1);
         Some(item)
     }
 
     /// All items, in an order that depends on the seed and the history alone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter()
+        self.slots.iter()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.items.len()
+        self.slots.len()
     }
 
+    /// Makes room for `count` items in all.
     pub(crate) fn reserve(&mut self, count: usize) {
         let seed = &self.seed;
-        self.items.reserve(count, |item| seed.hash(item.key().encoded()));
+        self.slots.reserve(count, |item| seed.hash(item.key().encoded()));
     }
 
-    /// Bytes of the table itself: a pointer and a control byte for each slot.
-    pub(crate) fn table_bytes(&self) -> usize {
-        self.items.allocation_size()
-    }
-
-    /// Bytes of the items and of the table.
+    /// Bytes of the items and of the slots.
     pub(crate) fn bytes(&self) -> usize {
-        self.items_bytes + self.table_bytes()
+        self.items_bytes + self.slots.bytes()
     }
 
     fn count(&mut self, item: &Item, sign: isize) {
