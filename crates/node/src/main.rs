@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocator;
 
 /// An open, memory-first, persistent key-value server that Couchbase SDKs talk to unmodified.
 #[derive(Parser)]

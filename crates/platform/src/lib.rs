@@ -4,6 +4,7 @@
 //! (architecture invariant 1). What the simulator replaces is a trait here ([`Files`], [`Clock`]);
 //! what it never needs to replace is a plain function.
 
+pub mod allocator;
 pub mod clock;
 pub mod files;
 pub mod network;

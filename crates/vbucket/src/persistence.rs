@@ -45,10 +45,15 @@ impl FlushBatch {
         self.state.high_seqno
     }
 
+    /// How many items it holds, older versions of the same document included.
+    pub fn item_count(&self) -> usize {
+        self.checkpoints.iter().map(|closed| closed.item_count()).sum()
+    }
+
     /// The newest version of every document in the batch, seqnos rising, and how many older
     /// versions they make superfluous.
     pub fn newest_versions(&self) -> (Vec<Item>, usize) {
-        let count = self.checkpoints.iter().map(|closed| closed.item_count()).sum();
+        let count = self.item_count();
         let mut newest = Vec::with_capacity(count);
         if let [only] = self.checkpoints.as_slice() {
             // One checkpoint holds no key twice.

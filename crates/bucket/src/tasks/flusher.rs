@@ -22,6 +22,8 @@ static FLUSHER: TaskName = TaskName {
     expected_duration: Duration::from_secs(1),
 };
 
+/// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
+const UNRELEASED_ITEMS_MAX: usize = 10_000;
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
 const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 
@@ -86,11 +88,20 @@ struct Flusher {
     bucket: Bucket,
     index: usize,
     failed_attempts: usize,
+    /// Items written since memory was given back to the system.
+    unreleased_items: usize,
+}
+
+/// What became of a group of vBuckets.
+struct Flushed {
+    item_count: usize,
+    all_succeeded: bool,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     for (index, queue) in bucket.0.flush_queues.0.iter().enumerate() {
-        let flusher = Flusher { bucket: bucket.clone(), index, failed_attempts: 0 };
+        let flusher =
+            Flusher { bucket: bucket.clone(), index, failed_attempts: 0, unreleased_items: 0 };
         let handle = pool.schedule(bucket.0.owner(), &FLUSHER, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
     }
@@ -103,9 +114,12 @@ impl Task for Flusher {
         let group =
             core.flush_queues.0[self.index].pop_group(core.config.flush_group_vbuckets_max.max(1));
         if group.is_empty() {
+            self.release_memory();
             return Next::Sleep;
         }
-        if core.flush(&group) {
+        let flushed = core.flush(&group);
+        self.unreleased_items += flushed.item_count;
+        if flushed.all_succeeded {
             self.failed_attempts = 0;
             return Next::Again;
         }
@@ -117,10 +131,19 @@ impl Task for Flusher {
     }
 }
 
+impl Flusher {
+    /// Gives back what large batches took, once there is nothing more to do.
+    fn release_memory(&mut self) {
+        if self.unreleased_items >= UNRELEASED_ITEMS_MAX {
+            self.unreleased_items = 0;
+            platform::allocator::release_unused();
+        }
+    }
+}
+
 impl BucketCore {
-    /// Flushes `group`, whose order is that of vBuckets. False when some of it failed and is
-    /// queued again.
-    fn flush(&self, group: &[Vbid]) -> bool {
+    /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
+    fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
         let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
         let bytes_max = self.config.flush_batch_bytes_max;
@@ -128,6 +151,7 @@ impl BucketCore {
         let batches: Vec<FlushBatch> = slots.iter().filter_map(begin).collect();
         let mut started = self.clock.now();
         let writes = batches.iter().map(|batch| self.storage_batch(batch)).collect();
+        let item_count = batches.iter().map(FlushBatch::item_count).sum();
         let mut all_succeeded = true;
         self.store.commit(writes, |vbid, result| {
             let took = self.clock.now().since(started);
@@ -136,7 +160,7 @@ impl BucketCore {
             all_succeeded &= self.finish_flush(batch, took, result);
             started = self.clock.now();
         });
-        all_succeeded
+        Flushed { item_count, all_succeeded }
     }
 
     fn storage_batch(&self, batch: &FlushBatch) -> storage::FlushBatch {
