@@ -189,8 +189,9 @@ impl Bucket {
         Ok(())
     }
 
-    pub(crate) fn now(&self) -> Now {
-        self.0.now()
+    /// The time of an operation.
+    pub(crate) fn time_of(&self, session: &Session) -> Now {
+        session.now.unwrap_or_else(|| self.0.now())
     }
 
     /// Runs `operation` on the vBucket under its lock and carries out the effects after it.

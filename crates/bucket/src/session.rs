@@ -1,6 +1,6 @@
 //! What a front-end worker brings to every operation.
 
-use vbucket::{Effect, Waiter};
+use vbucket::{Effect, Now, Waiter};
 
 /// A worker's scratch space, and who is asking. One for each worker, used again and again, so that
 /// operations allocate nothing for their effects.
@@ -8,11 +8,13 @@ use vbucket::{Effect, Waiter};
 pub struct Session {
     /// Who hears if the operation has to wait.
     pub waiter: Waiter,
+    /// The time, if the caller has read it for this request; otherwise the bucket reads it.
+    pub now: Option<Now>,
     pub(crate) effects: Vec<Effect>,
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { waiter: Waiter(0), effects: Vec::new() }
+        Self { waiter: Waiter(0), now: None, effects: Vec::new() }
     }
 }

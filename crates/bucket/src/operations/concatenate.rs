@@ -32,7 +32,7 @@ impl Bucket {
         self.check_write_gate()?;
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {
-            let now = self.now();
+            let now = self.time_of(session);
             let found = self
                 .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let existing = match self.answer(session, vbid, found) {

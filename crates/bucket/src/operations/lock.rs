@@ -25,7 +25,7 @@ impl Bucket {
             _ => LOCK_SECONDS_DEFAULT,
         };
         let duration = Duration::from_secs(seconds.into());
-        let now = self.now();
+        let now = self.time_of(session);
         let result = self
             .attempt(session, vbid, |vbucket, effects| vbucket.lock(key, duration, now, effects));
         self.answer(session, vbid, result)
@@ -39,7 +39,7 @@ impl Bucket {
         key: Key<'_>,
         cas: Cas,
     ) -> Result<(), Refused> {
-        let now = self.now();
+        let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, _| vbucket.unlock(key, cas, now));
         self.answer(session, vbid, result)
     }

@@ -16,7 +16,7 @@ impl Bucket {
         vbid: Vbid,
         key: Key<'_>,
     ) -> Result<Found, Refused> {
-        let now = self.now();
+        let now = self.time_of(session);
         let found = self.attempt(session, vbid, |vbucket, _| vbucket.get_metadata(key, now));
         self.answer(session, vbid, found)
     }

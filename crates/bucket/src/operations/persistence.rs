@@ -17,7 +17,7 @@ impl Bucket {
         seqno: Seqno,
     ) -> Result<(), Refused> {
         let timeout = self.config().seqno_persistence_timeout;
-        let deadline = self.now().monotonic.after(timeout);
+        let deadline = self.time_of(session).monotonic.after(timeout);
         let waiter = session.waiter;
         let result = self.attempt(session, vbid, |vbucket, effects| {
             if vbucket.state() != VbucketState::Active {

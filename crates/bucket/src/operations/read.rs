@@ -10,7 +10,7 @@ use crate::session::Session;
 impl Bucket {
     /// The live document `key`.
     pub fn get(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<Found, Refused> {
-        let now = self.now();
+        let now = self.time_of(session);
         let found = self.attempt(session, vbid, |vbucket, effects| vbucket.get(key, now, effects));
         self.answer(session, vbid, found)
     }

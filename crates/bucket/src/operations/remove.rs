@@ -17,7 +17,7 @@ impl Bucket {
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
         self.check_disk()?;
-        let now = self.now();
+        let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, effects| {
             vbucket.delete(key, condition, now, effects)
         });

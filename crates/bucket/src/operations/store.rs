@@ -52,7 +52,7 @@ impl Bucket {
         mut condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
         for _ in 0..ATTEMPTS_MAX {
-            let now = self.now();
+            let now = self.time_of(session);
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(mode, builder, condition, now, effects)
             });

@@ -21,7 +21,7 @@ impl Bucket {
         self.check_write_gate()?;
         let condition = WriteCondition::default();
         for _ in 0..ATTEMPTS_MAX {
-            let now = self.now();
+            let now = self.time_of(session);
             let found = self
                 .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let existing = self.answer(session, vbid, found)?;

@@ -54,7 +54,7 @@ pub(super) fn absolute_expiry(
     requested: u32,
     turn: &mut Turn<'_>,
 ) -> Result<u32, Done> {
-    expiry::absolute(requested, turn.shared.clock.wall_time().seconds()).ok_or_else(|| {
+    expiry::absolute(requested, turn.now.wall.seconds()).ok_or_else(|| {
         let reply = request.reply(connection);
         reply.fail(turn, Status::ExpiryOverflow, "the expiry lies beyond the year 2106");
         Done::Answered

@@ -64,12 +64,13 @@ impl Connection {
     ) {
         self.parked_count = self.parked_count.saturating_sub(1);
         self.is_blocked = false;
+        turn.read_clocks();
         turn.request_started = parked.started;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         if let Parsed::Complete { frame, .. } = Frame::parse(&parked.frame, size_max) {
             self.complete(&frame, completion, turn);
         }
-        turn.request_started = turn.shared.clock.now();
+        turn.request_started = turn.now.monotonic;
         self.on_room(turn);
     }
 
@@ -176,7 +177,7 @@ impl Connection {
     }
 
     fn execute(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
-        turn.session.waiter = turn.parked.next_waiter();
+        turn.begin_request();
         let done = commands::execute(self, request, turn);
         self.finish(request, done, turn);
     }
@@ -192,7 +193,7 @@ impl Connection {
                 return;
             }
         }
-        let now = turn.shared.clock.now();
+        let now = turn.read_clock();
         if let Some(histogram) = turn.timings.of(request.opcode) {
             let took = now.since(turn.request_started).as_nanos();
             histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
@@ -218,7 +219,7 @@ impl Connection {
     ) {
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
         let Ok(request) = self.checked(opcode, frame, turn) else { return };
-        turn.session.waiter = turn.parked.next_waiter();
+        turn.begin_request();
         let done = commands::complete(self, &request, completion, turn);
         self.finish(&request, done, turn);
     }
@@ -232,7 +233,7 @@ impl Connection {
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
-                turn.session.waiter = turn.parked.next_waiter();
+                turn.begin_request();
                 let done = commands::store_received(self, &request, builder, turn);
                 self.finish(&request, done, turn);
             }

@@ -73,7 +73,7 @@ impl Connection {
         FrameInfos::parse(opcode, frame.framing_extras).ok()?;
         let key = DocumentKey::parse(frame.key, self.features).ok()?;
         let extras = StoreExtras::parse(frame.extras)?;
-        let expiry = expiry::absolute(extras.expiry, turn.shared.clock.wall_time().seconds())?;
+        let expiry = expiry::absolute(extras.expiry, turn.now.wall.seconds())?;
         let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
         Some(ItemBuilder::with_room(key.as_key(), meta, value_size))
     }

@@ -155,11 +155,11 @@ impl Reply {
         }
     }
 
-    fn server_duration(self, turn: &Turn<'_>) -> Option<u16> {
+    fn server_duration(self, turn: &mut Turn<'_>) -> Option<u16> {
         if !self.features.contains(Feature::Tracing) {
             return None;
         }
-        let took = turn.shared.clock.now().since(turn.request_started);
+        let took = turn.read_clock().since(turn.request_started);
         Some(frame_info::encode_duration(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)))
     }
 }

@@ -1,7 +1,8 @@
 //! What a worker lends a connection for one turn.
 
 use bucket::Session;
-use platform::Instant;
+use platform::{Instant, WallTime};
+use vbucket::Now;
 
 use super::output::Output;
 use super::parked::Parked;
@@ -19,6 +20,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) timings: &'a CommandTimings,
     /// The connection's name in its worker.
     pub(crate) token: usize,
+    /// The time, as it was read last: once a read from the socket, and after each request.
+    pub(crate) now: Now,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
     /// Bytes that the connection may still answer in this turn before it has to wait for its
@@ -27,6 +30,27 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Reads both clocks, before the first request of a turn.
+    pub(crate) fn read_clocks(&mut self) {
+        let clock = &self.shared.clock;
+        self.now = Now { monotonic: clock.now(), wall: clock.wall_time() };
+        self.request_started = self.now.monotonic;
+    }
+
+    /// Reads the monotonic clock and moves the wall time on as far: one read instead of two.
+    pub(crate) fn read_clock(&mut self) -> Instant {
+        let monotonic = self.shared.clock.now();
+        let passed = monotonic.0.saturating_sub(self.now.monotonic.0);
+        self.now = Now { monotonic, wall: WallTime(self.now.wall.0 + passed) };
+        monotonic
+    }
+
+    /// Tells the bucket who asks next, and when.
+    pub(crate) fn begin_request(&mut self) {
+        self.session.waiter = self.parked.next_waiter();
+        self.session.now = Some(self.now);
+    }
+
     /// Whether the connection has answered as much as it may before its reader has taken it.
     pub(crate) fn is_output_full(&self) -> bool {
         self.output.bytes() > self.output_bytes_max

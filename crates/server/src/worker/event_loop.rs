@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Session;
+use platform::Instant;
 use platform::network::{Event, Events, Interest, Poll, TcpListener, TcpStream, Token, Waker};
 
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer};
+use vbucket::Now;
+
 use crate::connection::{Connection, Entrance, Output, Parked, Turn, Unsent};
 use crate::shared::Shared;
 use crate::statistics::{WorkerCounters, count, count_down, count_many};
@@ -254,7 +257,8 @@ impl EventLoop {
             counters: &self.counters,
             timings: &self.timings,
             token,
-            request_started: self.shared.clock.now(),
+            now: Now::default(),
+            request_started: Instant::default(),
             output_bytes_max: unsent_max.saturating_sub(peer.unsent.bytes()),
         };
         Some(body(peer, &mut turn, read_buffer))
@@ -268,6 +272,7 @@ fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afte
     }
     let limits = turn.shared.options.limits;
     if peer.connection.has_input() && !peer.connection.is_waiting(limits.parked_requests_max) {
+        turn.read_clocks();
         peer.connection.on_room(turn);
     }
     let mut budget = limits.turn_bytes_max;
@@ -344,7 +349,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
     // end that came together with these.
     peer.is_readable = size == target_size || peer.is_ending;
     count_many(&turn.counters.bytes_read, size);
-    turn.request_started = turn.shared.clock.now();
+    turn.read_clocks();
     if is_direct {
         peer.connection.received(size, turn);
     } else {

@@ -5,6 +5,8 @@
 //! while it grows. Capacities are no powers of two; a hash is scaled to its slot by a
 //! multiplication.
 
+use std::ops::Range;
+
 use document::{Item, Key};
 
 /// A slot that nothing was ever in: a search ends here.
@@ -28,22 +30,45 @@ pub(super) struct Slots {
     removed_count: usize,
 }
 
+/// What a search of some slots has met.
+enum Scan {
+    /// The key.
+    Found(usize),
+    /// The end of the search.
+    Empty,
+    /// Neither.
+    Nothing,
+}
+
 impl Slots {
     /// The slot of `key`, whose hash is `hash`.
     pub(super) fn find(&self, hash: u64, key: Key<'_>) -> Option<usize> {
         if self.tags.is_empty() {
             return None;
         }
-        let tag = tag_of(hash);
-        let mut slot = self.first_slot(hash);
-        // Ends: at least an eighth of the slots is empty.
-        loop {
-            match self.tags[slot] {
-                EMPTY => return None,
-                found if found == tag && self.holds(slot, key) => return Some(slot),
-                _ => slot = self.next_slot(slot),
+        let first = self.first_slot(hash);
+        match self.scan(first..self.tags.len(), tag_of(hash), key) {
+            // At least an eighth of the slots is empty, so the search ends in one of the halves.
+            Scan::Nothing => match self.scan(0..first, tag_of(hash), key) {
+                Scan::Found(slot) => Some(slot),
+                Scan::Empty | Scan::Nothing => None,
+            },
+            Scan::Found(slot) => Some(slot),
+            Scan::Empty => None,
+        }
+    }
+
+    /// Searches a run of slots.
+    fn scan(&self, range: Range<usize>, tag: u8, key: Key<'_>) -> Scan {
+        for (&found, slot) in self.tags[range.clone()].iter().zip(range) {
+            if found == tag && self.holds(slot, key) {
+                return Scan::Found(slot);
+            }
+            if found == EMPTY {
+                return Scan::Empty;
             }
         }
+        Scan::Nothing
     }
 
     /// The item in a slot that [`Slots::find`] has found.

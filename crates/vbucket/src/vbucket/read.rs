@@ -81,7 +81,7 @@ impl Vbucket {
         let tombstone = super::write::tombstone_of(expired, Deletion::Expired, now);
         self.locks.release(expired.key());
         self.statistics.expirations += 1;
-        self.commit(tombstone, now, effects);
+        self.commit(tombstone, Some(expired.revision()), now, effects);
     }
 
     pub(super) fn check_active(&self) -> Result<(), Refusal> {

@@ -26,7 +26,8 @@ impl Vbucket {
         }
         let Some(existing) = existing else {
             self.statistics.creations += 1;
-            return Ok(self.commit(builder, now, effects));
+            let before = self.hash_table.get(builder.key()).map(Item::revision);
+            return Ok(self.commit(builder, before, now, effects));
         };
         let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
             && !builder.meta().datatype.contains(Datatype::XATTR);
@@ -43,7 +44,7 @@ impl Vbucket {
         };
         self.locks.release(existing.key());
         self.statistics.updates += 1;
-        Ok(self.commit(builder, now, effects))
+        Ok(self.commit(builder, Some(existing.revision()), now, effects))
     }
 
     /// Deletes the document `key`. Its system xattrs live on in the tombstone.
@@ -62,7 +63,8 @@ impl Vbucket {
         }
         self.locks.release(key);
         self.statistics.deletions += 1;
-        Ok(self.commit(tombstone_of(&existing, Deletion::Explicit, now), now, effects))
+        let tombstone = tombstone_of(&existing, Deletion::Explicit, now);
+        Ok(self.commit(tombstone, Some(existing.revision()), now, effects))
     }
 
     /// The live version of `key` to compute a new one from, when a write with `condition` would be
@@ -119,13 +121,14 @@ impl Vbucket {
     }
 
     /// Gives `builder` the next seqno and CAS, and puts it into the hash table and the log.
+    /// `before` is the revision of what the hash table holds under its key.
     pub(super) fn commit(
         &mut self,
         builder: ItemBuilder,
+        before: Option<RevSeqno>,
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Mutation {
-        let before = self.hash_table.get(builder.key()).map(Item::revision);
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
         let seqno = self.high_seqno().next();
