@@ -236,6 +236,13 @@ pub(crate) struct Reply {
     pub(crate) value: Vec<u8>,
 }
 
+impl Reply {
+    /// The seqno of a mutation, for a client with mutation tokens.
+    pub(crate) fn mutation_seqno(&self) -> u64 {
+        u64::from_be_bytes(self.extras[8..].try_into().unwrap())
+    }
+}
+
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
 }
