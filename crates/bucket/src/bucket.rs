@@ -161,7 +161,8 @@ impl Bucket {
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
-        // The branch that begins after a crash has to be in every file before the crash is forgotten.
+        // The branch that begins after a crash has to be in every file before the crash is
+        // forgotten.
         let is_loaded = self.0.slots.iter().all(|slot| slot.lock().is_some());
         if !is_loaded && !self.warmup_progress().was_clean {
             return Ok(());

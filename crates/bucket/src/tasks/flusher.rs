@@ -75,8 +75,8 @@ impl FlushQueue {
         let mut vbids = self.lock();
         let count = vbids.len().min(count_max);
         let mut group: Vec<Vbid> = vbids.drain(..count).collect();
-        // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied while
-        // it was queued can be queued again.
+        // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied
+        // while it was queued can be queued again.
         group.sort_unstable();
         group.dedup();
         group

@@ -219,6 +219,29 @@ fn a_deletion_has_a_cas_for_all_but_classic_clients() {
     assert_eq!((deleted.status, deleted.cas > stored.cas), (0, true));
     let deleted = classic.ask(frame(0x04).key(b"b").cas(stored.cas));
     assert_eq!((deleted.status, deleted.cas), (0, 0));
+    classic.ask(set(b"b", b"value"));
+    let deleted = classic.ask(frame(0x04).key(b"b"));
+    assert_eq!((deleted.status, deleted.cas), (0, 0));
+}
+
+#[test]
+fn an_evicted_value_leaves_memory_and_comes_back() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, 0x04]);
+    let is_resident = |client: &mut Client| {
+        let statistics = client.statistics("key k 0").unwrap();
+        statistics.into_iter().find(|(name, _)| name == "key_is_resident").unwrap().1
+    };
+    let stored = client.ask(set(b"k", b"value"));
+    let persisted = frame(0xb7).extras(&stored.mutation_seqno().to_be_bytes());
+    assert_eq!(client.ask(persisted).status, 0);
+    assert_eq!(is_resident(&mut client), "true");
+    assert_eq!(client.ask(frame(0x93).key(b"k")).status, 0);
+    assert_eq!(is_resident(&mut client), "false");
+    let found = client.ask(get(b"k"));
+    assert_eq!((found.value.as_slice(), found.cas), (&b"value"[..], stored.cas));
+    assert_eq!(is_resident(&mut client), "true");
+    assert_eq!(client.ask(frame(0x93).key(b"absent")).status, KEY_ENOENT);
 }
 
 #[test]
