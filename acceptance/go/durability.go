@@ -9,33 +9,54 @@ import (
 )
 
 var durabilityCases = []testCase{
-	{"durable-majority", durable(gocb.DurabilityLevelMajority)},
-	{"durable-majority-and-persist", durable(gocb.DurabilityLevelMajorityAndPersistOnMaster)},
-	{"durable-persist-to-majority", durable(gocb.DurabilityLevelPersistToMajority)},
+	{"durable-writes-are-refused", durableWritesAreRefused},
 	{"persist-to-active", persistToActive},
 	{"restart-keeps-everything", restartKeepsEverything},
 	{"restart-goes-on-in-the-same-branch", restartGoesOnInTheSameBranch},
 }
 
-const restartCount = 500
+const (
+	restartCount = 500
+	atOnce       = time.Second
+)
 
-// durable stores and removes at a durability level.
-func durable(level gocb.DurabilityLevel) func(*sdk) error {
-	return func(s *sdk) error {
-		key, _, err := s.stored(1, &gocb.UpsertOptions{DurabilityLevel: level})
-		if err != nil {
-			return err
-		}
-		if err := s.expectNumber(key, 1); err != nil {
-			return err
-		}
-		_, err = s.collection.Remove(key, &gocb.RemoveOptions{DurabilityLevel: level})
-		if err != nil {
-			return err
-		}
-		_, err = s.collection.Get(key, nil)
-		return expectError(err, gocb.ErrDocumentNotFound)
+// durableWritesAreRefused asks for every level: an error at once, and nothing is changed.
+func durableWritesAreRefused(s *sdk) error {
+	key, before, err := s.stored(1, nil)
+	if err != nil {
+		return err
 	}
+	absent := s.key()
+	for _, level := range []gocb.DurabilityLevel{
+		gocb.DurabilityLevelMajority,
+		gocb.DurabilityLevelMajorityAndPersistOnMaster,
+		gocb.DurabilityLevelPersistToMajority,
+	} {
+		for _, target := range []string{key, absent} {
+			started := time.Now()
+			_, err := s.collection.Upsert(
+				target, numbered{2}, &gocb.UpsertOptions{DurabilityLevel: level})
+			if err := expectError(err, gocb.ErrFeatureNotAvailable); err != nil {
+				return err
+			}
+			if err := expect(time.Since(started) < atOnce, "refused at once"); err != nil {
+				return err
+			}
+		}
+		_, err := s.collection.Remove(key, &gocb.RemoveOptions{DurabilityLevel: level})
+		if err := expectError(err, gocb.ErrFeatureNotAvailable); err != nil {
+			return err
+		}
+	}
+	result, err := s.collection.Get(key, nil)
+	if err != nil {
+		return err
+	}
+	return steps(
+		func() error { return expect(s.isGone(absent), "nothing new is stored") },
+		func() error { return s.expectNumber(key, 1) },
+		func() error { return expectEqual(result.Cas(), before.Cas(), "CAS") },
+	)
 }
 
 // persistToActive has the SDK ask with OBSERVE_SEQNO until the active node persisted.

@@ -1,45 +1,42 @@
-"""Cases: durable writes, and what a restarted node still knows."""
+"""Cases: durable writes, which this server refuses, and what a restarted node still knows."""
 
+import time
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until
 from couchbase.durability import DurabilityLevel, ServerDurability
-from couchbase.exceptions import (DocumentNotFoundException, RequestCanceledException,
-                                  TimeoutException)
+from couchbase.exceptions import (RequestCanceledException, TimeoutException,
+                                  UnsupportedOperation)
 from couchbase.options import IncrementOptions, RemoveOptions, SignedInt64, UpsertOptions
 from couchbase.transcoder import RawBinaryTranscoder
 
 COUNT = 500
+AT_ONCE_SECONDS = 1
 
 
 def declare(cases):
     """In the order of running."""
-    for function in (durable_majority, durable_majority_and_persist,
-                     durable_persist_to_majority, restart_keeps_everything,
+    for function in (durable_writes_are_refused, restart_keeps_everything,
                      restart_goes_on_in_the_same_branch):
         cases.case(function)
 
 
-def durable_round_trip(sdk, level):
-    """Stores and removes at a durability level."""
-    durability = ServerDurability(level)
-    key = sdk.key()
-    sdk.collection.upsert(key, {"n": 1}, UpsertOptions(durability=durability))
+def durable_writes_are_refused(sdk):
+    key, before = sdk.stored({"n": 1})
+    new = sdk.key()
+    for level in (DurabilityLevel.MAJORITY, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
+                  DurabilityLevel.PERSIST_TO_MAJORITY):
+        durability = ServerDurability(level)
+        for target in (key, new):
+            started = time.monotonic()
+            expect_error(UnsupportedOperation, sdk.collection.upsert, target, {"n": 2},
+                         UpsertOptions(durability=durability))
+            expect(time.monotonic() - started < AT_ONCE_SECONDS, f"{level} is refused at once")
+        expect_error(UnsupportedOperation, sdk.collection.remove, key,
+                     RemoveOptions(durability=durability))
+    expect(sdk.is_gone(new), "nothing new is stored")
     expect_equal(sdk.get_json(key), {"n": 1}, "value")
-    sdk.collection.remove(key, RemoveOptions(durability=durability))
-    expect_error(DocumentNotFoundException, sdk.collection.get, key)
-
-
-def durable_majority(sdk):
-    durable_round_trip(sdk, DurabilityLevel.MAJORITY)
-
-
-def durable_majority_and_persist(sdk):
-    durable_round_trip(sdk, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE)
-
-
-def durable_persist_to_majority(sdk):
-    durable_round_trip(sdk, DurabilityLevel.PERSIST_TO_MAJORITY)
+    expect_equal(sdk.collection.get(key).cas, before.cas, "CAS")
 
 
 def restart_keeps_everything(sdk):

@@ -161,7 +161,8 @@ impl Bucket {
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
-        // The branch that begins after a crash has to be in every file before the crash is forgotten.
+        // The branch that begins after a crash has to be in every file before the crash is
+        // forgotten.
         let is_loaded = self.0.slots.iter().all(|slot| slot.lock().is_some());
         if !is_loaded && !self.warmup_progress().was_clean {
             return Ok(());
@@ -173,20 +174,29 @@ impl Bucket {
     }
 
     /// Empties the bucket: every vBucket begins a new history, its file is removed, also that of a
-    /// vBucket which is still being loaded or cannot be.
+    /// vBucket which is still being loaded or cannot be. After an error some are empty and the
+    /// others as they were; empty the bucket again.
     pub fn flush_all(&self) -> Result<(), StorageError> {
+        let core = &self.0;
+        let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();
+        let mut gone = Vec::new();
+        let deleted = core.store.delete_all(|vbid| gone.push(vbid));
+        if deleted.is_ok() {
+            // Also those that never had a file.
+            gone = core.slots().map(|(vbid, _)| vbid).collect();
+        }
         let mut effects = Vec::new();
-        for (vbid, slot) in self.0.slots() {
-            let file = slot.lock_file();
-            self.0.store.delete(vbid)?;
-            let old = slot.replace(self.0.new_vbucket(vbid));
-            drop(file);
-            if let Some(mut old) = old {
+        for vbid in gone {
+            let Some(slot) = core.slot(vbid) else { continue };
+            if let Some(mut old) = slot.replace(core.new_vbucket(vbid)) {
                 old.end_waits(&mut effects);
             }
-            self.0.carry_out(vbid, &mut effects);
+            core.carry_out(vbid, &mut effects);
+            // What could not be flushed is not wanted any more.
+            slot.set_file_is_damaged(false);
+            core.note_disk(vbid, None);
         }
-        Ok(())
+        deleted
     }
 
     /// The time of an operation.
@@ -226,15 +236,16 @@ impl Bucket {
     }
 
     /// Lets a write in, or says why not.
-    pub(crate) fn check_write_gate(&self) -> Result<(), Refused> {
+    pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
         let core = &self.0;
         let used_bytes = core.account.used_bytes();
-        core.gate.check(used_bytes, core.used_bytes_max()).map_err(Refused::Blocked)
+        let is_damaged = core.file_is_damaged(vbid);
+        core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(Refused::Blocked)
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
-    pub(crate) fn check_disk(&self) -> Result<(), Refused> {
-        self.0.gate.check(0, u64::MAX).map_err(Refused::Blocked)
+    pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
+        self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)
     }
 
     /// Sees to it that waits of `timeout` end.
@@ -302,6 +313,10 @@ impl BucketCore {
 
     pub(crate) fn slot(&self, vbid: Vbid) -> Option<&VbucketSlot> {
         self.slots.get(usize::from(vbid.0))
+    }
+
+    fn file_is_damaged(&self, vbid: Vbid) -> bool {
+        self.slot(vbid).is_some_and(VbucketSlot::file_is_damaged)
     }
 
     /// All vBuckets in order.

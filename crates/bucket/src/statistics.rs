@@ -77,6 +77,8 @@ pub struct BucketStatistics {
     pub disk_refusals: u64,
     /// Why writes are refused now, if they are.
     pub disk_block: Option<WriteBlock>,
+    /// vBuckets that refuse writes because their files are damaged.
+    pub damaged_vbucket_count: usize,
     /// How far loading has come.
     pub warmup: WarmupProgress,
 }
@@ -110,6 +112,7 @@ impl Bucket {
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),
+            damaged_vbucket_count: core.slots().filter(|(_, slot)| slot.file_is_damaged()).count(),
             warmup: core.warmup.progress(core.clock.now()),
         };
         self.for_each_vbucket(|_, vbucket| statistics.add(vbucket));

@@ -1,5 +1,6 @@
 //! The place of one vBucket in its bucket, with its locks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use vbucket::Vbucket;
@@ -12,6 +13,8 @@ pub(crate) struct VbucketSlot {
     /// Held by whoever changes the vBucket's file: a flush, a removal. Held across I/O; never taken
     /// by a front-end worker.
     file: Mutex<()>,
+    /// Whether the file is damaged, so that nothing more can be flushed to it.
+    file_is_damaged: AtomicBool,
 }
 
 impl VbucketSlot {
@@ -23,6 +26,16 @@ impl VbucketSlot {
     /// The right to change the vBucket's file.
     pub(crate) fn lock_file(&self) -> MutexGuard<'_, ()> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the file is damaged.
+    pub(crate) fn file_is_damaged(&self) -> bool {
+        self.file_is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the file is damaged; says whether it was.
+    pub(crate) fn set_file_is_damaged(&self, is_damaged: bool) -> bool {
+        self.file_is_damaged.swap(is_damaged, Ordering::Relaxed)
     }
 
     /// Puts a vBucket into its place and returns the one that was there, to be dropped by the

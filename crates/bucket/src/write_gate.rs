@@ -15,6 +15,8 @@ pub enum WriteBlock {
     DiskFull,
     /// Writing or syncing a file fails.
     DiskFailed,
+    /// The file of the document's vBucket is damaged. Other vBuckets take writes.
+    VbucketFileDamaged,
 }
 
 impl WriteBlock {
@@ -24,6 +26,7 @@ impl WriteBlock {
             Self::Memory => "the bucket's memory quota is used up; delete documents or raise it",
             Self::DiskFull => "the data directory's device is full; writes resume when it has room",
             Self::DiskFailed => "writing to the data directory fails; see the node's log",
+            Self::VbucketFileDamaged => "the vBucket's file is damaged; see the node's log",
         }
     }
 }
@@ -45,8 +48,18 @@ pub(crate) struct WriteGate {
 }
 
 impl WriteGate {
-    /// Why a write is refused now, if it is. The memory in use is the caller's to know.
-    pub(crate) fn check(&self, used_bytes: u64, used_bytes_max: u64) -> Result<(), WriteBlock> {
+    /// Why a write is refused now, if it is. The memory in use and the state of the vBucket's file
+    /// are the caller's to know.
+    pub(crate) fn check(
+        &self,
+        used_bytes: u64,
+        used_bytes_max: u64,
+        file_is_damaged: bool,
+    ) -> Result<(), WriteBlock> {
+        if file_is_damaged {
+            self.disk_refusals.fetch_add(1, Ordering::Relaxed);
+            return Err(WriteBlock::VbucketFileDamaged);
+        }
         if let Some(block) = self.disk_block() {
             self.disk_refusals.fetch_add(1, Ordering::Relaxed);
             return Err(block);
@@ -82,7 +95,7 @@ impl WriteGate {
             }
         }
         let state = match block {
-            None | Some(WriteBlock::Memory) => OPEN,
+            None | Some(WriteBlock::Memory | WriteBlock::VbucketFileDamaged) => OPEN,
             Some(WriteBlock::DiskFull) => DISK_FULL,
             Some(WriteBlock::DiskFailed) => DISK_FAILED,
         };

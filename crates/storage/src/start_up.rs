@@ -125,21 +125,22 @@ pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), Stor
     }
 }
 
-/// Removes whatever there is of a vBucket. The newest revision goes last: until then it hides the
-/// older ones.
-pub(crate) fn remove_all_of(
+/// The names of all files of each vBucket, in the order in which they are to be removed: the newest
+/// revision goes last, until then it hides the older ones.
+pub(crate) fn files_by_vbucket(
     files: &dyn Files,
     directory: &Path,
-    vbid: Vbid,
-) -> Result<(), StorageError> {
-    let mut listing = list(files, directory)?;
-    let leftovers = listing.leftovers.into_iter().filter(|(of, _)| *of == vbid);
-    let revisions = listing.revisions.remove(&vbid).unwrap_or_default().into_iter();
-    let revisions = revisions.map(|revision| layout::data_file(vbid, revision));
-    for name in leftovers.map(|(_, name)| name).chain(revisions) {
-        remove_if_there(files, &directory.join(name))?;
+) -> Result<BTreeMap<Vbid, Vec<String>>, StorageError> {
+    let listing = list(files, directory)?;
+    let mut names: BTreeMap<Vbid, Vec<String>> = BTreeMap::new();
+    for (vbid, name) in listing.leftovers {
+        names.entry(vbid).or_default().push(name);
     }
-    Ok(())
+    for (vbid, revisions) in listing.revisions {
+        let revisions = revisions.into_iter().map(|revision| layout::data_file(vbid, revision));
+        names.entry(vbid).or_default().extend(revisions);
+    }
+    Ok(names)
 }
 
 fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {

@@ -3,6 +3,7 @@
 //! Any number of threads commit to and read from different vBuckets at once. Of one vBucket,
 //! commits exclude each other; readers use the last committed state and wait for no commit.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -143,14 +144,44 @@ impl Store {
     pub fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
         let Some(entry) = self.entry(vbid) else { return Ok(()) };
         let _writing = lock(&entry.writer);
-        start_up::remove_all_of(&*self.files, &self.directory, vbid)?;
+        let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
+        self.remove_files(&entry, &names)?;
+        Ok(self.files.sync_directory(&self.directory)?)
+    }
+
+    /// Removes the files of all vBuckets; the directory is looked through and made durable once.
+    /// Whenever the power goes before this returns, each vBucket is either whole or gone. `gone`
+    /// hears of each whose file is no more, also before an error: some of those may come back if
+    /// the power goes before another call succeeds.
+    pub fn delete_all(&self, mut gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
+        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
+        // Writers are locked in the order of vBuckets.
+        entries.sort_unstable_by_key(|entry| entry.vbid);
+        let _writing: Vec<_> = entries.iter().map(|entry| lock(&entry.writer)).collect();
+        let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
+        for entry in &entries {
+            self.remove_files(entry, &names)?;
+            gone(entry.vbid);
+        }
+        Ok(self.files.sync_directory(&self.directory)?)
+    }
+
+    /// Removes the files of one vBucket, and forgets them.
+    fn remove_files(
+        &self,
+        entry: &Entry,
+        names: &BTreeMap<Vbid, Vec<String>>,
+    ) -> Result<(), StorageError> {
+        for name in names.get(&entry.vbid).into_iter().flatten() {
+            remove_if_there(&*self.files, &self.directory.join(name))?;
+        }
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
         let closed = handle.snapshot.take();
-        self.open_files.release(&entry);
+        self.open_files.release(entry);
         drop(handle);
         drop(closed);
-        Ok(self.files.sync_directory(&self.directory)?)
+        Ok(())
     }
 
     fn commit_one(

@@ -29,7 +29,7 @@ impl Bucket {
         added: Incoming<'_>,
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
-        self.check_write_gate()?;
+        self.check_write_gate(vbid)?;
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);

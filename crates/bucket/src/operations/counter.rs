@@ -38,7 +38,7 @@ impl Bucket {
         key: Key<'_>,
         request: CounterRequest,
     ) -> Result<Counter, Refused> {
-        self.check_write_gate()?;
+        self.check_write_gate(vbid)?;
         let condition = WriteCondition::default();
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);

@@ -16,7 +16,7 @@ impl Bucket {
         key: Key<'_>,
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
-        self.check_disk()?;
+        self.check_disk(vbid)?;
         let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, effects| {
             vbucket.delete(key, condition, now, effects)

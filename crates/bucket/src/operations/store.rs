@@ -22,7 +22,7 @@ impl Bucket {
         value: Incoming<'_>,
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
-        self.check_write_gate()?;
+        self.check_write_gate(vbid)?;
         let (stored, datatype) = value.checked(self.config().compression)?;
         let builder = ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &stored);
         self.store_built(session, mode, vbid, builder, condition)
@@ -37,7 +37,7 @@ impl Bucket {
         mut builder: ItemBuilder,
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
-        self.check_write_gate()?;
+        self.check_write_gate(vbid)?;
         check_size(builder.value().len())?;
         builder.set_datatype(json_bit(builder.value()));
         self.store_built(session, mode, vbid, builder, condition)

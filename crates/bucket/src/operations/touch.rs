@@ -18,7 +18,7 @@ impl Bucket {
         key: Key<'_>,
         expiry: u32,
     ) -> Result<Found, Refused> {
-        self.check_write_gate()?;
+        self.check_write_gate(vbid)?;
         let condition = WriteCondition::default();
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);

@@ -13,6 +13,7 @@ use vbucket::FlushBatch;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
+use crate::vbucket_slot::VbucketSlot;
 
 static FLUSHER: TaskName = TaskName {
     name: "FlusherTask",
@@ -76,8 +77,8 @@ impl FlushQueue {
         let mut vbids = self.lock();
         let count = vbids.len().min(count_max);
         let mut group: Vec<Vbid> = vbids.drain(..count).collect();
-        // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied while
-        // it was queued can be queued again.
+        // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied
+        // while it was queued can be queued again.
         group.sort_unstable();
         group.dedup();
         group
@@ -194,10 +195,27 @@ impl BucketCore {
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_failed();
                 }
+                if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
+                    self.give_up_file(batch.vbid, slot, &error);
+                    return true;
+                }
                 self.note_disk(batch.vbid, Some(&error));
                 self.flush_queues.push_again(batch.vbid);
                 false
             }
+        }
+    }
+
+    /// The file of one vBucket is damaged. Another try would not help; the others go on.
+    fn give_up_file(&self, vbid: Vbid, slot: &VbucketSlot, error: &StorageError) {
+        self.note_disk(vbid, None);
+        if !slot.set_file_is_damaged(true) {
+            tracing::error!(
+                %error,
+                vbucket = vbid.0,
+                "the vBucket cannot be flushed and refuses writes; restore its file from a backup \
+                 and start the node again"
+            );
         }
     }
 
@@ -211,7 +229,7 @@ impl BucketCore {
     }
 }
 
-fn begin_flush(slot: &crate::vbucket_slot::VbucketSlot, bytes_max: usize) -> Option<FlushBatch> {
+fn begin_flush(slot: &VbucketSlot, bytes_max: usize) -> Option<FlushBatch> {
     slot.lock().as_mut()?.begin_flush(bytes_max)
 }
 

@@ -1,12 +1,13 @@
 //! A disk that is full, that does not sync, that fails at any call.
 
+use std::path::Path;
 use std::time::Duration;
 
 use bucket::{Completion, Refused, WriteBlock};
 use document::Seqno;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
-use crate::support::{Machine, OTHER, VBID, config};
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config};
 
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -226,6 +227,58 @@ fn a_stop_with_a_failing_disk_says_so_and_counts_as_a_crash() {
     machine.run();
     assert_eq!(machine.get(VBID, "key").unwrap(), b"value");
     assert_eq!(machine.branches(VBID)[1..], branches);
+}
+
+#[test]
+fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
+    let config = bucket::BucketConfig { flusher_count: 1, open_files_max: 1, ..config() };
+    let mut machine = Machine::with(config);
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "key", b"value").unwrap();
+        machine.run();
+    }
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    let size = machine.files.content(&path).unwrap().len();
+    machine.files.insert(&path, &vec![0xee; size]);
+    machine.set(VBID, "key", b"never flushed").unwrap();
+    machine.set(OTHER, "key", b"flushed").unwrap();
+    machine.run();
+
+    let statistics = machine.bucket.statistics();
+    assert_eq!((statistics.disk_block, statistics.damaged_vbucket_count), (None, 1));
+    let blocked = Refused::Blocked(WriteBlock::VbucketFileDamaged);
+    assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), blocked);
+    assert_eq!(machine.delete(VBID, "key").unwrap_err(), blocked);
+    assert_eq!(machine.get(VBID, "key").unwrap(), b"never flushed");
+    for number in 3..6 {
+        machine.set(OTHER, "key", b"value").unwrap();
+        machine.advance(RETRY);
+        assert_eq!(machine.persisted(OTHER), Seqno(number));
+    }
+    let statistics = machine.bucket.statistics();
+    assert_eq!(statistics.commits_failed, 1, "another try would not help");
+
+    machine.bucket.flush_all().unwrap();
+    machine.set(VBID, "key", b"new").unwrap();
+    machine.run();
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    assert_eq!(machine.bucket.statistics().damaged_vbucket_count, 0);
+    assert_eq!(machine.bucket.shut_down(), Ok(()));
+}
+
+#[test]
+fn a_stop_with_a_damaged_file_is_not_a_clean_one() {
+    let config = bucket::BucketConfig { flusher_count: 1, open_files_max: 1, ..config() };
+    let mut machine = Machine::with(config);
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "key", b"value").unwrap();
+        machine.run();
+    }
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    machine.files.insert(&path, b"not what was written");
+    machine.set(VBID, "key", b"never flushed").unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.shut_down(), Err(1));
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! FLUSH: the old history is gone for good.
 
 use bucket::{Completion, Refused};
-use document::Seqno;
+use document::{Seqno, Vbid};
 use platform::Random;
 use platform::seeds::seeds;
+use platform::simulated::{Call, Fault, FaultError};
 
 use crate::support::{Machine, OTHER, VBID};
 
@@ -39,6 +40,72 @@ fn nothing_of_the_old_history_comes_back_whenever_the_power_goes() {
         let branches = machine.branches(VBID);
         assert!(!branches.iter().any(|uuid| old_branches.contains(uuid)), "seed {seed}");
     }
+}
+
+/// A machine with a flushed document in every vBucket.
+fn filled() -> Machine {
+    let mut machine = Machine::new();
+    for vbid in 0..4 {
+        machine.set(Vbid(vbid), "key", b"old").unwrap();
+    }
+    machine.run();
+    machine
+}
+
+#[test]
+fn the_directory_is_synced_once_for_all_vbuckets() {
+    let machine = filled();
+    let before = machine.files.calls();
+    machine.bucket.flush_all().unwrap();
+    let after = machine.files.calls();
+    assert_eq!(after.of(Call::Remove) - before.of(Call::Remove), 4);
+    assert_eq!(after.of(Call::SyncDirectory) - before.of(Call::SyncDirectory), 1);
+}
+
+#[test]
+fn whatever_call_fails_each_vbucket_is_old_or_empty_and_takes_writes() {
+    for number in 1..=5 {
+        for seed in 0..8 {
+            let at = format!("call {number}, seed {seed}");
+            let mut machine = filled();
+            let error = FaultError::Io;
+            machine.files.fail(Fault { call: None, number, error, from_then_on: true });
+            machine.bucket.flush_all().unwrap_err();
+            machine.files.heal();
+            // What the memory says is what the files will say.
+            for vbid in (0..4).map(Vbid) {
+                machine.evict(vbid, "key").ok();
+                let is_old = machine.get(vbid, "key").is_ok();
+                assert_eq!(is_old, u64::from(vbid.0) + 1 >= number, "{at}");
+                let written = machine.set(vbid, "new", b"new").unwrap();
+                assert_eq!(written.seqno, Seqno(1 + u64::from(is_old)), "{at}");
+            }
+            machine.run();
+            let old_count = (0..4).filter(|&vbid| machine.get(Vbid(vbid), "key").is_ok()).count();
+            let mut machine = machine.power_cut(seed);
+            machine.run();
+            let found = (0..4).filter(|&vbid| machine.get(Vbid(vbid), "key").is_ok()).count();
+            assert_eq!(found, old_count, "{at}");
+            machine.bucket.flush_all().unwrap();
+            let mut machine = machine.power_cut(seed);
+            machine.run();
+            for vbid in (0..4).map(Vbid) {
+                assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound), "{at}");
+                assert_eq!(machine.get(vbid, "new"), Err(Refused::NotFound), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_takes_writes_again_once_the_bucket_is_emptied() {
+    let mut machine = filled();
+    machine.files.set_capacity(0);
+    machine.set(VBID, "key", b"too much").unwrap();
+    machine.run();
+    assert!(matches!(machine.set(OTHER, "key", b"refused"), Err(Refused::Blocked(_))));
+    machine.bucket.flush_all().unwrap();
+    machine.set(OTHER, "key", b"let in").unwrap();
 }
 
 #[test]

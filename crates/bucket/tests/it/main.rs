@@ -4,6 +4,7 @@
 mod crash_model;
 mod disk_failures;
 mod flush_all;
+mod locks;
 mod memory_quota;
 mod support;
 mod warmup;

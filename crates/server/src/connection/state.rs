@@ -72,6 +72,11 @@ impl Connection {
         self.is_blocked || self.parked_count >= parked_max
     }
 
+    /// Whether any of its requests waits for a completion.
+    pub(crate) fn has_parked(&self) -> bool {
+        self.parked_count > 0
+    }
+
     /// Whether something received waits to be executed.
     pub(crate) fn has_input(&self) -> bool {
         !self.input.is_empty()

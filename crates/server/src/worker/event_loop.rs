@@ -302,7 +302,8 @@ fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
     }
     let limits = turn.shared.options.limits;
     let is_waiting = peer.connection.is_waiting(limits.parked_requests_max);
-    if peer.is_at_end && has_sent_all && !is_waiting {
+    // Whoever has only stopped asking still gets the answers that it waits for.
+    if peer.is_at_end && has_sent_all && !peer.connection.has_parked() {
         return Afterwards::Close;
     }
     let has_room = peer.unsent.bytes() <= limits.unsent_bytes_max;

@@ -49,6 +49,12 @@ fn what_is_no_frame_ends_the_connection_and_nothing_else() {
         client.send(&get(b"k").magic(magic).bytes());
         assert!(client.is_closed(), "{magic:#x}");
     }
+    // memcached's text protocol, on either side of a header's size.
+    for text in [&b"version\r\n"[..], b"set key 0 0 5\r\nvalue\r\nget key\r\n"] {
+        let mut client = port.client(&[]);
+        client.send(text);
+        assert!(client.is_closed(), "{text:?}");
+    }
     for size in 1..28 {
         let mut client = port.client(&[]);
         client.send(&get(b"keys").bytes()[..size]);

@@ -2,6 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod bad_input;
+mod bootstrap;
 mod commands;
+mod documents;
+mod idle;
 mod pipelining;
+mod statistics;
 mod support;

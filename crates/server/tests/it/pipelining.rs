@@ -98,6 +98,35 @@ fn a_request_that_waits_is_overtaken_only_where_that_was_negotiated() {
 }
 
 #[test]
+fn who_stops_asking_still_gets_the_answers() {
+    let port = Port::open();
+    for features in [vec![0x07], vec![0x07, 0x0e]] {
+        for round in 0..50 {
+            let mut client = port.client(&features);
+            assert_eq!(client.ask(set(b"evicted", b"value")).status, 0);
+            while client.ask(frame(0x93).key(b"evicted")).status != 0 {}
+            client.send(&get(b"evicted").bytes().repeat(3));
+            client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+            for _ in 0..3 {
+                let reply = client.try_receive();
+                let value = reply.unwrap_or_else(|| panic!("{features:?}, round {round}")).value;
+                assert_eq!(value, b"value");
+            }
+            assert!(client.is_closed());
+        }
+    }
+    // A wait that only the peer's last request can end.
+    let mut client = port.client(&[0x07, 0x04]);
+    let next_seqno = 1 + client.ask(set(b"k", b"v")).mutation_seqno();
+    client.send(&frame(0xb7).extras(&next_seqno.to_be_bytes()).bytes());
+    client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(port.client(&[]).ask(set(b"k", b"w")).status, 0);
+    assert_eq!(client.receive().status, 0);
+    assert!(client.is_closed());
+    port.wait_for("all are out", |statistics| statistics.curr_connections == 0);
+}
+
+#[test]
 fn idle_and_broken_connections_leave_nothing_behind() {
     let port = Port::open();
     let mut idle: Vec<_> = (0..400).map(|_| port.connect()).collect();

@@ -27,10 +27,19 @@ pub(crate) struct Port {
 
 impl Port {
     pub(crate) fn open() -> Self {
-        Self::with_limits(ServerLimits::default())
+        Self::with(ServerLimits::default(), false)
+    }
+
+    /// A server that may be told to empty its bucket.
+    pub(crate) fn with_flush() -> Self {
+        Self::with(ServerLimits::default(), true)
     }
 
     pub(crate) fn with_limits(limits: ServerLimits) -> Self {
+        Self::with(limits, false)
+    }
+
+    fn with(limits: ServerLimits, flush_enabled: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
@@ -59,12 +68,8 @@ impl Port {
             pool: pool.clone(),
             mailboxes,
         };
-        let options = ServerOptions {
-            threads: 2,
-            limits,
-            version: "7.6.0-test".to_owned(),
-            flush_enabled: false,
-        };
+        let options =
+            ServerOptions { threads: 2, limits, version: "7.6.0-test".to_owned(), flush_enabled };
         let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let doors = Doors { data, memcached: None };
         let server = Server::start(parts, options, doors).unwrap();
@@ -82,6 +87,15 @@ impl Port {
     pub(crate) fn client(&self, features: &[u16]) -> Client {
         let mut client = self.connect();
         client.hello(features);
+        self.log_in(client)
+    }
+
+    /// A client that has not said HELLO, as memcached's do.
+    pub(crate) fn classic_client(&self) -> Client {
+        self.log_in(self.connect())
+    }
+
+    fn log_in(&self, mut client: Client) -> Client {
         let reply = client.ask(frame(0x21).key(b"PLAIN").value(b"\0user\0password"));
         assert_eq!(reply.status, 0);
         assert_eq!(client.ask(frame(0x89).key(b"default")).status, 0);
@@ -236,6 +250,13 @@ pub(crate) struct Reply {
     pub(crate) value: Vec<u8>,
 }
 
+impl Reply {
+    /// The seqno of a mutation, for a client with mutation tokens.
+    pub(crate) fn mutation_seqno(&self) -> u64 {
+        u64::from_be_bytes(self.extras[8..].try_into().unwrap())
+    }
+}
+
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
 }
@@ -298,6 +319,24 @@ impl Client {
             key,
             value: rest.to_vec(),
         })
+    }
+
+    /// The statistics of a group, or the status that it failed with.
+    pub(crate) fn statistics(&mut self, group: &str) -> Result<Vec<(String, String)>, Reply> {
+        self.send(&frame(0x10).key(group.as_bytes()).bytes());
+        let mut statistics = Vec::new();
+        loop {
+            let reply = self.receive();
+            if reply.status != 0 {
+                return Err(reply);
+            }
+            if reply.key.is_empty() {
+                assert!(reply.value.is_empty(), "{group}");
+                return Ok(statistics);
+            }
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            statistics.push((text(reply.key), text(reply.value)));
+        }
     }
 
     pub(crate) fn is_closed(&mut self) -> bool {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use document::{Cas, Seqno, Vbid, VbucketState};
 use platform::Files;
-use platform::simulated::SimulatedFiles;
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use storage::{StorageError, WhyIgnored};
 
 use crate::batches::{VBID, batch, commit, item, open, record, scan};
@@ -124,6 +124,56 @@ fn history_never_goes_back() {
 fn a_batch_with_a_key_twice_is_a_bug() {
     let (store, _) = open(SimulatedFiles::new());
     drop(commit(&store, batch(VBID, vec![item("k", 1, b"v"), item("k", 2, b"v")])));
+}
+
+#[test]
+fn all_vbuckets_are_deleted_with_one_sync_of_the_directory() {
+    let files = SimulatedFiles::new();
+    let (store, _) = open(files.clone());
+    let vbids: Vec<_> = (0..50).map(Vbid).collect();
+    for &vbid in &vbids {
+        commit(&store, batch(vbid, vec![item("k", 1, b"v")])).unwrap();
+    }
+    let before = files.calls();
+    let mut gone = Vec::new();
+    store.delete_all(|vbid| gone.push(vbid)).unwrap();
+    let after = files.calls();
+    assert_eq!(after.of(Call::SyncDirectory) - before.of(Call::SyncDirectory), 1);
+    assert_eq!(after.of(Call::Remove) - before.of(Call::Remove), 50);
+    assert_eq!(gone, vbids);
+    assert!(files.list(Path::new("bucket")).unwrap().is_empty());
+    files.power_cut(0);
+    assert!(open(files).1.vbuckets.is_empty());
+}
+
+#[test]
+fn a_power_cut_while_all_are_deleted_leaves_each_whole_or_gone() {
+    for number in 1..=11 {
+        let files = SimulatedFiles::new();
+        let (store, _) = open(files.clone());
+        for vbid in 0..10 {
+            commit(&store, batch(Vbid(vbid), vec![item("k", 1, b"v")])).unwrap();
+        }
+        let error = FaultError::Io;
+        files.fail(Fault { call: None, number, error, from_then_on: true });
+        let mut gone = Vec::new();
+        store.delete_all(|vbid| gone.push(vbid)).unwrap_err();
+        assert_eq!(gone.len() as u64, number - 1);
+        for vbid in (0..10).map(Vbid) {
+            files.heal();
+            let left = usize::from(!gone.contains(&vbid));
+            assert_eq!(scan(&store, vbid).len(), left, "call {number}, {vbid:?}");
+        }
+        files.power_cut(number);
+        let (store, report) = open(files.clone());
+        assert!(report.ignored.is_empty(), "call {number}: {:?}", report.ignored);
+        for found in &report.vbuckets {
+            assert_eq!(scan(&store, found.vbid).len(), 1, "call {number}");
+        }
+        store.delete_all(|_| {}).unwrap();
+        files.power_cut(number);
+        assert!(open(files).1.vbuckets.is_empty(), "call {number}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 33] = [
+    let numbers: [(&str, u64); 34] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
@@ -23,6 +23,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("ep_tmp_oom_errors", bucket.memory_refusals),
         ("ep_disk_refusals", bucket.disk_refusals),
         ("ep_disk_failing", u64::from(is_failing)),
+        ("ep_vbuckets_damaged", number(bucket.damaged_vbucket_count)),
         ("curr_items", number(bucket.document_count)),
         ("curr_items_tot", number(bucket.document_count)),
         ("ep_num_non_resident", number(bucket.ejected_count)),

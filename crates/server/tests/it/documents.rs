@@ -1,0 +1,284 @@
+//! Commands on documents beyond the plain ones: expiry, locks, old clients, where a document is.
+
+use crate::support::{Client, Port, RawFrame, Reply, frame, get, set};
+
+const XERROR: u16 = 0x07;
+const JSON: u16 = 0x0b;
+const KEY_ENOENT: u16 = 1;
+const KEY_EEXISTS: u16 = 2;
+const LOCKED: u16 = 9;
+const NOT_LOCKED: u16 = 0x0e;
+const NOT_SUPPORTED: u16 = 0x83;
+const ETMPFAIL: u16 = 0x86;
+
+/// Far in the future, absolute, in seconds.
+const EXPIRY: u32 = 4_000_000_000;
+
+fn touch(key: &[u8], expiry: u32) -> RawFrame {
+    frame(0x1c).key(key).extras(&expiry.to_be_bytes())
+}
+
+fn get_and_touch(key: &[u8], expiry: u32) -> RawFrame {
+    frame(0x1d).key(key).extras(&expiry.to_be_bytes())
+}
+
+fn set_with_expiry(key: &[u8], expiry: u32) -> RawFrame {
+    let extras = [&[0; 4][..], &expiry.to_be_bytes()].concat();
+    frame(0x01).key(key).extras(&extras).value(b"value")
+}
+
+fn expiry_of(client: &mut Client, key: &[u8]) -> u32 {
+    let meta = client.ask(frame(0xa0).key(key));
+    assert_eq!(meta.status, 0);
+    u32::from_be_bytes(meta.extras[8..12].try_into().unwrap())
+}
+
+#[test]
+fn touch_changes_the_expiry_and_the_cas_and_nothing_else() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    let stored = client.ask(set(b"k", b"value"));
+    let touched = client.ask(touch(b"k", EXPIRY));
+    assert_eq!((touched.status, touched.value.len(), touched.extras.len()), (0, 0, 0));
+    assert!(touched.cas > stored.cas);
+    assert_eq!(expiry_of(&mut client, b"k"), EXPIRY);
+    let found = client.ask(get(b"k"));
+    assert_eq!((found.value.as_slice(), found.cas), (&b"value"[..], touched.cas));
+    assert_eq!(client.ask(touch(b"k", EXPIRY)).cas, touched.cas, "nothing changes, so no write");
+    assert_eq!(client.ask(touch(b"k", 0)).status, 0);
+    assert_eq!(expiry_of(&mut client, b"k"), 0);
+    assert_eq!(client.ask(touch(b"absent", EXPIRY)).status, KEY_ENOENT);
+    assert_eq!(client.ask(frame(0x1c).key(b"k")).status, 4, "the expiry is missing");
+}
+
+#[test]
+fn get_and_touch_answers_with_the_document() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    let stored = frame(0x01).extras(&[0xca, 0xfe, 0, 1, 0, 0, 0, 0]).key(b"k").value(b"value");
+    client.ask(stored);
+    let found = client.ask(get_and_touch(b"k", EXPIRY));
+    assert_eq!((found.status, found.value.as_slice()), (0, &b"value"[..]));
+    assert_eq!(found.extras, [0xca, 0xfe, 0, 1]);
+    assert_eq!(found.cas, client.ask(get(b"k")).cas);
+    assert_eq!(expiry_of(&mut client, b"k"), EXPIRY);
+    assert_eq!(client.ask(get_and_touch(b"absent", EXPIRY)).status, KEY_ENOENT);
+    assert_eq!(port.counter("cmd_touch"), 2);
+}
+
+#[test]
+fn quiet_reads_are_silent_about_what_is_not_there() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    client.ask(set(b"k", b"value"));
+    let gatq = |key: &[u8]| frame(0x1e).key(key).extras(&EXPIRY.to_be_bytes());
+    let getq_meta = |key: &[u8]| frame(0xa1).key(key);
+    let requests = [
+        gatq(b"absent").opaque(1),
+        gatq(b"k").opaque(2),
+        getq_meta(b"absent").opaque(3),
+        getq_meta(b"k").opaque(4),
+        frame(0x0a).opaque(5),
+    ];
+    client.send(&requests.iter().flat_map(RawFrame::bytes).collect::<Vec<_>>());
+    let replies: Vec<Reply> = (0..3).map(|_| client.receive()).collect();
+    let opaques: Vec<u32> = replies.iter().map(|reply| reply.opaque).collect();
+    assert_eq!(opaques, [2, 4, 5]);
+    assert_eq!(replies[0].value, b"value");
+    assert_eq!(replies[1].extras.len(), 20);
+    assert_eq!(expiry_of(&mut client, b"k"), EXPIRY);
+}
+
+#[test]
+fn a_store_keeps_the_expiry_only_when_asked_to() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, 0x10, 0x14]);
+    let preserve = |request: RawFrame| request.framing(&[0x50]);
+    client.ask(set_with_expiry(b"k", EXPIRY));
+    let counter_extras = [1_u64.to_be_bytes(), 0_u64.to_be_bytes()].concat();
+    let counter_extras = [&counter_extras[..], &[0; 4]].concat();
+    for (request, keeps) in [
+        (preserve(set(b"k", b"1")), true),
+        (preserve(frame(0x03).extras(&[0; 8]).key(b"k").value(b"2")), true),
+        (preserve(frame(0x05).extras(&counter_extras).key(b"k")), true),
+        (preserve(set_with_expiry(b"k", EXPIRY + 9)), true),
+        (set(b"k", b"3"), false),
+    ] {
+        assert_eq!(client.ask(request.clone()).status, 0, "{request:?}");
+        assert_eq!(expiry_of(&mut client, b"k"), if keeps { EXPIRY } else { 0 }, "{request:?}");
+    }
+    // A new document has no expiry to keep.
+    assert_eq!(client.ask(preserve(set_with_expiry(b"new", EXPIRY))).status, 0);
+    assert_eq!(expiry_of(&mut client, b"new"), EXPIRY);
+    assert_eq!(client.ask(preserve(get(b"k"))).status, NOT_SUPPORTED, "a read has none to give");
+}
+
+#[test]
+fn a_durable_write_is_refused_and_nothing_is_stored() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, JSON, 0x10, 0x11]);
+    client.ask(set(b"k", b"before"));
+    for level in 1..=3 {
+        for request in [set(b"k", b"after"), set(b"new", b"value"), frame(0x04).key(b"k")] {
+            let reply = client.ask(request.framing(&[0x11, level]));
+            let text = String::from_utf8(reply.value).unwrap();
+            assert_eq!(reply.status, NOT_SUPPORTED, "level {level}: {text}");
+            assert!(text.contains("durable"), "{text}");
+        }
+    }
+    assert_eq!(client.ask(get(b"k")).value, b"before");
+    assert_eq!(client.ask(get(b"new")).status, KEY_ENOENT);
+}
+
+#[test]
+fn observe_tells_where_each_key_is() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, 0x04]);
+    let observed = |keys: &[&[u8]]| {
+        let entry = |key: &&[u8]| [&[0, 0, 0, key.len() as u8][..], key].concat();
+        frame(0x92).value(&keys.iter().flat_map(entry).collect::<Vec<_>>())
+    };
+    let stored = client.ask(set(b"k", b"value"));
+    let persisted = frame(0xb7).extras(&stored.mutation_seqno().to_be_bytes());
+    assert_eq!(client.ask(persisted).status, 0);
+    let reply = client.ask(observed(&[b"k", b"absent"]));
+    let expected = [
+        &b"\0\0\0\x01k\x01"[..],
+        &stored.cas.to_be_bytes(),
+        b"\0\0\0\x06absent\x80",
+        &0_u64.to_be_bytes(),
+    ];
+    assert_eq!((reply.status, reply.value), (0, expected.concat()));
+    client.ask(frame(0x04).key(b"k"));
+    let state = client.ask(observed(&[b"k"])).value[5];
+    assert!([0x80, 0x81].contains(&state), "deleted, flushed or not: {state:#x}");
+    for value in [&b"\0\0\0\x09k"[..], b"\0\0\0", b"\0\0\0\0"] {
+        assert_eq!(client.ask(frame(0x92).value(value)).status, 4, "{value:x?}");
+    }
+    assert_eq!(client.ask(frame(0x92).value(b"\0\x09\0\x01k")).status, 7);
+}
+
+#[test]
+fn old_clients_hear_of_locks_in_old_words() {
+    let port = Port::open();
+    for (features, locked, busy, not_locked) in
+        [(&[XERROR][..], LOCKED, LOCKED, NOT_LOCKED), (&[], KEY_EEXISTS, ETMPFAIL, ETMPFAIL)]
+    {
+        let mut client = port.client(features);
+        client.ask(set(b"k", b"7"));
+        let cas = client.ask(frame(0x94).key(b"k")).cas;
+        let counter = frame(0x05).key(b"k").extras(&[0; 20]);
+        for write in [
+            set(b"k", b"8"),
+            set(b"k", b"8").cas(cas + 1),
+            frame(0x04).key(b"k"),
+            frame(0x0e).key(b"k").value(b"+"),
+            counter,
+            touch(b"k", EXPIRY),
+        ] {
+            assert_eq!(client.ask(write.clone()).status, locked, "{features:x?} {write:?}");
+        }
+        assert_eq!(client.ask(frame(0x94).key(b"k")).status, busy, "{features:x?}");
+        let wrong = client.ask(frame(0x95).key(b"k").cas(cas + 1)).status;
+        assert_eq!(wrong, busy, "{features:x?}");
+        assert_eq!(client.ask(frame(0x95).key(b"k").cas(cas)).status, 0);
+        assert_eq!(client.ask(frame(0x95).key(b"k").cas(cas)).status, not_locked);
+    }
+}
+
+#[test]
+fn a_lock_takes_no_duration_or_any_and_ends_by_itself() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    client.ask(set(b"k", b"value"));
+    for seconds in [None, Some(0), Some(30), Some(31), Some(u32::MAX)] {
+        let extras = seconds.map_or(vec![], |seconds: u32| seconds.to_be_bytes().to_vec());
+        let locked = client.ask(frame(0x94).key(b"k").extras(&extras));
+        assert_eq!((locked.status, locked.value.as_slice()), (0, &b"value"[..]), "{seconds:?}");
+        assert_eq!(client.ask(set(b"k", b"refused")).status, LOCKED, "{seconds:?}");
+        assert_eq!(client.ask(frame(0x95).key(b"k").cas(locked.cas)).status, 0, "{seconds:?}");
+    }
+    let locked = client.ask(frame(0x94).key(b"k").extras(&1_u32.to_be_bytes()));
+    assert_eq!(locked.status, 0);
+    while client.ask(set(b"k", b"let in")).status == LOCKED {
+        std::thread::yield_now();
+    }
+    assert_eq!(client.ask(get(b"k")).value, b"let in");
+    assert_eq!(client.ask(frame(0x94).key(b"absent")).status, KEY_ENOENT);
+    assert_eq!(client.ask(frame(0x95).key(b"k")).status, 4, "no CAS, no lock");
+}
+
+#[test]
+fn a_deletion_has_a_cas_for_all_but_classic_clients() {
+    let port = Port::open();
+    let (mut modern, mut classic) = (port.client(&[]), port.classic_client());
+    modern.ask(set(b"a", b"value"));
+    let stored = classic.ask(set(b"b", b"value"));
+    assert_ne!(stored.cas, 0);
+    let deleted = modern.ask(frame(0x04).key(b"a"));
+    assert_eq!((deleted.status, deleted.cas > stored.cas), (0, true));
+    let deleted = classic.ask(frame(0x04).key(b"b").cas(stored.cas));
+    assert_eq!((deleted.status, deleted.cas), (0, 0));
+    classic.ask(set(b"b", b"value"));
+    let deleted = classic.ask(frame(0x04).key(b"b"));
+    assert_eq!((deleted.status, deleted.cas), (0, 0));
+}
+
+#[test]
+fn an_evicted_value_leaves_memory_and_comes_back() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, 0x04]);
+    let is_resident = |client: &mut Client| {
+        let statistics = client.statistics("key k 0").unwrap();
+        statistics.into_iter().find(|(name, _)| name == "key_is_resident").unwrap().1
+    };
+    let stored = client.ask(set(b"k", b"value"));
+    let persisted = frame(0xb7).extras(&stored.mutation_seqno().to_be_bytes());
+    assert_eq!(client.ask(persisted).status, 0);
+    assert_eq!(is_resident(&mut client), "true");
+    assert_eq!(client.ask(frame(0x93).key(b"k")).status, 0);
+    assert_eq!(is_resident(&mut client), "false");
+    let found = client.ask(get(b"k"));
+    assert_eq!((found.value.as_slice(), found.cas), (&b"value"[..], stored.cas));
+    assert_eq!(is_resident(&mut client), "true");
+    assert_eq!(client.ask(frame(0x93).key(b"absent")).status, KEY_ENOENT);
+}
+
+#[test]
+fn json_is_what_is_json_whatever_the_client_says() {
+    let port = Port::open();
+    let mut client = port.client(&[JSON]);
+    for (value, claimed, datatype) in [
+        (&b"{\"a\":[1,2]}"[..], 0, 1),
+        (b"{\"a\":[1,2]}", 1, 1),
+        (b"17", 0, 1),
+        (b"{\"a\":", 1, 0),
+        (b"\xff", 1, 0),
+    ] {
+        assert_eq!(client.ask(set(b"k", value).datatype(claimed)).status, 0);
+        assert_eq!(client.ask(get(b"k")).datatype, datatype, "{value:?}");
+        assert_eq!(port.client(&[]).ask(get(b"k")).datatype, 0, "not negotiated");
+    }
+}
+
+#[test]
+fn flush_empties_the_bucket_where_it_is_enabled() {
+    let port = Port::with_flush();
+    let mut client = port.classic_client();
+    for extras in [&[][..], &[0; 4]] {
+        for vbucket in 0..4 {
+            assert_eq!(client.ask(set(b"k", b"value").vbucket(vbucket)).status, 0);
+        }
+        assert_eq!(client.ask(frame(0x08).extras(extras)).status, 0);
+        for vbucket in 0..4 {
+            assert_eq!(client.ask(get(b"k").vbucket(vbucket)).status, KEY_ENOENT);
+        }
+    }
+    assert_eq!(client.ask(frame(0x08).extras(&[0, 0, 0, 9])).status, NOT_SUPPORTED, "later");
+    client.ask(set(b"k", b"value"));
+    // Quiet, and nothing behind it overtakes it.
+    client.send(&[frame(0x18).opaque(1).bytes(), get(b"k").opaque(2).bytes()].concat());
+    let reply = client.receive();
+    assert_eq!((reply.opaque, reply.status), (2, KEY_ENOENT));
+    assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+}

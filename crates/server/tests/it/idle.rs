@@ -1,0 +1,68 @@
+//! Connections that only wait: how many, and what they take.
+
+use std::process::Command;
+
+use server::ServerLimits;
+
+use crate::support::{Client, Port, get, set};
+
+const COUNT: usize = 2000;
+/// Bytes of resident memory per idle connection, both ends of it in this process.
+const RESIDENT_BYTES_MAX: u64 = 4 << 10;
+const IS_ALONE: &str = "SETTEE_TEST_IS_ALONE";
+
+#[test]
+fn an_idle_connection_takes_less_than_four_kibibytes() {
+    if std::env::var_os(IS_ALONE).is_none() {
+        println!("{}", measured_in_a_process_of_its_own());
+        return;
+    }
+    let limit = platform::process::raise_open_files_limit();
+    assert!(limit > COUNT as u64 * 2 + 200, "both ends need a file each: {limit}");
+    let port = Port::open();
+    let serve = |key: &[u8]| {
+        let mut client = port.client(&[0x07, 0x0a, 0x0b, 0x0e, 0x12]);
+        let key = [b"\0", key].concat();
+        assert_eq!(client.ask(set(&key, &[b'x'; 5000])).status, 0);
+        assert_eq!(client.ask(get(&key)).value.len(), 5000);
+        client
+    };
+    // What is there once: buffers of the workers, the document, threads.
+    let mut clients: Vec<Client> = Vec::with_capacity(COUNT + 100);
+    clients.extend((0..100).map(|_| serve(b"key")));
+    let before = platform::process::resident_bytes();
+    clients.extend((0..COUNT).map(|_| serve(b"key")));
+    let took = platform::process::resident_bytes().saturating_sub(before);
+    let per_connection = took / COUNT as u64;
+    println!("{per_connection} bytes of resident memory for each of {COUNT} idle connections");
+    assert!(before == 0 || per_connection < RESIDENT_BYTES_MAX, "{per_connection} bytes");
+    for client in clients.iter_mut().rev().step_by(100) {
+        assert_eq!(client.ask(get(b"\0key")).value.len(), 5000);
+    }
+    drop(clients);
+    port.wait_for("all are out", |statistics| statistics.curr_connections == 0);
+}
+
+/// Other tests of this binary take and free memory meanwhile.
+fn measured_in_a_process_of_its_own() -> String {
+    let name = "idle::an_idle_connection_takes_less_than_four_kibibytes";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(IS_ALONE, "1").output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+    text
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_counted() {
+    let port = Port::with_limits(ServerLimits { connections_max: 3, ..ServerLimits::default() });
+    let mut clients: Vec<_> = (0..3).map(|_| port.client(&[])).collect();
+    assert!(port.connect().is_closed());
+    assert_eq!(port.counter("rejected_connections"), 1);
+    assert_eq!(clients[0].ask(get(b"k")).status, 1);
+    clients.pop();
+    port.wait_for("one is out", |statistics| statistics.curr_connections == 2);
+    assert_eq!(port.client(&[]).ask(get(b"k")).status, 1);
+}

@@ -1,0 +1,126 @@
+//! STAT: every group has something to say, and the counters count.
+
+use std::collections::BTreeMap;
+
+use crate::support::{Client, Port, frame, get, set};
+
+const XERROR: u16 = 0x07;
+const JSON: u16 = 0x0b;
+const KEY_ENOENT: u16 = 1;
+const EINVAL: u16 = 4;
+const NOT_MY_VBUCKET: u16 = 7;
+
+/// The groups that the server itself names.
+fn groups(client: &mut Client) -> Vec<String> {
+    let refused = client.statistics("no-such-group").unwrap_err();
+    assert_eq!(refused.status, KEY_ENOENT);
+    let text = String::from_utf8(refused.value).unwrap();
+    let (_, names) = text.split_once("there are:").unwrap();
+    let (names, _) = names.split_once('"').unwrap();
+    names.split(' ').map(str::to_owned).collect()
+}
+
+/// A server that has done a bit of everything.
+fn busy() -> (Port, Client) {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, JSON, 0x04]);
+    let seqno = client.ask(set(b"k", b"value")).mutation_seqno();
+    assert_eq!(client.ask(frame(0xb7).extras(&seqno.to_be_bytes())).status, 0);
+    while client.ask(frame(0x93).key(b"k")).status != 0 {}
+    assert_eq!(client.ask(get(b"k")).value, b"value");
+    (port, client)
+}
+
+#[test]
+fn every_group_has_statistics_and_an_end() {
+    let (_port, mut client) = busy();
+    let groups = groups(&mut client);
+    assert_eq!(groups.len(), 27, "as COMPAT.md says: {groups:?}");
+    for group in &groups {
+        match client.statistics(group) {
+            Ok(statistics) => {
+                assert!(!statistics.is_empty(), "{group}");
+                let is_whole = |(name, value): &(String, String)| {
+                    !name.is_empty() && !value.is_empty() && !value.contains('\0')
+                };
+                assert!(statistics.iter().all(is_whole), "{group}: {statistics:?}");
+                let names: BTreeMap<_, _> = statistics.iter().cloned().collect();
+                assert_eq!(names.len(), statistics.len(), "{group}: a name twice");
+            }
+            Err(refused) => assert_eq!((group.as_str(), refused.status), ("key", EINVAL)),
+        }
+        assert_eq!(client.ask(frame(0x0a)).status, 0, "{group}");
+    }
+}
+
+#[test]
+fn groups_of_vbuckets_take_one() {
+    let (_port, mut client) = busy();
+    for group in [
+        "vbucket",
+        "prev-vbucket",
+        "vbucket-details",
+        "vbucket-seqno",
+        "failovers",
+        "checkpoint",
+        "hash",
+    ] {
+        let all = client.statistics(group).unwrap();
+        let one = client.statistics(&format!("{group} 2")).unwrap();
+        assert_eq!(all.len(), one.len() * 4, "{group}");
+        assert!(one.iter().all(|(name, _)| name.starts_with("vb_2")), "{group}: {one:?}");
+        let status = client.statistics(&format!("{group} 4")).unwrap_err().status;
+        assert_eq!(status, NOT_MY_VBUCKET, "{group}");
+        let status = client.statistics(&format!("{group} x")).unwrap_err().status;
+        assert_eq!(status, EINVAL, "{group}");
+    }
+}
+
+#[test]
+fn a_key_has_statistics() {
+    let (_port, mut client) = busy();
+    let statistics: BTreeMap<_, _> = client.statistics("key k 0").unwrap().into_iter().collect();
+    for (name, value) in
+        [("key_is_dirty", "false"), ("key_exptime", "0"), ("key_vb_state", "active")]
+    {
+        assert_eq!(statistics[name], value, "{name}");
+    }
+    assert_eq!(client.statistics("key absent 0").unwrap_err().status, EINVAL);
+    assert_eq!(client.statistics("key k 9").unwrap_err().status, NOT_MY_VBUCKET);
+}
+
+/// The general group, as numbers.
+fn general(client: &mut Client) -> BTreeMap<String, u64> {
+    let statistics = client.statistics("").unwrap().into_iter();
+    statistics.filter_map(|(name, value)| Some((name, value.parse().ok()?))).collect()
+}
+
+#[test]
+fn every_wrong_request_is_counted_in_the_general_group() {
+    let port = Port::open();
+    let mut witness = port.client(&[XERROR]);
+    let mut impossible = get(b"key").bytes();
+    impossible[3] = 200;
+    let cases: Vec<(&str, bool, Vec<u8>)> = vec![
+        ("malformed_frames", true, impossible),
+        ("unexpected_magics", true, get(b"k").magic(0x82).bytes()),
+        ("unknown_commands", true, frame(0xe8).bytes()),
+        ("unsupported_commands", true, frame(0x30).bytes()),
+        ("unsupported_commands", true, frame(0x23).key(b"k").bytes()),
+        ("invalid_requests", true, get(b"").bytes()),
+        ("invalid_requests", true, get(b"k").extras(&[0; 4]).bytes()),
+        ("unauthenticated_requests", false, get(b"k").bytes()),
+        ("auth_errors", false, frame(0x21).key(b"PLAIN").value(b"\0user\0wrong").bytes()),
+        ("cas_badval", true, set(b"there", b"v").cas(9).bytes()),
+        ("get_misses", true, get(b"absent").bytes()),
+    ];
+    assert_eq!(witness.ask(set(b"there", b"value")).status, 0);
+    for (counter, is_authenticated, bytes) in cases {
+        let mut client = if is_authenticated { port.client(&[XERROR]) } else { port.connect() };
+        let before = general(&mut witness)[counter];
+        client.send(&bytes);
+        client.try_receive();
+        let after = general(&mut witness)[counter];
+        assert_eq!(after, before + 1, "{counter}: {bytes:x?}");
+    }
+}
