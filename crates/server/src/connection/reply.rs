@@ -3,7 +3,8 @@
 
 use document::{Cas, Datatype, Item};
 use protocol::response::{ErrorContext, encode};
-use protocol::{Feature, FeatureSet, ResponseHead, Status, frame_info};
+use protocol::status::LegacyContext;
+use protocol::{Feature, FeatureSet, Opcode, ResponseHead, Status, frame_info};
 use vbucket::Mutation;
 
 use super::output::{Chunk, LARGE_VALUE_BYTES_MIN};
@@ -139,20 +140,19 @@ impl Reply {
         if self.features.contains(Feature::Json) { Datatype::JSON } else { Datatype::RAW }
     }
 
-    /// Clients that did not ask for extended statuses know only the oldest ones.
+    /// Clients that did not ask for extended statuses know only the oldest ones. Where none of
+    /// those fits they get the extended one all the same: to an old client that is an error like
+    /// any other, which says more than a closed connection.
     fn translated(self, status: Status) -> Status {
         if self.features.contains(Feature::Xerror) {
             return status;
         }
-        let is_lookup = matches!(self.opcode, GET_LOCKED | UNLOCK_KEY);
-        match status {
-            Status::Locked if is_lookup => Status::Etmpfail,
-            Status::Locked | Status::CasValueInvalid => Status::KeyEexists,
-            Status::NotLocked => Status::Etmpfail,
-            Status::UnknownCollection | Status::UnknownScope => Status::Einval,
-            Status::ExpiryOverflow => Status::Erange,
-            status => status,
-        }
+        let opcode = Opcode::from_byte(self.opcode);
+        let context = match opcode {
+            Some(Opcode::GetLocked | Opcode::UnlockKey) => LegacyContext::Other,
+            _ => LegacyContext::Mutation,
+        };
+        status.without_xerror(context).unwrap_or(status)
     }
 
     fn server_duration(self, turn: &mut Turn<'_>) -> Option<u16> {
@@ -163,9 +163,6 @@ impl Reply {
         Some(frame_info::encode_duration(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)))
     }
 }
-
-const GET_LOCKED: u8 = 0x94;
-const UNLOCK_KEY: u8 = 0x95;
 
 impl Connection {
     /// The identity of the answer to a request with this opcode byte and opaque.
