@@ -15,7 +15,7 @@ const MEMCACHED_PORT: u16 = 11211;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerArguments {
-    /// couchbase://HOST[:PORT][/BUCKET], or memcached://HOST[:PORT] for a server without
+    /// `couchbase://HOST:PORT/BUCKET`, or `memcached://HOST:PORT` for a server without
     /// Couchbase's extensions; takes precedence over --host, --port and --bucket
     #[arg(short = 'U', long, value_name = "URL")]
     pub spec: Option<String>,

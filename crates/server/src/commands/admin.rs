@@ -1,11 +1,11 @@
 //! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET.
 
-use bucket::Refused;
+use bucket::{Bucket, Refused};
 use executor::TaskKind;
 use protocol::Status;
 
 use super::Completed;
-use super::documents::{bucket_and_key, bucket_of};
+use super::documents::Document;
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
@@ -43,17 +43,19 @@ pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Tu
 
 /// FLUSH: empties the bucket, where the operator has enabled that. A thread that may wait for files
 /// does it.
-pub(super) fn flush(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
+pub(super) fn flush(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    bucket: &Bucket,
+    turn: &mut Turn<'_>,
+) -> Done {
     let reply = request.reply(connection);
     if !matches!(request.frame.extras, [] | [0, 0, 0, 0]) {
         reply.fail(turn, Status::NotSupported, "the bucket can be emptied now, not later");
         return Done::Answered;
     }
     let waiter = turn.session.waiter;
+    let bucket = bucket.clone();
     let mailboxes = turn.shared.mailboxes.clone();
     let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::AuxIo, move || {
         let result = bucket.flush_all();
@@ -92,12 +94,10 @@ pub(super) fn flushed(
 pub(super) fn evict(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     match bucket.evict(turn.session, request.vbid(), key.as_key()) {
         Ok(()) => {
             request.reply(connection).done(turn);
@@ -111,12 +111,9 @@ pub(super) fn evict(
 pub(super) fn get_vbucket(
     connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let mut state = None;
     bucket.with_vbucket(request.vbid(), |vbucket| state = Some(vbucket.state() as u32));
     let Some(state) = state else {

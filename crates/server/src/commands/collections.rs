@@ -1,31 +1,32 @@
 //! Collections: every bucket has the default one.
 
+use bucket::Bucket;
 use protocol::Status;
 use protocol::collections::{CollectionPath, DEFAULT_MANIFEST, DEFAULT_NAME, scope_of};
 use protocol::request::collection_path;
 use protocol::response::ErrorContext;
 
-use super::documents::{MANIFEST_UID, bucket_of};
+use super::documents::MANIFEST_UID;
 use crate::connection::{Connection, Content, Done, Request, Turn};
 
 /// COLLECTIONS_GET_MANIFEST.
 pub(super) fn manifest(
-    connection: &Connection,
+    connection: &mut Connection,
     request: &Request<'_>,
+    _bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    if let Err(done) = bucket_of(connection, request, turn) {
-        return done;
-    }
     request.reply(connection).json(turn, Status::Success, DEFAULT_MANIFEST);
     Done::Answered
 }
 
 /// COLLECTIONS_GET_COLLECTION_ID.
-pub(super) fn id(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
-    if let Err(done) = bucket_of(connection, request, turn) {
-        return done;
-    }
+pub(super) fn id(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    _bucket: &Bucket,
+    turn: &mut Turn<'_>,
+) -> Done {
     let Some(path) = collection_path(&request.frame).and_then(CollectionPath::parse) else {
         let reply = request.reply(connection);
         reply.fail(turn, Status::Einval, "the path is `scope.collection`, as key or as value");
@@ -41,13 +42,11 @@ pub(super) fn id(connection: &Connection, request: &Request<'_>, turn: &mut Turn
 
 /// COLLECTIONS_GET_SCOPE_ID.
 pub(super) fn scope_id(
-    connection: &Connection,
+    connection: &mut Connection,
     request: &Request<'_>,
+    _bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    if let Err(done) = bucket_of(connection, request, turn) {
-        return done;
-    }
     let found = match collection_path(&request.frame).and_then(scope_of) {
         Some(DEFAULT_NAME) => Ok(()),
         Some(_) => Err((Status::UnknownScope, "there is no such scope")),

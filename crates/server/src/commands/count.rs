@@ -4,7 +4,7 @@ use bucket::CounterRequest;
 use protocol::request::CounterExtras;
 use protocol::{Opcode, Status};
 
-use super::documents::{absolute_expiry, bucket_and_key};
+use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
 use crate::connection::{Connection, Done, Request, Turn};
 
@@ -12,12 +12,10 @@ use crate::connection::{Connection, Done, Request, Turn};
 pub(super) fn count(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let Some(extras) = CounterExtras::parse(request.frame.extras) else {
         request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
         return Done::Answered;

@@ -1,4 +1,4 @@
-//! What all document commands begin with: a bucket, a key, a collection.
+//! What commands on documents and buckets begin with: a bucket, a key, a collection.
 
 use bucket::Bucket;
 use document::{CollectionId, expiry};
@@ -11,29 +11,56 @@ use crate::connection::{Connection, Done, Request, Turn};
 /// The manifest that every bucket has: no collections but the default one.
 pub(super) const MANIFEST_UID: u64 = 0;
 
-/// The bucket that the connection has selected; answered with NO_BUCKET when there is none.
-pub(super) fn bucket_of(
-    connection: &Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Result<Bucket, Done> {
-    connection.bucket.clone().ok_or_else(|| {
-        request.reply(connection).fail(turn, Status::NoBucket, "select a bucket first");
-        Done::Answered
-    })
+/// What a document command addresses.
+pub(super) struct Document<'a> {
+    pub(super) bucket: &'a Bucket,
+    pub(super) key: DocumentKey<'a>,
 }
 
-/// The bucket and the key of a document command, or the answer why there are none.
-pub(super) fn bucket_and_key<'a>(
+/// Runs a command that needs a bucket on the one that the connection has selected; answers
+/// NO_BUCKET when there is none.
+pub(super) fn on_bucket(
+    command: impl FnOnce(&mut Connection, &Request<'_>, &Bucket, &mut Turn<'_>) -> Done,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Some(bucket) = connection.bucket.clone() else {
+        request.reply(connection).fail(turn, Status::NoBucket, "select a bucket first");
+        return Done::Answered;
+    };
+    command(connection, request, &bucket, turn)
+}
+
+/// Runs a document command, or answers why the request addresses no document.
+pub(super) fn on_document(
+    command: impl FnOnce(&mut Connection, &Request<'_>, &Document<'_>, &mut Turn<'_>) -> Done,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    on_bucket(
+        |connection, request, bucket, turn| match addressed(connection, request, bucket, turn) {
+            Some(document) => command(connection, request, &document, turn),
+            None => Done::Answered,
+        },
+        connection,
+        request,
+        turn,
+    )
+}
+
+/// The document that a request addresses; answered when there can be none.
+fn addressed<'a>(
     connection: &Connection,
     request: &Request<'a>,
+    bucket: &'a Bucket,
     turn: &mut Turn<'_>,
-) -> Result<(Bucket, DocumentKey<'a>), Done> {
-    let bucket = bucket_of(connection, request, turn)?;
+) -> Option<Document<'a>> {
     let reply = request.reply(connection);
     let Ok(key) = DocumentKey::parse(request.frame.key, connection.features) else {
         reply.fail(turn, Status::Einval, "the key is malformed, empty or too long");
-        return Err(Done::Answered);
+        return None;
     };
     if key.as_key().collection() != CollectionId::DEFAULT {
         let context = ErrorContext {
@@ -42,9 +69,9 @@ pub(super) fn bucket_and_key<'a>(
             ..ErrorContext::default()
         };
         reply.fail_with(turn, Status::UnknownCollection, context);
-        return Err(Done::Answered);
+        return None;
     }
-    Ok((bucket, key))
+    Some(Document { bucket, key })
 }
 
 /// The absolute expiry of a request; answered with EXPIRY_OVERFLOW when it does not fit.

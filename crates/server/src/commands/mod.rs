@@ -14,6 +14,7 @@ mod store;
 mod touch;
 
 use bucket::Completion;
+use documents::{on_bucket, on_document};
 use protocol::{Opcode, Status};
 
 use crate::connection::{Connection, Done, Request, Turn};
@@ -40,16 +41,22 @@ pub(crate) fn execute(
     turn: &mut Turn<'_>,
 ) -> Done {
     match request.opcode {
-        Opcode::Get | Opcode::Getk => read::get(connection, request, turn),
-        Opcode::GetMeta => read::get_meta(connection, request, turn),
-        Opcode::GetReplica => read::get_replica(connection, request, turn),
-        Opcode::GetLocked => read::get_locked(connection, request, turn),
-        Opcode::UnlockKey => read::unlock(connection, request, turn),
-        Opcode::Set | Opcode::Add | Opcode::Replace => store::store(connection, request, turn),
-        Opcode::Append | Opcode::Prepend => store::concatenate(connection, request, turn),
-        Opcode::Delete => store::delete(connection, request, turn),
-        Opcode::Increment | Opcode::Decrement => count::count(connection, request, turn),
-        Opcode::Touch | Opcode::Gat => touch::touch(connection, request, turn),
+        Opcode::Get | Opcode::Getk => on_document(read::get, connection, request, turn),
+        Opcode::GetMeta => on_document(read::get_meta, connection, request, turn),
+        Opcode::GetReplica => on_bucket(read::get_replica, connection, request, turn),
+        Opcode::GetLocked => on_document(read::get_locked, connection, request, turn),
+        Opcode::UnlockKey => on_document(read::unlock, connection, request, turn),
+        Opcode::Set | Opcode::Add | Opcode::Replace => {
+            on_document(store::store, connection, request, turn)
+        }
+        Opcode::Append | Opcode::Prepend => {
+            on_document(store::concatenate, connection, request, turn)
+        }
+        Opcode::Delete => on_document(store::delete, connection, request, turn),
+        Opcode::Increment | Opcode::Decrement => {
+            on_document(count::count, connection, request, turn)
+        }
+        Opcode::Touch | Opcode::Gat => on_document(touch::touch, connection, request, turn),
         Opcode::Hello => bootstrap::hello(connection, request, turn),
         Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),
         Opcode::SelectBucket => bootstrap::select_bucket(connection, request, turn),
@@ -58,22 +65,28 @@ pub(crate) fn execute(
         Opcode::SaslListMechs => sasl::list(connection, request, turn),
         Opcode::SaslAuth => sasl::start(connection, request, turn),
         Opcode::SaslStep => sasl::step(connection, request, turn),
-        Opcode::CollectionsGetManifest => collections::manifest(connection, request, turn),
-        Opcode::CollectionsGetCollectionId => collections::id(connection, request, turn),
-        Opcode::CollectionsGetScopeId => collections::scope_id(connection, request, turn),
-        Opcode::Observe => observe::observe(connection, request, turn),
-        Opcode::ObserveSeqno => observe::observe_seqno(connection, request, turn),
-        Opcode::SeqnoPersistence => observe::seqno_persistence(connection, request, turn),
-        Opcode::GetFailoverLog => observe::failover_log(connection, request, turn),
-        Opcode::GetAllVbSeqnos => observe::all_seqnos(connection, request, turn),
-        Opcode::EvictKey => admin::evict(connection, request, turn),
-        Opcode::GetVbucket => admin::get_vbucket(connection, request, turn),
-        Opcode::Flush => admin::flush(connection, request, turn),
+        Opcode::CollectionsGetManifest => {
+            on_bucket(collections::manifest, connection, request, turn)
+        }
+        Opcode::CollectionsGetCollectionId => on_bucket(collections::id, connection, request, turn),
+        Opcode::CollectionsGetScopeId => {
+            on_bucket(collections::scope_id, connection, request, turn)
+        }
+        Opcode::Observe => on_bucket(observe::observe, connection, request, turn),
+        Opcode::ObserveSeqno => on_bucket(observe::observe_seqno, connection, request, turn),
+        Opcode::SeqnoPersistence => {
+            on_bucket(observe::seqno_persistence, connection, request, turn)
+        }
+        Opcode::GetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
+        Opcode::GetAllVbSeqnos => on_bucket(observe::all_seqnos, connection, request, turn),
+        Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
+        Opcode::GetVbucket => on_bucket(admin::get_vbucket, connection, request, turn),
+        Opcode::Flush => on_bucket(admin::flush, connection, request, turn),
         Opcode::Noop => admin::noop(connection, request, turn),
         Opcode::Version => admin::version(connection, request, turn),
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
         Opcode::Quit => admin::quit(connection, request, turn),
-        Opcode::Stat => stat::stat(connection, request, turn),
+        Opcode::Stat => on_bucket(stat::stat, connection, request, turn),
         _ => {
             count(&turn.counters.unsupported_commands);
             let context = "this server does not carry out this command yet";

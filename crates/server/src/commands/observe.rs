@@ -1,13 +1,12 @@
 //! Where documents and histories are: OBSERVE, OBSERVE_SEQNO, SEQNO_PERSISTENCE, seqnos, failover
 //! logs.
 
-use bucket::{ObservedState, Refused};
+use bucket::{Bucket, ObservedState, Refused};
 use document::{Seqno, Vbid, VbucketState};
 use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
 use protocol::{Feature, Status};
 use vbucket::SeqnoStatus;
 
-use super::documents::bucket_of;
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
@@ -15,12 +14,9 @@ use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 pub(super) fn observe(
     connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let mut answer = Vec::new();
     for observed in observed_keys(request.frame.value) {
         let parsed = observed.and_then(|(vbucket, bytes)| {
@@ -61,12 +57,9 @@ fn state_byte(state: ObservedState) -> u8 {
 pub(super) fn observe_seqno(
     connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let Some(uuid) = observed_uuid(request.frame.value) else {
         request.reply(connection).fail(turn, Status::Einval, "the value is a vBucket uuid");
         return Done::Answered;
@@ -101,12 +94,9 @@ fn status_bytes(vbid: Vbid, status: SeqnoStatus) -> Vec<u8> {
 pub(super) fn seqno_persistence(
     connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let Some(seqno) = awaited_seqno(request.frame.extras) else {
         request.reply(connection).fail(turn, Status::Einval, "the extras are a seqno");
         return Done::Answered;
@@ -132,12 +122,9 @@ pub(super) fn persisted(connection: &Connection, request: &Request<'_>, turn: &m
 pub(super) fn failover_log(
     connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let mut log = Vec::new();
     bucket.with_vbucket(request.vbid(), |vbucket| {
         for entry in vbucket.failover_entries() {
@@ -155,14 +142,11 @@ pub(super) fn failover_log(
 
 /// GET_ALL_VB_SEQNOS.
 pub(super) fn all_seqnos(
-    connection: &Connection,
+    connection: &mut Connection,
     request: &Request<'_>,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
     let Some(asked) = AllVbSeqnos::parse(request.frame.extras) else {
         let reply = request.reply(connection);
         reply.fail(turn, Status::Einval, "the extras are a state and a collection, or less");

@@ -2,23 +2,25 @@
 
 use std::borrow::Cow;
 
-use bucket::{Refused, body_of};
+use bucket::{Bucket, Refused, body_of};
 use document::{Cas, Datatype};
 use protocol::request::{get_meta_wants_datatype, lock_seconds};
 use protocol::{Feature, Opcode, Status};
 use vbucket::Found;
 
-use super::documents::{accepts_compression, bucket_and_key, bucket_of};
+use super::documents::{Document, accepts_compression};
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 use crate::statistics::count;
 
 /// GET, GETK.
-pub(super) fn get(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+pub(super) fn get(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    document: &Document<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Document { bucket, key } = document;
     match bucket.get(turn.session, request.vbid(), key.as_key()) {
         Ok(found) => {
             count(&turn.counters.cmd_get);
@@ -81,6 +83,7 @@ fn visible_datatype(connection: &Connection, datatype: Datatype) -> Datatype {
 pub(super) fn get_meta(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
     let Some(wants_datatype) = get_meta_wants_datatype(request.frame.extras) else {
@@ -88,10 +91,7 @@ pub(super) fn get_meta(
         reply.fail(turn, Status::Einval, "the version of the metadata is 0, 1 or 2");
         return Done::Answered;
     };
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let Found { item, cas } = match bucket.get_metadata(turn.session, request.vbid(), key.as_key())
     {
         Ok(found) => found,
@@ -116,24 +116,20 @@ pub(super) fn get_meta(
 pub(super) fn get_replica(
     connection: &mut Connection,
     request: &Request<'_>,
+    _bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    match bucket_of(connection, request, turn) {
-        Ok(_) => refuse(connection, request, Refused::NotMyVbucket, turn),
-        Err(done) => done,
-    }
+    refuse(connection, request, Refused::NotMyVbucket, turn)
 }
 
 /// GET_LOCKED.
 pub(super) fn get_locked(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let seconds = lock_seconds(request.frame.extras).unwrap_or(0);
     match bucket.lock(turn.session, request.vbid(), key.as_key(), seconds) {
         Ok(found) => {
@@ -149,12 +145,10 @@ pub(super) fn get_locked(
 pub(super) fn unlock(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let cas: Cas = request.cas();
     match bucket.unlock(turn.session, request.vbid(), key.as_key(), cas) {
         Ok(()) => {

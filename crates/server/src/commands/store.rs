@@ -6,7 +6,7 @@ use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
 use vbucket::{Mutation, StoreMode, WriteCondition};
 
-use super::documents::{absolute_expiry, bucket_and_key, bucket_of};
+use super::documents::{Document, absolute_expiry, on_document};
 use super::refusals::refuse;
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
@@ -15,12 +15,10 @@ use crate::statistics::count;
 pub(super) fn store(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let Some(extras) = StoreExtras::parse(request.frame.extras) else {
         request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
         return Done::Answered;
@@ -50,14 +48,23 @@ pub(crate) fn store_received(
     builder: ItemBuilder,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
+    let store = |connection: &mut Connection,
+                 request: &Request<'_>,
+                 document: &Document<'_>,
+                 turn: &mut Turn<'_>| {
+        store_builder(connection, request, document, builder, turn)
     };
-    if let Err(done) = bucket_and_key(connection, request, turn) {
-        return done;
-    }
-    let result = bucket.store_received(
+    on_document(store, connection, request, turn)
+}
+
+fn store_builder(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    document: &Document<'_>,
+    builder: ItemBuilder,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let result = document.bucket.store_received(
         turn.session,
         mode_of(request.opcode),
         request.vbid(),
@@ -77,12 +84,10 @@ pub(crate) fn store_received(
 pub(super) fn concatenate(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let placement =
         if request.opcode == Opcode::Append { Placement::Back } else { Placement::Front };
     let result = bucket.concatenate(
@@ -101,12 +106,10 @@ pub(super) fn concatenate(
 pub(super) fn delete(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let result = bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request));
     count(&turn.counters.cmd_delete);
     // Classic memcached clients insist on no CAS behind a deletion.

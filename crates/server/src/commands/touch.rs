@@ -4,7 +4,7 @@ use bucket::Refused;
 use protocol::request::touch_expiry;
 use protocol::{Opcode, Status};
 
-use super::documents::{absolute_expiry, bucket_and_key};
+use super::documents::{Document, absolute_expiry};
 use super::read::{answer_miss, answer_with};
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Request, Turn};
@@ -14,12 +14,10 @@ use crate::statistics::count;
 pub(super) fn touch(
     connection: &mut Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let (bucket, key) = match bucket_and_key(connection, request, turn) {
-        Ok(both) => both,
-        Err(done) => return done,
-    };
+    let Document { bucket, key } = document;
     let Some(requested) = touch_expiry(request.frame.extras) else {
         request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
         return Done::Answered;

@@ -12,7 +12,6 @@ use document::Vbid;
 use protocol::Status;
 use protocol::request::Stat;
 
-use super::documents::bucket_of;
 use crate::connection::{Connection, Content, Done, Payload, Reply, Request, Turn};
 
 /// Where a group's statistics go.
@@ -77,11 +76,12 @@ const GROUPS: [(&str, Group); 27] = [
 ];
 
 /// STAT.
-pub(super) fn stat(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
-    let bucket = match bucket_of(connection, request, turn) {
-        Ok(bucket) => bucket,
-        Err(done) => return done,
-    };
+pub(super) fn stat(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    bucket: &Bucket,
+    turn: &mut Turn<'_>,
+) -> Done {
     let reply = request.reply(connection);
     let asked = Stat::parse(&request.frame);
     let group = asked.and_then(|asked| {
@@ -92,7 +92,7 @@ pub(super) fn stat(connection: &Connection, request: &Request<'_>, turn: &mut Tu
         reply.fail(turn, Status::KeyEnoent, &known_groups());
         return Done::Answered;
     };
-    match group(&mut Emitter { reply, turn, bucket }, argument) {
+    match group(&mut Emitter { reply, turn, bucket: bucket.clone() }, argument) {
         Ok(()) => reply.done(turn),
         Err(NoGroup::BadArgument) => {
             reply.fail(turn, Status::Einval, "the group does not know this argument");
