@@ -28,7 +28,7 @@ pub struct ServerArguments {
     /// Bucket [default: with a user "default", otherwise whatever the server gives]
     #[arg(long, env = "SETTEE_BUCKET")]
     pub bucket: Option<String>,
-    /// Who logs in; without it nobody does
+    /// Who logs in [default: with a password "Administrator", otherwise nobody]
     #[arg(short = 'u', long, visible_alias = "username", env = "SETTEE_USER")]
     pub user: Option<String>,
     /// The user's password
@@ -62,14 +62,21 @@ impl ServerArguments {
         let mut options = ConnectionOptions::new("settee-cli");
         options.timeout = Duration::from_secs_f64(self.timeout);
         options.is_classic = is_classic;
-        if let Some(user) = self.user.as_ref().filter(|_| !is_classic) {
+        let user = self.user_to_log_in();
+        if let Some(user) = user.filter(|_| !is_classic) {
             let password = self.password.as_ref().context("--user needs --password")?;
             let login = Login::new(user, password).with_mechanism(&self.sasl);
             options.login = Some(login.with_context(|| format!("no mechanism {}", self.sasl))?);
         }
-        let default = || self.user.as_ref().map(|_| "default".to_owned());
+        let default = || user.map(|_| "default".to_owned());
         options.bucket = bucket.or_else(default).filter(|_| !is_classic);
         Ok(Target { nodes, options })
+    }
+
+    /// A password alone is the administrator's, by the name that a node gives it by default.
+    fn user_to_log_in(&self) -> Option<&str> {
+        let default = self.password.as_ref().map(|_| "Administrator");
+        self.user.as_deref().or(default)
     }
 
     fn place(&self) -> anyhow::Result<Place> {
@@ -163,7 +170,33 @@ fn parse_host(text: &str, default_port: u16) -> anyhow::Result<NodeAddress> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        server: ServerArguments,
+    }
+
+    #[test]
+    fn a_password_alone_is_the_administrators() {
+        for (line, is_login, bucket) in [
+            ("tool --password p", true, Some("default")),
+            ("tool --password p --bucket b", true, Some("b")),
+            ("tool --user bob --password p", true, Some("default")),
+            ("tool", false, None),
+            ("tool --memcached --password p", false, None),
+        ] {
+            let command = Command::try_parse_from(line.split(' ')).unwrap();
+            let options = command.server.target().unwrap().options;
+            assert_eq!(options.login.is_some(), is_login, "{line}");
+            assert_eq!(options.bucket.as_deref(), bucket, "{line}");
+        }
+        let command = Command::try_parse_from(["tool", "--user", "bob"]).unwrap();
+        assert!(command.server.target().is_err(), "a user needs a password");
+    }
 
     #[test]
     fn connection_strings_are_understood() {

@@ -30,11 +30,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::ensure;
 use client::cluster_client::fetch_routing;
-use client::{ConnectionOptions, Routing};
+use client::{Connection, ConnectionOptions, Routing};
 use platform::network::Poll;
 use platform::{Clock, Files, Random};
-use protocol::FeatureSet;
+use protocol::client::Request;
+use protocol::{FeatureSet, Opcode, Status};
 use serde_json::json;
 
 pub use arguments::{Durability, LoadArguments};
@@ -89,10 +91,21 @@ struct Server {
     features: FeatureSet,
 }
 
+/// A server that lets nobody in without a login refuses everything: better said once.
+fn check_access(connection: &mut Connection) -> anyhow::Result<()> {
+    let answer = connection.call(&Request::new(Opcode::Noop))?;
+    ensure!(
+        answer.status() != Some(Status::Eaccess),
+        "the server wants a login: give --password, and --user if it is not Administrator"
+    );
+    Ok(())
+}
+
 impl<'a> Load<'a> {
     fn connect(arguments: &'a LoadArguments, stop: Arc<AtomicBool>) -> anyhow::Result<Self> {
         let target = arguments.server.target()?;
         let (node, mut connection) = target.connect()?;
+        check_access(&mut connection)?;
         let routing = fetch_routing(&mut connection, &node)?;
         let server = Server {
             routing: routing.unwrap_or_else(|| Routing::single(node)),
