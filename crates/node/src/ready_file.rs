@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use platform::{FileError, Files};
+use platform::{FileError, FileErrorKind, Files};
 use serde::Serialize;
 
 /// What the file says.
@@ -22,4 +22,12 @@ pub(crate) struct Ready<'a> {
 pub(crate) fn write(files: &dyn Files, path: &Path, ready: &Ready<'_>) -> Result<(), FileError> {
     let json = serde_json::to_vec(ready).expect("the ready file is JSON");
     files.replace_all(path, &json)
+}
+
+/// Removes the file of an earlier start, which would say that the node serves before it does.
+pub(crate) fn remove(files: &dyn Files, path: &Path) -> Result<(), FileError> {
+    match files.remove(path) {
+        Err(error) if error.kind != FileErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

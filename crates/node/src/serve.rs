@@ -46,6 +46,9 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = settings.resolve()?;
     logging::start(&config.log_filter, config.log_json)?;
     let termination = Termination::watch()?;
+    if let Some(path) = &config.ready_file {
+        ready_file::remove(&RealFiles, path)?;
+    }
     let node = Node::start(config)?;
     greet(&node);
     let signal = match load(&node, &termination) {
