@@ -41,6 +41,12 @@ impl Needs {
         toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
     }
 
+    /// A program that a Debian package of the same name brings.
+    pub(crate) fn of_program(name: &str) -> Self {
+        let names = vec![name.to_owned()];
+        Self { programs: names.clone(), apt: names, ..Self::default() }
+    }
+
     /// Installs what is missing, where that is possible. `suite` names the environment.
     pub(crate) fn meet(&self, suite: &str) -> Result<Met> {
         let is_missing = |program: &String| !has_program(program);

@@ -52,6 +52,7 @@ impl Drop for Memcached {
 #[test]
 fn memcached_takes_load_and_tells_its_statistics() {
     let Some(server) = Memcached::start() else {
+        assert!(std::env::var_os("CI").is_none(), "CI needs memcached");
         eprintln!("memcached is not installed: nothing was tested");
         return;
     };
