@@ -150,7 +150,7 @@ impl Connection {
 }
 
 fn connect(node: &NodeAddress, options: &ConnectionOptions) -> Result<TcpStream, ClientError> {
-    let unreachable = |source| ClientError::Unreachable { address: node.to_string(), source };
+    let unreachable = |cause| ClientError::Unreachable { address: node.to_string(), cause };
     let addresses = network::resolve(&node.host, node.port).map_err(unreachable)?;
     let mut failure = None;
     for address in addresses {

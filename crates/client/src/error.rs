@@ -10,21 +10,21 @@ use protocol::Status;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Nobody listens there, or the host has no address. Callers try another node or give up.
-    #[error("cannot connect to {address}: {source}")]
+    #[error("cannot connect to {address}: {cause}")]
     Unreachable {
         /// Host and port.
         address: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The connection has ended. Callers connect again; whether the requests that were under way
     /// took place is unknown.
-    #[error("the connection to {address} is lost: {source}")]
+    #[error("the connection to {address} is lost: {cause}")]
     Lost {
         /// Host and port.
         address: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The server has not answered in time. Callers treat it as [`ClientError::Lost`].
     #[error("{address} has not answered within {timeout:?}")]
@@ -47,12 +47,12 @@ pub enum ClientError {
         context: String,
     },
     /// Client and server do not trust each other. Callers tell the user.
-    #[error("login at {address} failed: {source}")]
+    #[error("login at {address} failed: {cause}")]
     Login {
         /// Host and port.
         address: String,
         /// What was wrong.
-        source: auth::client::ClientError,
+        cause: auth::client::ClientError,
     },
     /// What came is not the protocol. Callers close the connection: it is a bug, or the port
     /// belongs to something else.
@@ -74,13 +74,13 @@ impl ClientError {
         }
     }
 
-    pub(crate) fn from_io(address: &str, timeout: Duration, source: io::Error) -> Self {
+    pub(crate) fn from_io(address: &str, timeout: Duration, cause: io::Error) -> Self {
         let address = address.to_owned();
-        match source.kind() {
+        match cause.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 Self::TimedOut { address, timeout }
             }
-            _ => Self::Lost { address, source },
+            _ => Self::Lost { address, cause },
         }
     }
 }

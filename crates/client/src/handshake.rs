@@ -74,7 +74,7 @@ fn log_in(connection: &mut Connection, login: &Login) -> Result<(), ClientError>
         scram.answer_with(&mut keys, challenge.value())
     };
     let address = connection.address().to_owned();
-    let failed = |source| ClientError::Login { address, source };
+    let failed = |cause| ClientError::Login { address, cause };
     let (data, expected) = match answer {
         Ok(answer) => answer,
         Err(error) => return Err(failed(error)),

@@ -39,8 +39,10 @@ impl DataDirectory {
     /// Opens `path`, creating it when it is missing. Refuses a directory with anything in it that
     /// no node has made, and one that another node uses.
     pub(crate) fn open(files: &dyn Files, path: &Path) -> anyhow::Result<Self> {
-        files.create_directories(path)?;
-        let names = files.list(path)?;
+        let names = files
+            .create_directories(path)
+            .and_then(|()| files.list(path))
+            .context("the data directory cannot be made or read; give another with --data-dir")?;
         let is_ours = names.iter().any(|name| name == MARK_NAME);
         let is_unused = names.iter().all(|name| name == LOCK_NAME);
         if !is_ours && !is_unused {

@@ -108,6 +108,7 @@ fn greet(node: &Node) {
         Some(password) if node.password_is_new() => {
             println!("  password         {password} (generated; it is not shown again)");
         }
+        Some(password) if config.is_temporary => println!("  password         {password}"),
         Some(_) => println!("  password         as given"),
         None => println!("  password         as before"),
     }

@@ -47,7 +47,7 @@ impl Link {
             Ok(stream)
         });
         let stream = registered
-            .map_err(|source| ClientError::Unreachable { address: node.to_string(), source })?;
+            .map_err(|cause| ClientError::Unreachable { address: node.to_string(), cause })?;
         let received = ReceiveBuffer::new();
         Ok((Self { stream, unsent: Vec::new(), sent: 0, received }, features))
     }
