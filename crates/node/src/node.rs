@@ -86,7 +86,6 @@ impl Node {
             mailboxes,
         };
         let options = ServerOptions {
-            threads: config.threads,
             limits: ServerLimits::default(),
             version: VERSION.to_owned(),
             flush_enabled: config.flush_enabled,

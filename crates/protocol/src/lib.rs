@@ -21,7 +21,6 @@ pub mod hello;
 pub mod opcode;
 pub mod request;
 pub mod response;
-pub mod server_push;
 pub mod shape;
 pub mod status;
 pub mod validate;

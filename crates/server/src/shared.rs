@@ -28,8 +28,6 @@ pub struct ClusterView {
 /// What the node decides about its data port.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Front-end workers.
-    pub threads: usize,
     /// What connections may take.
     pub limits: ServerLimits,
     /// The version that clients are told.

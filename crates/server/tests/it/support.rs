@@ -68,8 +68,7 @@ impl Port {
             pool: pool.clone(),
             mailboxes,
         };
-        let options =
-            ServerOptions { threads: 2, limits, version: "7.6.0-test".to_owned(), flush_enabled };
+        let options = ServerOptions { limits, version: "7.6.0-test".to_owned(), flush_enabled };
         let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let doors = Doors { data, memcached: None };
         let server = Server::start(parts, options, doors).unwrap();

@@ -1,9 +1,9 @@
 //! The slots of a hash table: open addressing with linear probing, a byte of tag beside each slot.
 //!
-//! The usual tables double. At twelve bytes a million documents that is up to nine bytes of empty
-//! slots for each, so this one grows by a quarter: between 0.70 and 0.875 of its slots are taken
-//! while it grows. Capacities are no powers of two; a hash is scaled to its slot by a
-//! multiplication.
+//! A table that doubles has twice the slots that it needs right after it has grown: at nine bytes
+//! a slot, up to nineteen bytes a document. This one grows by a quarter, so that 0.70 to 0.875 of
+//! its slots are taken while it grows. Capacities are no powers of two; a hash is scaled to its
+//! slot by a multiplication.
 
 use std::ops::Range;
 
