@@ -1,6 +1,6 @@
 //! What Linux says of a process: CPU time and memory.
 
-use std::fs;
+use std::{fs, io};
 
 use anyhow::{Context, Result};
 
@@ -20,9 +20,12 @@ impl CpuTime {
         let mut time = Self { all: 0.0, front_end: front_end.map(|_| 0.0) };
         for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
             let thread = thread?.path();
-            let used = seconds(&fs::read_to_string(thread.join("schedstat"))?)?;
+            let read = |file| unless_ended(fs::read_to_string(thread.join(file)));
+            let (Some(schedstat), Some(name)) = (read("schedstat")?, read("comm")?) else {
+                continue;
+            };
+            let used = seconds(&schedstat)?;
             time.all += used;
-            let name = fs::read_to_string(thread.join("comm"))?;
             if front_end.is_some_and(|prefix| name.starts_with(prefix)) {
                 time.front_end = time.front_end.map(|sum| sum + used);
             }
@@ -34,6 +37,18 @@ impl CpuTime {
     pub fn since(self, earlier: Self) -> Self {
         let front_end = self.front_end.zip(earlier.front_end).map(|(now, then)| now - then);
         Self { all: self.all - earlier.all, front_end }
+    }
+}
+
+/// What was read of a thread; none if the thread ended after it was listed: its file is gone, or
+/// (ESRCH) was open already and has nothing behind it.
+fn unless_ended(read: io::Result<String>) -> io::Result<Option<String>> {
+    const ESRCH: i32 = 3;
+    match read {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.raw_os_error() == Some(ESRCH) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -54,6 +69,8 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -62,6 +79,24 @@ mod tests {
         for malformed in ["", "x 1 2"] {
             assert!(seconds(malformed).is_err(), "{malformed}");
         }
+    }
+
+    #[test]
+    fn threads_that_end_while_they_are_listed_are_left_out() {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        std::thread::spawn(|| ()).join().expect("ends");
+                    }
+                });
+            }
+            let listings: Result<Vec<_>> =
+                (0..2000).map(|_| CpuTime::of(std::process::id(), None)).collect();
+            stop.store(true, Ordering::Relaxed);
+            listings.expect("readable");
+        });
     }
 
     #[test]
