@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
-use platform::{Clock, FileError, Files};
+use platform::{Clock, FileError, Files, Instant};
 use storage::{IgnoredFile, StartReport, StorageError, Store, WhyIgnored};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
@@ -111,7 +110,7 @@ impl Bucket {
             counters: Counters::default(),
             timings: Timings::default(),
             flush_queues: FlushQueues::new(config.flusher_count.max(1)),
-            fetch_queue: FetchQueue::new(config.fetches_waiting_max),
+            fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
             warmup: WarmupState::new(clock.now(), was_clean),
             owner: pool.register_owner(&config.name),
@@ -140,6 +139,11 @@ impl Bucket {
     /// The bucket's identity: 32 hexadecimal digits.
     pub fn uuid(&self) -> &str {
         &self.0.description.uuid
+    }
+
+    /// For whom its tasks run.
+    pub fn task_owner(&self) -> &Owner {
+        self.0.owner()
     }
 
     /// What its background work took.
@@ -248,9 +252,9 @@ impl Bucket {
         self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)
     }
 
-    /// Sees to it that waits of `timeout` end.
-    pub(crate) fn expect_timeout(&self, timeout: Duration) {
-        self.0.persistence_timeouts.expect(timeout);
+    /// Sees to it that a wait for persistence ends at `deadline`.
+    pub(crate) fn expect_timeout(&self, deadline: Instant) {
+        self.0.persistence_timeouts.expect_by(deadline);
     }
 
     /// vBuckets without a file begin empty. One whose file is there and cannot be believed does

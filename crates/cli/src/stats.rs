@@ -38,7 +38,10 @@ Groups, some with an argument:
   vkey KEY VB               the same, compared with the disk
   collections, scopes       items and sizes of each
   dcp, dcpagg :             replication streams
-  memory, hash, eviction, config, warmup, tasks, scheduler, runtimes, workload, uuid
+  memory, hash, eviction, config, warmup, uuid
+  tasks, tasks-all          the background tasks and what they are doing
+  scheduler, runtimes       how long tasks waited, and how long they ran
+  workload                  threads of each kind, and what waits for them
   timings                   histograms; `settee timings` draws them
 
 Examples:

@@ -6,8 +6,7 @@ use platform::{Clock, Instant, Random};
 
 use crate::pool::ExecutorPool;
 use crate::task::TaskKind;
-use crate::task_cell::TaskCell;
-use crate::worker;
+use crate::threads::worker;
 
 /// Drives an [`ExecutorPool`] on the calling thread. The same seed and the same calls give the same
 /// order of runs.
@@ -39,7 +38,7 @@ impl DeterministicPool {
         }
         let choice = self.random.below(waiting.len() as u64) as usize;
         let task = self.pool.core().queue(waiting[choice]).try_pop();
-        worker::process(task.expect("nobody else takes tasks"));
+        worker::process(task.expect("nobody else takes tasks"), self.pool.clock().now());
         true
     }
 
@@ -59,12 +58,11 @@ impl DeterministicPool {
     pub fn advance(&mut self, duration: Duration, runs_max: usize) -> usize {
         let end = self.pool.clock().now().after(duration);
         let mut runs = self.run_until_idle(runs_max);
-        while let Some(deadline) = self.pool.core().timers.first_deadline()
-            && deadline <= end
+        while let Some(time) = self.pool.core().timers.next_time()
+            && time <= end
         {
-            self.move_clock_to(deadline);
-            let due = self.pool.core().timers.take_due(deadline.max(self.pool.clock().now()));
-            due.iter().for_each(TaskCell::wake);
+            self.move_clock_to(time);
+            self.pool.core().timers.expire(time.max(self.pool.clock().now()));
             runs += self.run_until_idle(runs_max);
         }
         self.move_clock_to(end);

@@ -1,22 +1,25 @@
 //! The pool: threads, queues and timers, and what users do with them.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use platform::{Clock, threads};
+use platform::{Clock, Instant};
 
-use crate::options::PoolOptions;
-use crate::owner::{Owner, OwnerCore, OwnerIsGone, Shutdown};
-use crate::run_queue::RunQueue;
-use crate::statistics::{StatisticsByName, TaskStatisticsSnapshot};
-use crate::task::{Next, Task, TaskClass, TaskContext, TaskKind, TaskName};
-use crate::task_cell::{TaskCell, TaskHandle, TaskId};
-use crate::worker;
+use crate::options::{PoolOptions, ThreadCounts};
+use crate::owner::{Owner, OwnerCore, OwnerIsGone, OwnerScope, Shutdown};
+use crate::queue::RunQueue;
+use crate::statistics::{TaskStatisticsSnapshot, Workload};
+use crate::task::cell::{TaskCell, TaskHandle};
+use crate::task::name::TaskName;
+use crate::task::state::TaskState;
+use crate::task::{Next, Task, TaskClass, TaskContext, TaskKind};
+use crate::threads::Threads;
+use crate::threads::worker;
+use crate::timers::{Resolution, Timers};
 
 /// Runs tasks. A handle: clones are the same pool. The pool shuts down when [`shutdown`] is called
 /// or its last handle is dropped.
@@ -28,17 +31,15 @@ pub struct ExecutorPool(Arc<Running>);
 #[derive(Debug)]
 struct Running {
     core: Arc<PoolCore>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    threads: Mutex<Threads>,
 }
 
 /// What all parts of a pool share.
 #[derive(Debug)]
 pub(crate) struct PoolCore {
     pub(crate) clock: Clock,
-    pub(crate) statistics: StatisticsByName,
-    pub(crate) timers: crate::timers::Timers,
+    pub(crate) timers: Timers,
     queues: [RunQueue; TaskKind::ALL.len()],
-    next_task_id: AtomicU64,
     /// Whether tasks run on threads of the pool, or one by one when somebody says so.
     has_threads: bool,
     owners: Mutex<Owners>,
@@ -52,6 +53,9 @@ struct Owners {
     is_shut_down: bool,
 }
 
+/// Shards of timers for each CPU, so that threads seldom meet at one.
+const TIMER_SHARDS_PER_CPU: usize = 4;
+
 /// Names of the one-shot tasks of [`ExecutorPool::add`].
 static ONE_SHOTS: [TaskName; TaskKind::ALL.len()] = [
     one_shot("OneShotReader", TaskKind::Reader),
@@ -61,54 +65,61 @@ static ONE_SHOTS: [TaskName; TaskKind::ALL.len()] = [
 ];
 
 const fn one_shot(name: &'static str, kind: TaskKind) -> TaskName {
-    TaskName {
-        name,
-        kind,
-        class: TaskClass::Normal,
-        priority: 0,
-        expected_duration: Duration::from_secs(1),
-    }
+    TaskName::new(name, kind).priority(0).expected(Duration::from_secs(1))
 }
 
 impl ExecutorPool {
     /// Starts the threads of `options` and one more for deadlines.
     pub fn start(clock: Clock, options: PoolOptions) -> io::Result<Self> {
+        let shards = platform::threads::available_cpus() * TIMER_SHARDS_PER_CPU;
+        let timers = Timers::new(Resolution::TenMilliseconds, shards.next_power_of_two());
         let pool = Self(Arc::new(Running {
-            core: Arc::new(PoolCore::new(clock, true)),
-            threads: Mutex::default(),
+            core: Arc::new(PoolCore::new(clock, timers, true)),
+            threads: Mutex::new(Threads::new(options.cpus.clone())),
         }));
-        for (kind, class, name) in options.thread_names() {
-            let core = pool.0.core.clone();
-            pool.start_thread(&name, move || {
-                if kind.is_low_priority() {
-                    // A sandbox may forbid it; the pool works all the same, less politely.
-                    threads::set_own_nice(threads::NICE_LOWEST).ok();
-                }
-                worker::work(&core, kind, class);
-            })?;
+        pool.threads_mut().start_timer(&pool.0.core)?;
+        for kind in TaskKind::ALL {
+            pool.set_threads(kind, options.threads(kind))?;
         }
-        let core = pool.0.core.clone();
-        pool.start_thread("TimerPool0", move || core.timers.run(&core.clock))?;
         Ok(pool)
     }
 
     /// A pool without threads, for [`crate::DeterministicPool`].
     pub(crate) fn without_threads(clock: Clock) -> Self {
-        let core = Arc::new(PoolCore::new(clock, false));
+        let core = Arc::new(PoolCore::new(clock, Timers::new(Resolution::Exact, 1), false));
         Self(Arc::new(Running { core, threads: Mutex::default() }))
     }
 
-    fn start_thread(&self, name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let thread = threads::spawn(name, body)?;
-        self.0.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        Ok(())
+    /// Starts or ends threads of `kind` until there are `counts`. A thread that is to end finishes
+    /// its task first; this does not wait for it. No task is lost: what waits is run by the other
+    /// threads, or by later ones when there are none. On an error some threads may be missing.
+    pub fn set_threads(&self, kind: TaskKind, counts: ThreadCounts) -> io::Result<()> {
+        self.threads_mut().set_counts(&self.0.core, kind, counts)
+    }
+
+    /// The threads of `kind`, without those that are about to end.
+    pub fn threads(&self, kind: TaskKind) -> ThreadCounts {
+        self.threads_mut().counts(kind)
+    }
+
+    fn threads_mut(&self) -> MutexGuard<'_, Threads> {
+        self.0.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Registers an owner of tasks. On a pool that has shut down it is unregistered from the start.
     pub fn register_owner(&self, name: &str) -> Owner {
-        let core = Arc::new(OwnerCore::new(name));
+        self.register(OwnerCore::new(name, self.0.core.clone(), None))
+    }
+
+    /// Registers an owner whose tasks run, and are destroyed, within `scope`.
+    pub fn register_owner_within(&self, name: &str, scope: impl OwnerScope + 'static) -> Owner {
+        self.register(OwnerCore::new(name, self.0.core.clone(), Some(Box::new(scope))))
+    }
+
+    fn register(&self, owner: OwnerCore) -> Owner {
+        let core = Arc::new(owner);
         self.0.core.add_owner(&core);
-        Owner { core, pool: self.0.core.clone() }
+        Owner { core }
     }
 
     /// Adds a task and runs it as soon as a thread is free.
@@ -118,9 +129,21 @@ impl ExecutorPool {
         name: &'static TaskName,
         task: impl Task + 'static,
     ) -> Result<TaskHandle, OwnerIsGone> {
-        let handle = self.schedule_asleep(owner, name, task)?;
-        handle.wake();
-        Ok(handle)
+        let cell = self.enter(owner, name, TaskState::notified(), task)?;
+        TaskCell::push(cell.clone(), &owner.core);
+        Ok(TaskHandle(cell))
+    }
+
+    /// Adds a task, as [`ExecutorPool::schedule`] does, of which nobody needs a handle.
+    pub fn schedule_detached(
+        &self,
+        owner: &Owner,
+        name: &'static TaskName,
+        task: impl Task + 'static,
+    ) -> Result<(), OwnerIsGone> {
+        let cell = self.enter(owner, name, TaskState::notified(), task)?;
+        TaskCell::push(cell, &owner.core);
+        Ok(())
     }
 
     /// Adds a task that runs when it is woken for the first time.
@@ -130,13 +153,25 @@ impl ExecutorPool {
         name: &'static TaskName,
         task: impl Task + 'static,
     ) -> Result<TaskHandle, OwnerIsGone> {
-        let core = &self.0.core;
-        assert!(Arc::ptr_eq(core, &owner.pool), "an owner belongs to the pool that registered it");
-        let id = TaskId(core.next_task_id.fetch_add(1, Ordering::Relaxed));
-        let cell = TaskCell::new(id, name, owner.core.clone(), core.clone(), Box::new(task));
-        let cell = Arc::new(cell);
-        owner.core.insert(&cell)?;
+        let cell = self.enter(owner, name, TaskState::asleep(), task)?;
+        if !owner.core.admit_sleeper(&cell) {
+            cell.destroy();
+            return Err(OwnerIsGone);
+        }
         Ok(TaskHandle(cell))
+    }
+
+    fn enter(
+        &self,
+        owner: &Owner,
+        name: &'static TaskName,
+        state: TaskState,
+        task: impl Task + 'static,
+    ) -> Result<Arc<TaskCell>, OwnerIsGone> {
+        let is_own = std::ptr::eq(&*self.0.core, owner.core.pool());
+        assert!(is_own, "an owner belongs to the pool that registered it");
+        owner.core.enter()?;
+        Ok(TaskCell::new(name, owner.core.clone(), state, task))
     }
 
     /// Runs `work` once on a thread of `kind`.
@@ -145,9 +180,9 @@ impl ExecutorPool {
         owner: &Owner,
         kind: TaskKind,
         work: impl FnOnce() + Send + 'static,
-    ) -> Result<TaskHandle, OwnerIsGone> {
+    ) -> Result<(), OwnerIsGone> {
         let mut work = Some(work);
-        self.schedule(owner, &ONE_SHOTS[kind as usize], move |_: &TaskContext<'_>| {
+        self.schedule_detached(owner, &ONE_SHOTS[kind as usize], move |_: &TaskContext<'_>| {
             if let Some(work) = work.take() {
                 work();
             }
@@ -155,17 +190,44 @@ impl ExecutorPool {
         })
     }
 
-    /// What the tasks have done, by name.
+    /// What the tasks of all owners have done, by name.
     pub fn statistics(&self) -> Vec<TaskStatisticsSnapshot> {
-        self.0.core.statistics.snapshot()
+        let mut by_name = BTreeMap::<_, TaskStatisticsSnapshot>::new();
+        for task in self.0.core.owners().iter().flat_map(|owner| owner.statistics()) {
+            match by_name.get_mut(task.name.name()) {
+                Some(known) => known.merge(&task),
+                None => {
+                    by_name.insert(task.name.name(), task);
+                }
+            }
+        }
+        by_name.into_values().collect()
+    }
+
+    /// The threads of each kind and what waits for them.
+    pub fn workload(&self) -> [Workload; TaskKind::ALL.len()] {
+        let threads = self.threads_mut();
+        TaskKind::ALL.map(|kind| {
+            let (queue, counts) = (self.0.core.queue(kind), threads.counts(kind));
+            Workload {
+                kind,
+                normal_threads: counts.normal,
+                quick_threads: counts.quick,
+                sleeping_threads: queue.sleeping_count(),
+                normal_ready: queue.len(TaskClass::Normal),
+                quick_ready: queue.len(TaskClass::Quick),
+            }
+        })
     }
 
     /// How many tasks of `kind` wait for a thread.
     pub fn queued_count(&self, kind: TaskKind) -> usize {
-        self.0.core.queue(kind).len()
+        let queue = self.0.core.queue(kind);
+        queue.len(TaskClass::Quick) + queue.len(TaskClass::Normal)
     }
 
-    /// How many tasks have a deadline.
+    /// How many tasks the timer thread has in view: those with a deadline, and those whose
+    /// deadline was cleared before the time at which it was to be looked at.
     pub fn timer_count(&self) -> usize {
         self.0.core.timers.len()
     }
@@ -198,11 +260,7 @@ impl Running {
         self.core.end_all_owners();
         self.core.timers.stop();
         self.core.queues.iter().for_each(RunQueue::stop);
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
-            assert!(thread.join().is_ok(), "threads of the pool do not panic, only tasks do");
-        }
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).join();
     }
 }
 
@@ -216,13 +274,11 @@ impl Drop for Running {
 }
 
 impl PoolCore {
-    fn new(clock: Clock, has_threads: bool) -> Self {
+    fn new(clock: Clock, timers: Timers, has_threads: bool) -> Self {
         Self {
             clock,
-            statistics: StatisticsByName::default(),
-            timers: crate::timers::Timers::default(),
+            timers,
             queues: Default::default(),
-            next_task_id: AtomicU64::new(0),
             has_threads,
             owners: Mutex::default(),
             panic: Mutex::default(),
@@ -247,8 +303,14 @@ impl PoolCore {
     fn run_until_empty(&self, owner: &OwnerCore) {
         while !owner.is_empty() {
             let task = TaskKind::ALL.iter().find_map(|&kind| self.queue(kind).try_pop());
-            worker::process(task.expect("a task that ends is in a queue"));
+            worker::process(task.expect("a task that ends is in a queue"), self.clock.now());
         }
+    }
+
+    /// Wakes threads for tasks that have waited since before `limit` although some sleep. Answers
+    /// whether younger ones wait.
+    pub(crate) fn relieve_overdue(&self, limit: Instant) -> bool {
+        self.queues.iter().fold(false, |waits, queue| queue.relieve_overdue(limit) | waits)
     }
 
     /// Keeps what a task said when it panicked, for whoever waits next.
@@ -272,6 +334,11 @@ impl PoolCore {
         }
         owners.all.retain(|owner| owner.strong_count() > 0);
         owners.all.push(Arc::downgrade(owner));
+    }
+
+    fn owners(&self) -> Vec<Arc<OwnerCore>> {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.all.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn end_all_owners(&self) {

@@ -3,9 +3,11 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use executor::{PoolOptions, TaskKind, ThreadCounts, ThreadSetting};
 use serde::Deserialize;
 
 use crate::memory_size;
@@ -57,6 +59,19 @@ pub struct Settings {
     /// Front-end threads [default: three quarters of the CPUs]
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
     pub threads: Option<usize>,
+    /// Threads that read for clients: a number, `balanced` or `disk_io_optimized`
+    /// [default: balanced]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_READER_THREADS")]
+    pub reader_threads: Option<Threads>,
+    /// Threads that write behind them, in the same words [default: balanced]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_WRITER_THREADS")]
+    pub writer_threads: Option<Threads>,
+    /// Threads for other work with files [default: two for each CPU]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_AUXIO_THREADS")]
+    pub auxio_threads: Option<Threads>,
+    /// Threads for tasks that only compute [default: 2 to 8, by the CPUs]
+    #[arg(long, value_name = "COUNT", env = "SETTEE_NONIO_THREADS")]
+    pub nonio_threads: Option<Threads>,
     /// Let clients empty the bucket (FLUSH)
     #[arg(long, env = "SETTEE_ENABLE_FLUSH", num_args = 0..=1, default_missing_value = "true")]
     pub enable_flush: Option<bool>,
@@ -77,6 +92,30 @@ pub struct Settings {
 #[serde(try_from = "TextOrNumber")]
 pub struct MemorySize(pub u64);
 
+/// A number of threads, written by people.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "TextOrNumber")]
+pub struct Threads(pub ThreadSetting);
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+impl TryFrom<TextOrNumber> for Threads {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Text(text) => text.parse(),
+            TextOrNumber::Number(number) => number.to_string().parse(),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum TextOrNumber {
@@ -95,7 +134,7 @@ impl TryFrom<TextOrNumber> for MemorySize {
     }
 }
 
-impl std::str::FromStr for MemorySize {
+impl FromStr for MemorySize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -134,6 +173,8 @@ pub struct NodeConfig {
     pub password: Option<String>,
     /// Front-end threads.
     pub threads: usize,
+    /// Threads of background tasks.
+    pub pool: PoolOptions,
     /// Whether FLUSH works.
     pub flush_enabled: bool,
     /// What is logged.
@@ -172,6 +213,10 @@ impl Settings {
             user: self.user.or(other.user),
             password: self.password.or(other.password),
             threads: self.threads.or(other.threads),
+            reader_threads: self.reader_threads.or(other.reader_threads),
+            writer_threads: self.writer_threads.or(other.writer_threads),
+            auxio_threads: self.auxio_threads.or(other.auxio_threads),
+            nonio_threads: self.nonio_threads.or(other.nonio_threads),
             enable_flush: self.enable_flush.or(other.enable_flush),
             log_level: self.log_level.or(other.log_level),
             log_json: self.log_json.or(other.log_json),
@@ -181,6 +226,7 @@ impl Settings {
 
     /// Fills in the defaults and refuses what cannot work.
     pub fn resolve(self) -> anyhow::Result<NodeConfig> {
+        let pool = self.pool_options();
         let is_dev = self.dev.unwrap_or(false);
         if is_dev && self.data_dir.is_some() {
             bail!("--dev keeps its data in a temporary directory; leave out --data-dir, or --dev");
@@ -239,10 +285,28 @@ impl Settings {
             user,
             password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
             threads,
+            pool,
             flush_enabled: self.enable_flush.unwrap_or(false),
             log_filter: self.log_level.unwrap_or_else(|| "info".to_owned()),
             log_json: self.log_json.unwrap_or(false),
         })
+    }
+}
+
+impl Settings {
+    fn pool_options(&self) -> PoolOptions {
+        let cpus = platform::threads::available_cpus();
+        let mut options = PoolOptions::for_cpus(cpus);
+        for (kind, threads) in [
+            (TaskKind::Reader, self.reader_threads),
+            (TaskKind::Writer, self.writer_threads),
+            (TaskKind::AuxIo, self.auxio_threads),
+            (TaskKind::NonIo, self.nonio_threads),
+        ] {
+            let normal = threads.unwrap_or_default().0.normal_threads(kind, cpus);
+            options.set_threads(kind, ThreadCounts { normal, ..options.threads(kind) });
+        }
+        options
     }
 }
 
@@ -274,6 +338,8 @@ mod tests {
             memory-quota = "2GiB"
             bucket = "travel"
             enable-flush = true
+            reader-threads = 6
+            writer-threads = "disk_io_optimized"
         "#;
         let file: Settings = toml::from_str(text).unwrap();
         let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
@@ -283,6 +349,9 @@ mod tests {
         assert_eq!((config.port, config.management_port), (0, 1));
         assert_eq!(config.memory_quota_bytes, 2 << 30);
         assert!(config.flush_enabled);
+        assert_eq!(config.pool.reader.normal, 6);
+        assert!(config.pool.writer.normal >= 4);
+        assert!(toml::from_str::<Settings>("nonio-threads = 1000").is_err());
         assert!(toml::from_str::<Settings>("prot = 1").is_err(), "unknown names are refused");
     }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
 use bucket::{Bucket, BucketConfig, Surroundings};
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
-use executor::{ExecutorPool, PoolOptions};
+use executor::ExecutorPool;
 use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Random};
@@ -53,10 +53,7 @@ impl Node {
         let (data, port) = open_door(&config, config.port)?;
         let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
         let (rest, management_port) = open_management_door(&config)?;
-        let pool = ExecutorPool::start(
-            clock.clone(),
-            PoolOptions::for_cpus(platform::threads::available_cpus()),
-        )?;
+        let pool = ExecutorPool::start(clock.clone(), config.pool.clone())?;
         let mailboxes = Mailboxes::for_workers(config.threads);
         let surroundings = Surroundings {
             clock: clock.clone(),

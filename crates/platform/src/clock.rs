@@ -4,6 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+mod coarse;
+
+pub use coarse::CEILING_ERROR_MAX;
+
 /// A point of monotonic time, in nanoseconds since an arbitrary origin of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(pub u64);
@@ -67,8 +71,18 @@ impl Clock {
     /// Monotonic time.
     pub fn now(&self) -> Instant {
         match &self.0 {
-            Source::Real => Instant(read(rustix::time::ClockId::Monotonic)),
+            Source::Real => Instant(monotonic_ns()),
             Source::Simulated(time) => Instant(time.elapsed.load(Ordering::Acquire)),
+        }
+    }
+
+    /// Monotonic time, rounded up: not earlier than [`Clock::now`] and at most
+    /// [`CEILING_ERROR_MAX`] later, for whoever asks too often to pay for the exact time. A
+    /// deadline that is reckoned from it is never too early.
+    pub fn ceiling(&self) -> Instant {
+        match &self.0 {
+            Source::Real => Instant(coarse::ceiling()),
+            Source::Simulated(_) => self.now(),
         }
     }
 
@@ -92,6 +106,10 @@ impl Clock {
             }
         }
     }
+}
+
+fn monotonic_ns() -> u64 {
+    read(rustix::time::ClockId::Monotonic)
 }
 
 fn read(clock: rustix::time::ClockId) -> u64 {

@@ -3,6 +3,8 @@
 use std::io;
 use std::thread::JoinHandle;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 /// The lowest ordinary priority, for work that must not disturb the front end.
 pub const NICE_LOWEST: i32 = 19;
 
@@ -24,6 +26,26 @@ pub fn own_nice() -> io::Result<i32> {
     Ok(rustix::process::getpriority_process(Some(rustix::thread::gettid()))?)
 }
 
+/// Lets the calling thread run on `cpus` only, numbered as the system does. An error when none of
+/// them may be used.
+pub fn set_own_cpus(cpus: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no CPU {cpu}")));
+        }
+        set.set(cpu);
+    }
+    sched_setaffinity(None, &set)?;
+    Ok(())
+}
+
+/// The CPUs that the calling thread may run on.
+pub fn own_cpus() -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
+}
+
 /// How many CPUs this process may use, cgroup limits included; at least 1.
 pub fn available_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -32,6 +54,17 @@ pub fn available_cpus() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_can_be_bound_to_a_cpu() {
+        let cpu = *own_cpus().unwrap().last().unwrap();
+        let thread = spawn("bound", move || {
+            assert!(set_own_cpus(&[CpuSet::MAX_CPU]).is_err());
+            set_own_cpus(&[cpu]).unwrap();
+            assert_eq!(own_cpus().unwrap(), [cpu]);
+        });
+        thread.unwrap().join().unwrap();
+    }
 
     #[test]
     fn a_nice_value_belongs_to_one_thread() {

@@ -192,6 +192,28 @@ pub fn verbosity(extras: &[u8]) -> Option<u32> {
     touch_expiry(extras).map(|level| level.min(2))
 }
 
+/// What SET_PARAM sets. Source: protocol specification, section 18.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// 1 persistence and threads, 2 replication, 3 checkpoints, 4 DCP, 5 vBucket, 6 configuration.
+    pub group: u32,
+    /// The key.
+    pub name: &'a str,
+    /// The value.
+    pub value: &'a str,
+}
+
+impl<'a> Parameter<'a> {
+    /// Reads a request.
+    pub fn parse(frame: &Frame<'a>) -> Option<Self> {
+        let mut fields = Fields::new(frame.extras);
+        let group = fields.u32()?;
+        let name = std::str::from_utf8(frame.key).ok()?;
+        let value = std::str::from_utf8(frame.value).ok()?;
+        fields.finish(Self { group, name, value })
+    }
+}
+
 /// What SELECT_BUCKET selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketSelection<'a> {

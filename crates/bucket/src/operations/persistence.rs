@@ -28,7 +28,7 @@ impl Bucket {
         if self.answer(session, vbid, result)? {
             return Ok(());
         }
-        self.expect_timeout(timeout);
+        self.expect_timeout(deadline);
         Err(Refused::Pending)
     }
 }

@@ -1,12 +1,11 @@
 //! Fetches values from files for requests that wait for them.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use document::{Item, Vbid};
-use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
-use executor::{TaskKind, TaskName};
+use document::{Item, Map, Vbid};
+use executor::{ExecutorPool, OwnerIsGone, TaskHandle, TaskKind, TaskName};
+use executor::{VbucketReadyQueue, VbucketReadyTask};
 use platform::Instant;
 use vbucket::Waiter;
 
@@ -15,24 +14,23 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::completion::Completion;
 use crate::refused::Refused;
 
-static FETCHER: TaskName = TaskName {
-    name: "MultiBGFetcherTask",
-    kind: TaskKind::Reader,
-    class: TaskClass::Quick,
-    priority: 0,
-    expected_duration: Duration::from_millis(700),
-};
+static FETCHER: TaskName = TaskName::new("MultiBGFetcherTask", TaskKind::Reader)
+    .quick()
+    .priority(0)
+    .expected(Duration::from_millis(700));
 
 /// Values wanted, by vBucket. Bounded: a client can ask faster than a disk answers.
 pub(crate) struct FetchQueue {
     wanted: Mutex<Wanted>,
     count_max: usize,
+    /// vBuckets in `wanted`, the longest wait first.
+    ready: Arc<VbucketReadyQueue>,
     fetcher: OnceLock<TaskHandle>,
 }
 
 #[derive(Default)]
 struct Wanted {
-    by_vbucket: BTreeMap<Vbid, Vec<Fetch>>,
+    by_vbucket: Map<Vbid, Vec<Fetch>>,
     count: usize,
 }
 
@@ -45,8 +43,9 @@ struct Fetch {
 }
 
 impl FetchQueue {
-    pub(crate) fn new(count_max: usize) -> Self {
-        Self { wanted: Mutex::default(), count_max, fetcher: OnceLock::new() }
+    pub(crate) fn new(vbucket_count: u16, count_max: usize) -> Self {
+        let ready = Arc::new(VbucketReadyQueue::new(vbucket_count));
+        Self { wanted: Mutex::default(), count_max, ready, fetcher: OnceLock::new() }
     }
 
     /// Queues a fetch and says so, or that there are too many.
@@ -59,7 +58,9 @@ impl FetchQueue {
         let fetch = Fetch { metadata, waiter, since: now };
         wanted.by_vbucket.entry(vbid).or_default().push(fetch);
         drop(wanted);
-        if let Some(fetcher) = self.fetcher.get() {
+        if self.ready.push(vbid)
+            && let Some(fetcher) = self.fetcher.get()
+        {
             fetcher.wake();
         }
         Refused::Pending
@@ -70,11 +71,12 @@ impl FetchQueue {
         self.lock().count
     }
 
-    fn take_next(&self) -> Option<(Vbid, Vec<Fetch>)> {
+    /// What is wanted of `vbid` by now.
+    fn take(&self, vbid: Vbid) -> Vec<Fetch> {
         let mut wanted = self.lock();
-        let (vbid, fetches) = wanted.by_vbucket.pop_first()?;
+        let fetches = wanted.by_vbucket.remove(&vbid).unwrap_or_default();
         wanted.count -= fetches.len();
-        Some((vbid, fetches))
+        fetches
     }
 
     fn lock(&self) -> MutexGuard<'_, Wanted> {
@@ -82,24 +84,27 @@ impl FetchQueue {
     }
 }
 
-struct Fetcher(Bucket);
-
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let handle = pool.schedule_asleep(bucket.0.owner(), &FETCHER, Fetcher(bucket.clone()))?;
-    bucket.0.fetch_queue.fetcher.set(handle).expect("the fetcher starts once");
+    let queue = &bucket.0.fetch_queue;
+    let fetching = bucket.clone();
+    let serve = move |vbid| fetching.0.fetch_wanted(vbid);
+    let task = VbucketReadyTask::new(pool.clock().clone(), queue.ready.clone(), serve);
+    let fetcher = pool.schedule_asleep(bucket.0.owner(), &FETCHER, task)?;
+    queue.fetcher.set(fetcher.clone()).expect("the fetcher starts once");
+    // Only now: a fetch that was queued before its fetcher was known has woken nobody.
+    fetcher.wake();
     Ok(())
 }
 
-impl Task for Fetcher {
-    fn run(&mut self, _context: &TaskContext<'_>) -> Next {
-        let core = &self.0.0;
-        let Some((vbid, fetches)) = core.fetch_queue.take_next() else { return Next::Sleep };
-        core.fetch(vbid, &fetches);
-        Next::Again
-    }
-}
-
 impl BucketCore {
+    fn fetch_wanted(&self, vbid: Vbid) {
+        let fetches = self.fetch_queue.take(vbid);
+        // A request that came while the vBucket's turn began was served in that turn.
+        if !fetches.is_empty() {
+            self.fetch(vbid, &fetches);
+        }
+    }
+
     /// Reads the values of one vBucket's fetches and completes them.
     fn fetch(&self, vbid: Vbid, fetches: &[Fetch]) {
         let started = self.clock.now();

@@ -3,32 +3,34 @@
 use std::time::Duration;
 
 use document::Vbid;
-use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext};
-use executor::{TaskKind, TaskName};
+use executor::{ExecutorPool, Next, OwnerIsGone, Revisit, Task, TaskContext};
+use executor::{TaskKind, TaskName, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask};
+use vbucket::Effect;
 
 use crate::bucket::Bucket;
 
-static EXPIRY_PAGER: TaskName = TaskName {
-    name: "ExpiredItemPager",
-    kind: TaskKind::NonIo,
-    class: TaskClass::Normal,
-    priority: 1,
-    expected_duration: Duration::from_millis(55),
-};
+static EXPIRY_PAGER: TaskName = TaskName::new("ExpiredItemPager", TaskKind::NonIo)
+    .priority(1)
+    .expected(Duration::from_millis(55));
 
-/// A run ends after this long, between two vBuckets or two portions of one.
-const RUN_DURATION_MAX: Duration = Duration::from_millis(25);
 /// Documents deleted while one vBucket's lock is held.
 const PORTION_MAX: usize = 100;
 
+/// Visits all vBuckets, sleeps, and begins again.
 struct ExpiryPager {
     bucket: Bucket,
-    /// Where the round goes on; `None` between rounds.
-    position: Option<Vbid>,
+    /// `None` between rounds.
+    round: Option<VisitTask<ExpiryVisitor>>,
+}
+
+/// Deletes a portion of a vBucket's expired documents a visit.
+struct ExpiryVisitor {
+    bucket: Bucket,
+    effects: Vec<Effect>,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let task = ExpiryPager { bucket: bucket.clone(), position: None };
+    let task = ExpiryPager { bucket: bucket.clone(), round: None };
     let handle = pool.schedule_asleep(bucket.0.owner(), &EXPIRY_PAGER, task)?;
     handle.snooze(bucket.0.config.expiry_pager_interval);
     Ok(())
@@ -39,26 +41,45 @@ impl Task for ExpiryPager {
         if context.is_shutting_down() {
             return Next::Finished;
         }
-        let core = &self.bucket.0;
-        let deadline = context.started().after(RUN_DURATION_MAX);
-        let mut effects = Vec::new();
-        let mut position = self.position.take().unwrap_or_default();
-        while let Some(slot) = core.slot(position) {
-            let now = core.now();
-            if now.monotonic >= deadline {
-                self.position = Some(position);
-                return Next::Again;
+        let round = self.round.get_or_insert_with(|| begin_round(&self.bucket));
+        match round.run(context) {
+            Next::Finished => {
+                self.round = None;
+                Next::SleepFor(self.bucket.0.config.expiry_pager_interval)
             }
-            let count = match slot.lock().as_mut() {
-                Some(vbucket) => vbucket.delete_all_expired(PORTION_MAX, now, &mut effects),
-                None => 0,
-            };
-            core.carry_out(position, &mut effects);
-            if count < PORTION_MAX {
-                position = Vbid(position.0 + 1);
-            }
+            next => next,
         }
-        core.counters.add(&core.counters.expiry_pager_rounds, 1);
-        Next::SleepFor(core.config.expiry_pager_interval)
+    }
+
+    fn describe(&self) -> Option<String> {
+        self.round.as_ref()?.describe()
+    }
+}
+
+fn begin_round(bucket: &Bucket) -> VisitTask<ExpiryVisitor> {
+    let core = &bucket.0;
+    let visitor = ExpiryVisitor { bucket: bucket.clone(), effects: Vec::new() };
+    let order = VisitOrder::ascending(core.config.vbucket_count);
+    VisitTask::new(core.clock.clone(), "Deleting expired documents", order, visitor)
+}
+
+impl VbucketVisitor for ExpiryVisitor {
+    fn visit(&mut self, vbid: Vbid) -> Revisit {
+        let core = &self.bucket.0;
+        let Some(slot) = core.slot(vbid) else { return Revisit::No };
+        let now = core.now();
+        let count = match slot.lock().as_mut() {
+            Some(vbucket) => vbucket.delete_all_expired(PORTION_MAX, now, &mut self.effects),
+            None => 0,
+        };
+        core.carry_out(vbid, &mut self.effects);
+        if count < PORTION_MAX { Revisit::No } else { Revisit::YesNow }
+    }
+
+    fn complete(&mut self, outcome: VisitOutcome) {
+        if outcome == VisitOutcome::Finished {
+            let counters = &self.bucket.0.counters;
+            counters.add(&counters.expiry_pager_rounds, 1);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use document::Vbid;
-use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
+use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use storage::{CommitReport, StorageError};
 use vbucket::FlushBatch;
@@ -15,13 +15,8 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
 
-static FLUSHER: TaskName = TaskName {
-    name: "FlusherTask",
-    kind: TaskKind::Writer,
-    class: TaskClass::Normal,
-    priority: 5,
-    expected_duration: Duration::from_secs(1),
-};
+static FLUSHER: TaskName =
+    TaskName::new("FlusherTask", TaskKind::Writer).priority(5).expected(Duration::from_secs(1));
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;

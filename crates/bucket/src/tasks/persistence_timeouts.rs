@@ -1,70 +1,53 @@
 //! Ends waits for persistence whose time is over.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
-use executor::{TaskKind, TaskName};
+use executor::{ExecutorPool, HeadTimeout, OwnerIsGone, TaskKind, TaskName};
+use platform::Instant;
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, BucketCore};
 
-static TIMEOUTS: TaskName = TaskName {
-    name: "SeqnoPersistenceNotifyTask",
-    kind: TaskKind::NonIo,
-    class: TaskClass::Quick,
-    priority: 1,
-    expected_duration: Duration::from_millis(100),
-};
+static TIMEOUTS: TaskName = TaskName::new("SeqnoPersistenceNotifyTask", TaskKind::NonIo)
+    .quick()
+    .priority(1)
+    .expected(Duration::from_millis(100));
 
-/// Wakes the task when the first wait may be over.
+/// Knows when the first wait may be over.
 #[derive(Default)]
-pub(crate) struct PersistenceTimeouts {
-    task: OnceLock<TaskHandle>,
-    /// Whether the task sleeps until a deadline, which a later one must not replace.
-    has_deadline: AtomicBool,
-}
+pub(crate) struct PersistenceTimeouts(OnceLock<HeadTimeout>);
 
 impl PersistenceTimeouts {
-    /// A wait of `timeout` has begun. All waits are of the same length, so the first to begin is
-    /// the first to end, and the task finds the next one itself.
-    pub(crate) fn expect(&self, timeout: Duration) {
-        if let Some(task) = self.task.get()
-            && !self.has_deadline.swap(true, Ordering::AcqRel)
-        {
-            task.snooze(timeout);
+    /// A wait has begun that is over at `deadline`.
+    pub(crate) fn expect_by(&self, deadline: Instant) {
+        if let Some(timeout) = self.0.get() {
+            timeout.expect_by(deadline);
         }
     }
 }
 
-struct EndOverdueWaits(Bucket);
-
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let task = EndOverdueWaits(bucket.clone());
-    let handle = pool.schedule_asleep(bucket.0.owner(), &TIMEOUTS, task)?;
-    bucket.0.persistence_timeouts.task.set(handle).expect("the task starts once");
+    let ended = bucket.clone();
+    let on_due = move |now| ended.0.end_overdue_waits(now);
+    let timeout = HeadTimeout::schedule(pool, bucket.0.owner(), &TIMEOUTS, on_due)?;
+    bucket.0.persistence_timeouts.0.set(timeout).expect("the task starts once");
     Ok(())
 }
 
-impl Task for EndOverdueWaits {
-    fn run(&mut self, _context: &TaskContext<'_>) -> Next {
-        let core = &self.0.0;
-        let has_deadline = &core.persistence_timeouts.has_deadline;
-        // Before the search: a wait that it misses sets a deadline of its own.
-        has_deadline.store(false, Ordering::Release);
-        let now = core.clock.now();
+impl BucketCore {
+    /// Ends the waits that are over at `now` and answers when the next one will be. A wait that
+    /// begins meanwhile expects its deadline itself.
+    fn end_overdue_waits(&self, now: Instant) -> Option<Instant> {
         let mut next_deadline = None;
         let mut effects = Vec::new();
-        for (vbid, slot) in core.slots() {
+        for (vbid, slot) in self.slots() {
             let deadline = match slot.lock().as_mut() {
                 Some(vbucket) => vbucket.end_overdue_waits(now, &mut effects),
                 None => None,
             };
-            core.carry_out(vbid, &mut effects);
+            self.carry_out(vbid, &mut effects);
             next_deadline = next_deadline.into_iter().chain(deadline).min();
         }
-        let Some(deadline) = next_deadline else { return Next::Sleep };
-        has_deadline.store(true, Ordering::Release);
-        Next::SleepFor(deadline.since(now))
+        next_deadline
     }
 }

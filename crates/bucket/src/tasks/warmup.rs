@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use document::{Item, Seqno, Vbid};
-use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskClass, TaskContext, TaskHandle};
+use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{FoundVbucket, StorageError};
@@ -17,13 +17,8 @@ use vbucket::Restored;
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 
-static WARMUP: TaskName = TaskName {
-    name: "Warmup",
-    kind: TaskKind::Reader,
-    class: TaskClass::Normal,
-    priority: 0,
-    expected_duration: Duration::from_millis(200),
-};
+static WARMUP: TaskName =
+    TaskName::new("Warmup", TaskKind::Reader).priority(0).expected(Duration::from_millis(200));
 
 /// Tasks that load side by side.
 const TASK_COUNT: usize = 2;

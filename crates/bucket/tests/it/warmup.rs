@@ -177,6 +177,24 @@ fn only_persisted_values_leave_memory() {
 }
 
 #[test]
+fn vbuckets_are_fetched_from_in_the_order_in_which_they_were_asked_for() {
+    let mut machine = Machine::new();
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "key", b"value").unwrap();
+        machine.run();
+        machine.evict(vbid, "key").unwrap();
+    }
+    for (waiter, vbid) in [(1, OTHER), (2, VBID), (3, OTHER)] {
+        machine.session.waiter = Waiter(waiter);
+        assert_eq!(machine.find(vbid, "key").unwrap_err(), Refused::Pending);
+    }
+    machine.run();
+    // What waits for the same vBucket is fetched together.
+    assert_eq!(machine.heard.take(), [1, 3, 2].map(|waiter| (waiter, Completion::Retry)));
+    assert_eq!(machine.bucket.statistics().fetches_waiting, 0);
+}
+
+#[test]
 fn more_fetches_than_may_wait_are_refused() {
     let mut machine = Machine::with(BucketConfig { fetches_waiting_max: 2, ..config() });
     machine.set(VBID, "key", b"value").unwrap();

@@ -141,9 +141,10 @@ fn scheduling_while_unregistering_is_done_or_refused_but_never_hangs() {
                     .count()
             });
             owner.unregister(shutdown);
-            assert_eq!(owner.task_count(), 0, "none slips in behind");
             scheduler.join().unwrap()
         });
+        // A task that is being refused counts for a moment.
+        assert_eq!(owner.task_count(), 0, "none slips in behind");
         // A refused task is destroyed as well, by its caller.
         let refused = usize::from(accepted < 200);
         assert_eq!(deaths.iter().count(), accepted + refused);

@@ -4,15 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use executor::{ExecutorPool, Next, PoolOptions, Shutdown, TaskContext, TaskKind};
-use platform::Clock;
+use executor::{Next, Shutdown, TaskContext, TaskKind};
 use platform::threads::{NICE_LOWEST, own_nice};
 
 use crate::support::{COMPUTE, Tombstone, next, pause, pool};
 
 #[test]
 fn each_kind_runs_on_its_own_threads_at_its_own_priority() {
-    let pool = ExecutorPool::start(Clock::real(), PoolOptions::for_cpus(1)).unwrap();
+    let pool = pool(1);
     let owner = pool.register_owner("bucket");
     let usual = own_nice().unwrap();
     for kind in TaskKind::ALL {
@@ -93,7 +92,7 @@ fn statistics_count_runs_and_the_slow_ones_by_name() {
     pool.add(&owner, TaskKind::Reader, || {}).unwrap();
     owner.unregister(Shutdown::Drain);
     let all = pool.statistics();
-    let names: Vec<&str> = all.iter().map(|statistics| statistics.name.name).collect();
+    let names: Vec<&str> = all.iter().map(|statistics| statistics.name.name()).collect();
     assert_eq!(names, ["Compute", "OneShotReader"]);
     let compute = &all[0];
     assert_eq!(compute.run_time_ns.count(), compute.queue_time_ns.count());

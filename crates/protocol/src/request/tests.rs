@@ -38,6 +38,20 @@ fn fields_stand_where_the_specification_says() {
 }
 
 #[test]
+fn a_parameter_is_text_in_a_group() {
+    let parse = |extras: &[u8], key: &[u8]| {
+        let mut bytes = Vec::new();
+        let request = Request { extras, key, value: b"4", ..Request::new(Opcode::SetParam) };
+        request.encode(&mut bytes);
+        let Parsed::Complete { frame, .. } = Frame::parse(&bytes, 1 << 20) else { panic!() };
+        Parameter::parse(&frame).map(|parameter| (parameter.group, parameter.value.to_owned()))
+    };
+    assert_eq!(parse(&[0, 0, 0, 1], b"num_reader_threads"), Some((1, "4".to_owned())));
+    assert_eq!(parse(&[0, 0, 0, 1], b"\xff"), None);
+    assert_eq!(parse(&[0, 0, 1], b"num_reader_threads"), None);
+}
+
+#[test]
 fn sections_of_the_wrong_size_are_refused() {
     for size in 0..40 {
         let bytes = vec![0; size];

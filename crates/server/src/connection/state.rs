@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     pub(crate) said_hello: bool,
     /// The client's name for itself, for log lines.
     pub(crate) agent: String,
+    /// It came through the door that asks nobody for a name.
+    pub(crate) is_anonymous: bool,
     /// Who it is; `None` before authentication.
     pub(crate) user: Option<String>,
     /// The authentication that is under way, if one is.
@@ -50,6 +52,7 @@ impl Connection {
             features: FeatureSet::default(),
             said_hello: false,
             agent: String::new(),
+            is_anonymous,
             user: is_anonymous.then(|| "anonymous".to_owned()),
             exchange: auth::Exchange::default(),
             bucket: is_anonymous.then(|| bucket.clone()),

@@ -1,6 +1,7 @@
 //! Connections that only wait: how many, and what they take.
 
 use std::process::Command;
+use std::time::Duration;
 
 use server::ServerLimits;
 
@@ -65,4 +66,31 @@ fn connections_beyond_the_limit_are_closed_and_counted() {
     clients.pop();
     port.wait_for("one is out", |statistics| statistics.curr_connections == 2);
     assert_eq!(port.client(&[]).ask(get(b"k")).status, 1);
+}
+
+#[test]
+fn a_node_without_requests_wakes_no_background_thread() {
+    let port = Port::open();
+    let mut client = port.client(&[0x07, 0x0a, 0x0b, 0x0e, 0x12]);
+    assert_eq!(client.ask(set(b"\0key", b"value")).status, 0);
+    let mut wakeups = || {
+        let workload = client.statistics("workload").unwrap();
+        let count = workload.iter().find(|(name, _)| name == "ep_workload:wakeups").unwrap();
+        count.1.parse::<u64>().unwrap()
+    };
+    // Work that the request has left behind comes to rest: three equal counts in a row.
+    let mut last = [u64::MAX; 3];
+    for _ in 0..200 {
+        last = [last[1], last[2], wakeups()];
+        if last == [last[2]; 3] && last[2] > 0 {
+            return;
+        }
+        pause(Duration::from_millis(300));
+    }
+    panic!("the background never rests: {last:?}");
+}
+
+fn pause(duration: Duration) {
+    let (_silent, receiver) = std::sync::mpsc::channel::<()>();
+    assert!(receiver.recv_timeout(duration).is_err());
 }

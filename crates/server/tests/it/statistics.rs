@@ -35,7 +35,7 @@ fn busy() -> (Port, Client) {
 fn every_group_has_statistics_and_an_end() {
     let (_port, mut client) = busy();
     let groups = groups(&mut client);
-    assert_eq!(groups.len(), 27, "as COMPAT.md says: {groups:?}");
+    assert_eq!(groups.len(), 29, "as COMPAT.md says: {groups:?}");
     for group in &groups {
         match client.statistics(group) {
             Ok(statistics) => {
@@ -122,5 +122,39 @@ fn every_wrong_request_is_counted_in_the_general_group() {
         client.try_receive();
         let after = general(&mut witness)[counter];
         assert_eq!(after, before + 1, "{counter}: {bytes:x?}");
+    }
+}
+
+#[test]
+fn tasks_are_listed_with_what_they_do() {
+    let (_port, mut client) = busy();
+    let statistics: BTreeMap<_, _> = client.statistics("tasks").unwrap().into_iter().collect();
+    let tasks = &statistics["ep_tasks:tasks:default"];
+    for expected in ["FlusherTask", "\"type\":\"Writer\"", "\"state\":\"SNOOZED\"", "num_runs"] {
+        assert!(tasks.contains(expected), "{expected}: {tasks}");
+    }
+    assert!(statistics["ep_tasks:cur_time:default"].parse::<u64>().unwrap() > 0);
+}
+
+#[test]
+fn an_administrator_changes_numbers_of_threads() {
+    let (_port, mut client) = busy();
+    let set = |group: u8, name: &[u8], value: &[u8]| {
+        frame(0x82).extras(&[0, 0, 0, group]).key(name).value(value)
+    };
+    for (value, threads) in [("7", "7"), ("1", "1"), ("balanced", "4")] {
+        let answer = client.ask(set(1, b"num_writer_threads", value.as_bytes()));
+        assert_eq!(answer.status, 0, "{value}");
+        let workload: BTreeMap<_, _> = client.statistics("workload").unwrap().into_iter().collect();
+        assert_eq!(workload["ep_workload:num_writers"], threads);
+    }
+    let refused: [(u8, &[u8], &[u8]); 4] = [
+        (1, b"num_writer_threads", b"many"),
+        (1, b"num_writer_threads", b"1000"),
+        (1, b"max_size", b"1"),
+        (6, b"num_writer_threads", b"4"),
+    ];
+    for (group, name, value) in refused {
+        assert_eq!(client.ask(set(group, name, value)).status, EINVAL);
     }
 }

@@ -45,7 +45,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 27] = [
+const GROUPS: [(&str, Group); 29] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -67,12 +67,14 @@ const GROUPS: [(&str, Group); 27] = [
     ("scheduler", task_groups::scheduler),
     ("settings", general::settings),
     ("tasks", task_groups::tasks),
+    ("tasks-all", task_groups::tasks_all),
     ("timings", timing_groups::timings),
     ("uuid", general::uuid),
     ("vbucket", vbucket_groups::states),
     ("vbucket-details", vbucket_groups::details),
     ("vbucket-seqno", vbucket_groups::seqnos),
     ("warmup", bucket_groups::warmup),
+    ("workload", task_groups::workload),
 ];
 
 /// STAT.

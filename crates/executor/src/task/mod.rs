@@ -1,10 +1,15 @@
-//! What a task is: a name, a body, and what the body answers when it has run.
+//! What a task is: a kind, a body, and what the body answers when it has run.
+
+pub(crate) mod cell;
+pub(crate) mod id;
+pub(crate) mod name;
+pub(crate) mod state;
 
 use std::time::Duration;
 
 use platform::Instant;
 
-use crate::task_cell::TaskHandle;
+use crate::task::cell::TaskHandle;
 
 /// Which threads run a task: what it waits for decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,6 +28,16 @@ impl TaskKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Reader, Self::Writer, Self::AuxIo, Self::NonIo];
 
+    /// The kind in statistics and settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "Reader",
+            Self::Writer => "Writer",
+            Self::AuxIo => "AuxIO",
+            Self::NonIo => "NonIO",
+        }
+    }
+
     /// The kind's threads carry this name and a number.
     pub fn pool_name(self) -> &'static str {
         match self {
@@ -30,6 +45,17 @@ impl TaskKind {
             Self::Writer => "WriterPool",
             Self::AuxIo => "AuxIoPool",
             Self::NonIo => "NonIoPool",
+        }
+    }
+
+    /// A task of this kind that waits longer for a thread is logged: there are too few threads,
+    /// or a task blocks them. The kinds that clients wait for have no limit of their own, their
+    /// requests have.
+    pub fn slow_schedule_limit(self) -> Option<Duration> {
+        match self {
+            Self::NonIo => Some(Duration::from_secs(1)),
+            Self::AuxIo => Some(Duration::from_secs(10)),
+            Self::Reader | Self::Writer => None,
         }
     }
 
@@ -49,19 +75,14 @@ pub enum TaskClass {
     Normal,
 }
 
-/// What is known about all tasks of one name. Statistics are kept by name.
-#[derive(Debug, PartialEq, Eq)]
-pub struct TaskName {
-    /// As statistics print it.
-    pub name: &'static str,
-    /// Which threads run it.
-    pub kind: TaskKind,
-    /// Whether it may wait behind long tasks.
-    pub class: TaskClass,
-    /// 0 is the most urgent. Shown in statistics; the run queues are first in, first out.
-    pub priority: u8,
-    /// A run that takes longer counts as slow.
-    pub expected_duration: Duration,
+impl TaskClass {
+    /// The class in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Normal => "normal",
+        }
+    }
 }
 
 /// What happens to a task after a run.
@@ -82,6 +103,12 @@ pub enum Next {
 pub trait Task: Send {
     /// Does a bounded amount of work and says what comes next.
     fn run(&mut self, context: &TaskContext<'_>) -> Next;
+
+    /// What it is doing, for statistics and logs; its name when there is nothing to add. Asked
+    /// between runs.
+    fn describe(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<F: FnMut(&TaskContext<'_>) -> Next + Send> Task for F {
