@@ -13,6 +13,9 @@ struct Bench {
 
 const PEERS: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/peers/Cargo.toml"];
 
+const EXECUTOR: [&str; 5] =
+    ["run", "--release", "--manifest-path", "benchmarks/executor/Cargo.toml", "--"];
+
 const BENCHES: &[Bench] = &[
     Bench {
         name: "peers",
@@ -29,6 +32,11 @@ const BENCHES: &[Bench] = &[
         about: "time from start to the first answer",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],
     },
+    Bench {
+        name: "executor",
+        about: "the executor pool and its peers: one-shot tasks, wakes, timers, tail, idle",
+        command: &EXECUTOR,
+    },
 ];
 
 /// `cargo xtask bench <name> [--json FILE]`; further arguments go to the benchmark as well.
@@ -44,4 +52,25 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
         bail!("there is no benchmark `{name}`. There are: {}", names.join(", "));
     };
     run(cargo(bench.command).args(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::root;
+
+    #[test]
+    fn every_benchmark_has_a_manifest() {
+        for bench in BENCHES {
+            let manifest = bench.command.iter().find(|word| word.ends_with("Cargo.toml"));
+            let manifest = manifest.expect("a benchmark is a package");
+            assert!(root().join(manifest).is_file(), "{}: {manifest}", bench.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_benchmark_is_an_error_that_names_the_known_ones() {
+        let error = bench(&["no-such-benchmark".to_owned()]).unwrap_err().to_string();
+        assert!(BENCHES.iter().all(|bench| error.contains(bench.name)), "{error}");
+    }
 }

@@ -4,7 +4,9 @@ mod acceptance;
 mod bench;
 mod counts;
 mod fuzz;
+mod measurements;
 mod needs;
+mod races;
 mod shell;
 mod test;
 mod tidy;
@@ -31,7 +33,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "test",
         arguments: "",
-        about: "everything: verify, then fuzzing and all acceptance suites",
+        about: "everything: verify, then models, fuzzing and all acceptance suites",
         run: |_| test::test(),
     },
     Task {
@@ -51,6 +53,18 @@ const TASKS: &[Task] = &[
         arguments: "<target> [--seconds n] [--seed n]",
         about: "feed mutated bytes to a reader until it panics or time is up",
         run: fuzz::run_chosen,
+    },
+    Task {
+        name: "models",
+        arguments: "",
+        about: "explore interleavings of what the executor does without locks",
+        run: |_| races::judge(&races::models()),
+    },
+    Task {
+        name: "sanitize",
+        arguments: "",
+        about: "the executor's tests under ThreadSanitizer; needs a nightly with rust-src",
+        run: |_| races::judge(&races::sanitize()),
     },
     Task {
         name: "bench",

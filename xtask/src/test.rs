@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::acceptance::{self, SuiteResult};
 use crate::needs::{Met, Needs};
-use crate::{fuzz, verify};
+use crate::{fuzz, measurements, races, verify};
 
 struct Step {
     name: &'static str,
@@ -14,6 +14,8 @@ struct Step {
 /// In the order of their cost. Suites of `acceptance/` are found by their `run`.
 const STEPS: &[Step] = &[
     Step { name: "verify", run: verify_step },
+    Step { name: "races", run: || Ok(vec![races::models(), races::sanitize()]) },
+    Step { name: "benchmarks", run: || Ok(measurements::check_all()) },
     Step { name: "fuzz", run: || Ok(fuzz::run_all()) },
     Step { name: "acceptance", run: || acceptance::run_suites(&acceptance::suites()?) },
 ];
