@@ -9,7 +9,8 @@ mod write;
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::Instant;
 
-use crate::checkpoint::CheckpointManager;
+use crate::checkpoint::{CheckpointManager, Detached, Persistence};
+use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
@@ -71,7 +72,7 @@ impl Vbucket {
             vbid,
             state,
             hash_table: HashTable::new(seed),
-            checkpoints: CheckpointManager::continuing(Seqno(0)),
+            checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
@@ -213,12 +214,19 @@ impl Vbucket {
         }
     }
 
+    /// Hands out what has left the log. It stays counted until it is freed.
+    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+        let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
+        effects.extend(destruction.map(Effect::Destroy));
+    }
+
     /// Brings the bucket's account in line with what this vBucket holds now.
     fn settle_account(&mut self) {
+        let log = self.checkpoints.extent();
         let now = MemoryUse {
             tables_bytes: self.hash_table.slots_bytes(),
-            log_bytes: self.checkpoints.slots_bytes(),
-            checkpoints_bytes: self.checkpoints.slots_bytes(),
+            log_bytes: log.structure_bytes,
+            checkpoints_bytes: log.bytes(),
         };
         self.account.settle(self.accounted, now);
         self.accounted = now;
