@@ -140,17 +140,17 @@ impl Vbucket {
 
     /// Documents in memory, those without their value included, tombstones not.
     pub fn document_count(&self) -> usize {
-        self.hash_table.len() - self.hash_table.tombstone_count
+        self.hash_table.len() - self.hash_table.tombstone_count()
     }
 
     /// Documents whose value is only in the file.
     pub fn ejected_count(&self) -> usize {
-        self.hash_table.ejected_count
+        self.hash_table.ejected_count()
     }
 
     /// Tombstones that are not flushed yet.
     pub fn tombstone_count(&self) -> usize {
-        self.hash_table.tombstone_count
+        self.hash_table.tombstone_count()
     }
 
     /// Documents that clients hold locked.

@@ -6,5 +6,6 @@ mod disk_failures;
 mod flush_all;
 mod locks;
 mod memory_quota;
+mod soak;
 mod support;
 mod warmup;
