@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
-use platform::{Clock, FileError, Files, Instant};
-use storage::{IgnoredFile, StartReport, StorageError, Store, WhyIgnored};
+use platform::{Clock, Files, Instant};
+use storage::{StorageError, Store};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::bucket_file::{self, BucketFile};
@@ -15,33 +15,12 @@ use crate::completion::{Completion, Completions};
 use crate::config::BucketConfig;
 use crate::refused::Refused;
 use crate::session::Session;
+use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::{WriteBlock, WriteGate};
-
-/// Why a bucket cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A file operation failed. Callers report it and stop.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The bucket's files cannot be used. Callers report it and stop.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The bucket's own description is damaged, or of another version.
-    #[error("{}: {what}", path.display())]
-    BadDescription {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and what to do.
-        what: String,
-    },
-    /// The executor does not take tasks any more.
-    #[error("the executor has been shut down")]
-    ExecutorIsGone,
-}
 
 /// The outside world of a bucket.
 #[derive(Clone)]
@@ -255,53 +234,6 @@ impl Bucket {
     /// Sees to it that a wait for persistence ends at `deadline`.
     pub(crate) fn expect_timeout(&self, deadline: Instant) {
         self.0.persistence_timeouts.expect_by(deadline);
-    }
-
-    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does
-    /// not: it stays out of service until a person has looked.
-    fn create_missing_vbuckets(&self, report: &StartReport) {
-        let mut is_taken = vec![false; self.0.slots.len()];
-        let found = report.vbuckets.iter().map(|found| found.vbid);
-        let unreadable = report.ignored.iter().filter_map(unreadable_vbucket);
-        for vbid in found.chain(unreadable) {
-            if let Some(is_taken) = is_taken.get_mut(usize::from(vbid.0)) {
-                *is_taken = true;
-            }
-        }
-        for ((vbid, slot), is_taken) in self.0.slots().zip(is_taken) {
-            if !is_taken {
-                drop(slot.replace(self.0.new_vbucket(vbid)));
-            }
-        }
-    }
-
-    fn report_ignored(&self, report: &StartReport) {
-        for found in &report.vbuckets {
-            for (position, what) in &found.skipped_headers {
-                let vbucket = found.vbid.0;
-                tracing::warn!(vbucket, position, what, "stepped over a header that is not whole");
-            }
-        }
-        for IgnoredFile { name, why } in &report.ignored {
-            match why {
-                WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
-                WhyIgnored::Corrupt(error) => tracing::error!(
-                    %error,
-                    file = name,
-                    "the vBucket's file cannot be read and the vBucket does not serve; restore \
-                     the file from a backup, or remove it to begin empty"
-                ),
-                why => tracing::warn!(file = name, ?why, "a file is not used"),
-            }
-        }
-    }
-}
-
-/// The vBucket whose data are in a file that cannot be believed.
-fn unreadable_vbucket(ignored: &IgnoredFile) -> Option<Vbid> {
-    match ignored.why {
-        WhyIgnored::Corrupt(_) => ignored.name.split('.').next()?.parse().ok().map(Vbid),
-        _ => None,
     }
 }
 

@@ -6,8 +6,8 @@ use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::OpenError;
 use crate::config::BucketConfig;
+use crate::start_up::OpenError;
 
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
