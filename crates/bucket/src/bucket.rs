@@ -12,6 +12,7 @@ use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::bucket_file::{self, BucketFile};
 use crate::completion::{Completion, Completions};
+use crate::compression::{Compression, CompressionMode};
 use crate::config::BucketConfig;
 use crate::refused::Refused;
 use crate::session::Session;
@@ -51,6 +52,7 @@ pub(crate) struct BucketCore {
     pub(crate) store: Store,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
+    pub(crate) compression: Compression,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -85,6 +87,7 @@ impl Bucket {
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             account: MemoryAccount::default(),
+            compression: Compression::new(config.compression, config.min_compression_ratio),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -113,6 +116,17 @@ impl Bucket {
     /// The configuration, as it was at opening.
     pub fn config(&self) -> &BucketConfig {
         &self.0.config
+    }
+
+    /// What happens to compressed values now.
+    pub fn compression_mode(&self) -> CompressionMode {
+        self.0.compression.mode()
+    }
+
+    /// Changes what happens to compressed values. Those in memory stay as they are until the
+    /// compressor or a writer comes to them.
+    pub fn set_compression_mode(&self, mode: CompressionMode) {
+        self.0.compression.set_mode(mode);
     }
 
     /// The bucket's identity: 32 hexadecimal digits.

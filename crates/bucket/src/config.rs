@@ -3,14 +3,7 @@
 
 use std::time::Duration;
 
-/// What happens to compressed values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompressionMode {
-    /// Values are stored inflated.
-    Off,
-    /// Values are stored as they come.
-    Passive,
-}
+use crate::compression::CompressionMode;
 
 /// The configuration of one bucket.
 #[derive(Clone, Debug)]
@@ -26,8 +19,14 @@ pub struct BucketConfig {
     pub mutation_memory_ratio: f64,
     /// Part of the quota up to which warmup loads values.
     pub memory_low_watermark: f64,
-    /// What happens to compressed values.
+    /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
+    /// A value is kept compressed when it takes at least so many times its bytes inflated.
+    pub min_compression_ratio: f64,
+    /// How long the compressor sleeps between two runs.
+    pub item_compressor_interval: Duration,
+    /// How long the compressor runs.
+    pub item_compressor_chunk_duration: Duration,
     /// How often documents are deleted whose time is over and that nobody reads.
     pub expiry_pager_interval: Duration,
     /// How long SEQNO_PERSISTENCE waits at most.
@@ -56,6 +55,9 @@ impl BucketConfig {
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
             compression: CompressionMode::Passive,
+            min_compression_ratio: 1.2,
+            item_compressor_interval: Duration::from_millis(250),
+            item_compressor_chunk_duration: Duration::from_millis(20),
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,

@@ -7,8 +7,10 @@
 mod bucket;
 mod bucket_file;
 mod completion;
+mod compression;
 mod config;
 mod file_state;
+mod named;
 mod operations;
 mod refused;
 mod session;
@@ -22,7 +24,9 @@ mod write_gate;
 
 pub use bucket::{Bucket, Surroundings};
 pub use completion::{Completion, Completions};
-pub use config::{BucketConfig, CompressionMode};
+pub use compression::{CompressionMode, inflated};
+pub use config::BucketConfig;
+pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
 pub use refused::Refused;
 pub use session::Session;
@@ -30,5 +34,5 @@ pub use start_up::OpenError;
 pub use statistics::BucketStatistics;
 pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
-pub use value::{Incoming, body_of, inflated};
+pub use value::{Incoming, body_of};
 pub use write_gate::WriteBlock;

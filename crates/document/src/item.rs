@@ -239,6 +239,14 @@ impl Item {
         Self(block.share())
     }
 
+    /// This version with its value in another form, which `datatype` names.
+    #[must_use]
+    pub fn with_value(&self, datatype: Datatype, value: &[u8]) -> Self {
+        let mut block = UniqueBytes::concatenated(&[&self.0[..self.value_offset()], value]);
+        block[0] = (block[0] & !DATATYPE_BITS & !VALUE_EJECTED) | datatype.bits();
+        Self(block.share())
+    }
+
     /// Bytes that this item takes from the allocator, its rounding left out.
     pub fn allocation_size(&self) -> usize {
         SharedBytes::allocation_size(self.0.len())

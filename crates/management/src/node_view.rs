@@ -50,6 +50,8 @@ pub struct BucketFacts {
     pub disk_fetches_per_second: f64,
     /// Whether [`NodeView::flush`] would do it.
     pub flush_enabled: bool,
+    /// What happens to compressed values: `off`, `passive` or `active`.
+    pub compression_mode: &'static str,
 }
 
 /// The node in figures.

@@ -65,6 +65,7 @@ impl Node {
         let bucket_config = BucketConfig {
             vbucket_count: config.vbucket_count,
             memory_quota_bytes: config.memory_quota_bytes,
+            compression: config.compression,
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..BucketConfig::named(&config.bucket)
         };

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{Bucket, BucketStatistics, WarmupPhase};
+use bucket::{Bucket, BucketStatistics, Named, WarmupPhase};
 use cluster::{BucketMap, ClusterMap};
 use document::histogram::HistogramSnapshot;
 use management::{BucketFacts, FlushError, Metric, MetricKind, NodeFacts, NodeView, Warmup};
@@ -88,6 +88,7 @@ impl NodeView for View {
             operations_per_second: self.operations.sample(operations, now),
             disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
             flush_enabled: self.flush_enabled,
+            compression_mode: self.bucket.compression_mode().name(),
         }
     }
 

@@ -167,7 +167,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "durabilityMinLevel": "none",
         "conflictResolutionType": "seqno",
         "maxTTL": 0,
-        "compressionMode": "passive",
+        "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,
         "historyRetentionBytes": 0,
         "historyRetentionSeconds": 0,

@@ -60,6 +60,7 @@ impl NodeView for FakeNode {
             operations_per_second: 1.5,
             disk_fetches_per_second: 0.0,
             flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
+            compression_mode: "passive",
         }
     }
 

@@ -1,6 +1,6 @@
 //! Groups about the bucket as a whole.
 
-use bucket::CompressionMode;
+use bucket::Named;
 
 use super::{Emitter, NoGroup};
 
@@ -39,10 +39,7 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 /// Group "config".
 pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
     let config = emitter.bucket.config().clone();
-    let compression = match config.compression {
-        CompressionMode::Off => "off",
-        CompressionMode::Passive => "passive",
-    };
+    let compression = emitter.bucket.compression_mode().name();
     emitter.emit("ep_bucket_type", "persistent");
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
@@ -51,6 +48,10 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_mutation_mem_ratio", config.mutation_memory_ratio);
     emitter.emit("ep_mem_low_wat_percent", config.memory_low_watermark);
     emitter.emit("ep_compression_mode", compression);
+    emitter.emit("ep_min_compression_ratio", config.min_compression_ratio);
+    emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());
+    let chunk = config.item_compressor_chunk_duration;
+    emitter.emit("ep_item_compressor_chunk_duration", chunk.as_millis());
     emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
