@@ -18,7 +18,7 @@ use crate::refused::Refused;
 use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
-use crate::tasks::{FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
+use crate::tasks::{CompressorHandle, FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::{WriteBlock, WriteGate};
@@ -53,6 +53,7 @@ pub(crate) struct BucketCore {
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
     pub(crate) compression: Compression,
+    pub(crate) compressor: CompressorHandle,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -88,6 +89,7 @@ impl Bucket {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             account: MemoryAccount::default(),
             compression: Compression::new(config.compression, config.min_compression_ratio),
+            compressor: CompressorHandle::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -127,6 +129,7 @@ impl Bucket {
     /// compressor or a writer comes to them.
     pub fn set_compression_mode(&self, mode: CompressionMode) {
         self.0.compression.set_mode(mode);
+        self.0.compressor.wake();
     }
 
     /// The bucket's identity: 32 hexadecimal digits.

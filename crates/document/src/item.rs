@@ -356,12 +356,16 @@ impl Item {
         Self(block.share())
     }
 
-    /// This version with its value in another form, which `datatype` names.
+    /// This version with its value in another form, which `datatype` names. It counts for the same
+    /// account and is used as much.
     #[must_use]
     pub fn with_value(&self, datatype: Datatype, value: &[u8]) -> Self {
         let mut block = UniqueBytes::concatenated(&[&self.0[..self.value_offset()], value]);
         block[0] = (block[0] & !DATATYPE_BITS & !VALUE_EJECTED) | datatype.bits();
-        Self(block.share())
+        block.charge(self.account());
+        let copy = block.share();
+        copy.set_heat(self.heat());
+        Self(copy)
     }
 
     /// Bytes that this item takes from the allocator, its rounding left out.

@@ -59,13 +59,25 @@ pub(crate) struct HashTable {
     pub(crate) tombstone_count: usize,
     /// Items whose value is only in the file.
     pub(crate) ejected_count: usize,
+    /// Documents by the bits of their datatype.
+    pub(crate) datatype_counts: DatatypeCounts,
     /// Bytes of all items, slots left out.
     items_bytes: usize,
 }
 
+/// Documents by the bits of their datatype, tombstones left out.
+pub type DatatypeCounts = [usize; 8];
+
 impl HashTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { seed, slots: Slots::default(), tombstone_count: 0, ejected_count: 0, items_bytes: 0 }
+        Self {
+            seed,
+            slots: Slots::default(),
+            tombstone_count: 0,
+            ejected_count: 0,
+            datatype_counts: DatatypeCounts::default(),
+            items_bytes: 0,
+        }
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
@@ -147,6 +159,8 @@ impl HashTable {
         move_by(&mut self.items_bytes, item.allocation_size());
         if item.is_deleted() {
             move_by(&mut self.tombstone_count, 1);
+        } else {
+            move_by(&mut self.datatype_counts[usize::from(item.datatype().bits())], 1);
         }
         if item.is_ejected() {
             move_by(&mut self.ejected_count, 1);

@@ -13,7 +13,7 @@ use crate::checkpoint::CheckpointManager;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
-use crate::hash_table::{HashSeed, HashTable, ItemAction, VisitPosition};
+use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
@@ -150,6 +150,11 @@ impl Vbucket {
     /// Tombstones that are not flushed yet.
     pub fn tombstone_count(&self) -> usize {
         self.hash_table.tombstone_count
+    }
+
+    /// Documents by the bits of their datatype.
+    pub fn datatype_counts(&self) -> DatatypeCounts {
+        self.hash_table.datatype_counts
     }
 
     /// Documents that clients hold locked.

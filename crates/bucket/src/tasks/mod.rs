@@ -3,6 +3,7 @@
 mod background_fetcher;
 mod expiry_pager;
 mod flusher;
+mod item_compressor;
 mod persistence_timeouts;
 mod warmup;
 
@@ -11,6 +12,7 @@ use storage::FoundVbucket;
 
 pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use flusher::FlushQueues;
+pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
@@ -27,5 +29,6 @@ pub(crate) fn start(
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
+    item_compressor::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }
