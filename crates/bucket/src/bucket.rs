@@ -7,18 +7,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
-use storage::{StorageError, Store};
+use storage::StorageError;
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
+use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
+use crate::bucket_type::{BucketType, EphemeralSettings};
 use crate::completion::{Completion, Completions};
-use crate::compression::{Compression, CompressionMode};
+use crate::compression::Compression;
 use crate::config::BucketConfig;
 use crate::refused::Refused;
 use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
-use crate::tasks::{CompressorHandle, FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
+use crate::tasks::{
+    CompressorHandle, FetchQueue, FlushQueues, PersistenceTimeouts, PurgerHandle, WarmupState,
+};
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::{WriteBlock, WriteGate};
@@ -49,11 +53,13 @@ pub(crate) struct BucketCore {
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
     pub(crate) files: Arc<dyn Files>,
-    pub(crate) store: Store,
+    pub(crate) store: BackingStore,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
     pub(crate) compression: Compression,
     pub(crate) compressor: CompressorHandle,
+    pub(crate) ephemeral: EphemeralSettings,
+    pub(crate) purger: PurgerHandle,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -83,13 +89,16 @@ impl Bucket {
         let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
         let options =
             storage::StoreOptions { clock: clock.clone(), open_files_max: config.open_files_max };
-        let (store, report) = Store::open(Arc::clone(&files), directory, options)?;
+        let bucket_type = description.bucket_type;
+        let (store, report) = BackingStore::open(bucket_type, &files, directory, options)?;
         let count = usize::from(config.vbucket_count);
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             account: MemoryAccount::default(),
             compression: Compression::new(config.compression, config.min_compression_ratio),
             compressor: CompressorHandle::default(),
+            ephemeral: EphemeralSettings::new(&config),
+            purger: PurgerHandle::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -118,18 +127,6 @@ impl Bucket {
     /// The configuration, as it was at opening.
     pub fn config(&self) -> &BucketConfig {
         &self.0.config
-    }
-
-    /// What happens to compressed values now.
-    pub fn compression_mode(&self) -> CompressionMode {
-        self.0.compression.mode()
-    }
-
-    /// Changes what happens to compressed values. Those in memory stay as they are until the
-    /// compressor or a writer comes to them.
-    pub fn set_compression_mode(&self, mode: CompressionMode) {
-        self.0.compression.set_mode(mode);
-        self.0.compressor.wake();
     }
 
     /// The bucket's identity: 32 hexadecimal digits.
@@ -240,7 +237,10 @@ impl Bucket {
         let core = &self.0;
         let used_bytes = core.account.used_bytes();
         let is_damaged = core.file_is_damaged(vbid);
-        core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(Refused::Blocked)
+        core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(|block| {
+            let is_final = block == WriteBlock::Memory && self.fails_new_data();
+            Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
+        })
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
@@ -289,7 +289,12 @@ impl BucketCore {
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
-        Vbucket::new(vbid, VbucketState::Active, self.new_uuid(), seed, self.account.clone())
+        let (uuid, account) = (self.new_uuid(), self.account.clone());
+        let vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account);
+        match self.description.bucket_type {
+            BucketType::Couchbase => vbucket,
+            BucketType::Ephemeral => vbucket.ephemeral(),
+        }
     }
 
     pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::bucket_type::{BucketType, FullPolicy};
 use crate::compression::CompressionMode;
 
 /// The configuration of one bucket.
@@ -12,6 +13,17 @@ pub struct BucketConfig {
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
+    /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
+    /// in a new one.
+    pub bucket_type: Option<BucketType>,
+    /// What an ephemeral bucket does when its memory is full, to begin with.
+    pub ephemeral_full_policy: FullPolicy,
+    /// Seconds for which an ephemeral bucket keeps tombstones, to begin with.
+    pub ephemeral_metadata_purge_age_seconds: u64,
+    /// Seconds between two searches for old tombstones, to begin with.
+    pub ephemeral_metadata_purge_interval_seconds: u64,
+    /// How long such a search goes on without a break.
+    pub ephemeral_metadata_purge_chunk_duration: Duration,
     /// Bytes that documents may take in memory. Writes are refused above
     /// [`BucketConfig::mutation_memory_ratio`] of it.
     pub memory_quota_bytes: u64,
@@ -51,6 +63,11 @@ impl BucketConfig {
         Self {
             name: name.to_owned(),
             vbucket_count: 1024,
+            bucket_type: None,
+            ephemeral_full_policy: FullPolicy::AutoDelete,
+            ephemeral_metadata_purge_age_seconds: 60,
+            ephemeral_metadata_purge_interval_seconds: 60,
+            ephemeral_metadata_purge_chunk_duration: Duration::from_millis(20),
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,

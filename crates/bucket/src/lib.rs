@@ -4,8 +4,10 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod backing_store;
 mod bucket;
 mod bucket_file;
+mod bucket_type;
 mod completion;
 mod compression;
 mod config;
@@ -14,6 +16,7 @@ mod named;
 mod operations;
 mod refused;
 mod session;
+mod settings;
 mod start_up;
 mod statistics;
 mod tasks;
@@ -23,6 +26,7 @@ mod vbucket_slot;
 mod write_gate;
 
 pub use bucket::{Bucket, Surroundings};
+pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::BucketConfig;

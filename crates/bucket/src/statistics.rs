@@ -37,7 +37,7 @@ pub struct BucketStatistics {
     pub document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
-    /// Tombstones not flushed yet.
+    /// Tombstones not flushed yet, or not purged.
     pub tombstone_count: usize,
     /// Items that wait for a flusher.
     pub queued_item_count: usize,
@@ -191,5 +191,7 @@ impl BucketStatistics {
         sum.rejections += one.rejections;
         sum.deduplications += one.deduplications;
         sum.ejections += one.ejections;
+        sum.auto_deletions += one.auto_deletions;
+        sum.purged_tombstones += one.purged_tombstones;
     }
 }

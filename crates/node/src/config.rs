@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use bucket::CompressionMode;
+use bucket::{BucketType, CompressionMode, FullPolicy};
 use clap::Args;
 use executor::{PoolOptions, TaskKind, ThreadCounts};
 use serde::Deserialize;
@@ -50,6 +50,14 @@ pub struct Settings {
     /// vBuckets of a bucket that is made now: a power of two [default: 1024]
     #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
     pub vbuckets: Option<u16>,
+    /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is made
+    /// [default: couchbase]
+    #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
+    pub bucket_type: Option<Choice<BucketType>>,
+    /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`
+    /// [default: auto_delete]
+    #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]
+    pub ephemeral_full_policy: Option<Choice<FullPolicy>>,
     /// What happens to compressed values: `off` inflates them, `passive` keeps them as they come,
     /// `active` compresses the others, too [default: passive]
     #[arg(long, value_name = "MODE", env = "SETTEE_COMPRESSION")]
@@ -116,6 +124,10 @@ pub struct NodeConfig {
     pub bucket: String,
     /// vBuckets of a new bucket.
     pub vbucket_count: u16,
+    /// Where the bucket keeps its documents, if somebody said it.
+    pub bucket_type: Option<BucketType>,
+    /// What an ephemeral bucket does when its memory is full.
+    pub ephemeral_full_policy: FullPolicy,
     /// What happens to compressed values.
     pub compression: CompressionMode,
     /// The administrator's name.
@@ -161,6 +173,8 @@ impl Settings {
             memory_quota: self.memory_quota.or(other.memory_quota),
             bucket: self.bucket.or(other.bucket),
             vbuckets: self.vbuckets.or(other.vbuckets),
+            bucket_type: self.bucket_type.or(other.bucket_type),
+            ephemeral_full_policy: self.ephemeral_full_policy.or(other.ephemeral_full_policy),
             compression: self.compression.or(other.compression),
             user: self.user.or(other.user),
             password: self.password.or(other.password),
@@ -234,6 +248,10 @@ impl Settings {
             memory_quota_bytes,
             bucket,
             vbucket_count,
+            bucket_type: self.bucket_type.map(|choice| choice.0),
+            ephemeral_full_policy: self
+                .ephemeral_full_policy
+                .map_or(FullPolicy::AutoDelete, |choice| choice.0),
             compression: self.compression.map_or(CompressionMode::Passive, |choice| choice.0),
             user,
             password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
@@ -294,6 +312,8 @@ mod tests {
             reader-threads = 6
             writer-threads = "disk_io_optimized"
             compression = "active"
+            bucket-type = "ephemeral"
+            ephemeral-full-policy = "fail_new_data"
         "#;
         let file: Settings = toml::from_str(text).unwrap();
         let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
@@ -304,6 +324,8 @@ mod tests {
         assert_eq!(config.memory_quota_bytes, 2 << 30);
         assert!(config.flush_enabled);
         assert_eq!(config.compression, CompressionMode::Active);
+        assert_eq!(config.bucket_type, Some(BucketType::Ephemeral));
+        assert_eq!(config.ephemeral_full_policy, FullPolicy::FailNewData);
         assert_eq!(config.pool.reader.normal, 6);
         assert!(config.pool.writer.normal >= 4);
         assert!(toml::from_str::<Settings>("nonio-threads = 1000").is_err());

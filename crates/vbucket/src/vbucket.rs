@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod ephemeral;
 mod flush;
 mod locking;
 mod read;
@@ -35,8 +36,12 @@ pub struct Vbucket {
     /// The highest revision that a deleted document had: a document that is created anew
     /// continues after it, its tombstone may be gone from memory.
     max_deleted_revision: RevSeqno,
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     persisted_seqno: Seqno,
+    /// Whether there is no file.
+    is_ephemeral: bool,
+    /// The highest seqno of a tombstone that was purged.
+    purge_seqno: Seqno,
     /// The state on disk is not the one here, whether or not there are mutations.
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
@@ -77,6 +82,8 @@ impl Vbucket {
             locks: DocumentLocks::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
+            is_ephemeral: false,
+            purge_seqno: Seqno(0),
             state_is_dirty: true,
             is_queued_for_flush: false,
             queued_since: Instant::default(),
@@ -112,7 +119,7 @@ impl Vbucket {
         self.checkpoints.high_seqno()
     }
 
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     pub fn persisted_seqno(&self) -> Seqno {
         self.persisted_seqno
     }
@@ -147,7 +154,7 @@ impl Vbucket {
         self.hash_table.ejected_count
     }
 
-    /// Tombstones that are not flushed yet.
+    /// Tombstones that are not flushed yet, or not purged.
     pub fn tombstone_count(&self) -> usize {
         self.hash_table.tombstone_count
     }
@@ -193,7 +200,7 @@ impl Vbucket {
         };
         Some(SeqnoStatus {
             uuid: current,
-            persisted: self.persisted_seqno,
+            persisted: self.persisted_for_clients(),
             high: self.high_seqno(),
             older_branch,
         })

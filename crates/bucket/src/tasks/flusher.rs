@@ -160,7 +160,8 @@ impl BucketCore {
     }
 
     fn storage_batch(&self, batch: &FlushBatch) -> storage::FlushBatch {
-        let (items, superfluous) = batch.newest_versions();
+        let (items, superfluous) =
+            if self.store.keeps_items() { batch.newest_versions() } else { (Vec::new(), 0) };
         self.counters.add(&self.counters.flusher_deduplications, superfluous);
         let state = file_state::to_file(&batch.state);
         storage::FlushBatch { vbid: batch.vbid, items, state }

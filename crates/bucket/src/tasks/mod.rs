@@ -5,6 +5,7 @@ mod expiry_pager;
 mod flusher;
 mod item_compressor;
 mod persistence_timeouts;
+mod tombstone_purger;
 mod warmup;
 
 use executor::{ExecutorPool, OwnerIsGone};
@@ -14,6 +15,7 @@ pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
+pub(crate) use tombstone_purger::{PurgerHandle, interval as purge_interval};
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
 
@@ -30,5 +32,6 @@ pub(crate) fn start(
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
+    tombstone_purger::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -4,6 +4,7 @@
 mod compression;
 mod crash_model;
 mod disk_failures;
+mod ephemeral;
 mod flush_all;
 mod locks;
 mod memory_quota;

@@ -1,6 +1,6 @@
 //! SET_PARAM: what changes until the node stops. Source: protocol specification, section 18.1.
 
-use bucket::{Bucket, CompressionMode, Named};
+use bucket::{Bucket, BucketType, CompressionMode, FullPolicy, Named};
 use executor::{TaskKind, ThreadCounts, ThreadSetting};
 use protocol::Status;
 use protocol::request::Parameter;
@@ -20,7 +20,12 @@ const FLUSH_GROUP: u32 = 1;
 type Setter = fn(&Bucket, &str) -> Result<(), String>;
 
 /// Parameters of the first group that are the bucket's.
-const BUCKET_PARAMETERS: [(&str, Setter); 1] = [("compression_mode", set_compression_mode)];
+const BUCKET_PARAMETERS: [(&str, Setter); 4] = [
+    ("compression_mode", set_compression_mode),
+    ("ephemeral_full_policy", set_full_policy),
+    ("ephemeral_metadata_purge_age", set_purge_age),
+    ("ephemeral_metadata_purge_interval", set_purge_interval),
+];
 
 /// SET_PARAM.
 pub(super) fn set_parameter(
@@ -80,4 +85,34 @@ fn set_threads(kind: TaskKind, value: &str, turn: &Turn<'_>) -> Result<(), Strin
 fn set_compression_mode(bucket: &Bucket, value: &str) -> Result<(), String> {
     bucket.set_compression_mode(CompressionMode::by_name(value)?);
     Ok(())
+}
+
+fn set_full_policy(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_ephemeral(bucket)?;
+    bucket.set_full_policy(FullPolicy::by_name(value)?);
+    Ok(())
+}
+
+fn set_purge_age(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_ephemeral(bucket)?;
+    bucket.set_tombstone_purge_age_seconds(seconds(value)?);
+    Ok(())
+}
+
+fn set_purge_interval(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_ephemeral(bucket)?;
+    bucket.set_tombstone_purge_interval_seconds(seconds(value)?);
+    Ok(())
+}
+
+fn check_ephemeral(bucket: &Bucket) -> Result<(), String> {
+    match bucket.bucket_type() {
+        BucketType::Ephemeral => Ok(()),
+        BucketType::Couchbase => Err("only an ephemeral bucket has this parameter".to_owned()),
+    }
+}
+
+fn seconds(value: &str) -> Result<u64, String> {
+    let seconds: Option<u32> = value.parse().ok();
+    seconds.map(u64::from).ok_or_else(|| format!("`{value}` is no number of seconds"))
 }

@@ -100,7 +100,7 @@ impl Vbucket {
         if item.is_ejected() {
             return Some(true);
         }
-        if item.seqno() > self.persisted_seqno {
+        if item.seqno() > self.persisted_for_clients() {
             return Some(false);
         }
         let ejected = item.ejected();

@@ -1,11 +1,15 @@
 //! Groups about the bucket as a whole.
 
-use bucket::Named;
+use bucket::{BucketType, Named};
 
 use super::{Emitter, NoGroup};
 
 /// Group "warmup".
 pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    if emitter.bucket.bucket_type() == BucketType::Ephemeral {
+        emitter.emit("ep_warmup", "disabled");
+        return Ok(());
+    }
     let progress = emitter.bucket.warmup_progress();
     let is_done = progress.phase == bucket::WarmupPhase::Done;
     emitter.emit("ep_warmup", "enabled");
@@ -40,7 +44,21 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
     let config = emitter.bucket.config().clone();
     let compression = emitter.bucket.compression_mode().name();
-    emitter.emit("ep_bucket_type", "persistent");
+    let bucket = emitter.bucket.clone();
+    match bucket.bucket_type() {
+        BucketType::Couchbase => {
+            emitter.emit("ep_bucket_type", "persistent");
+            emitter.emit("ep_item_eviction_policy", "value_only");
+        }
+        BucketType::Ephemeral => {
+            emitter.emit("ep_bucket_type", "ephemeral");
+            emitter.emit("ep_ephemeral_full_policy", bucket.full_policy().name());
+            let age = bucket.tombstone_purge_age_seconds();
+            emitter.emit("ep_ephemeral_metadata_purge_age", age);
+            let interval = bucket.tombstone_purge_interval_seconds();
+            emitter.emit("ep_ephemeral_metadata_purge_interval", interval);
+        }
+    }
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
@@ -57,7 +75,6 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
     emitter.emit("ep_max_num_flushers", config.flusher_count);
     emitter.emit("ep_open_files_max", config.open_files_max);
-    emitter.emit("ep_item_eviction_policy", "value_only");
     Ok(())
 }
 
