@@ -16,7 +16,7 @@ impl Vbucket {
     }
 
     /// Everything up to here is on disk, as clients may hear it.
-    pub(super) fn persisted_for_clients(&self) -> Seqno {
+    pub fn persisted_for_clients(&self) -> Seqno {
         if self.is_ephemeral { Seqno(0) } else { self.persisted_seqno }
     }
 
