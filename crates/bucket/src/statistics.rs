@@ -45,9 +45,11 @@ pub struct BucketStatistics {
     pub checkpoint_count: usize,
     /// Locked documents.
     pub lock_count: usize,
-    /// Bytes of documents in memory.
+    /// Bytes of documents in memory, and of the tables that find them.
     pub documents_bytes: u64,
-    /// Bytes that only checkpoints hold.
+    /// Bytes of the structure of logs.
+    pub log_bytes: u64,
+    /// Bytes of checkpoints as their quota counts them: items in full although tables hold them too.
     pub checkpoints_bytes: u64,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
@@ -96,7 +98,8 @@ impl Bucket {
             queued_vbucket_count: core.flush_queues.waiting_count(),
             checkpoint_count: 0,
             lock_count: 0,
-            documents_bytes: core.account.documents_bytes(),
+            documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
+            log_bytes: core.account.log_bytes(),
             checkpoints_bytes: core.account.checkpoints_bytes(),
             memory_quota_bytes: core.config.memory_quota_bytes,
             used_bytes_max: core.used_bytes_max(),
@@ -153,6 +156,11 @@ impl Bucket {
 }
 
 impl BucketStatistics {
+    /// All bytes that the bucket takes.
+    pub fn used_bytes(&self) -> u64 {
+        self.documents_bytes + self.log_bytes
+    }
+
     fn add(&mut self, vbucket: &Vbucket) {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();

@@ -6,13 +6,14 @@
 //! ```text
 //! offset  size
 //!      0     1  bits: 0-2 datatype, 3 deleted, 4 deleted by expiry, 5 has expiry, 6 long revision,
-//!               7 value ejected
+//!               7 value ejected; 4 without 3: part of a durable write, see the operation byte
 //!      1     1  key length
 //!      2     3  revision, low 24 bits
 //!      5     4  flags, as the client sent them
 //!      9     6  seqno
 //!     15     8  CAS
 //!     23     4  expiry (bit 5): seconds since the epoch; of a deleted item, when it was deleted
+//!      +     1  operation byte (bit 4 without 3): 0-1 operation, 3 deleted, 4 deleted by expiry
 //!      +     3  revision, high 24 bits (bit 6)
 //!      +        key (collection as LEB128, name), value
 //! ```
@@ -21,6 +22,7 @@
 
 use std::fmt;
 
+use platform::accounts::AccountId;
 use platform::{SharedBytes, UniqueBytes};
 
 use crate::datatype::Datatype;
@@ -41,6 +43,8 @@ const SEQNO_AT: usize = 9;
 const CAS_AT: usize = 15;
 const FIXED_SIZE: usize = 23;
 const EXPIRY_SIZE: usize = 4;
+const OPERATION_SIZE: usize = 1;
+const OPERATION_BITS: u8 = 0x03;
 const LONG_REVISION_SIZE: usize = 3;
 const SHORT_REVISION_MAX: u64 = 0xff_ffff;
 
@@ -54,6 +58,36 @@ pub enum Deletion {
     Explicit,
     /// Because its time was over.
     Expired,
+}
+
+/// What an item is in the history of its vBucket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// A document or its tombstone, visible at once.
+    #[default]
+    Mutation = 0,
+    /// The first half of a durable write: visible to nobody yet.
+    Prepare = 1,
+    /// The document that a prepare has become.
+    Commit = 2,
+    /// The end of a prepare that will never be visible.
+    Abort = 3,
+}
+
+impl Operation {
+    /// Whether it belongs to a key's prepared namespace rather than to its committed one.
+    pub fn is_prepared(self) -> bool {
+        matches!(self, Self::Prepare | Self::Abort)
+    }
+
+    fn from_bits(bits: u8) -> Self {
+        match bits & OPERATION_BITS {
+            0 => Self::Mutation,
+            1 => Self::Prepare,
+            2 => Self::Commit,
+            _ => Self::Abort,
+        }
+    }
 }
 
 /// What the writer of a document decides.
@@ -77,6 +111,8 @@ pub struct Item(SharedBytes);
 pub struct ItemBuilder {
     block: UniqueBytes,
     value_at: usize,
+    account: AccountId,
+    heat: u8,
 }
 
 impl ItemBuilder {
@@ -84,7 +120,7 @@ impl ItemBuilder {
     pub fn new(key: Key<'_>, meta: ItemMeta, value: &[u8]) -> Self {
         let (header, header_size) = header_of(key, meta);
         let block = UniqueBytes::concatenated(&[&header[..header_size], key.encoded(), value]);
-        Self { block, value_at: header_size + key.encoded().len() }
+        Self::of(block, header_size + key.encoded().len())
     }
 
     /// An item whose value of `value_size` bytes, zeros at first, is still to be filled in through
@@ -95,7 +131,11 @@ impl ItemBuilder {
         let mut block = UniqueBytes::zeroed(value_at + value_size);
         block[..header_size].copy_from_slice(&header[..header_size]);
         block[header_size..value_at].copy_from_slice(key.encoded());
-        Self { block, value_at }
+        Self::of(block, value_at)
+    }
+
+    fn of(block: UniqueBytes, value_at: usize) -> Self {
+        Self { block, value_at, account: AccountId::NOBODY, heat: 0 }
     }
 
     /// The value.
@@ -110,7 +150,7 @@ impl ItemBuilder {
 
     /// The key.
     pub fn key(&self) -> Key<'_> {
-        Key::from_trusted(&self.block[header_size(self.block[0])..self.value_at])
+        Key::from_trusted(&self.block[header_size(&self.block)..self.value_at])
     }
 
     /// What the writer decided.
@@ -135,7 +175,43 @@ impl ItemBuilder {
         if meta.expiry == expiry {
             return self;
         }
-        Self::new(self.key(), ItemMeta { expiry, ..meta }, self.value())
+        let changed = Self::new(self.key(), ItemMeta { expiry, ..meta }, self.value())
+            .with_operation(self.operation());
+        Self { account: self.account, heat: self.heat, ..changed }
+    }
+
+    /// The finished item's memory counts for `account`.
+    #[must_use]
+    pub fn charged_to(self, account: AccountId) -> Self {
+        Self { account, ..self }
+    }
+
+    /// The finished item begins with this frequency of use.
+    #[must_use]
+    pub fn with_heat(self, heat: u8) -> Self {
+        Self { heat, ..self }
+    }
+
+    /// The same content as another step of a durable write, which costs a copy.
+    #[must_use]
+    pub fn with_operation(self, operation: Operation) -> Self {
+        assert!(self.operation() == Operation::Mutation, "an item is one operation");
+        if operation == Operation::Mutation {
+            return self;
+        }
+        let header_end = header_size(&self.block);
+        let deleted = self.block[0] & (DELETED | DELETED_BY_EXPIRY);
+        let mut header = [0; FIXED_SIZE + EXPIRY_SIZE];
+        header[..header_end].copy_from_slice(&self.block[..header_end]);
+        header[0] = (header[0] & !DELETED) | DELETED_BY_EXPIRY;
+        let operation_byte = [operation as u8 | deleted];
+        let rest = &self.block[header_end..];
+        let block = UniqueBytes::concatenated(&[&header[..header_end], &operation_byte, rest]);
+        Self { block, value_at: self.value_at + OPERATION_SIZE, ..self }
+    }
+
+    fn operation(&self) -> Operation {
+        operation_of(&self.block)
     }
 
     /// Gives the item its place in the history of its vBucket.
@@ -149,23 +225,28 @@ impl ItemBuilder {
         block[REVISION_AT..FLAGS_AT].copy_from_slice(&revision.to_be_bytes()[5..]);
         block[SEQNO_AT..CAS_AT].copy_from_slice(&seqno.0.to_be_bytes()[2..]);
         block[CAS_AT..FIXED_SIZE].copy_from_slice(&cas.0.to_be_bytes());
-        Item(self.block.share())
+        block.charge(self.account);
+        let block = self.block.share();
+        if self.heat > 0 {
+            block.set_heat(self.heat);
+        }
+        Item(block)
     }
 
     fn with_long_revision(self, high_bits: u64) -> Self {
-        let old_header_size = header_size(self.block[0]);
+        let old_header_size = header_size(&self.block);
         let high = high_bits.to_be_bytes();
         let (header, rest) = self.block.split_at(old_header_size);
         let mut block = UniqueBytes::concatenated(&[header, &high[5..], rest]);
         block[0] |= LONG_REVISION;
-        Self { block, value_at: self.value_at + LONG_REVISION_SIZE }
+        Self { block, value_at: self.value_at + LONG_REVISION_SIZE, ..self }
     }
 }
 
 impl Item {
     /// The key.
     pub fn key(&self) -> Key<'_> {
-        let start = header_size(self.0[0]);
+        let start = header_size(&self.0);
         Key::from_trusted(&self.0[start..start + usize::from(self.0[KEY_LENGTH_AT])])
     }
 
@@ -197,12 +278,46 @@ impl Item {
 
     /// Set for a tombstone.
     pub fn deletion(&self) -> Option<Deletion> {
-        deletion_of(self.0[0])
+        deletion_of(deletion_bits(&self.0))
     }
 
     /// Whether this is a tombstone.
     pub fn is_deleted(&self) -> bool {
-        self.0[0] & DELETED != 0
+        deletion_bits(&self.0) & DELETED != 0
+    }
+
+    /// What it is in the history of its vBucket.
+    pub fn operation(&self) -> Operation {
+        operation_of(&self.0)
+    }
+
+    /// How much the document is used: the eviction's probabilistic counter.
+    pub fn heat(&self) -> u8 {
+        self.0.heat()
+    }
+
+    /// Sets how much the document is used, for all who share this version.
+    pub fn set_heat(&self, heat: u8) {
+        self.0.set_heat(heat);
+    }
+
+    /// For whom its memory counts.
+    pub fn account(&self) -> AccountId {
+        self.0.account()
+    }
+
+    /// The same version, counted for `account`: a copy if somebody else holds it, or it counts for
+    /// another account already.
+    #[must_use]
+    pub fn charged_to(mut self, account: AccountId) -> Self {
+        if self.0.charge_if_alone(account) {
+            return self;
+        }
+        let mut block = UniqueBytes::concatenated(&[&self.0]);
+        block.charge(account);
+        let copy = block.share();
+        copy.set_heat(self.heat());
+        Self(copy)
     }
 
     /// Whether the value is only in the file, this being the metadata.
@@ -225,17 +340,19 @@ impl Item {
         let low: [u8; 3] = field(&self.0, REVISION_AT);
         let mut revision = u24(low);
         if self.0[0] & LONG_REVISION != 0 {
-            let high_at = header_size(self.0[0]) - LONG_REVISION_SIZE;
+            let high_at = header_size(&self.0) - LONG_REVISION_SIZE;
             revision |= u24(field(&self.0, high_at)) << 24;
         }
         RevSeqno(revision)
     }
 
-    /// This version without its value, for a document whose value stays in the file alone.
+    /// This version without its value, for a document whose value stays in the file alone. It
+    /// counts for the same account and has not been used yet.
     #[must_use]
     pub fn ejected(&self) -> Self {
         let mut block = UniqueBytes::concatenated(&[&self.0[..self.value_offset()]]);
         block[0] |= VALUE_EJECTED;
+        block.charge(self.account());
         Self(block.share())
     }
 
@@ -245,7 +362,7 @@ impl Item {
     }
 
     fn value_offset(&self) -> usize {
-        header_size(self.0[0]) + usize::from(self.0[KEY_LENGTH_AT])
+        header_size(&self.0) + usize::from(self.0[KEY_LENGTH_AT])
     }
 }
 
@@ -257,6 +374,7 @@ impl fmt::Debug for Item {
             .field("seqno", &self.seqno().0)
             .field("cas", &self.cas().0)
             .field("revision", &self.revision().0)
+            .field("operation", &self.operation())
             .field("meta", &self.meta())
             .field("value_bytes", &self.value().len())
             .finish()
@@ -282,10 +400,31 @@ fn header_of(key: Key<'_>, meta: ItemMeta) -> ([u8; FIXED_SIZE + EXPIRY_SIZE], u
     (header, FIXED_SIZE + EXPIRY_SIZE)
 }
 
-fn header_size(bits: u8) -> usize {
-    let expiry = if bits & HAS_EXPIRY == 0 { 0 } else { EXPIRY_SIZE };
+fn header_size(block: &[u8]) -> usize {
+    let bits = block[0];
+    let operation = if has_operation(bits) { OPERATION_SIZE } else { 0 };
     let revision = if bits & LONG_REVISION == 0 { 0 } else { LONG_REVISION_SIZE };
-    FIXED_SIZE + expiry + revision
+    operation_at(bits) + operation + revision
+}
+
+fn operation_at(bits: u8) -> usize {
+    FIXED_SIZE + if bits & HAS_EXPIRY == 0 { 0 } else { EXPIRY_SIZE }
+}
+
+fn has_operation(bits: u8) -> bool {
+    bits & (DELETED | DELETED_BY_EXPIRY) == DELETED_BY_EXPIRY
+}
+
+fn operation_of(block: &[u8]) -> Operation {
+    match has_operation(block[0]) {
+        true => Operation::from_bits(block[operation_at(block[0])]),
+        false => Operation::Mutation,
+    }
+}
+
+/// The byte that says whether and how the item is deleted.
+fn deletion_bits(block: &[u8]) -> u8 {
+    if has_operation(block[0]) { block[operation_at(block[0])] } else { block[0] }
 }
 
 fn meta_of(block: &[u8]) -> ItemMeta {
@@ -294,7 +433,7 @@ fn meta_of(block: &[u8]) -> ItemMeta {
         flags: field(block, FLAGS_AT),
         expiry: if has_expiry { u32::from_be_bytes(field(block, FIXED_SIZE)) } else { 0 },
         datatype: Datatype::from_bits(block[0] & DATATYPE_BITS).unwrap_or_default(),
-        deletion: deletion_of(block[0]),
+        deletion: deletion_of(deletion_bits(block)),
     }
 }
 
@@ -320,78 +459,4 @@ fn u48(block: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::KeyBuf;
-
-    fn key(name: &str) -> KeyBuf {
-        KeyBuf::in_default_collection(name.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn an_item_answers_what_was_put_in() {
-        let revisions = [1, SHORT_REVISION_MAX, SHORT_REVISION_MAX + 1, U48_MAX];
-        let deletions = [None, Some(Deletion::Explicit), Some(Deletion::Expired)];
-        for revision in revisions {
-            for expiry in [0, 1, u32::MAX] {
-                for deletion in deletions {
-                    let meta = ItemMeta {
-                        flags: [1, 2, 3, 4],
-                        expiry,
-                        datatype: Datatype::JSON,
-                        deletion,
-                    };
-                    let builder = ItemBuilder::new(key("name").as_key(), meta, b"value");
-                    assert_eq!(builder.meta(), meta);
-                    assert_eq!(builder.key().name(), b"name");
-                    assert_eq!(builder.value(), b"value");
-                    let item = builder.finish(Cas(77), Seqno(U48_MAX), RevSeqno(revision));
-                    assert_eq!(item.meta(), meta);
-                    assert_eq!(item.key().name(), b"name");
-                    assert_eq!(item.value(), b"value");
-                    assert_eq!(item.cas(), Cas(77));
-                    assert_eq!(item.seqno(), Seqno(U48_MAX));
-                    assert_eq!(item.revision(), RevSeqno(revision));
-                    assert_eq!(item.deletion(), deletion);
-                    assert_eq!(item.expiry(), expiry);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_value_can_be_filled_in_place() {
-        let meta = ItemMeta { expiry: 9, ..ItemMeta::default() };
-        let mut builder = ItemBuilder::with_room(key("k").as_key(), meta, 3);
-        builder.value_mut().copy_from_slice(b"abc");
-        builder.set_datatype(Datatype::JSON);
-        let item = builder.with_expiry(0).finish(Cas(1), Seqno(1), RevSeqno(1));
-        assert_eq!(item.value(), b"abc");
-        assert_eq!(item.expiry(), 0);
-        assert_eq!(item.datatype(), Datatype::JSON);
-    }
-
-    #[test]
-    fn ejection_keeps_everything_but_the_value() {
-        let meta = ItemMeta { expiry: 5, ..ItemMeta::default() };
-        let whole = ItemBuilder::new(key("k").as_key(), meta, b"abc").finish(
-            Cas(1),
-            Seqno(2),
-            RevSeqno(SHORT_REVISION_MAX + 3),
-        );
-        let ejected = whole.ejected();
-        assert!(ejected.is_ejected());
-        assert!(!whole.is_ejected());
-        assert_eq!(ejected.value(), b"");
-        assert_eq!(ejected.meta(), whole.meta());
-        assert_eq!(ejected.revision(), whole.revision());
-        assert_eq!(ejected.key(), whole.key());
-    }
-
-    #[test]
-    fn a_small_document_fits_eighty_bytes() {
-        let builder =
-            ItemBuilder::new(key("0123456789abcdef").as_key(), ItemMeta::default(), &[0; 32]);
-        assert_eq!(builder.finish(Cas(1), Seqno(1), RevSeqno(1)).allocation_size(), 80);
-    }
-}
+mod tests;

@@ -17,7 +17,7 @@ pub mod xattr;
 pub use datatype::Datatype;
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use ids::{Cas, CollectionId, RevSeqno, Seqno, VbUuid, Vbid};
-pub use item::{Deletion, Item, ItemBuilder, ItemMeta};
+pub use item::{Deletion, Item, ItemBuilder, ItemMeta, Operation};
 pub use key::{Key, KeyBuf};
 pub use map::{Map, Set};
 pub use vbucket_state::VbucketState;

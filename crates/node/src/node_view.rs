@@ -81,7 +81,7 @@ impl NodeView for View {
         let now = self.clock.now();
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
-            memory_used_bytes: statistics.documents_bytes + statistics.checkpoints_bytes,
+            memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket.file_sizes().file_bytes,
             items: count(statistics.document_count),
@@ -167,7 +167,7 @@ impl View {
 }
 
 fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
-    let used_bytes = statistics.documents_bytes + statistics.checkpoints_bytes;
+    let used_bytes = statistics.used_bytes();
     let gauges: [(&'static str, u64); 7] = [
         ("kv_curr_items", count(statistics.document_count)),
         ("kv_mem_used_bytes", used_bytes),

@@ -11,3 +11,10 @@ pub fn release_unused() {
     // it); it takes no pointers and invalidates none.
     unsafe { libmimalloc_sys::mi_collect(true) };
 }
+
+/// Bytes that the allocator really takes for a request of `size` bytes: the next of its size
+/// classes.
+pub fn rounded_size(size: usize) -> usize {
+    // SAFETY: `mi_good_size` is a pure function of its argument.
+    unsafe { libmimalloc_sys::mi_good_size(size) }
+}

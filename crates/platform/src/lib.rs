@@ -4,10 +4,12 @@
 //! (architecture invariant 1). What the simulator replaces is a trait here ([`Files`], [`Clock`]);
 //! what it never needs to replace is a plain function.
 
+pub mod accounts;
 pub mod allocator;
 pub mod clock;
 pub mod files;
 pub mod network;
+pub mod no_free;
 pub mod process;
 pub mod random;
 pub mod seeds;

@@ -4,8 +4,12 @@
 //! memory the difference is gigabytes, which is what this module's `unsafe` buys (decision 0006).
 //!
 //! ```text
-//! allocation: | references u32 | length u32 | bytes ... |        alignment 4
+//! allocation: | 8 bits heat, 24 bits references | 7 bits account, 25 bits length | bytes ... |
+//!             alignment 4
 //! ```
+//!
+//! Heat is a number that the owners share and that decides nothing here: how much the block is
+//! used. It stands in the word that every clone touches anyway.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -13,9 +17,15 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use crate::accounts::{self, AccountId};
+use crate::allocator::rounded_size;
+use crate::no_free;
+
 #[repr(C)]
 struct Prefix {
+    /// Heat above [`HEAT_SHIFT`], the number of owners below.
     references: AtomicU32,
+    /// The account above [`ACCOUNT_SHIFT`], the length below. Written by a sole owner only.
     length: u32,
 }
 
@@ -23,8 +33,13 @@ const PREFIX_SIZE: usize = size_of::<Prefix>();
 const _: () = assert!(PREFIX_SIZE == 8);
 const _: () = assert!(align_of::<Prefix>() == 4);
 
+const HEAT_SHIFT: u32 = 24;
+const REFERENCES_MASK: u32 = (1 << HEAT_SHIFT) - 1;
+const ACCOUNT_SHIFT: u32 = 25;
+const LENGTH_MASK: u32 = (1 << ACCOUNT_SHIFT) - 1;
+
 /// Above this many references something leaks; the process stops before the count wraps.
-const REFERENCES_MAX: u32 = u32::MAX / 2;
+const REFERENCES_MAX: u32 = REFERENCES_MASK / 2;
 
 /// Bytes that any number of owners read. Cloning counts; nobody writes.
 pub struct SharedBytes(NonNull<Prefix>);
@@ -65,6 +80,13 @@ impl UniqueBytes {
         Self(SharedBytes(prefix))
     }
 
+    /// Counts the block for `account` from now until its last owner lets it go.
+    pub fn charge(&mut self, account: AccountId) {
+        if account != AccountId::NOBODY {
+            self.0.charge_alone(account);
+        }
+    }
+
     /// Gives up the right to write.
     pub fn share(self) -> SharedBytes {
         self.0
@@ -102,7 +124,62 @@ impl SharedBytes {
 
     /// How many owners there are. Only a hint where other threads clone and drop.
     pub fn owner_count(&self) -> u32 {
-        self.prefix().references.load(Ordering::Relaxed)
+        self.prefix().references.load(Ordering::Relaxed) & REFERENCES_MASK
+    }
+
+    /// How much the block is used, in the owners' measure; 0 at first.
+    pub fn heat(&self) -> u8 {
+        self.prefix().references.load(Ordering::Relaxed).to_be_bytes()[0]
+    }
+
+    /// Sets the heat. Of several threads that do so at once, one wins.
+    pub fn set_heat(&self, heat: u8) {
+        let references = &self.prefix().references;
+        let mut before = references.load(Ordering::Relaxed);
+        loop {
+            let after = (u32::from(heat) << HEAT_SHIFT) | (before & REFERENCES_MASK);
+            // Relaxed: heat orders nothing, and the count is kept as it is.
+            let swap = Ordering::Relaxed;
+            match references.compare_exchange_weak(before, after, swap, swap) {
+                Ok(_) => return,
+                Err(now) => before = now,
+            }
+        }
+    }
+
+    /// For whom the block counts.
+    pub fn account(&self) -> AccountId {
+        let bits = (self.prefix().length >> ACCOUNT_SHIFT).to_be_bytes()[3];
+        AccountId::from_bits(bits)
+    }
+
+    /// Counts the block for `account` if it counts for nobody yet and has no other owner. Returns
+    /// whether it counts for `account` now.
+    pub fn charge_if_alone(&mut self, account: AccountId) -> bool {
+        let references = self.prefix().references.load(Ordering::Acquire) & REFERENCES_MASK;
+        if references == 1 && self.account() == AccountId::NOBODY {
+            self.charge_alone(account);
+        }
+        self.account() == account
+    }
+
+    /// The caller is the only owner.
+    fn charge_alone(&mut self, account: AccountId) {
+        assert!(self.account() == AccountId::NOBODY, "a block is charged once");
+        let length = self.prefix().length | (u32::from(account.bits()) << ACCOUNT_SHIFT);
+        // SAFETY: there is one owner, and it is borrowed mutably: nobody reads or writes the
+        // prefix meanwhile. The pointer is valid as long as the owner lives.
+        unsafe { (*self.0.as_ptr()).length = length };
+        accounts::count(account, self.counted_bytes());
+    }
+
+    fn length(&self) -> usize {
+        (self.prefix().length & LENGTH_MASK) as usize
+    }
+
+    fn counted_bytes(&self) -> i64 {
+        let bytes = rounded_size(Self::allocation_size(self.length()));
+        i64::try_from(bytes).expect("a block has less than 32 MiB")
     }
 
     fn prefix(&self) -> &Prefix {
@@ -122,7 +199,7 @@ impl Deref for SharedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        let length = self.prefix().length as usize;
+        let length = self.length();
         // SAFETY: `length` bytes behind the prefix were initialised by the constructor, and while
         // a `SharedBytes` exists nobody writes them.
         unsafe { std::slice::from_raw_parts(self.bytes_pointer(), length) }
@@ -133,7 +210,7 @@ impl Clone for SharedBytes {
     fn clone(&self) -> Self {
         // Relaxed is enough to add an owner: the caller already is one (as in std's Arc).
         let before = self.prefix().references.fetch_add(1, Ordering::Relaxed);
-        assert!(before < REFERENCES_MAX, "a block of bytes has two thousand million owners");
+        assert!(before & REFERENCES_MASK < REFERENCES_MAX, "a block has eight million owners");
         Self(self.0)
     }
 }
@@ -141,11 +218,17 @@ impl Clone for SharedBytes {
 impl Drop for SharedBytes {
     fn drop(&mut self) {
         // Release: what this owner read happens before the free below.
-        if self.prefix().references.fetch_sub(1, Ordering::Release) != 1 {
+        let before = self.prefix().references.fetch_sub(1, Ordering::Release);
+        if before & REFERENCES_MASK != 1 {
             return;
         }
         fence(Ordering::Acquire);
-        let layout = layout_of(self.prefix().length as usize);
+        let account = self.account();
+        if account != AccountId::NOBODY {
+            accounts::count(account, -self.counted_bytes());
+        }
+        let layout = layout_of(self.length());
+        no_free::check(layout.size());
         // SAFETY: the count fell to zero, so this was the last owner; the memory was allocated
         // with the layout of the same length.
         unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
@@ -165,9 +248,9 @@ impl fmt::Debug for UniqueBytes {
 }
 
 fn layout_of(length: usize) -> Layout {
-    assert!(u32::try_from(length).is_ok(), "a block holds less than 4 GiB");
+    assert!(length <= LENGTH_MASK as usize, "a block holds less than 32 MiB");
     Layout::from_size_align(PREFIX_SIZE + length, align_of::<Prefix>())
-        .expect("a 32-bit length with its prefix is a valid layout")
+        .expect("a 25-bit length with its prefix is a valid layout")
 }
 
 fn initialise(memory: *mut u8, layout: Layout, length: usize) -> NonNull<Prefix> {
@@ -220,6 +303,30 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(bytes.owner_count(), 1);
+    }
+
+    #[test]
+    fn heat_and_owners_do_not_disturb_each_other() {
+        let bytes = SharedBytes::copy_of(b"abc");
+        for heat in [0, 1, 127, 255] {
+            bytes.set_heat(heat);
+            let other = bytes.clone();
+            assert_eq!((other.heat(), other.owner_count(), &*other), (heat, 2, &b"abc"[..]));
+        }
+        assert_eq!(bytes.owner_count(), 1);
+    }
+
+    #[test]
+    fn only_a_sole_owner_charges() {
+        let account = crate::accounts::Account::open();
+        let mut bytes = SharedBytes::copy_of(&[1; 50]);
+        let other = bytes.clone();
+        assert!(!bytes.charge_if_alone(account.id()));
+        drop(other);
+        assert!(bytes.charge_if_alone(account.id()));
+        assert!(bytes.charge_if_alone(account.id()), "it counts for it already");
+        assert_eq!(account.bytes(), rounded_size(58) as u64);
+        assert_eq!((bytes.len(), bytes[49]), (50, 1));
     }
 
     #[test]

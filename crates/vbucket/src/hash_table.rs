@@ -34,6 +34,22 @@ impl std::fmt::Debug for HashSeed {
     }
 }
 
+/// What a visitor wants done with an item.
+#[derive(Debug)]
+pub enum ItemAction {
+    /// Nothing.
+    Keep,
+    /// Another form of the same version: without its value, or compressed.
+    Replace(Item),
+    /// It leaves memory.
+    Remove,
+}
+
+/// Where a visit of a table goes on. It outlives changes of the table: items that come, go or move
+/// meanwhile may be met twice or not at all, and the visit ends nevertheless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VisitPosition(u64);
+
 /// The table, with the counts that statistics need.
 #[derive(Debug)]
 pub(crate) struct HashTable {
@@ -78,6 +94,27 @@ impl HashTable {
         Some(item)
     }
 
+    /// Shows a portion of the items to `act`, at most `slots_max` slots' worth, and does what it
+    /// says. What leaves the table goes to `released`. Returns where to go on, none at the end.
+    pub(crate) fn visit(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        act: impl FnMut(&Item) -> ItemAction,
+        released: &mut Vec<Item>,
+    ) -> Option<VisitPosition> {
+        let mut changed = Vec::new();
+        let next = self.slots.visit(from.0, slots_max, act, &mut changed);
+        for (before, after) in changed {
+            if let Some(after) = after {
+                self.count(&after, 1);
+            }
+            self.count(&before, -1);
+            released.push(before);
+        }
+        next.map(VisitPosition)
+    }
+
     /// All items, in an order that depends on the seed and the history alone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.slots.iter()
@@ -96,6 +133,11 @@ impl HashTable {
     /// Bytes of the items and of the slots.
     pub(crate) fn bytes(&self) -> usize {
         self.items_bytes + self.slots.bytes()
+    }
+
+    /// Bytes of the slots.
+    pub(crate) fn slots_bytes(&self) -> usize {
+        self.slots.bytes()
     }
 
     fn count(&mut self, item: &Item, sign: isize) {

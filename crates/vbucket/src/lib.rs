@@ -18,7 +18,7 @@ mod vbucket;
 
 pub use effect::{Effect, Waiter};
 pub use failover_table::{FailoverEntry, FailoverTable};
-pub use hash_table::HashSeed;
+pub use hash_table::{HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
 pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};

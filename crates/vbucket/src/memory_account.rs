@@ -1,42 +1,97 @@
-//! How many bytes a bucket's documents take, counted where they come and go.
+//! How many bytes a bucket takes, counted where they come and go.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use platform::accounts::{Account, AccountId};
+
 /// A bucket's memory in bytes. A handle: clones count together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryAccount(Arc<Counters>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counters {
-    /// Items in hash tables, and the tables.
-    documents: AtomicI64,
-    /// Items in checkpoints that no hash table holds any more, and the checkpoints' slots.
+    /// Every item that is alive, whoever holds it.
+    items: Account,
+    /// Slots of hash tables.
+    tables: AtomicI64,
+    /// Segments of logs, their items left out.
+    log: AtomicI64,
+    /// What checkpoints hold, items in full although hash tables hold most of them too.
     checkpoints: AtomicI64,
+    /// Of `checkpoints`, what has left its log and waits to be destroyed.
+    pending_destruction: AtomicI64,
+}
+
+/// A change of some of the counters, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemoryUse {
+    pub(crate) tables_bytes: usize,
+    pub(crate) log_bytes: usize,
+    pub(crate) checkpoints_bytes: usize,
+}
+
+impl Default for MemoryAccount {
+    fn default() -> Self {
+        Self(Arc::new(Counters {
+            items: Account::open(),
+            tables: AtomicI64::new(0),
+            log: AtomicI64::new(0),
+            checkpoints: AtomicI64::new(0),
+            pending_destruction: AtomicI64::new(0),
+        }))
+    }
 }
 
 impl MemoryAccount {
-    /// Bytes of documents in hash tables and of what else they hold.
-    pub fn documents_bytes(&self) -> u64 {
-        read(&self.0.documents)
+    /// What the bucket's items are charged with.
+    pub fn id(&self) -> AccountId {
+        self.0.items.id()
     }
 
-    /// Bytes that checkpoints hold beyond what the hash tables hold anyway.
-    pub fn checkpoints_bytes(&self) -> u64 {
-        read(&self.0.checkpoints)
+    /// Bytes of all items that are alive, whoever holds them: tables, logs, flushers, sockets.
+    pub fn items_bytes(&self) -> u64 {
+        self.0.items.bytes()
+    }
+
+    /// Bytes of the slots of hash tables.
+    pub fn tables_bytes(&self) -> u64 {
+        read(&self.0.tables)
+    }
+
+    /// Bytes of the structure of logs: what they take beside the items in them.
+    pub fn log_bytes(&self) -> u64 {
+        read(&self.0.log)
     }
 
     /// All bytes.
     pub fn used_bytes(&self) -> u64 {
-        self.documents_bytes() + self.checkpoints_bytes()
+        self.items_bytes() + self.tables_bytes() + self.log_bytes()
     }
 
-    pub(crate) fn add_documents(&self, bytes: i64) {
-        self.0.documents.fetch_add(bytes, Ordering::Relaxed);
+    /// Bytes of checkpoints as their quota counts them: items in full although hash tables hold
+    /// most of them too, structure, and what waits to be destroyed.
+    pub fn checkpoints_bytes(&self) -> u64 {
+        read(&self.0.checkpoints)
     }
 
-    pub(crate) fn add_checkpoints(&self, bytes: i64) {
-        self.0.checkpoints.fetch_add(bytes, Ordering::Relaxed);
+    /// Bytes of checkpoints that have left their log and wait to be destroyed.
+    pub fn pending_destruction_bytes(&self) -> u64 {
+        read(&self.0.pending_destruction)
+    }
+
+    /// A vBucket's use has changed.
+    pub(crate) fn settle(&self, before: MemoryUse, after: MemoryUse) {
+        add(&self.0.tables, before.tables_bytes, after.tables_bytes);
+        add(&self.0.log, before.log_bytes, after.log_bytes);
+        add(&self.0.checkpoints, before.checkpoints_bytes, after.checkpoints_bytes);
+    }
+}
+
+fn add(counter: &AtomicI64, before: usize, after: usize) {
+    if before != after {
+        let signed = |bytes: usize| i64::try_from(bytes).expect("memory is counted in 63 bits");
+        counter.fetch_add(signed(after) - signed(before), Ordering::Relaxed);
     }
 }
 

@@ -13,9 +13,9 @@ use crate::checkpoint::CheckpointManager;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
-use crate::hash_table::{HashSeed, HashTable};
+use crate::hash_table::{HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
-use crate::memory_account::MemoryAccount;
+use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
@@ -47,8 +47,8 @@ pub struct Vbucket {
     waiters: Vec<SeqnoWaiter>,
     statistics: VbucketStatistics,
     account: MemoryAccount,
-    /// What of the account is this vBucket's: (documents, checkpoints), bytes.
-    accounted: (usize, usize),
+    /// What of the account is this vBucket's.
+    accounted: MemoryUse,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl Vbucket {
             waiters: Vec::new(),
             statistics: VbucketStatistics::default(),
             account,
-            accounted: (0, 0),
+            accounted: MemoryUse::default(),
         }
     }
 
@@ -162,6 +162,22 @@ impl Vbucket {
         self.hash_table.bytes()
     }
 
+    /// Shows a portion of the items in memory to `act`, at most `slots_max` slots' worth, and does
+    /// what it says. Returns where to go on, none at the end.
+    pub fn visit_items(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        act: impl FnMut(&Item) -> ItemAction,
+        effects: &mut Vec<Effect>,
+    ) -> Option<VisitPosition> {
+        let mut released = Vec::new();
+        let next = self.hash_table.visit(from, slots_max, act, &mut released);
+        effects.extend(released.into_iter().map(Effect::Release));
+        self.settle_account();
+        next
+    }
+
     /// How far the branch `uuid` has come, unless this history never ran through it.
     pub fn seqno_status(&self, uuid: VbUuid) -> Option<SeqnoStatus> {
         let current = self.uuid();
@@ -199,28 +215,20 @@ impl Vbucket {
 
     /// Brings the bucket's account in line with what this vBucket holds now.
     fn settle_account(&mut self) {
-        let now = (self.hash_table.bytes(), self.checkpoints.own_bytes());
-        let (documents, checkpoints) = self.accounted;
-        if now.0 != documents {
-            self.account.add_documents(difference(now.0, documents));
-        }
-        if now.1 != checkpoints {
-            self.account.add_checkpoints(difference(now.1, checkpoints));
-        }
+        let now = MemoryUse {
+            tables_bytes: self.hash_table.slots_bytes(),
+            log_bytes: self.checkpoints.slots_bytes(),
+            checkpoints_bytes: self.checkpoints.slots_bytes(),
+        };
+        self.account.settle(self.accounted, now);
         self.accounted = now;
     }
 }
 
 impl Drop for Vbucket {
     fn drop(&mut self) {
-        self.account.add_documents(difference(0, self.accounted.0));
-        self.account.add_checkpoints(difference(0, self.accounted.1));
+        self.account.settle(self.accounted, MemoryUse::default());
     }
-}
-
-fn difference(now: usize, before: usize) -> i64 {
-    let signed = |bytes: usize| i64::try_from(bytes).expect("memory is counted in 63 bits");
-    signed(now) - signed(before)
 }
 
 /// Pushes what must not be dropped under the lock.

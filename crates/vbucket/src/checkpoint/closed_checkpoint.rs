@@ -50,6 +50,11 @@ impl ClosedCheckpoint {
         self.items().map(Item::allocation_size).sum()
     }
 
+    /// Bytes of the slots.
+    pub(super) fn slots_bytes(&self) -> usize {
+        self.slots.len() * SLOT_SIZE
+    }
+
     /// Bytes that go when this checkpoint goes: its slots, and the items that nobody else holds.
     pub fn own_bytes(&self) -> usize {
         self.slots.len() * SLOT_SIZE + self.superseded_bytes.load(Ordering::Relaxed)

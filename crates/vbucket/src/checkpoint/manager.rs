@@ -100,6 +100,12 @@ impl CheckpointManager {
         self.closed_own_bytes + self.open.slots_bytes()
     }
 
+    /// Bytes of the slots.
+    pub fn slots_bytes(&self) -> usize {
+        let closed: usize = self.closed.iter().map(|closed| closed.slots_bytes()).sum();
+        closed + self.open.slots_bytes()
+    }
+
     /// How many checkpoints there are, the open one included.
     pub fn checkpoint_count(&self) -> usize {
         self.closed.len() + 1

@@ -9,6 +9,8 @@ use std::ops::Range;
 
 use document::{Item, Key};
 
+use super::ItemAction;
+
 /// A slot that nothing was ever in: a search ends here.
 const EMPTY: u8 = 0;
 /// A slot whose item was removed: a search goes on.
@@ -110,6 +112,35 @@ impl Slots {
         if capacity > self.tags.len() {
             self.rebuild(capacity, hash_of);
         }
+    }
+
+    /// Goes through at most `slots_max` slots, at least one, from the one that `from` names on.
+    /// Returns where to go on: names of slots are the parts of the whole that lie before them, in
+    /// units of 2^-32. None at the end.
+    pub(super) fn visit(
+        &mut self,
+        from: u64,
+        slots_max: usize,
+        mut act: impl FnMut(&Item) -> ItemAction,
+        released: &mut Vec<(Item, Option<Item>)>,
+    ) -> Option<u64> {
+        let capacity = self.tags.len();
+        let wide = u64::try_from(capacity).expect("slots are counted in 64 bits");
+        let first = usize::try_from((from * wide) >> 32).expect("a slot is below the capacity");
+        let end = first.saturating_add(slots_max.max(1)).min(capacity);
+        for slot in first..end {
+            let Some(item) = &self.items[slot] else { continue };
+            match act(item) {
+                ItemAction::Keep => {}
+                ItemAction::Replace(item) => {
+                    let before = self.replace(slot, item.clone());
+                    released.push((before, Some(item)));
+                }
+                ItemAction::Remove => released.push((self.remove(slot), None)),
+            }
+        }
+        let next = u64::try_from(end).expect("slots are counted in 64 bits");
+        (end < capacity).then(|| (next << 32).div_ceil(wide))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {

@@ -60,7 +60,7 @@ impl Vbucket {
         if self.hash_table.get(item.key()).is_some_and(|newest| newest.seqno() >= item.seqno()) {
             return Some(item);
         }
-        let replaced = self.hash_table.insert(item);
+        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
         self.settle_account();
         replaced
     }
@@ -75,7 +75,7 @@ impl Vbucket {
         if !misses_it {
             return Some(item);
         }
-        let replaced = self.hash_table.insert(item);
+        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
         self.settle_account();
         replaced
     }

@@ -132,7 +132,7 @@ impl Vbucket {
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
         let seqno = self.high_seqno().next();
-        let item = builder.finish(cas, seqno, revision);
+        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
         if item.is_deleted() {
             self.max_deleted_revision = self.max_deleted_revision.max(revision);
         }

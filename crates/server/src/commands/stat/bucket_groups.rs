@@ -27,7 +27,7 @@ pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 /// Group "memory".
 pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
     let statistics = emitter.bucket.statistics();
-    emitter.emit("mem_used", statistics.documents_bytes + statistics.checkpoints_bytes);
+    emitter.emit("mem_used", statistics.used_bytes());
     emitter.emit("ep_kv_size", statistics.documents_bytes);
     emitter.emit("ep_checkpoint_memory", statistics.checkpoints_bytes);
     emitter.emit("ep_max_size", statistics.memory_quota_bytes);

@@ -10,7 +10,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     }
     let bucket = emitter.bucket.statistics();
     let vbuckets = bucket.vbuckets;
-    let used_bytes = bucket.documents_bytes + bucket.checkpoints_bytes;
+    let used_bytes = bucket.used_bytes();
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);

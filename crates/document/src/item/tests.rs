@@ -1,0 +1,123 @@
+//! Items answer what was put in.
+
+use super::*;
+use crate::key::KeyBuf;
+
+fn key(name: &str) -> KeyBuf {
+    KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+}
+
+#[test]
+fn an_item_answers_what_was_put_in() {
+    let revisions = [1, SHORT_REVISION_MAX, SHORT_REVISION_MAX + 1, U48_MAX];
+    let deletions = [None, Some(Deletion::Explicit), Some(Deletion::Expired)];
+    for revision in revisions {
+        for expiry in [0, 1, u32::MAX] {
+            for deletion in deletions {
+                let meta =
+                    ItemMeta { flags: [1, 2, 3, 4], expiry, datatype: Datatype::JSON, deletion };
+                let builder = ItemBuilder::new(key("name").as_key(), meta, b"value");
+                assert_eq!(builder.meta(), meta);
+                assert_eq!(builder.key().name(), b"name");
+                assert_eq!(builder.value(), b"value");
+                let item = builder.finish(Cas(77), Seqno(U48_MAX), RevSeqno(revision));
+                assert_eq!(item.meta(), meta);
+                assert_eq!(item.key().name(), b"name");
+                assert_eq!(item.value(), b"value");
+                assert_eq!(item.cas(), Cas(77));
+                assert_eq!(item.seqno(), Seqno(U48_MAX));
+                assert_eq!(item.revision(), RevSeqno(revision));
+                assert_eq!(item.deletion(), deletion);
+                assert_eq!(item.expiry(), expiry);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_step_of_a_durable_write_keeps_what_it_carries() {
+    for operation in [Operation::Prepare, Operation::Commit, Operation::Abort] {
+        for deletion in [None, Some(Deletion::Explicit), Some(Deletion::Expired)] {
+            for (expiry, revision) in [(0, 1), (7, 1), (7, U48_MAX), (0, U48_MAX)] {
+                let meta = ItemMeta { expiry, deletion, ..ItemMeta::default() };
+                let item = ItemBuilder::new(key("name").as_key(), meta, b"value")
+                    .with_operation(operation)
+                    .finish(Cas(3), Seqno(4), RevSeqno(revision));
+                assert_eq!((item.operation(), item.meta()), (operation, meta));
+                assert_eq!(item.is_deleted(), deletion.is_some());
+                assert_eq!((item.key().name(), item.value()), (&b"name"[..], &b"value"[..]));
+                assert_eq!(item.revision(), RevSeqno(revision));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_item_becomes_counts_for_the_same_account() {
+    let account = platform::accounts::Account::open();
+    let item = ItemBuilder::new(key("k").as_key(), ItemMeta::default(), &[1; 100])
+        .charged_to(account.id())
+        .with_heat(9)
+        .finish(Cas(1), Seqno(1), RevSeqno(U48_MAX));
+    let whole = account.bytes();
+    assert_eq!((item.heat(), item.ejected().heat()), (9, 0));
+    let ejected = item.ejected();
+    assert!(whole > 100 && account.bytes() > whole);
+    drop((item, ejected));
+    assert_eq!(account.bytes(), 0);
+}
+
+#[test]
+fn an_item_from_elsewhere_is_charged_in_place_or_copied() {
+    let account = platform::accounts::Account::open();
+    let make = || {
+        ItemBuilder::new(key("k").as_key(), ItemMeta::default(), b"v").finish(
+            Cas(1),
+            Seqno(1),
+            RevSeqno(1),
+        )
+    };
+    let alone = make().charged_to(account.id());
+    let size = account.bytes();
+    let shared = make();
+    let copy = shared.clone().charged_to(account.id());
+    assert_eq!((copy.value(), copy.account()), (shared.value(), account.id()));
+    assert_eq!(account.bytes(), 2 * size);
+    drop((alone, copy));
+    assert_eq!(account.bytes(), 0);
+}
+
+#[test]
+fn a_value_can_be_filled_in_place() {
+    let meta = ItemMeta { expiry: 9, ..ItemMeta::default() };
+    let mut builder = ItemBuilder::with_room(key("k").as_key(), meta, 3);
+    builder.value_mut().copy_from_slice(b"abc");
+    builder.set_datatype(Datatype::JSON);
+    let item = builder.with_expiry(0).finish(Cas(1), Seqno(1), RevSeqno(1));
+    assert_eq!(item.value(), b"abc");
+    assert_eq!(item.expiry(), 0);
+    assert_eq!(item.datatype(), Datatype::JSON);
+}
+
+#[test]
+fn ejection_keeps_everything_but_the_value() {
+    let meta = ItemMeta { expiry: 5, ..ItemMeta::default() };
+    let whole = ItemBuilder::new(key("k").as_key(), meta, b"abc").finish(
+        Cas(1),
+        Seqno(2),
+        RevSeqno(SHORT_REVISION_MAX + 3),
+    );
+    let ejected = whole.ejected();
+    assert!(ejected.is_ejected());
+    assert!(!whole.is_ejected());
+    assert_eq!(ejected.value(), b"");
+    assert_eq!(ejected.meta(), whole.meta());
+    assert_eq!(ejected.revision(), whole.revision());
+    assert_eq!(ejected.key(), whole.key());
+}
+
+#[test]
+fn a_small_document_fits_eighty_bytes() {
+    let builder = ItemBuilder::new(key("0123456789abcdef").as_key(), ItemMeta::default(), &[0; 32]);
+    assert_eq!(builder.finish(Cas(1), Seqno(1), RevSeqno(1)).allocation_size(), 80);
+}
