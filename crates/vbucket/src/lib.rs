@@ -6,6 +6,7 @@
 pub mod checkpoint;
 mod document_locks;
 mod effect;
+pub mod eviction;
 mod failover_table;
 mod hash_table;
 mod hlc;
