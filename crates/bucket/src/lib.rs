@@ -4,14 +4,20 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod backing_store;
 mod bucket;
 mod bucket_file;
+mod bucket_type;
 mod completion;
+mod compression;
 mod config;
 mod file_state;
+mod named;
 mod operations;
 mod refused;
 mod session;
+mod settings;
+mod start_up;
 mod statistics;
 mod tasks;
 mod timings;
@@ -19,14 +25,18 @@ mod value;
 mod vbucket_slot;
 mod write_gate;
 
-pub use bucket::{Bucket, OpenError, Surroundings};
+pub use bucket::{Bucket, Surroundings};
+pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
-pub use config::{BucketConfig, CompressionMode};
+pub use compression::{CompressionMode, inflated};
+pub use config::BucketConfig;
+pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
 pub use refused::Refused;
 pub use session::Session;
+pub use start_up::OpenError;
 pub use statistics::BucketStatistics;
 pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
-pub use value::{Incoming, body_of, inflated};
+pub use value::{Incoming, body_of};
 pub use write_gate::WriteBlock;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::Vbid;
 use storage::FileSizes;
-use vbucket::{Vbucket, VbucketStatistics};
+use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
 
 use crate::bucket::Bucket;
 use crate::tasks::WarmupProgress;
@@ -20,6 +20,8 @@ pub(crate) struct Counters {
     pub(crate) values_fetched: AtomicU64,
     pub(crate) reads_failed: AtomicU64,
     pub(crate) expiry_pager_rounds: AtomicU64,
+    pub(crate) compressor_visited: AtomicU64,
+    pub(crate) compressor_compressed: AtomicU64,
 }
 
 impl Counters {
@@ -35,7 +37,7 @@ pub struct BucketStatistics {
     pub document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
-    /// Tombstones not flushed yet.
+    /// Tombstones not flushed yet, or not purged.
     pub tombstone_count: usize,
     /// Items that wait for a flusher.
     pub queued_item_count: usize,
@@ -43,6 +45,8 @@ pub struct BucketStatistics {
     pub queued_vbucket_count: usize,
     /// Checkpoints of all vBuckets.
     pub checkpoint_count: u64,
+    /// Documents by the bits of their datatype.
+    pub datatype_counts: DatatypeCounts,
     /// Locked documents.
     pub lock_count: usize,
     /// Bytes of documents in memory, and of the tables that find them.
@@ -73,6 +77,10 @@ pub struct BucketStatistics {
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
+    /// Items that the compressor has looked at.
+    pub compressor_visited: u64,
+    /// Values that it has compressed.
+    pub compressor_compressed: u64,
     /// Writes refused because of memory.
     pub memory_refusals: u64,
     /// Writes refused because of the disk.
@@ -97,6 +105,7 @@ impl Bucket {
             queued_item_count: 0,
             queued_vbucket_count: core.flush_queues.waiting_count(),
             checkpoint_count: 0,
+            datatype_counts: DatatypeCounts::default(),
             lock_count: 0,
             documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
             log_bytes: core.account.log_bytes(),
@@ -112,6 +121,8 @@ impl Bucket {
             fetches_waiting: core.fetch_queue.waiting_count(),
             reads_failed: load(&core.counters.reads_failed),
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
+            compressor_visited: load(&core.counters.compressor_visited),
+            compressor_compressed: load(&core.counters.compressor_compressed),
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),
@@ -168,6 +179,9 @@ impl BucketStatistics {
         self.queued_item_count += vbucket.checkpoints().unflushed_count();
         self.checkpoint_count += vbucket.checkpoints().checkpoint_count();
         self.lock_count += vbucket.lock_count();
+        for (sum, count) in self.datatype_counts.iter_mut().zip(vbucket.datatype_counts()) {
+            *sum += count;
+        }
         let (sum, one) = (&mut self.vbuckets, vbucket.statistics());
         sum.creations += one.creations;
         sum.updates += one.updates;
@@ -177,5 +191,7 @@ impl BucketStatistics {
         sum.rejections += one.rejections;
         sum.deduplications += one.deduplications;
         sum.ejections += one.ejections;
+        sum.auto_deletions += one.auto_deletions;
+        sum.purged_tombstones += one.purged_tombstones;
     }
 }

@@ -11,6 +11,8 @@ use document::Vbid;
 pub enum WriteBlock {
     /// Documents take nearly all the memory that the bucket may use.
     Memory,
+    /// The same in a bucket that makes no room by itself.
+    NoMemory,
     /// The device is full: what is in memory cannot be flushed.
     DiskFull,
     /// Writing or syncing a file fails.
@@ -24,6 +26,9 @@ impl WriteBlock {
     pub fn context(self) -> &'static str {
         match self {
             Self::Memory => "the bucket's memory quota is used up; delete documents or raise it",
+            Self::NoMemory => {
+                "the bucket's memory quota is used up, and it deletes nothing by itself"
+            }
             Self::DiskFull => "the data directory's device is full; writes resume when it has room",
             Self::DiskFailed => "writing to the data directory fails; see the node's log",
             Self::VbucketFileDamaged => "the vBucket's file is damaged; see the node's log",
@@ -95,9 +100,12 @@ impl WriteGate {
             }
         }
         let state = match block {
-            None | Some(WriteBlock::Memory | WriteBlock::VbucketFileDamaged) => OPEN,
+            None => OPEN,
             Some(WriteBlock::DiskFull) => DISK_FULL,
             Some(WriteBlock::DiskFailed) => DISK_FAILED,
+            Some(WriteBlock::Memory | WriteBlock::NoMemory | WriteBlock::VbucketFileDamaged) => {
+                OPEN
+            }
         };
         self.disk.swap(state, Ordering::Relaxed) != state
     }

@@ -53,9 +53,14 @@ struct Counts {
     tombstones: usize,
     /// Items whose value is only in the file.
     ejected: usize,
+    /// Documents by the bits of their datatype.
+    datatypes: DatatypeCounts,
     /// Bytes of all items.
     items_bytes: usize,
 }
+
+/// Documents by the bits of their datatype, tombstones left out.
+pub type DatatypeCounts = [usize; 8];
 
 impl HashTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
@@ -135,6 +140,11 @@ impl HashTable {
         self.counts.ejected
     }
 
+    /// Documents by the bits of their datatype.
+    pub(crate) fn datatype_counts(&self) -> DatatypeCounts {
+        self.counts.datatypes
+    }
+
     /// Makes room for `count` items in all.
     pub(crate) fn reserve(&mut self, count: usize) {
         let seed = &self.seed;
@@ -157,12 +167,18 @@ impl Counts {
         self.items_bytes += item.allocation_size();
         self.tombstones += usize::from(item.is_deleted());
         self.ejected += usize::from(item.is_ejected());
+        if !item.is_deleted() {
+            self.datatypes[usize::from(item.datatype().bits())] += 1;
+        }
     }
 
     fn subtract(&mut self, item: &Item) {
         self.items_bytes -= item.allocation_size();
         self.tombstones -= usize::from(item.is_deleted());
         self.ejected -= usize::from(item.is_ejected());
+        if !item.is_deleted() {
+            self.datatypes[usize::from(item.datatype().bits())] -= 1;
+        }
     }
 }
 

@@ -63,7 +63,7 @@ impl FlushBatch {
     }
 
     /// Items that it holds, older versions of the same document included. Known once
-    /// [`FlushBatch::take_items`] was called.
+    /// [`FlushBatch::take_items`] or [`FlushBatch::count_items`] was called.
     pub fn item_count(&self) -> usize {
         self.item_count.expect("a batch is counted before it is flushed")
     }
@@ -71,6 +71,12 @@ impl FlushBatch {
     /// Tombstones among its items. Known once [`FlushBatch::take_items`] was called.
     pub(crate) fn tombstones(&self) -> &[Item] {
         &self.tombstones
+    }
+
+    /// Counts the items for a store that keeps none. Like [`FlushBatch::take_items`] not under the
+    /// vBucket's lock.
+    pub fn count_items(&mut self) {
+        self.item_count = Some(self.range.as_ref().map_or(0, LogRange::item_count));
     }
 
     /// Cuts the batch where `bytes_max` of items are reached, and collects what is left of it. Not

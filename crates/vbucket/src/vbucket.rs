@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod ephemeral;
 mod flush;
 mod locking;
 mod read;
@@ -14,7 +15,7 @@ use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
-use crate::hash_table::{HashSeed, HashTable, ItemAction, VisitPosition};
+use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
@@ -36,8 +37,12 @@ pub struct Vbucket {
     /// The highest revision that a deleted document had: a document that is created anew
     /// continues after it, its tombstone may be gone from memory.
     max_deleted_revision: RevSeqno,
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     persisted_seqno: Seqno,
+    /// Whether there is no file.
+    is_ephemeral: bool,
+    /// The highest seqno of a tombstone that was purged.
+    purge_seqno: Seqno,
     /// The state on disk is not the one here, whether or not there are mutations.
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
@@ -78,6 +83,8 @@ impl Vbucket {
             locks: DocumentLocks::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
+            is_ephemeral: false,
+            purge_seqno: Seqno(0),
             state_is_dirty: true,
             is_queued_for_flush: false,
             queued_since: Instant::default(),
@@ -113,7 +120,7 @@ impl Vbucket {
         self.checkpoints.high_seqno()
     }
 
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     pub fn persisted_seqno(&self) -> Seqno {
         self.persisted_seqno
     }
@@ -148,9 +155,14 @@ impl Vbucket {
         self.hash_table.ejected_count()
     }
 
-    /// Tombstones that are not flushed yet.
+    /// Tombstones that are not flushed yet, or not purged.
     pub fn tombstone_count(&self) -> usize {
         self.hash_table.tombstone_count()
+    }
+
+    /// Documents by the bits of their datatype.
+    pub fn datatype_counts(&self) -> DatatypeCounts {
+        self.hash_table.datatype_counts()
     }
 
     /// Documents that clients hold locked.
@@ -189,7 +201,7 @@ impl Vbucket {
         };
         Some(SeqnoStatus {
             uuid: current,
-            persisted: self.persisted_seqno,
+            persisted: self.persisted_for_clients(),
             high: self.high_seqno(),
             older_branch,
         })

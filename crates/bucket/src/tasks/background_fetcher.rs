@@ -134,6 +134,7 @@ impl BucketCore {
 
     fn deliver(&self, vbid: Vbid, fetch: &Fetch, value: Option<Item>) {
         let Some(slot) = self.slot(vbid) else { return };
+        let value = value.map(|value| self.compression.as_kept(value));
         let left_over = match (slot.lock().as_mut(), value) {
             (None, value) => value,
             (Some(vbucket), Some(value)) => vbucket.restore_value(value),

@@ -159,10 +159,16 @@ impl BucketCore {
     }
 
     fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
-        let content = batch.take_items(self.config.flush_batch_bytes_max);
-        self.counters.add(&self.counters.flusher_deduplications, content.superfluous);
+        let mut items = Vec::new();
+        if self.store.keeps_items() {
+            let content = batch.take_items(self.config.flush_batch_bytes_max);
+            self.counters.add(&self.counters.flusher_deduplications, content.superfluous);
+            items = content.items;
+        } else {
+            batch.count_items();
+        }
         let state = file_state::to_file(&batch.state);
-        storage::FlushBatch { vbid: batch.vbid, items: content.items, state }
+        storage::FlushBatch { vbid: batch.vbid, items, state }
     }
 
     /// Tells the vBucket how its flush went.

@@ -3,7 +3,9 @@
 mod background_fetcher;
 mod expiry_pager;
 mod flusher;
+mod item_compressor;
 mod persistence_timeouts;
+mod tombstone_purger;
 mod warmup;
 
 use executor::{ExecutorPool, OwnerIsGone};
@@ -11,7 +13,9 @@ use storage::FoundVbucket;
 
 pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use flusher::FlushQueues;
+pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
+pub(crate) use tombstone_purger::{PurgerHandle, interval as purge_interval};
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
 
@@ -27,5 +31,7 @@ pub(crate) fn start(
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
+    item_compressor::start(bucket, pool)?;
+    tombstone_purger::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -1,9 +1,8 @@
-//! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET, SET_PARAM.
+//! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET.
 
 use bucket::{Bucket, Refused};
-use executor::{TaskKind, ThreadCounts, ThreadSetting};
+use executor::TaskKind;
 use protocol::Status;
-use protocol::request::Parameter;
 
 use super::Completed;
 use super::documents::Document;
@@ -124,50 +123,4 @@ pub(super) fn get_vbucket(
     let content = Content { payload: Payload::Bytes(&state), ..Content::default() };
     request.reply(connection).send(turn, content);
     Done::Answered
-}
-
-/// Parameters of the first group, and the kind of task whose threads they count.
-const THREAD_PARAMETERS: [(&str, TaskKind); 4] = [
-    ("num_reader_threads", TaskKind::Reader),
-    ("num_writer_threads", TaskKind::Writer),
-    ("num_auxio_threads", TaskKind::AuxIo),
-    ("num_nonio_threads", TaskKind::NonIo),
-];
-const THREAD_PARAMETER_GROUP: u32 = 1;
-
-/// SET_PARAM: numbers of threads, until the node stops.
-pub(super) fn set_parameter(
-    connection: &Connection,
-    request: &Request<'_>,
-    turn: &mut Turn<'_>,
-) -> Done {
-    let reply = request.reply(connection);
-    if connection.is_anonymous {
-        reply.fail(turn, Status::Eaccess, "parameters are set by administrators, not anonymously");
-        return Done::Answered;
-    }
-    let parameter = Parameter::parse(&request.frame);
-    let kind = parameter.filter(|asked| asked.group == THREAD_PARAMETER_GROUP).and_then(|asked| {
-        THREAD_PARAMETERS.iter().find(|(name, _)| *name == asked.name).map(|(_, kind)| *kind)
-    });
-    let (Some(parameter), Some(kind)) = (parameter, kind) else {
-        reply.fail(turn, Status::Einval, "no such parameter; numbers of threads can be set");
-        return Done::Answered;
-    };
-    match set_threads(kind, parameter.value, turn) {
-        Ok(()) => reply.done(turn),
-        Err(context) => reply.fail(turn, Status::Einval, &context),
-    }
-    Done::Answered
-}
-
-fn set_threads(kind: TaskKind, value: &str, turn: &Turn<'_>) -> Result<(), String> {
-    let setting: ThreadSetting = value.parse()?;
-    let pool = &turn.shared.pool;
-    let normal = setting.normal_threads(kind, platform::threads::available_cpus());
-    let counts = ThreadCounts { normal, ..pool.threads(kind) };
-    pool.set_threads(kind, counts)
-        .map_err(|error| format!("a thread cannot be started: {error}"))?;
-    tracing::info!(kind = kind.name(), threads = normal, "the number of threads was set");
-    Ok(())
 }

@@ -131,6 +131,9 @@ impl Vbucket {
     /// A tombstone that is on disk need not stay in memory, unless it is no longer the newest
     /// version of its key.
     fn forget_tombstone(&mut self, tombstone: &document::Item, effects: &mut Vec<Effect>) {
+        if self.is_ephemeral {
+            return;
+        }
         let newest = self.hash_table.get(tombstone.key()).map(document::Item::seqno);
         if newest == Some(tombstone.seqno()) {
             release(self.hash_table.remove(tombstone.key()), effects);

@@ -46,7 +46,7 @@ impl Vbucket {
     pub fn observe(&self, key: Key<'_>, now: Now) -> Option<(Item, bool)> {
         let item = self.hash_table.get(key)?;
         let is_gone = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
-        (!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_seqno))
+        (!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_for_clients()))
     }
 
     /// Deletes up to `count_max` documents whose time is over. Returns how many there were; when

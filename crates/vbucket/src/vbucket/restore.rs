@@ -80,6 +80,19 @@ impl Vbucket {
         replaced
     }
 
+    /// Puts another form of a value, compressed or not, in the place of the one that is there, unless
+    /// there is another version by now, and says whether it did.
+    pub fn replace_form(&mut self, item: Item, effects: &mut Vec<Effect>) -> bool {
+        let is_there = self
+            .hash_table
+            .get(item.key())
+            .is_some_and(|newest| !newest.is_ejected() && is_same_version(newest, &item));
+        let left_over = if is_there { self.hash_table.insert(item) } else { Some(item) };
+        release(left_over, effects);
+        self.settle_account();
+        is_there
+    }
+
     /// Drops the value of `key` from memory if it is on disk. `None` when there is no such
     /// document, else whether the value is out of memory now.
     pub fn eject(&mut self, key: Key<'_>, effects: &mut Vec<Effect>) -> Option<bool> {
@@ -87,7 +100,7 @@ impl Vbucket {
         if item.is_ejected() {
             return Some(true);
         }
-        if item.seqno() > self.persisted_seqno {
+        if item.seqno() > self.persisted_for_clients() {
             return Some(false);
         }
         let ejected = item.ejected();

@@ -14,7 +14,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 34] = [
+    let numbers: [(&str, u64); 38] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
@@ -43,18 +43,37 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("ep_bg_remaining_items", number(bucket.fetches_waiting)),
         ("ep_num_value_ejects", vbuckets.ejections),
         ("ep_num_expiry_pager_runs", bucket.expiry_pager_rounds),
+        ("ep_item_compressor_num_visited", bucket.compressor_visited),
+        ("ep_item_compressor_num_compressed", bucket.compressor_compressed),
         ("vb_active_ops_create", vbuckets.creations),
         ("vb_active_ops_update", vbuckets.updates),
         ("vb_active_ops_delete", vbuckets.deletions),
         ("vb_active_ops_reject", vbuckets.rejections),
         ("vb_active_expired", vbuckets.expirations),
+        ("vb_active_auto_delete_count", vbuckets.auto_deletions),
+        ("vb_active_ht_tombstone_purged_count", vbuckets.purged_tombstones),
         ("vb_active_num", u64::from(emitter.bucket.config().vbucket_count)),
     ];
     for (name, value) in numbers {
         emitter.emit(name, value);
     }
+    for (name, count) in DATATYPE_NAMES.iter().zip(bucket.datatype_counts) {
+        emitter.emit(&format!("ep_active_datatype_{name}"), count);
+    }
     Ok(())
 }
+
+/// The names of datatypes, by their bits.
+const DATATYPE_NAMES: [&str; 8] = [
+    "raw",
+    "json",
+    "snappy",
+    "snappy,json",
+    "xattr",
+    "json,xattr",
+    "snappy,xattr",
+    "snappy,json,xattr",
+];
 
 fn process(emitter: &mut Emitter<'_, '_>) {
     let shared = emitter.turn.shared;

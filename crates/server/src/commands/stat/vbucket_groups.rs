@@ -46,7 +46,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
-        let numbers: [(&str, u64); 16] = [
+        let numbers: [(&str, u64); 17] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("ht_num_deleted_items", number(vbucket.tombstone_count())),
@@ -60,7 +60,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("num_ejects", statistics.ejections),
             ("high_seqno", vbucket.high_seqno().0),
             ("max_visible_seqno", vbucket.high_seqno().0),
-            ("persistence_seqno", vbucket.persisted_seqno().0),
+            ("persistence_seqno", vbucket.persisted_for_clients().0),
+            ("purge_seqno", vbucket.purge_seqno().0),
             ("max_cas", vbucket.max_cas().0),
             ("uuid", vbucket.uuid().0),
         ];
@@ -73,13 +74,13 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
 pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
-        let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_seqno().0);
+        let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
         let numbers: [(&str, u64); 10] = [
             ("high_seqno", high),
             ("abs_high_seqno", high),
             ("last_persisted_seqno", persisted),
             ("uuid", vbucket.uuid().0),
-            ("purge_seqno", 0),
+            ("purge_seqno", vbucket.purge_seqno().0),
             ("last_persisted_snap_start", persisted),
             ("last_persisted_snap_end", persisted),
             ("high_prepared_seqno", 0),
