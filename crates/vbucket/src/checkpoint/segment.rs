@@ -24,6 +24,9 @@ pub(super) struct Segment {
     next: OnceLock<Arc<Self>>,
 }
 
+// A durable writer who waits for each of its writes makes a segment of each.
+const _: () = assert!(Segment::size() <= 168);
+
 /// What was frozen.
 #[derive(Debug)]
 pub(super) struct Content {
