@@ -29,8 +29,10 @@ pub struct BucketConfig {
     pub memory_quota_bytes: u64,
     /// Part of the quota above which writes are refused.
     pub mutation_memory_ratio: f64,
-    /// Part of the quota up to which warmup loads values.
+    /// Part of the quota up to which warmup loads values, and to which documents leave memory.
     pub memory_low_watermark: f64,
+    /// Part of the quota above which documents leave memory.
+    pub memory_high_watermark: f64,
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
     /// A value is kept compressed when it takes at least so many times its bytes inflated.
@@ -71,6 +73,7 @@ impl BucketConfig {
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
+            memory_high_watermark: 0.85,
             compression: CompressionMode::Passive,
             min_compression_ratio: 1.2,
             item_compressor_interval: Duration::from_millis(250),

@@ -50,6 +50,13 @@ pub enum ItemAction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VisitPosition(u64);
 
+impl VisitPosition {
+    /// Somewhere inside: so many parts of 2^32 of the way.
+    pub fn inside(parts: u32) -> Self {
+        Self(u64::from(parts))
+    }
+}
+
 /// The table, with the counts that statistics need.
 #[derive(Debug)]
 pub(crate) struct HashTable {

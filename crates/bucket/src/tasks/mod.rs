@@ -1,5 +1,6 @@
 //! The background tasks of a bucket, and how they start.
 
+mod auto_delete_pager;
 mod background_fetcher;
 mod expiry_pager;
 mod flusher;
@@ -11,6 +12,7 @@ mod warmup;
 use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 
+pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
@@ -33,5 +35,6 @@ pub(crate) fn start(
     expiry_pager::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -4,6 +4,7 @@ use document::{Deletion, Item, Key, Seqno, VbucketState};
 
 use super::Vbucket;
 use crate::effect::Effect;
+use crate::eviction::FrequencyHistogram;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::Now;
 
@@ -52,14 +53,63 @@ impl Vbucket {
         next
     }
 
-    /// Whether an ephemeral bucket may delete this item to make room.
-    pub fn may_auto_delete(&self, item: &Item) -> bool {
-        self.is_ephemeral && self.state == VbucketState::Active && !item.is_deleted()
+    /// Deletes documents to make room: those that are used no more than `heat_max`, among those in
+    /// at most `slots_max` slots. The others count as used a little less. Returns where to go on, and
+    /// how many were deleted.
+    pub fn auto_delete_portion(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        heat_max: u8,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> (Option<VisitPosition>, usize) {
+        let mut chosen = Vec::new();
+        let room = self.room_maker();
+        let act = |item: &Item| {
+            let heat = item.heat();
+            if room.may_delete(item) && heat <= heat_max {
+                chosen.push(item.clone());
+            } else {
+                item.set_heat(heat.saturating_sub(1));
+            }
+            ItemAction::Keep
+        };
+        let next = self.visit_items(from, slots_max, act, effects);
+        let mut deleted_count = 0;
+        for item in chosen {
+            deleted_count += usize::from(self.auto_delete(item.key(), item.seqno(), now, effects));
+            effects.push(Effect::Release(item));
+        }
+        (next, deleted_count)
+    }
+
+    /// Shows how much the documents are used that may be deleted to make room, among those in at
+    /// most `slots_max` slots. Returns where to go on.
+    pub fn sample_heat(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        histogram: &mut FrequencyHistogram,
+    ) -> Option<VisitPosition> {
+        let room = self.room_maker();
+        let act = |item: &Item| {
+            if room.may_delete(item) {
+                histogram.record(item.heat());
+            }
+            ItemAction::Keep
+        };
+        self.visit_items(from, slots_max, act, &mut Vec::new())
+    }
+
+    fn room_maker(&self) -> RoomMaker {
+        let may_delete = self.is_ephemeral && self.state == VbucketState::Active;
+        RoomMaker { consumed: may_delete.then_some(self.persisted_seqno) }
     }
 
     /// Deletes the document `key` to make room, if it is still the version `seqno` and nobody holds
     /// it locked. Says whether it did.
-    pub fn auto_delete(
+    fn auto_delete(
         &mut self,
         key: Key<'_>,
         seqno: Seqno,
@@ -67,7 +117,7 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> bool {
         let newest = self.hash_table.get(key).filter(|newest| newest.seqno() == seqno).cloned();
-        let Some(item) = newest.filter(|newest| self.may_auto_delete(newest)) else {
+        let Some(item) = newest.filter(|newest| self.room_maker().may_delete(newest)) else {
             return false;
         };
         if self.locks.get(key, now.monotonic).is_some() {
@@ -77,6 +127,20 @@ impl Vbucket {
         self.statistics.auto_deletions += 1;
         self.commit(tombstone, Some(item.revision()), now, effects);
         true
+    }
+}
+
+/// Which documents may be deleted to make room.
+#[derive(Clone, Copy)]
+struct RoomMaker {
+    /// Up to here the log has nothing any more; `None` when nothing may be deleted here.
+    consumed: Option<Seqno>,
+}
+
+impl RoomMaker {
+    /// What the log still holds would take its memory even without the table.
+    fn may_delete(self, item: &Item) -> bool {
+        !item.is_deleted() && self.consumed.is_some_and(|consumed| item.seqno() <= consumed)
     }
 }
 
@@ -173,6 +237,8 @@ mod tests {
         let effects = &mut Vec::new();
         let old = set(&mut vbucket, "k");
         let newest = set(&mut vbucket, "k");
+        assert!(!vbucket.auto_delete(key("k").as_key(), newest, now(), effects), "in the log");
+        empty_the_log(&mut vbucket);
         assert!(!vbucket.auto_delete(key("k").as_key(), old, now(), effects), "it has changed");
         let duration = std::time::Duration::from_secs(15);
         let locked = vbucket.lock(key("k").as_key(), duration, now(), effects).unwrap();
@@ -185,7 +251,38 @@ mod tests {
         assert!(!vbucket.auto_delete(key("k").as_key(), tombstone, now(), effects));
         assert_eq!(vbucket.statistics().auto_deletions, 1);
         let kept = set(&mut vbucket, "kept");
+        empty_the_log(&mut vbucket);
         vbucket.set_state(VbucketState::Replica, effects);
         assert!(!vbucket.auto_delete(key("kept").as_key(), kept, now(), effects), "a replica");
+    }
+
+    #[test]
+    fn what_is_used_least_goes_first_and_the_rest_cools_down() {
+        let mut vbucket = vbucket();
+        let names: Vec<String> = (0..100).map(|number| format!("key-{number}")).collect();
+        let heat = |vbucket: &mut Vbucket, name: &str| {
+            let found = vbucket.get(key(name).as_key(), now(), &mut Vec::new());
+            found.map(|found| found.item).ok()
+        };
+        for (name, used) in names.iter().zip(0..) {
+            set(&mut vbucket, name);
+            heat(&mut vbucket, name).unwrap().set_heat(used);
+        }
+        empty_the_log(&mut vbucket);
+        let mut histogram = FrequencyHistogram::default();
+        let mut position = Some(VisitPosition::default());
+        while let Some(from) = position {
+            position = vbucket.sample_heat(from, 7, &mut histogram);
+        }
+        assert_eq!((histogram.total(), histogram.percentile(30.0)), (100, Some(29)));
+        let mut position = Some(VisitPosition::default());
+        while let Some(from) = position {
+            position = vbucket.auto_delete_portion(from, 7, 29, now(), &mut Vec::new()).0;
+        }
+        assert_eq!(vbucket.statistics().auto_deletions, 30);
+        for (name, used) in names.iter().zip(0_u8..) {
+            let left = heat(&mut vbucket, name).map(|item| item.heat());
+            assert_eq!(left, (used > 29).then_some(used.saturating_sub(1)), "{name}");
+        }
     }
 }
