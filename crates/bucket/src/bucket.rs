@@ -328,7 +328,7 @@ impl BucketCore {
             match effect {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
                 Effect::Release(item) => drop(item),
-                Effect::ReleaseCheckpoints(checkpoints) => drop(checkpoints),
+                Effect::Destroy(destruction) => drop(destruction),
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
             }

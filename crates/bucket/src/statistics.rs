@@ -45,7 +45,7 @@ pub struct BucketStatistics {
     /// vBuckets that wait for a flusher.
     pub queued_vbucket_count: usize,
     /// Checkpoints of all vBuckets.
-    pub checkpoint_count: usize,
+    pub checkpoint_count: u64,
     /// Documents by the bits of their datatype.
     pub datatype_counts: DatatypeCounts,
     /// Locked documents.
@@ -180,7 +180,7 @@ impl BucketStatistics {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
         self.tombstone_count += vbucket.tombstone_count();
-        self.queued_item_count += vbucket.checkpoints().item_count();
+        self.queued_item_count += vbucket.checkpoints().unflushed_count();
         self.checkpoint_count += vbucket.checkpoints().checkpoint_count();
         self.lock_count += vbucket.lock_count();
         for (sum, count) in self.datatype_counts.iter_mut().zip(vbucket.datatype_counts()) {

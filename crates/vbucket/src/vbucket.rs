@@ -10,7 +10,8 @@ mod write;
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::Instant;
 
-use crate::checkpoint::CheckpointManager;
+use crate::checkpoint::{CheckpointManager, Detached, Persistence};
+use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
@@ -20,6 +21,7 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
+pub use ephemeral::RoomWanted;
 pub use restore::Restored;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -76,7 +78,7 @@ impl Vbucket {
             vbid,
             state,
             hash_table: HashTable::new(seed),
-            checkpoints: CheckpointManager::continuing(Seqno(0)),
+            checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
@@ -146,22 +148,22 @@ impl Vbucket {
 
     /// Documents in memory, those without their value included, tombstones not.
     pub fn document_count(&self) -> usize {
-        self.hash_table.len() - self.hash_table.tombstone_count
+        self.hash_table.len() - self.hash_table.tombstone_count()
     }
 
     /// Documents whose value is only in the file.
     pub fn ejected_count(&self) -> usize {
-        self.hash_table.ejected_count
+        self.hash_table.ejected_count()
     }
 
     /// Tombstones that are not flushed yet, or not purged.
     pub fn tombstone_count(&self) -> usize {
-        self.hash_table.tombstone_count
+        self.hash_table.tombstone_count()
     }
 
     /// Documents by the bits of their datatype.
     pub fn datatype_counts(&self) -> DatatypeCounts {
-        self.hash_table.datatype_counts
+        self.hash_table.datatype_counts()
     }
 
     /// Documents that clients hold locked.
@@ -225,12 +227,19 @@ impl Vbucket {
         }
     }
 
+    /// Hands out what has left the log. It stays counted until it is freed.
+    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+        let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
+        effects.extend(destruction.map(Effect::Destroy));
+    }
+
     /// Brings the bucket's account in line with what this vBucket holds now.
     fn settle_account(&mut self) {
+        let log = self.checkpoints.extent();
         let now = MemoryUse {
             tables_bytes: self.hash_table.slots_bytes(),
-            log_bytes: self.checkpoints.slots_bytes(),
-            checkpoints_bytes: self.checkpoints.slots_bytes(),
+            log_bytes: log.structure_bytes,
+            checkpoints_bytes: log.bytes(),
         };
         self.account.settle(self.accounted, now);
         self.accounted = now;

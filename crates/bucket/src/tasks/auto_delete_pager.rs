@@ -12,7 +12,7 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::{Instant, Random};
 use vbucket::eviction::{Evictable, FrequencyHistogram, PagingPlan};
-use vbucket::{Effect, VisitPosition};
+use vbucket::{Effect, RoomWanted, VisitPosition};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::{BucketType, FullPolicy};
@@ -115,7 +115,10 @@ impl Pager {
                         return Next::SleepFor(PAUSE);
                     }
                 }
-                Some(round) => self.delete_portion(core, round.heat_max),
+                Some(round) => {
+                    let bytes = used_bytes - marks.low_bytes;
+                    self.delete_portion(core, RoomWanted { heat_max: round.heat_max, bytes });
+                }
             }
             if core.clock.now() >= deadline {
                 return Next::Again;
@@ -149,12 +152,12 @@ impl Pager {
         histogram
     }
 
-    fn delete_portion(&mut self, core: &BucketCore, heat_max: u8) {
+    fn delete_portion(&mut self, core: &BucketCore, wanted: RoomWanted) {
         let (vbid, from) = (self.vbid, self.position);
         let (now, effects) = (core.now(), &mut self.effects);
         let (next, deleted_count) = match core.slot(vbid).map(VbucketSlot::lock).as_deref_mut() {
             Some(Some(vbucket)) => {
-                vbucket.auto_delete_portion(from, PORTION_SLOTS_MAX, heat_max, now, effects)
+                vbucket.auto_delete_portion(from, PORTION_SLOTS_MAX, wanted, now, effects)
             }
             _ => (None, 0),
         };

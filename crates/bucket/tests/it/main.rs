@@ -8,5 +8,6 @@ mod ephemeral;
 mod flush_all;
 mod locks;
 mod memory_quota;
+mod soak;
 mod support;
 mod warmup;

@@ -53,22 +53,26 @@ impl Vbucket {
         next
     }
 
-    /// Deletes documents to make room: those that are used no more than `heat_max`, among those in
-    /// at most `slots_max` slots. The others count as used a little less. Returns where to go on, and
-    /// how many were deleted.
+    /// Deletes documents to make room, among those in about `slots_max` slots. The others count as
+    /// used a little less. Returns where to go on, and how many were deleted.
     pub fn auto_delete_portion(
         &mut self,
         from: VisitPosition,
         slots_max: usize,
-        heat_max: u8,
+        wanted: RoomWanted,
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> (Option<VisitPosition>, usize) {
         let mut chosen = Vec::new();
+        let mut chosen_bytes = 0;
         let room = self.room_maker();
         let act = |item: &Item| {
+            if chosen_bytes >= wanted.bytes {
+                return ItemAction::Keep;
+            }
             let heat = item.heat();
-            if room.may_delete(item) && heat <= heat_max {
+            if room.may_delete(item) && heat <= wanted.heat_max {
+                chosen_bytes += u64::try_from(item.allocation_size()).unwrap_or(u64::MAX);
                 chosen.push(item.clone());
             } else {
                 item.set_heat(heat.saturating_sub(1));
@@ -130,6 +134,15 @@ impl Vbucket {
     }
 }
 
+/// How much room is wanted, and at whose cost.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomWanted {
+    /// Documents that are used no more than so may go.
+    pub heat_max: u8,
+    /// So many bytes are enough.
+    pub bytes: u64,
+}
+
 /// Which documents may be deleted to make room.
 #[derive(Clone, Copy)]
 struct RoomMaker {
@@ -185,7 +198,8 @@ mod tests {
     }
 
     fn empty_the_log(vbucket: &mut Vbucket) {
-        let batch = vbucket.begin_flush(usize::MAX).unwrap();
+        let mut batch = vbucket.begin_flush().unwrap();
+        batch.count_items();
         vbucket.flush_succeeded(&batch, &mut Vec::new());
     }
 
@@ -276,13 +290,27 @@ mod tests {
         }
         assert_eq!((histogram.total(), histogram.percentile(30.0)), (100, Some(29)));
         let mut position = Some(VisitPosition::default());
+        let wanted = RoomWanted { heat_max: 29, bytes: u64::MAX };
         while let Some(from) = position {
-            position = vbucket.auto_delete_portion(from, 7, 29, now(), &mut Vec::new()).0;
+            position = vbucket.auto_delete_portion(from, 7, wanted, now(), &mut Vec::new()).0;
         }
         assert_eq!(vbucket.statistics().auto_deletions, 30);
         for (name, used) in names.iter().zip(0_u8..) {
             let left = heat(&mut vbucket, name).map(|item| item.heat());
             assert_eq!(left, (used > 29).then_some(used.saturating_sub(1)), "{name}");
         }
+    }
+
+    #[test]
+    fn no_more_goes_than_is_wanted() {
+        let mut vbucket = vbucket();
+        for number in 0..1000 {
+            set(&mut vbucket, &format!("key-{number}"));
+        }
+        empty_the_log(&mut vbucket);
+        let wanted = RoomWanted { heat_max: u8::MAX, bytes: 1 };
+        let from = VisitPosition::default();
+        let (_, count) = vbucket.auto_delete_portion(from, 1000, wanted, now(), &mut Vec::new());
+        assert_eq!((count, vbucket.document_count()), (1, 999));
     }
 }

@@ -3,7 +3,7 @@
 use document::{Item, Key, Seqno, VbUuid, Vbid};
 
 use super::{Vbucket, release};
-use crate::checkpoint::CheckpointManager;
+use crate::checkpoint::{CheckpointManager, Persistence};
 use crate::effect::Effect;
 use crate::failover_table::FailoverTable;
 use crate::hash_table::HashSeed;
@@ -42,7 +42,7 @@ impl Vbucket {
         }
         let mut vbucket = Self::new(vbid, state.state, fresh_uuid, seed, account);
         vbucket.failover_table = failover_table;
-        vbucket.checkpoints = CheckpointManager::continuing(high_seqno);
+        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
         vbucket.persisted_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;

@@ -51,7 +51,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("num_non_resident", number(vbucket.ejected_count())),
             ("ht_num_deleted_items", number(vbucket.tombstone_count())),
             ("ht_memory", number(vbucket.documents_bytes())),
-            ("queue_size", number(vbucket.checkpoints().item_count())),
+            ("queue_size", number(vbucket.checkpoints().unflushed_count())),
             ("ops_create", statistics.creations),
             ("ops_update", statistics.updates),
             ("ops_delete", statistics.deletions),
@@ -109,15 +109,33 @@ pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result
 pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
-        let checkpoints = vbucket.checkpoints();
-        vec![
+        let log = vbucket.checkpoints();
+        let (all, open) = (log.extent(), log.open_extent());
+        let cursors = log.cursors();
+        let mut details = vec![
             detail(vbid, "state", vbucket.state().name()),
-            detail(vbid, "num_checkpoints", checkpoints.checkpoint_count()),
-            detail(vbid, "num_checkpoint_items", checkpoints.item_count()),
-            detail(vbid, "mem_usage", checkpoints.own_bytes()),
-            detail(vbid, "persistence:num_items_for_cursor", checkpoints.item_count()),
-            detail(vbid, "persistence:cursor_seqno", vbucket.persisted_seqno()),
-        ]
+            detail(vbid, "open_checkpoint_id", log.open_checkpoint_id()),
+            detail(vbid, "num_conn_cursors", cursors.len()),
+            detail(vbid, "num_checkpoints", log.checkpoint_count()),
+            detail(vbid, "num_checkpoint_items", all.items),
+            detail(vbid, "num_open_checkpoint_items", open.items),
+            detail(vbid, "mem_usage", all.bytes()),
+            detail(vbid, "mem_usage_queued_items", all.item_bytes),
+            detail(vbid, "mem_usage_queue_overhead", all.structure_bytes),
+            // The hash table is the index.
+            detail(vbid, "mem_usage_key_index_overhead", 0),
+        ];
+        for cursor in cursors {
+            let of = |what: &str| format!("{}:{what}", cursor.name);
+            let last_read = cursor.next_seqno.0.saturating_sub(1);
+            details.extend([
+                detail(vbid, &of("cursor_checkpoint_id"), cursor.checkpoint_id),
+                detail(vbid, &of("cursor_seqno"), last_read),
+                detail(vbid, &of("num_visits"), cursor.visits),
+                detail(vbid, &of("num_items_for_cursor"), cursor.remaining),
+            ]);
+        }
+        details
     })
 }
 
