@@ -11,8 +11,8 @@ use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::{Instant, Random};
-use vbucket::eviction::{Evictable, FrequencyHistogram, PagingPlan};
-use vbucket::{Effect, RoomWanted, VisitPosition};
+use vbucket::eviction::{Evictable, PagingPlan};
+use vbucket::{Effect, RoomSample, RoomWanted, VisitPosition};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::{BucketType, FullPolicy};
@@ -29,6 +29,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 const RUN_DURATION_MAX: Duration = Duration::from_millis(25);
 /// Slots looked at while one vBucket's lock is held.
 const PORTION_SLOTS_MAX: usize = 64;
+/// Documents take at least so many times the bytes of tombstones; otherwise these go before their
+/// time. Each deletion leaves one: a bucket of small documents under many writes would hold nothing
+/// else in the end.
+const DOCUMENTS_BY_TOMBSTONES_MIN: u64 = 10;
 /// Portions in a sample, spread over the vBuckets.
 const SAMPLED_PORTIONS: usize = 256;
 
@@ -48,20 +52,30 @@ impl AutoDeletePager {
 struct Pager {
     bucket: Bucket,
     random: Random,
-    /// Where the next portion begins.
-    vbid: Vbid,
-    position: VisitPosition,
+    /// Where the next portion of documents begins.
+    documents: Place,
+    /// Where the next portion of tombstones begins.
+    tombstones: Place,
     round: Option<Round>,
     effects: Vec<Effect>,
+}
+
+/// Where a walk through all vBuckets has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    vbid: Vbid,
+    position: VisitPosition,
 }
 
 struct Round {
     /// Documents that are used no more than so go.
     heat_max: u8,
-    /// vBuckets that are still to have their turn.
+    /// vBuckets that are still to be rid of their tombstones, before documents go.
+    purges_left: usize,
+    /// vBuckets whose documents are still to have their turn.
     vbuckets_left: usize,
-    /// Documents that it has deleted.
-    deleted_count: usize,
+    /// Documents and tombstones that have gone.
+    freed_count: usize,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
@@ -71,8 +85,8 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let task = Pager {
         bucket: bucket.clone(),
         random: Random::from_seed(bucket.0.new_uuid().0),
-        vbid: Vbid(0),
-        position: VisitPosition::default(),
+        documents: Place::default(),
+        tombstones: Place::default(),
         round: None,
         effects: Vec::new(),
     };
@@ -109,16 +123,13 @@ impl Pager {
                     return Next::SleepFor(INTERVAL);
                 }
                 Some(round) if round.vbuckets_left == 0 => {
-                    let is_in_vain = round.deleted_count == 0;
+                    let is_in_vain = round.freed_count == 0;
                     self.round = None;
                     if is_in_vain {
                         return Next::SleepFor(PAUSE);
                     }
                 }
-                Some(round) => {
-                    let bytes = used_bytes - marks.low_bytes;
-                    self.delete_portion(core, RoomWanted { heat_max: round.heat_max, bytes });
-                }
+                Some(_) => self.visit_portion(core, used_bytes - marks.low_bytes),
             }
             if core.clock.now() >= deadline {
                 return Next::Again;
@@ -130,14 +141,23 @@ impl Pager {
         let wanted_bytes = core.watermarks().bytes_to_page(used_bytes);
         let evictable = Evictable { replica_bytes: 0, active_bytes: core.account.items_bytes() };
         let ratio = PagingPlan::new(wanted_bytes, evictable).active_ratio;
-        let heat_max = self.sample(core).percentile(ratio * 100.0).unwrap_or(u8::MAX);
+        let sample = self.sample(core);
+        self.tombstones = Place::default();
         core.counters.add(&core.counters.pager_rounds, 1);
-        Round { heat_max, vbuckets_left: core.slots.len(), deleted_count: 0 }
+        let has_room_in_tombstones =
+            sample.tombstones_bytes > sample.documents_bytes / DOCUMENTS_BY_TOMBSTONES_MIN;
+        Round {
+            heat_max: sample.heat.percentile(ratio * 100.0).unwrap_or(u8::MAX),
+            purges_left: if has_room_in_tombstones { core.slots.len() } else { 0 },
+            // The one where the walk goes on comes twice, once for each end of it.
+            vbuckets_left: core.slots.len() + 1,
+            freed_count: 0,
+        }
     }
 
-    /// How much documents are used, at random places.
-    fn sample(&mut self, core: &BucketCore) -> FrequencyHistogram {
-        let mut histogram = FrequencyHistogram::default();
+    /// What there is at random places.
+    fn sample(&mut self, core: &BucketCore) -> RoomSample {
+        let mut sample = RoomSample::default();
         let portions_each = (SAMPLED_PORTIONS / core.slots.len()).max(1);
         let step = (core.slots.len() / SAMPLED_PORTIONS).max(1);
         for (_, slot) in core.slots().step_by(step) {
@@ -145,29 +165,37 @@ impl Pager {
                 let parts = u32::try_from(self.random.next_u64() >> 32).unwrap_or_default();
                 let from = VisitPosition::inside(parts);
                 if let Some(vbucket) = slot.lock().as_mut() {
-                    vbucket.sample_heat(from, PORTION_SLOTS_MAX, &mut histogram);
+                    vbucket.sample_room(from, PORTION_SLOTS_MAX, &mut sample);
                 }
             }
         }
-        histogram
+        sample
     }
 
-    fn delete_portion(&mut self, core: &BucketCore, wanted: RoomWanted) {
-        let (vbid, from) = (self.vbid, self.position);
+    /// Deletes a portion of a vBucket's documents, or forgets one of its tombstones.
+    fn visit_portion(&mut self, core: &BucketCore, bytes: u64) {
+        let Some(round) = &mut self.round else { return };
+        let is_purge = round.purges_left > 0;
+        let place = if is_purge { &mut self.tombstones } else { &mut self.documents };
+        let Place { vbid, position } = *place;
         let (now, effects) = (core.now(), &mut self.effects);
-        let (next, deleted_count) = match core.slot(vbid).map(VbucketSlot::lock).as_deref_mut() {
+        let (next, freed_count) = match core.slot(vbid).map(VbucketSlot::lock).as_deref_mut() {
+            Some(Some(vbucket)) if is_purge => {
+                vbucket.purge_tombstones(position, PORTION_SLOTS_MAX, u32::MAX, effects)
+            }
             Some(Some(vbucket)) => {
-                vbucket.auto_delete_portion(from, PORTION_SLOTS_MAX, wanted, now, effects)
+                let wanted = RoomWanted { heat_max: round.heat_max, bytes };
+                vbucket.auto_delete_portion(position, PORTION_SLOTS_MAX, wanted, now, effects)
             }
             _ => (None, 0),
         };
-        core.carry_out(vbid, &mut self.effects);
-        self.position = next.unwrap_or_default();
-        let Some(round) = &mut self.round else { return };
-        round.deleted_count += deleted_count;
+        core.carry_out(vbid, effects);
+        round.freed_count += freed_count;
+        place.position = next.unwrap_or_default();
         if next.is_none() {
-            round.vbuckets_left -= 1;
-            self.vbid = Vbid((vbid.0 + 1) % core.config.vbucket_count);
+            place.vbid = Vbid((vbid.0 + 1) % core.config.vbucket_count);
+            let left = if is_purge { &mut round.purges_left } else { &mut round.vbuckets_left };
+            *left -= 1;
         }
     }
 }

@@ -191,6 +191,25 @@ fn a_full_bucket_deletes_what_is_used_least_and_goes_on() {
 }
 
 #[test]
+fn tombstones_never_crowd_out_documents() {
+    let quota_bytes = 1_000_000;
+    let config = BucketConfig { memory_quota_bytes: quota_bytes, ..ephemeral() };
+    let mut machine = Machine::with(config);
+    for number in 0..50_000 {
+        machine.set(VBID, &format!("key-{number}"), &[b'x'; 50]).unwrap();
+        if number % 100 == 0 {
+            // No tombstone grows old.
+            machine.advance(Duration::from_millis(1));
+        }
+    }
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert_eq!(statistics.memory_refusals, 0);
+    assert!(statistics.vbuckets.auto_deletions > 40_000, "{statistics:?}");
+    assert!(statistics.document_count > 2 * statistics.tombstone_count, "{statistics:?}");
+}
+
+#[test]
 fn the_policy_can_change_while_the_bucket_is_full() {
     let mut machine = Machine::with(BucketConfig {
         memory_quota_bytes: 100_000,

@@ -27,30 +27,31 @@ impl Vbucket {
     }
 
     /// Forgets tombstones of documents that were deleted before the second `before_second`, among
-    /// those in at most `slots_max` slots. What the log still holds stays. Returns where to go on.
+    /// those in about `slots_max` slots. What the log still holds stays. Returns where to go on, and
+    /// how many were forgotten.
     pub fn purge_tombstones(
         &mut self,
         from: VisitPosition,
         slots_max: usize,
         before_second: u32,
         effects: &mut Vec<Effect>,
-    ) -> Option<VisitPosition> {
+    ) -> (Option<VisitPosition>, usize) {
         let consumed = self.persisted_seqno;
         let mut purge_seqno = self.purge_seqno;
-        let mut purged_count = 0;
+        let mut count = 0;
         let act = |item: &Item| {
             let is_old = item.is_deleted() && item.expiry() < before_second;
             if !is_old || item.seqno() > consumed {
                 return ItemAction::Keep;
             }
             purge_seqno = purge_seqno.max(item.seqno());
-            purged_count += 1;
+            count += 1;
             ItemAction::Remove
         };
         let next = self.visit_items(from, slots_max, act, effects);
         self.purge_seqno = purge_seqno;
-        self.statistics.purged_tombstones += purged_count;
-        next
+        self.statistics.purged_tombstones += u64::try_from(count).unwrap_or(u64::MAX);
+        (next, count)
     }
 
     /// Deletes documents to make room, among those in about `slots_max` slots. The others count as
@@ -64,42 +65,46 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> (Option<VisitPosition>, usize) {
         let mut chosen = Vec::new();
-        let mut chosen_bytes = 0;
+        let mut freed_bytes = 0;
         let room = self.room_maker();
         let act = |item: &Item| {
-            if chosen_bytes >= wanted.bytes {
+            if freed_bytes >= wanted.bytes {
                 return ItemAction::Keep;
             }
-            let heat = item.heat();
-            if room.may_delete(item) && heat <= wanted.heat_max {
-                chosen_bytes += u64::try_from(item.allocation_size()).unwrap_or(u64::MAX);
+            if room.may_delete(item) && item.heat() <= wanted.heat_max {
+                freed_bytes += bytes_of(item);
                 chosen.push(item.clone());
             } else {
-                item.set_heat(heat.saturating_sub(1));
+                item.set_heat(item.heat().saturating_sub(1));
             }
             ItemAction::Keep
         };
         let next = self.visit_items(from, slots_max, act, effects);
-        let mut deleted_count = 0;
+        let mut count = 0;
         for item in chosen {
-            deleted_count += usize::from(self.auto_delete(item.key(), item.seqno(), now, effects));
+            count += usize::from(self.auto_delete(item.key(), item.seqno(), now, effects));
             effects.push(Effect::Release(item));
         }
-        (next, deleted_count)
+        (next, count)
     }
 
-    /// Shows how much the documents are used that may be deleted to make room, among those in at
-    /// most `slots_max` slots. Returns where to go on.
-    pub fn sample_heat(
+    /// Adds to `sample` what there is to make room with, among the items in about `slots_max`
+    /// slots. Returns where to go on.
+    pub fn sample_room(
         &mut self,
         from: VisitPosition,
         slots_max: usize,
-        histogram: &mut FrequencyHistogram,
+        sample: &mut RoomSample,
     ) -> Option<VisitPosition> {
         let room = self.room_maker();
         let act = |item: &Item| {
+            if item.is_deleted() {
+                sample.tombstones_bytes += bytes_of(item);
+            } else {
+                sample.documents_bytes += bytes_of(item);
+            }
             if room.may_delete(item) {
-                histogram.record(item.heat());
+                sample.heat.record(item.heat());
             }
             ItemAction::Keep
         };
@@ -143,18 +148,33 @@ pub struct RoomWanted {
     pub bytes: u64,
 }
 
-/// Which documents may be deleted to make room.
+/// What there is to make room with, as far as somebody has looked.
+#[derive(Clone, Debug, Default)]
+pub struct RoomSample {
+    /// How much the documents are used that may go.
+    pub heat: FrequencyHistogram,
+    /// Bytes of documents.
+    pub documents_bytes: u64,
+    /// Bytes of tombstones.
+    pub tombstones_bytes: u64,
+}
+
+/// What may go to make room.
 #[derive(Clone, Copy)]
 struct RoomMaker {
-    /// Up to here the log has nothing any more; `None` when nothing may be deleted here.
+    /// Up to here the log has nothing any more; `None` when nothing may go here. What the log still
+    /// holds would take its memory even without the table.
     consumed: Option<Seqno>,
 }
 
 impl RoomMaker {
-    /// What the log still holds would take its memory even without the table.
     fn may_delete(self, item: &Item) -> bool {
         !item.is_deleted() && self.consumed.is_some_and(|consumed| item.seqno() <= consumed)
     }
+}
+
+fn bytes_of(item: &Item) -> u64 {
+    u64::try_from(item.allocation_size()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -207,7 +227,7 @@ mod tests {
     fn purge(vbucket: &mut Vbucket, second: u32) {
         let mut position = Some(VisitPosition::default());
         while let Some(from) = position {
-            position = vbucket.purge_tombstones(from, 1, second, &mut Vec::new());
+            position = vbucket.purge_tombstones(from, 1, second, &mut Vec::new()).0;
         }
     }
 
@@ -283,12 +303,13 @@ mod tests {
             heat(&mut vbucket, name).unwrap().set_heat(used);
         }
         empty_the_log(&mut vbucket);
-        let mut histogram = FrequencyHistogram::default();
+        let mut sample = RoomSample::default();
         let mut position = Some(VisitPosition::default());
         while let Some(from) = position {
-            position = vbucket.sample_heat(from, 7, &mut histogram);
+            position = vbucket.sample_room(from, 7, &mut sample);
         }
-        assert_eq!((histogram.total(), histogram.percentile(30.0)), (100, Some(29)));
+        assert_eq!((sample.heat.total(), sample.heat.percentile(30.0)), (100, Some(29)));
+        assert!(sample.documents_bytes > 0 && sample.tombstones_bytes == 0, "{sample:?}");
         let mut position = Some(VisitPosition::default());
         let wanted = RoomWanted { heat_max: 29, bytes: u64::MAX };
         while let Some(from) = position {
