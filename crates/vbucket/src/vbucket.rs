@@ -4,6 +4,7 @@ mod ephemeral;
 mod flush;
 mod locking;
 mod read;
+mod recovery;
 mod restore;
 mod write;
 
@@ -22,6 +23,7 @@ use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
 pub use ephemeral::{RoomSample, RoomWanted};
+pub use recovery::RecoveryStep;
 pub use restore::Restored;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -228,7 +230,7 @@ impl Vbucket {
     }
 
     /// Hands out what has left the log. It stays counted until it is freed.
-    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+    fn destroy(&self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
         let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
         effects.extend(destruction.map(Effect::Destroy));
     }

@@ -2,6 +2,8 @@
 
 mod auto_delete_pager;
 mod background_fetcher;
+mod checkpoint_destroyer;
+mod checkpoint_recovery;
 mod expiry_pager;
 mod flusher;
 mod item_compressor;
@@ -14,6 +16,8 @@ use storage::FoundVbucket;
 
 pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::FetchQueue;
+pub(crate) use checkpoint_destroyer::Destroyers;
+pub(crate) use checkpoint_recovery::CheckpointRecovery;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
@@ -29,6 +33,8 @@ pub(crate) fn start(
     pool: &ExecutorPool,
     found: Vec<FoundVbucket>,
 ) -> Result<(), OwnerIsGone> {
+    checkpoint_destroyer::start(bucket, pool)?;
+    checkpoint_recovery::start(bucket, pool)?;
     flusher::start(bucket, pool)?;
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;

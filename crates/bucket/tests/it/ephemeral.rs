@@ -134,6 +134,7 @@ fn tombstones_are_purged_when_they_are_old() {
 fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
     let mut machine = Machine::with(BucketConfig {
         memory_quota_bytes: 100_000,
+        checkpoint_memory_ratio: 1.0,
         ephemeral_full_policy: FullPolicy::FailNewData,
         ..ephemeral()
     });
@@ -206,7 +207,8 @@ fn tombstones_never_crowd_out_documents() {
     let statistics = machine.bucket.statistics();
     assert_eq!(statistics.memory_refusals, 0);
     assert!(statistics.vbuckets.auto_deletions > 40_000, "{statistics:?}");
-    assert!(statistics.document_count > 2 * statistics.tombstone_count, "{statistics:?}");
+    // At most those of one round are there.
+    assert!(statistics.document_count > statistics.tombstone_count, "{statistics:?}");
 }
 
 #[test]
@@ -216,10 +218,15 @@ fn the_policy_can_change_while_the_bucket_is_full() {
         ephemeral_full_policy: FullPolicy::FailNewData,
         ..ephemeral()
     });
-    // Twice: what the log takes is free after the first time.
-    for _ in 0..2 {
+    let fill = |machine: &mut Machine| loop {
+        let name = format!("k{}", machine.high_seqno(VBID));
+        if let Err(refused) = machine.set(VBID, &name, &[b'x'; 500]) {
+            return refused;
+        }
+    };
+    // The log is full long before the bucket is.
+    while fill(&mut machine) == Refused::Blocked(WriteBlock::Checkpoints) {
         machine.run();
-        while machine.set(VBID, &format!("k{}", machine.high_seqno(VBID)), &[b'x'; 500]).is_ok() {}
     }
     machine.bucket.set_full_policy(FullPolicy::AutoDelete);
     let refused = machine.set(VBID, "new", b"value").unwrap_err();
