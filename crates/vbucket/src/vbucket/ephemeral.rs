@@ -27,8 +27,8 @@ impl Vbucket {
     }
 
     /// Forgets tombstones of documents that were deleted before the second `before_second`, among
-    /// those in about `slots_max` slots. What the log still holds stays. Returns where to go on, and
-    /// how many were forgotten.
+    /// those in about `slots_max` slots. What the log still holds stays. Returns where to go on,
+    /// and how many were forgotten.
     pub fn purge_tombstones(
         &mut self,
         from: VisitPosition,
