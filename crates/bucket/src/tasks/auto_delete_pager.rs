@@ -1,9 +1,9 @@
 //! Makes room in an ephemeral bucket that is full: deletes the documents that are used least.
 //!
 //! A round begins above the high watermark and ends below the low one, or when every vBucket had
-//! its turn. The next one begins where it ended, so that all vBuckets give alike. How much documents
-//! are used is taken from a sample: to walk through all of them first would take as long as the
-//! round.
+//! its turn. The next one begins where it ended, so that all vBuckets give alike. How much
+//! documents are used is taken from a sample: to walk through all of them first would take as long
+//! as the round.
 
 use std::sync::OnceLock;
 use std::time::Duration;
