@@ -1,5 +1,6 @@
 //! The background tasks of a bucket, and how they start.
 
+mod auto_delete_pager;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
@@ -13,6 +14,7 @@ mod warmup;
 use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 
+pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
@@ -39,5 +41,6 @@ pub(crate) fn start(
     expiry_pager::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }
