@@ -8,15 +8,19 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, FileError, Files, Instant};
 use storage::{IgnoredFile, StartReport, StorageError, Store, WhyIgnored};
+use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::bucket_file::{self, BucketFile};
 use crate::completion::{Completion, Completions};
-use crate::config::BucketConfig;
+use crate::config::{BucketConfig, EvictionConfig};
+use crate::memory_limits::MemoryLimits;
 use crate::refused::Refused;
 use crate::session::Session;
 use crate::statistics::Counters;
-use crate::tasks::{FetchQueue, FlushQueues, PersistenceTimeouts, WarmupState};
+use crate::tasks::{
+    FetchQueue, FlushQueues, Pager, PersistenceTimeouts, Wakeable, Wanted, WarmupState,
+};
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::{WriteBlock, WriteGate};
@@ -72,6 +76,11 @@ pub(crate) struct BucketCore {
     pub(crate) store: Store,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
+    pub(crate) limits: MemoryLimits,
+    pub(crate) pager: Pager,
+    pub(crate) decayer: Wakeable,
+    pub(crate) quota_change: Wakeable,
+    eviction: EvictionOptions,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -106,6 +115,11 @@ impl Bucket {
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             account: MemoryAccount::default(),
+            limits: MemoryLimits::new(&config),
+            pager: Pager::default(),
+            decayer: Wakeable::default(),
+            quota_change: Wakeable::default(),
+            eviction: eviction_options(&config.eviction),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -218,33 +232,46 @@ impl Bucket {
         let Some(slot) = self.0.slot(vbid) else { return Err(Refusal::NotActive) };
         let result = match slot.lock().as_mut() {
             None => Err(Refusal::Loading),
-            Some(vbucket) => operation(vbucket, &mut session.effects),
+            Some(vbucket) => {
+                if let Some(item) = session.fetched.take() {
+                    session.effects.extend(vbucket.restore_value(item).map(Effect::Release));
+                }
+                operation(vbucket, &mut session.effects)
+            }
         };
         self.0.carry_out(vbid, &mut session.effects);
         result
     }
 
-    /// Turns a vBucket's refusal into the bucket's; a value that is only in the file is fetched.
+    /// Turns a vBucket's refusal into the bucket's; what is only in the file is fetched.
     pub(crate) fn answer<T>(
         &self,
         session: &Session,
         vbid: Vbid,
         result: Result<T, Refusal>,
     ) -> Result<T, Refused> {
-        result.map_err(|refusal| match refusal {
-            Refusal::Ejected(metadata) => {
-                self.0.fetch_queue.push(vbid, metadata, session.waiter, self.0.clock.now())
-            }
-            refusal => Refused::from_refusal(&refusal),
+        result.map_err(|refusal| {
+            let wanted = match refusal {
+                Refusal::Ejected(metadata) => Wanted::Value(metadata),
+                Refusal::Absent(lookup) => Wanted::Document(lookup),
+                refusal => return Refused::from_refusal(&refusal),
+            };
+            self.0.fetch_queue.push(vbid, wanted, session.waiter, self.0.clock.now())
         })
     }
 
-    /// Lets a write in, or says why not.
+    /// Lets a write in, or says why not. A write that finds memory full first frees what it can of
+    /// its own vBucket, so that only what is not on disk yet can keep writes out.
     pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
         let core = &self.0;
-        let used_bytes = core.account.used_bytes();
+        let mut used_bytes = core.page_if_full();
+        let used_bytes_max = core.limits.mutation_bytes_max();
+        if used_bytes >= used_bytes_max {
+            core.page_at_once(vbid);
+            used_bytes = core.account.used_bytes();
+        }
         let is_damaged = core.file_is_damaged(vbid);
-        core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(Refused::Blocked)
+        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(Refused::Blocked)
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
@@ -310,6 +337,11 @@ impl BucketCore {
         Now { monotonic: self.clock.now(), wall: self.clock.wall_time() }
     }
 
+    /// The frequency counter of documents that come into memory.
+    pub(crate) fn initial_frequency(&self) -> &InitialFrequency {
+        &self.eviction.initial_frequency
+    }
+
     /// For whom the bucket's tasks run.
     pub(crate) fn owner(&self) -> &Owner {
         &self.owner
@@ -328,23 +360,15 @@ impl BucketCore {
         self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
     }
 
-    /// Bytes in use above which writes are refused.
-    pub(crate) fn used_bytes_max(&self) -> u64 {
-        part_of(self.config.memory_quota_bytes, self.config.mutation_memory_ratio)
-    }
-
-    /// Bytes in use above which warmup loads no more values.
-    pub(crate) fn low_watermark_bytes(&self) -> u64 {
-        part_of(self.config.memory_quota_bytes, self.config.memory_low_watermark)
-    }
-
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
         Vbucket::new(vbid, VbucketState::Active, self.new_uuid(), seed, self.account.clone())
+            .with_eviction(self.eviction.clone())
     }
 
     pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {
         Vbucket::restore(restored, self.hash_seed.clone(), self.account.clone())
+            .with_eviction(self.eviction.clone())
     }
 
     /// A name for a branch of history: 48 random bits, never 0.
@@ -358,6 +382,7 @@ impl BucketCore {
         for effect in effects.drain(..) {
             match effect {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
+                Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
                 Effect::ReleaseCheckpoints(checkpoints) => drop(checkpoints),
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
@@ -388,13 +413,11 @@ impl BucketCore {
     }
 }
 
-fn part_of(quota_bytes: u64, ratio: f64) -> u64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a quota is far below 2^52 bytes and the ratio is between 0 and 1"
-    )]
-    let part = (quota_bytes as f64 * ratio.clamp(0.0, 1.0)) as u64;
-    part
+fn eviction_options(config: &EvictionConfig) -> EvictionOptions {
+    EvictionOptions {
+        policy: config.policy,
+        filter: config.filter,
+        lookups_max_percent: config.lookups_max_percent,
+        initial_frequency: InitialFrequency::default(),
+    }
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
+
 /// What happens to compressed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionMode {
@@ -12,6 +14,37 @@ pub enum CompressionMode {
     Passive,
 }
 
+/// How documents leave memory and are found again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EvictionConfig {
+    /// What leaves (`item_eviction_policy`).
+    pub policy: EvictionPolicy,
+    /// Who leaves first (`item_eviction_strategy`).
+    pub strategy: StrategyKind,
+    /// How keys on disk are remembered.
+    pub filter: FilterOptions,
+    /// Keys of one vBucket that may be looked up in its file at once, in percent of its documents
+    /// in memory (`ht_temp_items_allowed_percent`).
+    pub lookups_max_percent: usize,
+    /// How often the pager looks whether memory is full if nobody wakes it.
+    pub pager_interval: Duration,
+    /// What the decayer leaves of frequency counters, in percent (`item_freq_decayer_percent`).
+    pub decay_percent: u8,
+}
+
+impl Default for EvictionConfig {
+    fn default() -> Self {
+        Self {
+            policy: EvictionPolicy::default(),
+            strategy: StrategyKind::default(),
+            filter: FilterOptions::default(),
+            lookups_max_percent: 10,
+            pager_interval: Duration::from_secs(5),
+            decay_percent: frequency_counter::DECAY_PERCENT,
+        }
+    }
+}
+
 /// The configuration of one bucket.
 #[derive(Clone, Debug)]
 pub struct BucketConfig {
@@ -19,13 +52,21 @@ pub struct BucketConfig {
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
-    /// Bytes that documents may take in memory. Writes are refused above
+    /// Bytes that documents may take in memory at first. Writes are refused above
     /// [`BucketConfig::mutation_memory_ratio`] of it.
     pub memory_quota_bytes: u64,
-    /// Part of the quota above which writes are refused.
+    /// Part of the quota above which writes are refused (`mutation_mem_ratio`).
     pub mutation_memory_ratio: f64,
-    /// Part of the quota up to which warmup loads values.
+    /// Part of the quota at which the pager stops, and up to which warmup loads values
+    /// (`mem_low_wat_percent`).
     pub memory_low_watermark: f64,
+    /// Part of the quota above which the pager evicts (`mem_high_wat_percent`).
+    pub memory_high_watermark: f64,
+    /// How often a smaller quota looks whether it can come into force
+    /// (`bucket_quota_change_task_poll_interval`).
+    pub quota_poll_interval: Duration,
+    /// How documents leave memory.
+    pub eviction: EvictionConfig,
     /// What happens to compressed values.
     pub compression: CompressionMode,
     /// How often documents are deleted whose time is over and that nobody reads.
@@ -55,6 +96,9 @@ impl BucketConfig {
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
+            memory_high_watermark: 0.85,
+            quota_poll_interval: Duration::from_secs(30),
+            eviction: EvictionConfig::default(),
             compression: CompressionMode::Passive,
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),

@@ -9,6 +9,7 @@ mod bucket_file;
 mod completion;
 mod config;
 mod file_state;
+mod memory_limits;
 mod operations;
 mod refused;
 mod session;
@@ -21,7 +22,8 @@ mod write_gate;
 
 pub use bucket::{Bucket, OpenError, Surroundings};
 pub use completion::{Completion, Completions};
-pub use config::{BucketConfig, CompressionMode};
+pub use config::{BucketConfig, CompressionMode, EvictionConfig};
+pub use memory_limits::{MemoryParameter, QuotaError};
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
 pub use refused::Refused;
 pub use session::Session;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::Vbid;
 use storage::FileSizes;
+use vbucket::eviction::Watermarks;
 use vbucket::{Vbucket, VbucketStatistics};
 
 use crate::bucket::Bucket;
@@ -18,7 +19,11 @@ pub(crate) struct Counters {
     pub(crate) items_persisted: AtomicU64,
     pub(crate) flusher_deduplications: AtomicU64,
     pub(crate) values_fetched: AtomicU64,
+    pub(crate) documents_fetched: AtomicU64,
     pub(crate) reads_failed: AtomicU64,
+    pub(crate) pager_rounds: AtomicU64,
+    pub(crate) evictions: AtomicU64,
+    pub(crate) decayer_rounds: AtomicU64,
     pub(crate) expiry_pager_rounds: AtomicU64,
 }
 
@@ -35,6 +40,14 @@ pub struct BucketStatistics {
     pub document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
+    /// Documents of which nothing is in memory.
+    pub evicted_count: usize,
+    /// Look-ups of keys in files, and their results, that are in memory.
+    pub lookup_count: usize,
+    /// Keys in the filters of what is on disk and may not be in memory.
+    pub filter_key_count: usize,
+    /// Bytes of these filters.
+    pub filter_bytes: usize,
     /// Tombstones not flushed yet.
     pub tombstone_count: usize,
     /// Items that wait for a flusher.
@@ -53,6 +66,10 @@ pub struct BucketStatistics {
     pub checkpoints_bytes: u64,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
+    /// Bytes in use at which the pager stops, and above which it begins.
+    pub watermarks: Watermarks,
+    /// Parts of the quota: the low watermark, the high one, the one above which writes are refused.
+    pub memory_ratios: [f64; 3],
     /// Bytes above which writes are refused.
     pub used_bytes_max: u64,
     /// Sums of what the vBuckets have done.
@@ -67,12 +84,18 @@ pub struct BucketStatistics {
     pub flusher_deduplications: u64,
     /// Values fetched for requests.
     pub values_fetched: u64,
+    /// Keys that were not in memory and were looked up in files.
+    pub documents_fetched: u64,
     /// Requests that wait for values.
     pub fetches_waiting: usize,
     /// Fetches that failed.
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
+    /// Rounds of the item pager.
+    pub pager_rounds: u64,
+    /// Rounds of the decayer of frequency counters.
+    pub decayer_rounds: u64,
     /// Writes refused because of memory.
     pub memory_refusals: u64,
     /// Writes refused because of the disk.
@@ -93,6 +116,10 @@ impl Bucket {
         let mut statistics = BucketStatistics {
             document_count: 0,
             ejected_count: 0,
+            evicted_count: 0,
+            lookup_count: 0,
+            filter_key_count: 0,
+            filter_bytes: 0,
             tombstone_count: 0,
             queued_item_count: 0,
             queued_vbucket_count: core.flush_queues.waiting_count(),
@@ -101,17 +128,22 @@ impl Bucket {
             documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
             log_bytes: core.account.log_bytes(),
             checkpoints_bytes: core.account.checkpoints_bytes(),
-            memory_quota_bytes: core.config.memory_quota_bytes,
-            used_bytes_max: core.used_bytes_max(),
+            memory_quota_bytes: core.limits.quota_bytes(),
+            watermarks: core.limits.watermarks(),
+            memory_ratios: core.limits.ratios(),
+            used_bytes_max: core.limits.mutation_bytes_max(),
             vbuckets: VbucketStatistics::default(),
             commits: load(&core.counters.commits),
             commits_failed: load(&core.counters.commits_failed),
             items_persisted: load(&core.counters.items_persisted),
             flusher_deduplications: load(&core.counters.flusher_deduplications),
             values_fetched: load(&core.counters.values_fetched),
+            documents_fetched: load(&core.counters.documents_fetched),
             fetches_waiting: core.fetch_queue.waiting_count(),
             reads_failed: load(&core.counters.reads_failed),
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
+            pager_rounds: load(&core.counters.pager_rounds),
+            decayer_rounds: load(&core.counters.decayer_rounds),
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),
@@ -164,6 +196,10 @@ impl BucketStatistics {
     fn add(&mut self, vbucket: &Vbucket) {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
+        self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
+        self.lookup_count += vbucket.lookup_count();
+        self.filter_key_count += vbucket.key_filter().key_count();
+        self.filter_bytes += vbucket.key_filter().bytes();
         self.tombstone_count += vbucket.tombstone_count();
         self.queued_item_count += vbucket.checkpoints().item_count();
         self.checkpoint_count += vbucket.checkpoints().checkpoint_count();

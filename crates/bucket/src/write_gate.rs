@@ -9,7 +9,8 @@ use document::Vbid;
 /// Why writes are refused for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBlock {
-    /// Documents take nearly all the memory that the bucket may use.
+    /// Documents take nearly all the memory that the bucket may use, and none of it can be freed at
+    /// once.
     Memory,
     /// The device is full: what is in memory cannot be flushed.
     DiskFull,
@@ -23,7 +24,9 @@ impl WriteBlock {
     /// What the client reads.
     pub fn context(self) -> &'static str {
         match self {
-            Self::Memory => "the bucket's memory quota is used up; delete documents or raise it",
+            Self::Memory => {
+                "the bucket's memory is used up until more of it is on disk; try again, or raise the quota"
+            }
             Self::DiskFull => "the data directory's device is full; writes resume when it has room",
             Self::DiskFailed => "writing to the data directory fails; see the node's log",
             Self::VbucketFileDamaged => "the vBucket's file is damaged; see the node's log",

@@ -17,6 +17,6 @@ pub struct VbucketStatistics {
     pub rejections: u64,
     /// Queued versions that a newer version replaced before they were flushed.
     pub deduplications: u64,
-    /// Values dropped from memory.
+    /// Values dropped from memory, with or without the rest of their documents.
     pub ejections: u64,
 }

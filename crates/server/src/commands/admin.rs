@@ -1,6 +1,6 @@
 //! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET, SET_PARAM.
 
-use bucket::{Bucket, Refused};
+use bucket::{Bucket, MemoryParameter, Refused};
 use executor::{TaskKind, ThreadCounts, ThreadSetting};
 use protocol::Status;
 use protocol::request::Parameter;
@@ -133,9 +133,17 @@ const THREAD_PARAMETERS: [(&str, TaskKind); 4] = [
     ("num_auxio_threads", TaskKind::AuxIo),
     ("num_nonio_threads", TaskKind::NonIo),
 ];
-const THREAD_PARAMETER_GROUP: u32 = 1;
+/// Parameters of the first group that are parts of the memory quota.
+const MEMORY_PARAMETERS: [(&str, MemoryParameter); 3] = [
+    ("mem_low_wat_percent", MemoryParameter::LowWatermark),
+    ("mem_high_wat_percent", MemoryParameter::HighWatermark),
+    ("mutation_mem_ratio", MemoryParameter::MutationRatio),
+];
+/// The parameter of the first group that is the memory quota, in bytes.
+const QUOTA_PARAMETER: &str = "max_size";
+const PARAMETER_GROUP: u32 = 1;
 
-/// SET_PARAM: numbers of threads, until the node stops.
+/// SET_PARAM: numbers of threads and limits of memory, until the node stops.
 pub(super) fn set_parameter(
     connection: &Connection,
     request: &Request<'_>,
@@ -147,18 +155,34 @@ pub(super) fn set_parameter(
         return Done::Answered;
     }
     let parameter = Parameter::parse(&request.frame);
-    let kind = parameter.filter(|asked| asked.group == THREAD_PARAMETER_GROUP).and_then(|asked| {
-        THREAD_PARAMETERS.iter().find(|(name, _)| *name == asked.name).map(|(_, kind)| *kind)
-    });
-    let (Some(parameter), Some(kind)) = (parameter, kind) else {
-        reply.fail(turn, Status::Einval, "no such parameter; numbers of threads can be set");
+    let Some(parameter) = parameter.filter(|asked| asked.group == PARAMETER_GROUP) else {
+        reply.fail(turn, Status::Einval, NO_PARAMETER);
         return Done::Answered;
     };
-    match set_threads(kind, parameter.value, turn) {
+    match set(connection, &parameter, turn) {
         Ok(()) => reply.done(turn),
         Err(context) => reply.fail(turn, Status::Einval, &context),
     }
     Done::Answered
+}
+
+const NO_PARAMETER: &str =
+    "no such parameter; numbers of threads, max_size and parts of it can be set";
+
+fn set(connection: &Connection, parameter: &Parameter<'_>, turn: &Turn<'_>) -> Result<(), String> {
+    let Parameter { name, value, .. } = *parameter;
+    if let Some((_, kind)) = THREAD_PARAMETERS.iter().find(|(known, _)| *known == name) {
+        return set_threads(*kind, value, turn);
+    }
+    let bucket = connection.bucket.as_ref().ok_or("select a bucket first")?;
+    if name == QUOTA_PARAMETER {
+        let bytes = value.parse().map_err(|_| format!("{name} is a number of bytes"))?;
+        return bucket.set_memory_quota(bytes).map_err(|error| error.to_string());
+    }
+    let known = MEMORY_PARAMETERS.iter().find(|(known, _)| *known == name);
+    let (_, memory_parameter) = known.ok_or(NO_PARAMETER)?;
+    let ratio = value.parse().map_err(|_| format!("{name} is a part between 0 and 1"))?;
+    bucket.set_memory_ratio(*memory_parameter, ratio).map_err(|error| error.to_string())
 }
 
 fn set_threads(kind: TaskKind, value: &str, turn: &Turn<'_>) -> Result<(), String> {

@@ -105,7 +105,13 @@ pub(crate) fn complete(
     turn: &mut Turn<'_>,
 ) -> Done {
     match completed {
-        Completed::Bucket(Completion::Retry) => execute(connection, request, turn),
+        Completed::Bucket(Completion::Retry(fetched)) => {
+            turn.session.fetched = fetched;
+            let done = execute(connection, request, turn);
+            // The command may have ended before it came to its document.
+            turn.session.fetched = None;
+            done
+        }
         Completed::Bucket(Completion::Persisted) => {
             observe::persisted(connection, request, turn);
             Done::Answered

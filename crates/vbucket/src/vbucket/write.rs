@@ -91,11 +91,14 @@ impl Vbucket {
     ) -> Result<Option<Item>, Refusal> {
         self.check_active()?;
         let seconds = now.wall.seconds();
-        let live = self
-            .hash_table
-            .get(key)
-            .filter(|item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds))
-            .cloned();
+        let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
+        let live = match self.hash_table.get(key) {
+            Some(newest) => Some(newest).filter(is_live).cloned(),
+            None => {
+                self.check_absent(key)?;
+                None
+            }
+        };
         let newest = live.as_ref().map(Item::seqno);
         if condition.computed_from.is_some() && condition.computed_from != newest {
             return Err(Refusal::Changed);
@@ -136,7 +139,10 @@ impl Vbucket {
         if item.is_deleted() {
             self.max_deleted_revision = self.max_deleted_revision.max(revision);
         }
+        self.absent.forget(item.key());
         let replaced = self.hash_table.insert(item.clone());
+        let initial_heat = || self.eviction.initial_frequency.get();
+        item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         let superseded = self.checkpoints.queue(item, replaced.as_ref());
         if superseded.is_some() {
             self.statistics.deduplications += 1;

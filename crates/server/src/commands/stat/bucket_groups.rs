@@ -31,6 +31,8 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_kv_size", statistics.documents_bytes);
     emitter.emit("ep_checkpoint_memory", statistics.checkpoints_bytes);
     emitter.emit("ep_max_size", statistics.memory_quota_bytes);
+    emitter.emit("ep_mem_low_wat", statistics.watermarks.low_bytes);
+    emitter.emit("ep_mem_high_wat", statistics.watermarks.high_bytes);
     emitter.emit("ep_mutation_mem_limit", statistics.used_bytes_max);
     emitter.emit("resident_bytes", platform::process::resident_bytes());
     Ok(())
@@ -47,16 +49,25 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
-    emitter.emit("ep_max_size", config.memory_quota_bytes);
-    emitter.emit("ep_mutation_mem_ratio", config.mutation_memory_ratio);
-    emitter.emit("ep_mem_low_wat_percent", config.memory_low_watermark);
+    let statistics = emitter.bucket.statistics();
+    let [low, high, mutation] = statistics.memory_ratios;
+    emitter.emit("ep_max_size", statistics.memory_quota_bytes);
+    emitter.emit("ep_mutation_mem_ratio", mutation);
+    emitter.emit("ep_mem_low_wat_percent", low);
+    emitter.emit("ep_mem_high_wat_percent", high);
+    emitter.emit("ep_bfilter_enabled", true);
+    emitter.emit("ep_bfilter_key_count", config.eviction.filter.key_count);
+    emitter.emit("ep_bfilter_fp_prob", config.eviction.filter.false_positives);
+    emitter.emit("ep_ht_temp_items_allowed_percent", config.eviction.lookups_max_percent);
+    emitter.emit("ep_item_freq_decayer_percent", config.eviction.decay_percent);
+    emitter.emit("ep_item_eviction_strategy", config.eviction.strategy.name());
     emitter.emit("ep_compression_mode", compression);
     emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
     emitter.emit("ep_max_num_flushers", config.flusher_count);
     emitter.emit("ep_open_files_max", config.open_files_max);
-    emitter.emit("ep_item_eviction_policy", "value_only");
+    emitter.emit("ep_item_eviction_policy", config.eviction.policy.name());
     Ok(())
 }
 

@@ -1,0 +1,209 @@
+//! Walks over the documents in memory, a portion at a time: who leaves, and who is read how often.
+
+use document::{Item, Key, VbucketState, expiry};
+
+use super::{Vbucket, release};
+use crate::document_locks::DocumentLocks;
+use crate::effect::Effect;
+use crate::eviction::frequency_counter;
+use crate::eviction::{Absent, EvictionPolicy, EvictionStrategy, FrequencyHistogram, Verdict};
+use crate::hash_table::{ItemAction, VisitPosition};
+use crate::operation::Now;
+
+/// Documents deleted because their time was over, in one portion.
+const EXPIRED_MAX: usize = 32;
+
+/// What a portion of a walk has come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paged {
+    /// Whether the walk has come to the end; the next one begins at the beginning.
+    pub is_at_end: bool,
+    /// Values that have left memory.
+    pub evicted_count: usize,
+}
+
+/// What could leave memory, from a look at some of it.
+#[derive(Clone, Debug, Default)]
+pub struct EvictableSample {
+    /// The frequency counters of those that could leave.
+    pub frequencies: FrequencyHistogram,
+    /// Their bytes.
+    seen_bytes: u64,
+    /// Documents that were looked at.
+    seen_count: u64,
+    /// Documents in the hash tables that were looked into.
+    document_count: u64,
+}
+
+impl EvictableSample {
+    /// Bytes that could leave of all documents, if those that were seen are like the others.
+    pub fn evictable_bytes(&self) -> u64 {
+        let all = u128::from(self.seen_bytes) * u128::from(self.document_count);
+        let bytes = all.checked_div(self.seen_count.into()).unwrap_or(0);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
+/// What of a document can leave memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    Nothing,
+    Value,
+    Whole,
+}
+
+impl Vbucket {
+    /// Evicts what `strategy` takes of the documents in up to `slots_max` slots, from where the
+    /// portion before has ended. Documents whose time is over are deleted on the way.
+    pub fn page(
+        &mut self,
+        slots_max: usize,
+        strategy: EvictionStrategy,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Paged {
+        let mut expired = Vec::new();
+        let mut departed = Vec::new();
+        let mut paged = Paged::default();
+        let mut released = Vec::new();
+        let (policy, persisted, locks) =
+            (self.eviction.policy, self.persisted_seqno, &mut self.locks);
+        let random = &mut self.random;
+        let is_active = self.state == VbucketState::Active;
+        let judge = |item: &Item| {
+            let is_over = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
+            if is_active && is_over && expired.len() < EXPIRED_MAX {
+                expired.push(item.clone());
+                return ItemAction::Keep;
+            }
+            let is_persisted = item.seqno() <= persisted;
+            let leaving =
+                if is_persisted { leaving(item, policy, locks, now) } else { Leaving::Nothing };
+            if leaving == Leaving::Nothing {
+                return ItemAction::Keep;
+            }
+            match (strategy.judge(item.heat(), (random.next_u64() >> 32) as u32), leaving) {
+                (Verdict::Keep(frequency), _) => {
+                    item.set_heat(frequency);
+                    ItemAction::Keep
+                }
+                (Verdict::Evict, Leaving::Whole) => {
+                    paged.evicted_count += 1;
+                    departed.push(item.clone());
+                    ItemAction::Remove
+                }
+                (Verdict::Evict, _) => {
+                    paged.evicted_count += 1;
+                    ItemAction::Replace(item.ejected())
+                }
+            }
+        };
+        let next = self.hash_table.visit(self.paging_hand, slots_max, judge, &mut released);
+        self.paging_hand = next.unwrap_or_default();
+        paged.is_at_end = next.is_none();
+        effects.extend(released.into_iter().map(Effect::Release));
+        for item in departed {
+            self.depart(item, effects);
+        }
+        for item in expired {
+            self.delete_expired(&item, now, effects);
+            effects.push(Effect::Release(item));
+        }
+        self.statistics.ejections += u64::try_from(paged.evicted_count).unwrap_or(u64::MAX);
+        self.settle_account();
+        paged
+    }
+
+    /// Adds up to `slots_max` slots to `sample`: other ones than the last time, and not the ones
+    /// where the pager is.
+    pub fn sample_evictable(&mut self, slots_max: usize, now: Now, sample: &mut EvictableSample) {
+        sample.document_count += u64::try_from(self.document_count_in_memory()).unwrap_or(u64::MAX);
+        let (policy, persisted, locks) =
+            (self.eviction.policy, self.persisted_seqno, &mut self.locks);
+        let look = |item: &Item| {
+            sample.seen_count += 1;
+            let is_persisted = item.seqno() <= persisted;
+            let bytes = match leaving(item, policy, locks, now) {
+                Leaving::Whole => item.allocation_size(),
+                Leaving::Value => item.value().len(),
+                Leaving::Nothing => return ItemAction::Keep,
+            };
+            if is_persisted {
+                sample.frequencies.record(item.heat());
+                sample.seen_bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+            }
+            ItemAction::Keep
+        };
+        let next = self.hash_table.visit(self.sampling_hand, slots_max, look, &mut Vec::new());
+        self.sampling_hand = next.unwrap_or_default();
+    }
+
+    /// Leaves `percent` of the frequency counters in up to `slots_max` slots. Returns where to go
+    /// on; none at the end.
+    pub fn decay_frequencies(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        percent: u8,
+    ) -> Option<VisitPosition> {
+        let decay = |item: &Item| {
+            item.set_heat(frequency_counter::after_decay(item.heat(), percent));
+            ItemAction::Keep
+        };
+        self.hash_table.visit(from, slots_max, decay, &mut Vec::new())
+    }
+
+    /// Drops the value of `key` from memory if it is on disk, and the rest where documents leave
+    /// whole. `None` when there is no such document, else whether it is out of memory now.
+    pub fn eject(&mut self, key: Key<'_>, now: Now, effects: &mut Vec<Effect>) -> Option<bool> {
+        let Some(item) = self.hash_table.get(key) else {
+            let is_out_already = self.eviction.policy == EvictionPolicy::Full
+                && matches!(self.absent.find(key), Absent::Unknown);
+            return is_out_already.then_some(true);
+        };
+        if item.is_deleted() {
+            return None;
+        }
+        if item.seqno() > self.persisted_seqno {
+            return Some(false);
+        }
+        match leaving(item, self.eviction.policy, &mut self.locks, now) {
+            Leaving::Nothing => return Some(true),
+            Leaving::Value => {
+                let ejected = item.ejected();
+                release(self.hash_table.insert(ejected), effects);
+            }
+            Leaving::Whole => {
+                if let Some(item) = self.hash_table.remove(key) {
+                    self.depart(item, effects);
+                }
+            }
+        }
+        self.statistics.ejections += 1;
+        self.settle_account();
+        Some(true)
+    }
+
+    /// A document has left the hash table whole.
+    fn depart(&mut self, item: Item, effects: &mut Vec<Effect>) {
+        self.absent.document_count += 1;
+        self.note_departure(item.key());
+        effects.push(Effect::Release(item));
+    }
+
+    /// Forgets what look-ups of keys have found: it takes memory, and can be found again.
+    pub fn forget_lookup_results(&mut self) {
+        self.absent.forget_results();
+    }
+}
+
+/// What of `item`, which is on disk, can leave memory. A lock is in memory alone, and stays.
+fn leaving(item: &Item, policy: EvictionPolicy, locks: &mut DocumentLocks, now: Now) -> Leaving {
+    if item.is_deleted() || item.operation().is_prepared() {
+        return Leaving::Nothing;
+    }
+    if policy == EvictionPolicy::Full && locks.get(item.key(), now.monotonic).is_none() {
+        return Leaving::Whole;
+    }
+    if item.is_ejected() { Leaving::Nothing } else { Leaving::Value }
+}
