@@ -22,7 +22,7 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
-pub use paging::{EvictableSample, Paged};
+pub use paging::{EvictableSample, Paged, PagingLimits};
 pub use restore::Restored;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,

@@ -13,7 +13,7 @@ use executor::{ExecutorPool, Interrupt, Next, OwnerIsGone, Revisit, Task, TaskCo
 use executor::{TaskName, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask};
 use platform::Instant;
 use vbucket::eviction::{Evictable, EvictionStrategy, PagingPlan, Watermarks};
-use vbucket::{Effect, EvictableSample};
+use vbucket::{Effect, EvictableSample, PagingLimits};
 
 use super::Wakeable;
 use super::flusher::micros;
@@ -211,15 +211,15 @@ impl BucketCore {
         let threshold = self.pager.threshold.load(Ordering::Relaxed);
         let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
         let strategy = EvictionStrategy::up_to(self.config.eviction.strategy, threshold);
-        let mut effects = Vec::new();
-        self.page(vbid, URGENT_SLOTS, |_| strategy, &mut effects);
+        let limits = PagingLimits { slots_max: URGENT_SLOTS, bytes_max: u64::MAX };
+        self.page(vbid, limits, |_| strategy, &mut Vec::new());
     }
 
     /// Evicts from the next slots of one vBucket. Returns whether its end was reached.
     fn page(
         &self,
         vbid: Vbid,
-        slots_max: usize,
+        limits: PagingLimits,
         strategy_for: impl FnOnce(VbucketState) -> EvictionStrategy,
         effects: &mut Vec<Effect>,
     ) -> bool {
@@ -227,7 +227,7 @@ impl BucketCore {
         let now = self.now();
         let paged = match slot.lock().as_mut() {
             None => return true,
-            Some(vbucket) => vbucket.page(slots_max, strategy_for(vbucket.state()), now, effects),
+            Some(vbucket) => vbucket.page(limits, strategy_for(vbucket.state()), now, effects),
         };
         self.carry_out(vbid, effects);
         self.counters.add(&self.counters.evictions, paged.evicted_count);
@@ -250,7 +250,10 @@ impl VbucketVisitor for PagingVisitor {
         let (active, replica) = (self.active, self.replica);
         let strategy_for = |state| if state == VbucketState::Replica { replica } else { active };
         core.pager.last.store(vbid.0.into(), Ordering::Relaxed);
-        match core.page(vbid, PORTION_SLOTS, strategy_for, &mut self.effects) {
+        let low_bytes = core.limits.watermarks().low_bytes;
+        let bytes_max = core.account.used_bytes().saturating_sub(low_bytes);
+        let limits = PagingLimits { slots_max: PORTION_SLOTS, bytes_max };
+        match core.page(vbid, limits, strategy_for, &mut self.effects) {
             true => Revisit::No,
             false => Revisit::YesNow,
         }

@@ -3,6 +3,7 @@
 
 mod crash_model;
 mod disk_failures;
+mod eviction;
 mod flush_all;
 mod locks;
 mod memory_quota;

@@ -13,6 +13,15 @@ use crate::operation::Now;
 /// Documents deleted because their time was over, in one portion.
 const EXPIRED_MAX: usize = 32;
 
+/// How far a portion of a walk goes.
+#[derive(Clone, Copy, Debug)]
+pub struct PagingLimits {
+    /// Slots of the hash table that are gone through.
+    pub slots_max: usize,
+    /// Bytes after which everybody stays.
+    pub bytes_max: u64,
+}
+
 /// What a portion of a walk has come to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paged {
@@ -53,11 +62,11 @@ enum Leaving {
 }
 
 impl Vbucket {
-    /// Evicts what `strategy` takes of the documents in up to `slots_max` slots, from where the
-    /// portion before has ended. Documents whose time is over are deleted on the way.
+    /// Evicts what `strategy` takes of the documents in the next slots, from where the portion
+    /// before has ended. Documents whose time is over are deleted on the way.
     pub fn page(
         &mut self,
-        slots_max: usize,
+        limits: PagingLimits,
         strategy: EvictionStrategy,
         now: Now,
         effects: &mut Vec<Effect>,
@@ -69,6 +78,7 @@ impl Vbucket {
         let (policy, persisted, locks) =
             (self.eviction.policy, self.persisted_seqno, &mut self.locks);
         let random = &mut self.random;
+        let mut freed_bytes = 0;
         let is_active = self.state == VbucketState::Active;
         let judge = |item: &Item| {
             let is_over = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
@@ -79,7 +89,7 @@ impl Vbucket {
             let is_persisted = item.seqno() <= persisted;
             let leaving =
                 if is_persisted { leaving(item, policy, locks, now) } else { Leaving::Nothing };
-            if leaving == Leaving::Nothing {
+            if leaving == Leaving::Nothing || freed_bytes >= limits.bytes_max {
                 return ItemAction::Keep;
             }
             match (strategy.judge(item.heat(), (random.next_u64() >> 32) as u32), leaving) {
@@ -89,16 +99,18 @@ impl Vbucket {
                 }
                 (Verdict::Evict, Leaving::Whole) => {
                     paged.evicted_count += 1;
+                    freed_bytes += item.allocation_size() as u64;
                     departed.push(item.clone());
                     ItemAction::Remove
                 }
                 (Verdict::Evict, _) => {
                     paged.evicted_count += 1;
+                    freed_bytes += item.value().len() as u64;
                     ItemAction::Replace(item.ejected())
                 }
             }
         };
-        let next = self.hash_table.visit(self.paging_hand, slots_max, judge, &mut released);
+        let next = self.hash_table.visit(self.paging_hand, limits.slots_max, judge, &mut released);
         self.paging_hand = next.unwrap_or_default();
         paged.is_at_end = next.is_none();
         effects.extend(released.into_iter().map(Effect::Release));
