@@ -6,46 +6,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
-use platform::{Clock, FileError, Files, Instant};
-use storage::{IgnoredFile, StartReport, StorageError, Store, WhyIgnored};
+use platform::{Clock, Files, Instant};
+use storage::StorageError;
 use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
+use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
+use crate::bucket_type::{BucketType, EphemeralSettings};
 use crate::completion::{Completion, Completions};
+use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
 use crate::memory_limits::MemoryLimits;
 use crate::refused::Refused;
 use crate::session::Session;
+use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    FetchQueue, FlushQueues, Pager, PersistenceTimeouts, Wakeable, Wanted, WarmupState,
+    CompressorHandle, FetchQueue, FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, Wakeable,
+    Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::{WriteBlock, WriteGate};
-
-/// Why a bucket cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A file operation failed. Callers report it and stop.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The bucket's files cannot be used. Callers report it and stop.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The bucket's own description is damaged, or of another version.
-    #[error("{}: {what}", path.display())]
-    BadDescription {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it, and what to do.
-        what: String,
-    },
-    /// The executor does not take tasks any more.
-    #[error("the executor has been shut down")]
-    ExecutorIsGone,
-}
 
 /// The outside world of a bucket.
 #[derive(Clone)]
@@ -73,7 +56,7 @@ pub(crate) struct BucketCore {
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
     pub(crate) files: Arc<dyn Files>,
-    pub(crate) store: Store,
+    pub(crate) store: BackingStore,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
     pub(crate) limits: MemoryLimits,
@@ -81,6 +64,10 @@ pub(crate) struct BucketCore {
     pub(crate) decayer: Wakeable,
     pub(crate) quota_change: Wakeable,
     eviction: EvictionOptions,
+    pub(crate) compression: Compression,
+    pub(crate) compressor: CompressorHandle,
+    pub(crate) ephemeral: EphemeralSettings,
+    pub(crate) purger: PurgerHandle,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -110,7 +97,8 @@ impl Bucket {
         let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
         let options =
             storage::StoreOptions { clock: clock.clone(), open_files_max: config.open_files_max };
-        let (store, report) = Store::open(Arc::clone(&files), directory, options)?;
+        let bucket_type = description.bucket_type;
+        let (store, report) = BackingStore::open(bucket_type, &files, directory, options)?;
         let count = usize::from(config.vbucket_count);
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
@@ -120,6 +108,10 @@ impl Bucket {
             decayer: Wakeable::default(),
             quota_change: Wakeable::default(),
             eviction: eviction_options(&config.eviction),
+            compression: Compression::new(config.compression, config.min_compression_ratio),
+            compressor: CompressorHandle::default(),
+            ephemeral: EphemeralSettings::new(&config),
+            purger: PurgerHandle::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -271,7 +263,10 @@ impl Bucket {
             used_bytes = core.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
-        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(Refused::Blocked)
+        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
+            let is_final = block == WriteBlock::Memory && self.fails_new_data();
+            Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
+        })
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
@@ -282,53 +277,6 @@ impl Bucket {
     /// Sees to it that a wait for persistence ends at `deadline`.
     pub(crate) fn expect_timeout(&self, deadline: Instant) {
         self.0.persistence_timeouts.expect_by(deadline);
-    }
-
-    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does
-    /// not: it stays out of service until a person has looked.
-    fn create_missing_vbuckets(&self, report: &StartReport) {
-        let mut is_taken = vec![false; self.0.slots.len()];
-        let found = report.vbuckets.iter().map(|found| found.vbid);
-        let unreadable = report.ignored.iter().filter_map(unreadable_vbucket);
-        for vbid in found.chain(unreadable) {
-            if let Some(is_taken) = is_taken.get_mut(usize::from(vbid.0)) {
-                *is_taken = true;
-            }
-        }
-        for ((vbid, slot), is_taken) in self.0.slots().zip(is_taken) {
-            if !is_taken {
-                drop(slot.replace(self.0.new_vbucket(vbid)));
-            }
-        }
-    }
-
-    fn report_ignored(&self, report: &StartReport) {
-        for found in &report.vbuckets {
-            for (position, what) in &found.skipped_headers {
-                let vbucket = found.vbid.0;
-                tracing::warn!(vbucket, position, what, "stepped over a header that is not whole");
-            }
-        }
-        for IgnoredFile { name, why } in &report.ignored {
-            match why {
-                WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
-                WhyIgnored::Corrupt(error) => tracing::error!(
-                    %error,
-                    file = name,
-                    "the vBucket's file cannot be read and the vBucket does not serve; restore \
-                     the file from a backup, or remove it to begin empty"
-                ),
-                why => tracing::warn!(file = name, ?why, "a file is not used"),
-            }
-        }
-    }
-}
-
-/// The vBucket whose data are in a file that cannot be believed.
-fn unreadable_vbucket(ignored: &IgnoredFile) -> Option<Vbid> {
-    match ignored.why {
-        WhyIgnored::Corrupt(_) => ignored.name.split('.').next()?.parse().ok().map(Vbid),
-        _ => None,
     }
 }
 
@@ -362,8 +310,13 @@ impl BucketCore {
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
-        Vbucket::new(vbid, VbucketState::Active, self.new_uuid(), seed, self.account.clone())
-            .with_eviction(self.eviction.clone())
+        let (uuid, account) = (self.new_uuid(), self.account.clone());
+        let vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account)
+            .with_eviction(self.eviction.clone());
+        match self.description.bucket_type {
+            BucketType::Couchbase => vbucket,
+            BucketType::Ephemeral => vbucket.ephemeral(),
+        }
     }
 
     pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {
@@ -384,7 +337,7 @@ impl BucketCore {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
                 Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
-                Effect::ReleaseCheckpoints(checkpoints) => drop(checkpoints),
+                Effect::Destroy(destruction) => drop(destruction),
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
             }

@@ -6,8 +6,10 @@ use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
-use crate::bucket::OpenError;
+use crate::bucket_type::BucketType;
 use crate::config::BucketConfig;
+use crate::named::Named;
+use crate::start_up::OpenError;
 
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
@@ -22,6 +24,9 @@ pub(crate) struct BucketFile {
     /// 32 hexadecimal digits.
     pub(crate) uuid: String,
     pub(crate) vbucket_count: u16,
+    /// Absent in the files of older versions, which knew one type.
+    #[serde(default)]
+    pub(crate) bucket_type: BucketType,
 }
 
 /// Reads the description in `directory`, or writes one for a new bucket.
@@ -33,7 +38,9 @@ pub(crate) fn open_or_create(
     let path = directory.join(DESCRIPTION_NAME);
     match files.read_all(&path) {
         Ok(content) => parse(&content)
-            .map_err(|what| OpenError::BadDescription { path, what: what.to_owned() }),
+            .map_err(str::to_owned)
+            .and_then(|description| check_type(description, config.bucket_type))
+            .map_err(|what| OpenError::BadDescription { path, what }),
         Err(error) if error.kind == FileErrorKind::NotFound => {
             let description = fresh(config);
             let json = serde_json::to_vec_pretty(&description).expect("the description is JSON");
@@ -75,6 +82,21 @@ fn fresh(config: &BucketConfig) -> BucketFile {
         name: config.name.clone(),
         uuid: format!("{:032x}", u128::from_be_bytes(uuid)),
         vbucket_count: config.vbucket_count,
+        bucket_type: config.bucket_type.unwrap_or_default(),
+    }
+}
+
+/// A type that was asked for has to be the one that the bucket has: documents of the one are not
+/// there for the other.
+fn check_type(description: BucketFile, wanted: Option<BucketType>) -> Result<BucketFile, String> {
+    match wanted {
+        Some(wanted) if wanted != description.bucket_type => Err(format!(
+            "says that the bucket is of the type `{}`; start it as that, or give `{}` another \
+             directory",
+            description.bucket_type.name(),
+            wanted.name()
+        )),
+        _ => Ok(description),
     }
 }
 

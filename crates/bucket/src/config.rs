@@ -5,14 +5,8 @@ use std::time::Duration;
 
 use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
 
-/// What happens to compressed values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompressionMode {
-    /// Values are stored inflated.
-    Off,
-    /// Values are stored as they come.
-    Passive,
-}
+use crate::bucket_type::{BucketType, FullPolicy};
+use crate::compression::CompressionMode;
 
 /// How documents leave memory and are found again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +46,18 @@ pub struct BucketConfig {
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
-    /// Bytes that documents may take in memory at first. Writes are refused above
+    /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
+    /// in a new one.
+    pub bucket_type: Option<BucketType>,
+    /// What an ephemeral bucket does when its memory is full, to begin with.
+    pub ephemeral_full_policy: FullPolicy,
+    /// Seconds for which an ephemeral bucket keeps tombstones, to begin with.
+    pub ephemeral_metadata_purge_age_seconds: u64,
+    /// Seconds between two searches for old tombstones, to begin with.
+    pub ephemeral_metadata_purge_interval_seconds: u64,
+    /// How long such a search goes on without a break.
+    pub ephemeral_metadata_purge_chunk_duration: Duration,
+    /// Bytes that documents may take in memory, to begin with. Writes are refused above
     /// [`BucketConfig::mutation_memory_ratio`] of it.
     pub memory_quota_bytes: u64,
     /// Part of the quota above which writes are refused (`mutation_mem_ratio`).
@@ -67,8 +72,14 @@ pub struct BucketConfig {
     pub quota_poll_interval: Duration,
     /// How documents leave memory.
     pub eviction: EvictionConfig,
-    /// What happens to compressed values.
+    /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
+    /// A value is kept compressed when it takes at least so many times its bytes inflated.
+    pub min_compression_ratio: f64,
+    /// How long the compressor sleeps between two runs.
+    pub item_compressor_interval: Duration,
+    /// How long the compressor runs.
+    pub item_compressor_chunk_duration: Duration,
     /// How often documents are deleted whose time is over and that nobody reads.
     pub expiry_pager_interval: Duration,
     /// How long SEQNO_PERSISTENCE waits at most.
@@ -93,6 +104,11 @@ impl BucketConfig {
         Self {
             name: name.to_owned(),
             vbucket_count: 1024,
+            bucket_type: None,
+            ephemeral_full_policy: FullPolicy::AutoDelete,
+            ephemeral_metadata_purge_age_seconds: 60,
+            ephemeral_metadata_purge_interval_seconds: 60,
+            ephemeral_metadata_purge_chunk_duration: Duration::from_millis(20),
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
@@ -100,6 +116,9 @@ impl BucketConfig {
             quota_poll_interval: Duration::from_secs(30),
             eviction: EvictionConfig::default(),
             compression: CompressionMode::Passive,
+            min_compression_ratio: 1.2,
+            item_compressor_interval: Duration::from_millis(250),
+            item_compressor_chunk_duration: Duration::from_millis(20),
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,

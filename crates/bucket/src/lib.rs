@@ -4,15 +4,21 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod backing_store;
 mod bucket;
 mod bucket_file;
+mod bucket_type;
 mod completion;
+mod compression;
 mod config;
 mod file_state;
 mod memory_limits;
+mod named;
 mod operations;
 mod refused;
 mod session;
+mod settings;
+mod start_up;
 mod statistics;
 mod tasks;
 mod timings;
@@ -20,15 +26,19 @@ mod value;
 mod vbucket_slot;
 mod write_gate;
 
-pub use bucket::{Bucket, OpenError, Surroundings};
+pub use bucket::{Bucket, Surroundings};
+pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
-pub use config::{BucketConfig, CompressionMode, EvictionConfig};
+pub use compression::{CompressionMode, inflated};
+pub use config::{BucketConfig, EvictionConfig};
 pub use memory_limits::{MemoryParameter, QuotaError};
+pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
 pub use refused::Refused;
 pub use session::Session;
+pub use start_up::OpenError;
 pub use statistics::BucketStatistics;
 pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
-pub use value::{Incoming, body_of, inflated};
+pub use value::{Incoming, body_of};
 pub use write_gate::WriteBlock;

@@ -33,6 +33,8 @@ pub enum Refused {
     Contended,
     /// It is in memory but not on disk yet (EVICT_KEY).
     NotPersisted,
+    /// The bucket has no disk that the request could be about.
+    Ephemeral,
     /// Writes are refused for now.
     Blocked(WriteBlock),
     /// Too many requests wait for values from files.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::Vbid;
 use storage::FileSizes;
 use vbucket::eviction::Watermarks;
-use vbucket::{Vbucket, VbucketStatistics};
+use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
 
 use crate::bucket::Bucket;
 use crate::tasks::WarmupProgress;
@@ -25,6 +25,8 @@ pub(crate) struct Counters {
     pub(crate) evictions: AtomicU64,
     pub(crate) decayer_rounds: AtomicU64,
     pub(crate) expiry_pager_rounds: AtomicU64,
+    pub(crate) compressor_visited: AtomicU64,
+    pub(crate) compressor_compressed: AtomicU64,
 }
 
 impl Counters {
@@ -48,14 +50,16 @@ pub struct BucketStatistics {
     pub filter_key_count: usize,
     /// Bytes of these filters.
     pub filter_bytes: usize,
-    /// Tombstones not flushed yet.
+    /// Tombstones not flushed yet, or not purged.
     pub tombstone_count: usize,
     /// Items that wait for a flusher.
     pub queued_item_count: usize,
     /// vBuckets that wait for a flusher.
     pub queued_vbucket_count: usize,
     /// Checkpoints of all vBuckets.
-    pub checkpoint_count: usize,
+    pub checkpoint_count: u64,
+    /// Documents by the bits of their datatype.
+    pub datatype_counts: DatatypeCounts,
     /// Locked documents.
     pub lock_count: usize,
     /// Bytes of documents in memory, and of the tables that find them.
@@ -96,6 +100,10 @@ pub struct BucketStatistics {
     pub pager_rounds: u64,
     /// Rounds of the decayer of frequency counters.
     pub decayer_rounds: u64,
+    /// Items that the compressor has looked at.
+    pub compressor_visited: u64,
+    /// Values that it has compressed.
+    pub compressor_compressed: u64,
     /// Writes refused because of memory.
     pub memory_refusals: u64,
     /// Writes refused because of the disk.
@@ -124,6 +132,7 @@ impl Bucket {
             queued_item_count: 0,
             queued_vbucket_count: core.flush_queues.waiting_count(),
             checkpoint_count: 0,
+            datatype_counts: DatatypeCounts::default(),
             lock_count: 0,
             documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
             log_bytes: core.account.log_bytes(),
@@ -144,6 +153,8 @@ impl Bucket {
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
             pager_rounds: load(&core.counters.pager_rounds),
             decayer_rounds: load(&core.counters.decayer_rounds),
+            compressor_visited: load(&core.counters.compressor_visited),
+            compressor_compressed: load(&core.counters.compressor_compressed),
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),
@@ -201,9 +212,12 @@ impl BucketStatistics {
         self.filter_key_count += vbucket.key_filter().key_count();
         self.filter_bytes += vbucket.key_filter().bytes();
         self.tombstone_count += vbucket.tombstone_count();
-        self.queued_item_count += vbucket.checkpoints().item_count();
+        self.queued_item_count += vbucket.checkpoints().unflushed_count();
         self.checkpoint_count += vbucket.checkpoints().checkpoint_count();
         self.lock_count += vbucket.lock_count();
+        for (sum, count) in self.datatype_counts.iter_mut().zip(vbucket.datatype_counts()) {
+            *sum += count;
+        }
         let (sum, one) = (&mut self.vbuckets, vbucket.statistics());
         sum.creations += one.creations;
         sum.updates += one.updates;
@@ -213,5 +227,7 @@ impl BucketStatistics {
         sum.rejections += one.rejections;
         sum.deduplications += one.deduplications;
         sum.ejections += one.ejections;
+        sum.auto_deletions += one.auto_deletions;
+        sum.purged_tombstones += one.purged_tombstones;
     }
 }

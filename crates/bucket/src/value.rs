@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use document::compression::{deflate, inflate};
+use document::compression::inflate;
 use document::datatype::is_json;
 use document::limits::VALUE_SIZE_MAX;
 use document::{Datatype, Item, ItemBuilder, ItemMeta, Key, xattr};
 
-use crate::config::CompressionMode;
+use crate::compression::{Compression, inflated};
 use crate::refused::Refused;
 
 /// A body as a client sent it.
@@ -28,7 +28,7 @@ impl<'a> Incoming<'a> {
     /// Checks the body and says how it is to be stored.
     pub(crate) fn checked(
         self,
-        compression: CompressionMode,
+        compression: &Compression,
     ) -> Result<(Cow<'a, [u8]>, Datatype), Refused> {
         if !self.is_compressed {
             check_size(self.body.len())?;
@@ -37,21 +37,11 @@ impl<'a> Incoming<'a> {
         let inflated = inflate(self.body).ok_or(Refused::BadCompression)?;
         check_size(inflated.len())?;
         let datatype = json_bit(&inflated);
-        let is_worth_it = self.body.len() < inflated.len();
-        if compression == CompressionMode::Passive && is_worth_it {
+        let is_worth_it = compression.is_worth_it(inflated.len(), self.body.len());
+        if compression.keeps_compressed() && is_worth_it {
             return Ok((Cow::Borrowed(self.body), datatype.with(Datatype::SNAPPY)));
         }
         Ok((Cow::Owned(inflated), datatype))
-    }
-}
-
-/// The whole value of `item`, inflated. Only a damaged file holds a value that cannot be; it reads
-/// as empty.
-pub fn inflated(item: &Item) -> Cow<'_, [u8]> {
-    if item.datatype().contains(Datatype::SNAPPY) {
-        Cow::Owned(inflate(item.value()).unwrap_or_default())
-    } else {
-        Cow::Borrowed(item.value())
     }
 }
 
@@ -80,7 +70,7 @@ pub(crate) fn with_body(
     existing: &Item,
     body: &[u8],
     meta: ItemMeta,
-    compression: CompressionMode,
+    compression: &Compression,
 ) -> ItemBuilder {
     let json = json_bit(body);
     if !existing.datatype().contains(Datatype::XATTR) {
@@ -99,15 +89,15 @@ fn compressed_like(
     meta: ItemMeta,
     value: &[u8],
     datatype: Datatype,
-    compression: CompressionMode,
+    compression: &Compression,
 ) -> ItemBuilder {
     let was_compressed = existing.datatype().contains(Datatype::SNAPPY);
-    if was_compressed && compression == CompressionMode::Passive {
-        let compressed = deflate(value);
-        if compressed.len() < value.len() {
-            let datatype = datatype.with(Datatype::SNAPPY);
-            return ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &compressed);
-        }
+    if was_compressed
+        && compression.keeps_compressed()
+        && let Some(compressed) = compression.compressed(value)
+    {
+        let datatype = datatype.with(Datatype::SNAPPY);
+        return ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &compressed);
     }
     ItemBuilder::new(key, ItemMeta { datatype, ..meta }, value)
 }

@@ -1,8 +1,10 @@
 //! The place of one vBucket in its bucket, with its locks.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use platform::no_free::Zone;
 use vbucket::Vbucket;
 
 /// One vBucket and what guards it. Lock order: `file` before `vbucket` (docs/locks.md).
@@ -17,10 +19,32 @@ pub(crate) struct VbucketSlot {
     file_is_damaged: AtomicBool,
 }
 
+/// A vBucket under its lock.
+pub(crate) struct VbucketGuard<'a> {
+    vbucket: MutexGuard<'a, Option<Vbucket>>,
+    _zone: Zone,
+}
+
+impl Deref for VbucketGuard<'_> {
+    type Target = Option<Vbucket>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.vbucket
+    }
+}
+
+impl DerefMut for VbucketGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.vbucket
+    }
+}
+
 impl VbucketSlot {
-    /// The vBucket, if it is loaded. Nothing is freed, sent, logged or waited for under this lock.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Option<Vbucket>> {
-        self.vbucket.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The vBucket, if it is loaded. Nothing is freed, sent, logged or waited for under this lock;
+    /// debug builds check the first of these.
+    pub(crate) fn lock(&self) -> VbucketGuard<'_> {
+        let vbucket = self.vbucket.lock().unwrap_or_else(PoisonError::into_inner);
+        VbucketGuard { vbucket, _zone: Zone::enter() }
     }
 
     /// The right to change the vBucket's file.

@@ -12,6 +12,8 @@ pub enum WriteBlock {
     /// Documents take nearly all the memory that the bucket may use, and none of it can be freed at
     /// once.
     Memory,
+    /// The same in a bucket that makes no room by itself.
+    NoMemory,
     /// The device is full: what is in memory cannot be flushed.
     DiskFull,
     /// Writing or syncing a file fails.
@@ -25,7 +27,11 @@ impl WriteBlock {
     pub fn context(self) -> &'static str {
         match self {
             Self::Memory => {
-                "the bucket's memory is used up until more of it is on disk; try again, or raise the quota"
+                "the bucket's memory is used up until more of it is on disk; try again, or raise \
+                 the quota"
+            }
+            Self::NoMemory => {
+                "the bucket's memory quota is used up, and it deletes nothing by itself"
             }
             Self::DiskFull => "the data directory's device is full; writes resume when it has room",
             Self::DiskFailed => "writing to the data directory fails; see the node's log",
@@ -98,9 +104,12 @@ impl WriteGate {
             }
         }
         let state = match block {
-            None | Some(WriteBlock::Memory | WriteBlock::VbucketFileDamaged) => OPEN,
+            None => OPEN,
             Some(WriteBlock::DiskFull) => DISK_FULL,
             Some(WriteBlock::DiskFailed) => DISK_FAILED,
+            Some(WriteBlock::Memory | WriteBlock::NoMemory | WriteBlock::VbucketFileDamaged) => {
+                OPEN
+            }
         };
         self.disk.swap(state, Ordering::Relaxed) != state
     }

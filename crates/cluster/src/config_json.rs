@@ -7,8 +7,11 @@ use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
 
 /// What a bucket of this server can do, in the words that clients look for. A capability is listed
 /// when it works, not before: clients take it as a promise.
-const BUCKET_CAPABILITIES: [&str; 8] =
-    ["collections", "touch", "cbhello", "cccp", "nodesExt", "xattr", "couchapi", "preserveExpiry"];
+const BUCKET_CAPABILITIES: [&str; 7] =
+    ["collections", "touch", "cbhello", "cccp", "nodesExt", "xattr", "preserveExpiry"];
+/// What a bucket with a disk has beside them. Clients that miss it take the bucket for an ephemeral
+/// one, and do not wait for documents to be on disk.
+const DISK_CAPABILITY: &str = "couchapi";
 
 impl ClusterMap {
     /// The global configuration: what a client may know that has not selected a bucket.
@@ -49,7 +52,9 @@ impl ClusterMap {
     }
 
     fn bucket_fields(&self, bucket: &BucketMap) -> Value {
-        let BucketMap { name, uuid, replica_count, chains } = bucket;
+        let BucketMap { name, uuid, is_ephemeral, replica_count, chains } = bucket;
+        let disk = (!is_ephemeral).then_some(DISK_CAPABILITY);
+        let capabilities: Vec<&str> = BUCKET_CAPABILITIES.into_iter().chain(disk).collect();
         let servers: Vec<String> =
             self.nodes.iter().map(|node| format!("{}:{}", node.host, node.data_port)).collect();
         let nodes: Vec<Value> = self
@@ -70,7 +75,7 @@ impl ClusterMap {
             "uri": format!("/pools/default/buckets/{name}?bucket_uuid={uuid}"),
             "streamingUri": format!("/pools/default/bucketsStreaming/{name}?bucket_uuid={uuid}"),
             "bucketCapabilitiesVer": "",
-            "bucketCapabilities": BUCKET_CAPABILITIES,
+            "bucketCapabilities": capabilities,
             "collectionsManifestUid": "0",
             "ddocs": {"uri": format!("/pools/default/buckets/{name}/ddocs")},
             "nodes": nodes,
@@ -147,6 +152,17 @@ mod tests {
             "/clusterCapabilitiesVer/1",
         ] {
             assert!(config.pointer(pointer).is_some(), "{pointer}");
+        }
+    }
+
+    #[test]
+    fn only_a_bucket_with_a_disk_promises_what_needs_one() {
+        let bucket = BucketMap::on_one_node("default", Uuid::random(), 16);
+        for (bucket, has_disk) in [(bucket.clone(), true), (bucket.ephemeral(), false)] {
+            let config: Value = serde_json::from_str(&map().bucket_config(&bucket)).unwrap();
+            let capabilities = config["bucketCapabilities"].as_array().unwrap();
+            assert_eq!(capabilities.contains(&json!("couchapi")), has_disk);
+            assert!(capabilities.contains(&json!("collections")));
         }
     }
 

@@ -356,6 +356,18 @@ impl Item {
         Self(block.share())
     }
 
+    /// This version with its value in another form, which `datatype` names. It counts for the same
+    /// account and is used as much.
+    #[must_use]
+    pub fn with_value(&self, datatype: Datatype, value: &[u8]) -> Self {
+        let mut block = UniqueBytes::concatenated(&[&self.0[..self.value_offset()], value]);
+        block[0] = (block[0] & !DATATYPE_BITS & !VALUE_EJECTED) | datatype.bits();
+        block.charge(self.account());
+        let copy = block.share();
+        copy.set_heat(self.heat());
+        Self(copy)
+    }
+
     /// Bytes that this item takes from the allocator, its rounding left out.
     pub fn allocation_size(&self) -> usize {
         SharedBytes::allocation_size(self.0.len())

@@ -17,5 +17,5 @@ mod stalling_stream;
 
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
-pub use node_view::{BucketFacts, FlushError, NodeFacts, NodeView, Warmup};
+pub use node_view::{BucketFacts, BucketKind, FlushError, NodeFacts, NodeView, Warmup};
 pub use server::{Handle, ManagementServer};

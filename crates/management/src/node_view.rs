@@ -50,6 +50,22 @@ pub struct BucketFacts {
     pub disk_fetches_per_second: f64,
     /// Whether [`NodeView::flush`] would do it.
     pub flush_enabled: bool,
+    /// The type, storage and eviction of the bucket.
+    pub kind: BucketKind,
+    /// What happens to compressed values: `off`, `passive` or `active`.
+    pub compression_mode: &'static str,
+}
+
+/// What kind of bucket it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BucketKind {
+    /// Documents are in memory and on disk.
+    #[default]
+    Couchbase,
+    /// Documents are in memory alone; when it is full, some are deleted.
+    EphemeralAutoDelete,
+    /// Documents are in memory alone; when it is full, new ones are refused.
+    EphemeralFailNewData,
 }
 
 /// The node in figures.

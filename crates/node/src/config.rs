@@ -3,14 +3,14 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use bucket::{BucketType, CompressionMode, FullPolicy};
 use clap::Args;
-use executor::{PoolOptions, TaskKind, ThreadCounts, ThreadSetting};
+use executor::{PoolOptions, TaskKind, ThreadCounts};
 use serde::Deserialize;
 
-use crate::memory_size;
+use crate::setting_values::{Choice, MemorySize, Threads};
 
 /// The credentials of `--dev`.
 pub const DEV_PASSWORD: &str = "password";
@@ -50,6 +50,18 @@ pub struct Settings {
     /// vBuckets of a bucket that is made now: a power of two [default: 1024]
     #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
     pub vbuckets: Option<u16>,
+    /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is made
+    /// [default: couchbase]
+    #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
+    pub bucket_type: Option<Choice<BucketType>>,
+    /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`
+    /// [default: auto_delete]
+    #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]
+    pub ephemeral_full_policy: Option<Choice<FullPolicy>>,
+    /// What happens to compressed values: `off` inflates them, `passive` keeps them as they come,
+    /// `active` compresses the others, too [default: passive]
+    #[arg(long, value_name = "MODE", env = "SETTEE_COMPRESSION")]
+    pub compression: Option<Choice<CompressionMode>>,
     /// The administrator's name [default: Administrator]
     #[arg(long, env = "SETTEE_USER")]
     pub user: Option<String>,
@@ -87,61 +99,6 @@ pub struct Settings {
     pub dev: Option<bool>,
 }
 
-/// Bytes, written by people.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(try_from = "TextOrNumber")]
-pub struct MemorySize(pub u64);
-
-/// A number of threads, written by people.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(try_from = "TextOrNumber")]
-pub struct Threads(pub ThreadSetting);
-
-impl FromStr for Threads {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Self)
-    }
-}
-
-impl TryFrom<TextOrNumber> for Threads {
-    type Error = String;
-
-    fn try_from(value: TextOrNumber) -> Result<Self, String> {
-        match value {
-            TextOrNumber::Text(text) => text.parse(),
-            TextOrNumber::Number(number) => number.to_string().parse(),
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum TextOrNumber {
-    Text(String),
-    Number(u64),
-}
-
-impl TryFrom<TextOrNumber> for MemorySize {
-    type Error = String;
-
-    fn try_from(value: TextOrNumber) -> Result<Self, String> {
-        match value {
-            TextOrNumber::Text(text) => memory_size::parse(&text).map(Self),
-            TextOrNumber::Number(bytes) => Ok(Self(bytes)),
-        }
-    }
-}
-
-impl FromStr for MemorySize {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        memory_size::parse(text).map(Self)
-    }
-}
-
 /// A configuration that a node can start with.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -167,6 +124,12 @@ pub struct NodeConfig {
     pub bucket: String,
     /// vBuckets of a new bucket.
     pub vbucket_count: u16,
+    /// Where the bucket keeps its documents, if somebody said it.
+    pub bucket_type: Option<BucketType>,
+    /// What an ephemeral bucket does when its memory is full.
+    pub ephemeral_full_policy: FullPolicy,
+    /// What happens to compressed values.
+    pub compression: CompressionMode,
     /// The administrator's name.
     pub user: String,
     /// The administrator's password, if somebody said it.
@@ -210,6 +173,9 @@ impl Settings {
             memory_quota: self.memory_quota.or(other.memory_quota),
             bucket: self.bucket.or(other.bucket),
             vbuckets: self.vbuckets.or(other.vbuckets),
+            bucket_type: self.bucket_type.or(other.bucket_type),
+            ephemeral_full_policy: self.ephemeral_full_policy.or(other.ephemeral_full_policy),
+            compression: self.compression.or(other.compression),
             user: self.user.or(other.user),
             password: self.password.or(other.password),
             threads: self.threads.or(other.threads),
@@ -282,6 +248,11 @@ impl Settings {
             memory_quota_bytes,
             bucket,
             vbucket_count,
+            bucket_type: self.bucket_type.map(|choice| choice.0),
+            ephemeral_full_policy: self
+                .ephemeral_full_policy
+                .map_or(FullPolicy::AutoDelete, |choice| choice.0),
+            compression: self.compression.map_or(CompressionMode::Passive, |choice| choice.0),
             user,
             password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
             threads,
@@ -340,6 +311,9 @@ mod tests {
             enable-flush = true
             reader-threads = 6
             writer-threads = "disk_io_optimized"
+            compression = "active"
+            bucket-type = "ephemeral"
+            ephemeral-full-policy = "fail_new_data"
         "#;
         let file: Settings = toml::from_str(text).unwrap();
         let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
@@ -349,9 +323,13 @@ mod tests {
         assert_eq!((config.port, config.management_port), (0, 1));
         assert_eq!(config.memory_quota_bytes, 2 << 30);
         assert!(config.flush_enabled);
+        assert_eq!(config.compression, CompressionMode::Active);
+        assert_eq!(config.bucket_type, Some(BucketType::Ephemeral));
+        assert_eq!(config.ephemeral_full_policy, FullPolicy::FailNewData);
         assert_eq!(config.pool.reader.normal, 6);
         assert!(config.pool.writer.normal >= 4);
         assert!(toml::from_str::<Settings>("nonio-threads = 1000").is_err());
+        assert!(toml::from_str::<Settings>("compression = \"on\"").is_err());
         assert!(toml::from_str::<Settings>("prot = 1").is_err(), "unknown names are refused");
     }
 

@@ -8,6 +8,8 @@ mod node;
 mod node_view;
 mod ready_file;
 mod serve;
+mod setting_values;
 
 pub use node::Node;
 pub use serve::{ServeArguments, serve};
+pub use setting_values::{Choice, MemorySize, Threads};

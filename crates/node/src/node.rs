@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, Surroundings};
+use bucket::{Bucket, BucketConfig, BucketType, Surroundings};
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
 use executor::ExecutorPool;
 use management::ManagementServer;
@@ -65,6 +65,9 @@ impl Node {
         let bucket_config = BucketConfig {
             vbucket_count: config.vbucket_count,
             memory_quota_bytes: config.memory_quota_bytes,
+            bucket_type: config.bucket_type,
+            ephemeral_full_policy: config.ephemeral_full_policy,
+            compression: config.compression,
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..BucketConfig::named(&config.bucket)
         };
@@ -236,7 +239,11 @@ fn maps(
     };
     let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
     let config = bucket.config();
-    Ok((map, BucketMap::on_one_node(&config.name, bucket_uuid, config.vbucket_count)))
+    let bucket_map = BucketMap::on_one_node(&config.name, bucket_uuid, config.vbucket_count);
+    Ok(match bucket.bucket_type() {
+        BucketType::Couchbase => (map, bucket_map),
+        BucketType::Ephemeral => (map, bucket_map.ephemeral()),
+    })
 }
 
 fn cluster_view((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {

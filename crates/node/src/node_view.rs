@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{Bucket, BucketStatistics, WarmupPhase};
+use bucket::{Bucket, BucketStatistics, BucketType, FullPolicy, Named, WarmupPhase};
 use cluster::{BucketMap, ClusterMap};
 use document::histogram::HistogramSnapshot;
-use management::{BucketFacts, FlushError, Metric, MetricKind, NodeFacts, NodeView, Warmup};
+use management::{
+    BucketFacts, BucketKind, FlushError, Metric, MetricKind, NodeFacts, NodeView, Warmup,
+};
 use platform::{Clock, Instant};
 use server::Server;
 
@@ -88,6 +90,8 @@ impl NodeView for View {
             operations_per_second: self.operations.sample(operations, now),
             disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
             flush_enabled: self.flush_enabled,
+            kind: kind_of(&self.bucket),
+            compression_mode: self.bucket.compression_mode().name(),
         }
     }
 
@@ -163,6 +167,14 @@ impl View {
             }
         }
         metrics
+    }
+}
+
+fn kind_of(bucket: &Bucket) -> BucketKind {
+    match (bucket.bucket_type(), bucket.full_policy()) {
+        (BucketType::Couchbase, _) => BucketKind::Couchbase,
+        (BucketType::Ephemeral, FullPolicy::AutoDelete) => BucketKind::EphemeralAutoDelete,
+        (BucketType::Ephemeral, FullPolicy::FailNewData) => BucketKind::EphemeralFailNewData,
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod allocator;
 pub mod clock;
+pub mod counting_allocator;
 pub mod files;
 pub mod network;
 pub mod no_free;

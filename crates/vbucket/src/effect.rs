@@ -1,10 +1,8 @@
 //! What a vBucket wants done once its lock is free.
 
-use std::sync::Arc;
-
 use document::Item;
 
-use crate::checkpoint::ClosedCheckpoint;
+use crate::destruction::Destruction;
 
 /// Whoever waits for something that a vBucket will report: an opaque name that the bucket gives
 /// out and takes back.
@@ -20,8 +18,8 @@ pub enum Effect {
     WakeDecayer,
     /// Memory that must not be freed under the lock. Dropping it is all there is to do.
     Release(Item),
-    /// Checkpoints whose items have been flushed, to be dropped like [`Effect::Release`].
-    ReleaseCheckpoints(Vec<Arc<ClosedCheckpoint>>),
+    /// A part of the log that nobody needs any more, to be dropped like [`Effect::Release`].
+    Destroy(Destruction),
     /// What the waiter waited for is persisted.
     Persisted(Waiter),
     /// What the waiter waited for will not be persisted in time, or not by this vBucket.

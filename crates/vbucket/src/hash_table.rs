@@ -1,14 +1,19 @@
 //! All documents of a vBucket by key: the newest version of each, tombstones until they are
 //! flushed.
 
-mod slots;
+mod list;
+mod sub_table;
+mod sub_tables;
+mod visit;
 
 use std::hash::{BuildHasher, Hasher};
 
 use document::{Item, Key};
 use foldhash::fast::SeedableRandomState;
 
-use slots::Slots;
+use sub_tables::SubTables;
+
+pub use visit::{ItemAction, VisitPosition};
 
 /// Decides where keys land in the tables. Random in production, so that nobody can choose keys
 /// that collide; fixed under test.
@@ -34,122 +39,148 @@ impl std::fmt::Debug for HashSeed {
     }
 }
 
-/// What a visitor wants done with an item.
-#[derive(Debug)]
-pub enum ItemAction {
-    /// Nothing.
-    Keep,
-    /// Another form of the same version: without its value, or compressed.
-    Replace(Item),
-    /// It leaves memory.
-    Remove,
-}
-
-/// Where a visit of a table goes on. It outlives changes of the table: items that come, go or move
-/// meanwhile may be met twice or not at all, and the visit ends nevertheless.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VisitPosition(u64);
-
 /// The table, with the counts that statistics need.
 #[derive(Debug)]
 pub(crate) struct HashTable {
     seed: HashSeed,
-    slots: Slots,
-    /// Items that are tombstones.
-    pub(crate) tombstone_count: usize,
+    sub_tables: SubTables,
+    counts: Counts,
+}
+
+/// What is in a table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    tombstones: usize,
     /// Items whose value is only in the file.
-    pub(crate) ejected_count: usize,
-    /// Bytes of all items, slots left out.
+    ejected: usize,
+    /// Documents by the bits of their datatype.
+    datatypes: DatatypeCounts,
+    /// Bytes of all items.
     items_bytes: usize,
 }
 
+/// Documents by the bits of their datatype, tombstones left out.
+pub type DatatypeCounts = [usize; 8];
+
 impl HashTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { seed, slots: Slots::default(), tombstone_count: 0, ejected_count: 0, items_bytes: 0 }
+        Self { seed, sub_tables: SubTables::default(), counts: Counts::default() }
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
-        let slot = self.slots.find(self.seed.hash(key.encoded()), key)?;
-        Some(self.slots.item(slot))
+        let place = self.sub_tables.find(self.seed.hash(key.encoded()), key)?;
+        Some(self.sub_tables.item(place))
     }
 
     /// Makes `item` the version of its key and returns the one before.
     pub(crate) fn insert(&mut self, item: Item) -> Option<Item> {
-        self.count(&item, 1);
+        self.counts.add(&item);
         let hash = self.seed.hash(item.key().encoded());
-        let Some(slot) = self.slots.find(hash, item.key()) else {
+        let Some(place) = self.sub_tables.find(hash, item.key()) else {
             let seed = &self.seed;
-            self.slots.add(hash, item, |other| seed.hash(other.key().encoded()));
+            self.sub_tables.add(hash, item, |other| seed.hash(other.key().encoded()));
             return None;
         };
-        let before = self.slots.replace(slot, item);
-        self.count(&before, -1);
+        let before = self.sub_tables.replace(place, item);
+        self.counts.subtract(&before);
         Some(before)
     }
 
     pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Item> {
-        let slot = self.slots.find(self.seed.hash(key.encoded()), key)?;
-        let item = self.slots.remove(slot);
-        self.count(&item, -1);
+        let place = self.sub_tables.find(self.seed.hash(key.encoded()), key)?;
+        let item = self.sub_tables.remove(place);
+        self.counts.subtract(&item);
         Some(item)
     }
 
-    /// Shows a portion of the items to `act`, at most `slots_max` slots' worth, and does what it
-    /// says. What leaves the table goes to `released`. Returns where to go on, none at the end.
+    /// Does to each item what `act` says, until that were about `slots_max` items or the end. What
+    /// leaves the table goes to `removed`. Returns where to go on, `None` at the end.
+    ///
+    /// An item that stays in the table is met; more than once when the table shrinks between two
+    /// calls or by what this one removes.
     pub(crate) fn visit(
         &mut self,
         from: VisitPosition,
         slots_max: usize,
-        act: impl FnMut(&Item) -> ItemAction,
-        released: &mut Vec<Item>,
+        mut act: impl FnMut(&Item) -> ItemAction,
+        removed: &mut Vec<Item>,
     ) -> Option<VisitPosition> {
-        let mut changed = Vec::new();
-        let next = self.slots.visit(from.0, slots_max, act, &mut changed);
-        for (before, after) in changed {
-            if let Some(after) = after {
-                self.count(&after, 1);
+        let counts = &mut self.counts;
+        let count_and_act = |item: &Item| {
+            let action = act(item);
+            match &action {
+                ItemAction::Keep => {}
+                ItemAction::Replace(other) => {
+                    counts.add(other);
+                    counts.subtract(item);
+                }
+                ItemAction::Remove => counts.subtract(item),
             }
-            self.count(&before, -1);
-            released.push(before);
-        }
-        next.map(VisitPosition)
+            action
+        };
+        self.sub_tables.visit(from, slots_max, count_and_act, removed)
     }
 
     /// All items, in an order that depends on the seed and the history alone.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Item> {
-        self.slots.iter()
+        self.sub_tables.iter()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+        self.sub_tables.len()
+    }
+
+    /// Items that are tombstones.
+    pub(crate) fn tombstone_count(&self) -> usize {
+        self.counts.tombstones
+    }
+
+    /// Items whose value is only in the file.
+    pub(crate) fn ejected_count(&self) -> usize {
+        self.counts.ejected
+    }
+
+    /// Documents by the bits of their datatype.
+    pub(crate) fn datatype_counts(&self) -> DatatypeCounts {
+        self.counts.datatypes
     }
 
     /// Makes room for `count` items in all.
     pub(crate) fn reserve(&mut self, count: usize) {
         let seed = &self.seed;
-        self.slots.reserve(count, |item| seed.hash(item.key().encoded()));
+        self.sub_tables.reserve(count, |item| seed.hash(item.key().encoded()));
     }
 
-    /// Bytes of the items and of the slots.
+    /// Bytes of the items and of the table.
     pub(crate) fn bytes(&self) -> usize {
-        self.items_bytes + self.slots.bytes()
+        self.counts.items_bytes + self.slots_bytes()
     }
 
-    /// Bytes of the slots.
+    /// Bytes of the table, its items left out.
     pub(crate) fn slots_bytes(&self) -> usize {
-        self.slots.bytes()
+        self.sub_tables.bytes()
+    }
+}
+
+impl Counts {
+    fn add(&mut self, item: &Item) {
+        self.items_bytes += item.allocation_size();
+        self.tombstones += usize::from(item.is_deleted());
+        self.ejected += usize::from(item.is_ejected());
+        if !item.is_deleted() {
+            self.datatypes[usize::from(item.datatype().bits())] += 1;
+        }
     }
 
-    fn count(&mut self, item: &Item, sign: isize) {
-        let move_by = |count: &mut usize, step: usize| {
-            *count = count.checked_add_signed(sign * step.cast_signed()).expect("counts balance");
-        };
-        move_by(&mut self.items_bytes, item.allocation_size());
-        if item.is_deleted() {
-            move_by(&mut self.tombstone_count, 1);
-        }
-        if item.is_ejected() {
-            move_by(&mut self.ejected_count, 1);
+    fn subtract(&mut self, item: &Item) {
+        self.items_bytes -= item.allocation_size();
+        self.tombstones -= usize::from(item.is_deleted());
+        self.ejected -= usize::from(item.is_ejected());
+        if !item.is_deleted() {
+            self.datatypes[usize::from(item.datatype().bits())] -= 1;
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
 
 pub mod checkpoint;
+mod destruction;
 mod document_locks;
 mod effect;
 pub mod eviction;
@@ -16,9 +17,10 @@ mod persistence;
 mod statistics;
 mod vbucket;
 
+pub use destruction::Destruction;
 pub use effect::{Effect, Waiter};
 pub use failover_table::{FailoverEntry, FailoverTable};
-pub use hash_table::{HashSeed, ItemAction, VisitPosition};
+pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
 pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};

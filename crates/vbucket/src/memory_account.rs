@@ -1,7 +1,7 @@
 //! How many bytes a bucket takes, counted where they come and go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use platform::accounts::{Account, AccountId};
 
@@ -21,6 +21,8 @@ struct Counters {
     checkpoints: AtomicI64,
     /// Of `checkpoints`, what has left its log and waits to be destroyed.
     pending_destruction: AtomicI64,
+    /// No counter but a limit that all vBuckets look at: of one open checkpoint.
+    checkpoint_bytes_max: AtomicUsize,
 }
 
 /// A change of some of the counters, in bytes.
@@ -39,6 +41,7 @@ impl Default for MemoryAccount {
             log: AtomicI64::new(0),
             checkpoints: AtomicI64::new(0),
             pending_destruction: AtomicI64::new(0),
+            checkpoint_bytes_max: AtomicUsize::new(usize::MAX),
         }))
     }
 }
@@ -80,11 +83,33 @@ impl MemoryAccount {
         read(&self.0.pending_destruction)
     }
 
+    /// Bytes above which an open checkpoint is closed.
+    pub fn checkpoint_bytes_max(&self) -> usize {
+        self.0.checkpoint_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Sets the limit of one open checkpoint.
+    pub fn set_checkpoint_bytes_max(&self, bytes: usize) {
+        self.0.checkpoint_bytes_max.store(bytes, Ordering::Relaxed);
+    }
+
     /// A vBucket's use has changed.
     pub(crate) fn settle(&self, before: MemoryUse, after: MemoryUse) {
         add(&self.0.tables, before.tables_bytes, after.tables_bytes);
         add(&self.0.log, before.log_bytes, after.log_bytes);
         add(&self.0.checkpoints, before.checkpoints_bytes, after.checkpoints_bytes);
+    }
+
+    /// A part of a log waits to be destroyed: its bytes stay counted until it is.
+    pub(crate) fn begin_destruction(&self, part: MemoryUse) {
+        self.settle(MemoryUse::default(), part);
+        add(&self.0.pending_destruction, 0, part.checkpoints_bytes);
+    }
+
+    /// It is destroyed.
+    pub(crate) fn end_destruction(&self, part: MemoryUse) {
+        self.settle(part, MemoryUse::default());
+        add(&self.0.pending_destruction, part.checkpoints_bytes, 0);
     }
 }
 

@@ -1,13 +1,11 @@
 //! What passes between a vBucket and its file.
 
-use std::sync::Arc;
-
 use document::{Cas, Item, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
 
 use platform::Instant;
 
 use crate::FailoverEntry;
-use crate::checkpoint::ClosedCheckpoint;
+use crate::checkpoint::{LogRange, ReadLimit};
 
 /// What the file remembers of a vBucket beside its documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,49 +27,94 @@ pub struct PersistentState {
 pub struct FlushBatch {
     /// Whose.
     pub vbid: Vbid,
-    /// The checkpoints, oldest first.
-    pub checkpoints: Vec<Arc<ClosedCheckpoint>>,
-    /// What to remember with them.
+    /// The log to flush; none if it is the state alone.
+    pub(crate) range: Option<LogRange>,
+    /// What to remember with it.
     pub state: PersistentState,
     /// Since when the first of its mutations has waited.
     pub queued_since: Instant,
-    /// Whether more waits behind this batch.
-    pub has_more: bool,
+    /// Items in `range`, once somebody has counted.
+    item_count: Option<usize>,
+    tombstones: Vec<Item>,
+}
+
+/// The content of a batch.
+#[derive(Debug)]
+pub struct BatchItems {
+    /// The newest version of every document in the batch, seqnos rising.
+    pub items: Vec<Item>,
+    /// How many older versions they make superfluous.
+    pub superfluous: usize,
 }
 
 impl FlushBatch {
+    pub(crate) fn new(
+        vbid: Vbid,
+        range: Option<LogRange>,
+        state: PersistentState,
+        queued_since: Instant,
+    ) -> Self {
+        Self { vbid, range, state, queued_since, item_count: None, tombstones: Vec::new() }
+    }
+
     /// The last seqno of the batch.
     pub fn high_seqno(&self) -> Seqno {
         self.state.high_seqno
     }
 
-    /// How many items it holds, older versions of the same document included.
+    /// Items that it holds, older versions of the same document included. Known once
+    /// [`FlushBatch::take_items`] or [`FlushBatch::count_items`] was called.
     pub fn item_count(&self) -> usize {
-        self.checkpoints.iter().map(|closed| closed.item_count()).sum()
+        self.item_count.expect("a batch is counted before it is flushed")
     }
 
-    /// The newest version of every document in the batch, seqnos rising, and how many older
-    /// versions they make superfluous.
-    pub fn newest_versions(&self) -> (Vec<Item>, usize) {
-        let count = self.item_count();
-        let mut newest = Vec::with_capacity(count);
-        if let [only] = self.checkpoints.as_slice() {
-            // One checkpoint holds no key twice.
-            newest.extend(only.items().cloned());
-            return (newest, 0);
-        }
-        let mut keys: Set<&[u8]> = Set::with_capacity_and_hasher(count, Default::default());
-        for closed in self.checkpoints.iter().rev() {
-            for item in closed.items().rev() {
-                if keys.insert(item.key().encoded()) {
-                    newest.push(item.clone());
-                }
-            }
-        }
-        newest.reverse();
-        let superfluous = count - newest.len();
-        (newest, superfluous)
+    /// Tombstones among its items. Known once [`FlushBatch::take_items`] was called.
+    pub(crate) fn tombstones(&self) -> &[Item] {
+        &self.tombstones
     }
+
+    /// Counts the items for a store that keeps none. Like [`FlushBatch::take_items`] not under the
+    /// vBucket's lock.
+    pub fn count_items(&mut self) {
+        self.item_count = Some(self.range.as_ref().map_or(0, LogRange::item_count));
+    }
+
+    /// Cuts the batch where `bytes_max` of items are reached, and collects what is left of it. Not
+    /// under the vBucket's lock: it goes through all of it.
+    pub fn take_items(&mut self, bytes_max: usize) -> BatchItems {
+        let Some(range) = &mut self.range else {
+            self.item_count = Some(0);
+            return BatchItems { items: Vec::new(), superfluous: 0 };
+        };
+        range.limit(ReadLimit {
+            items_max: usize::MAX,
+            item_bytes_max: bytes_max,
+            cuts_disk_snapshots: true,
+        });
+        self.state.high_seqno = range.last_seqno();
+        let all = range.items();
+        let count = all.len();
+        self.item_count = Some(count);
+        self.tombstones = all.iter().filter(|item| item.is_deleted()).cloned().collect();
+        let items = if range.is_one_checkpoint() { all } else { newest_versions(all) };
+        let superfluous = count - items.len();
+        BatchItems { items, superfluous }
+    }
+}
+
+/// Of every key and namespace the last item.
+fn newest_versions(all: Vec<Item>) -> Vec<Item> {
+    let mut keys: Set<(bool, &[u8])> = Set::with_capacity_and_hasher(all.len(), Default::default());
+    let is_newest: Vec<bool> = all
+        .iter()
+        .rev()
+        .map(|item| keys.insert((item.operation().is_prepared(), item.key().encoded())))
+        .collect();
+    drop(keys);
+    let mut is_newest = is_newest.into_iter().rev();
+    let mut items = all;
+    items.retain(|_| is_newest.next().unwrap_or(true));
+    items
 }
 
 /// How far a branch of history has come (OBSERVE_SEQNO).

@@ -17,6 +17,10 @@ pub struct VbucketStatistics {
     pub rejections: u64,
     /// Queued versions that a newer version replaced before they were flushed.
     pub deduplications: u64,
+    /// Documents deleted to make room, where there is no disk.
+    pub auto_deletions: u64,
+    /// Tombstones forgotten, where there is no disk.
+    pub purged_tombstones: u64,
     /// Values dropped from memory, with or without the rest of their documents.
     pub ejections: u64,
 }

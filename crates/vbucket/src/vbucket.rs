@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod ephemeral;
 mod flush;
 mod locking;
 mod lookup;
@@ -11,12 +12,13 @@ mod write;
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::{Instant, Random};
 
-use crate::checkpoint::CheckpointManager;
+use crate::checkpoint::{CheckpointManager, Detached, Persistence};
+use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
-use crate::hash_table::{HashSeed, HashTable, ItemAction, VisitPosition};
+use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
@@ -39,8 +41,12 @@ pub struct Vbucket {
     /// The highest revision that a deleted document had: a document that is created anew
     /// continues after it, its tombstone may be gone from memory.
     max_deleted_revision: RevSeqno,
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     persisted_seqno: Seqno,
+    /// Whether there is no file.
+    is_ephemeral: bool,
+    /// The highest seqno of a tombstone that was purged.
+    purge_seqno: Seqno,
     /// The state on disk is not the one here, whether or not there are mutations.
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
@@ -84,12 +90,14 @@ impl Vbucket {
             vbid,
             state,
             hash_table: HashTable::new(seed),
-            checkpoints: CheckpointManager::continuing(Seqno(0)),
+            checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
+            is_ephemeral: false,
+            purge_seqno: Seqno(0),
             state_is_dirty: true,
             is_queued_for_flush: false,
             queued_since: Instant::default(),
@@ -140,7 +148,7 @@ impl Vbucket {
         self.checkpoints.high_seqno()
     }
 
-    /// Everything up to here is on disk.
+    /// Everything up to here is on disk; without a file, it is only in the log no more.
     pub fn persisted_seqno(&self) -> Seqno {
         self.persisted_seqno
     }
@@ -172,12 +180,12 @@ impl Vbucket {
 
     /// Documents in memory, those without their value included, tombstones left out.
     pub fn document_count_in_memory(&self) -> usize {
-        self.hash_table.len() - self.hash_table.tombstone_count
+        self.hash_table.len() - self.hash_table.tombstone_count()
     }
 
     /// Documents whose value is only in the file, those that are there whole included.
     pub fn ejected_count(&self) -> usize {
-        self.hash_table.ejected_count + self.absent.document_count
+        self.hash_table.ejected_count() + self.absent.document_count
     }
 
     /// Look-ups of keys in the file, and their results, that are in memory.
@@ -190,9 +198,14 @@ impl Vbucket {
         self.absent.filter()
     }
 
-    /// Tombstones that are not flushed yet.
+    /// Tombstones that are not flushed yet, or not purged.
     pub fn tombstone_count(&self) -> usize {
-        self.hash_table.tombstone_count
+        self.hash_table.tombstone_count()
+    }
+
+    /// Documents by the bits of their datatype.
+    pub fn datatype_counts(&self) -> DatatypeCounts {
+        self.hash_table.datatype_counts()
     }
 
     /// Documents that clients hold locked.
@@ -231,7 +244,7 @@ impl Vbucket {
         };
         Some(SeqnoStatus {
             uuid: current,
-            persisted: self.persisted_seqno,
+            persisted: self.persisted_for_clients(),
             high: self.high_seqno(),
             older_branch,
         })
@@ -256,12 +269,19 @@ impl Vbucket {
         }
     }
 
+    /// Hands out what has left the log. It stays counted until it is freed.
+    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+        let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
+        effects.extend(destruction.map(Effect::Destroy));
+    }
+
     /// Brings the bucket's account in line with what this vBucket holds now.
     fn settle_account(&mut self) {
+        let log = self.checkpoints.extent();
         let now = MemoryUse {
             tables_bytes: self.hash_table.slots_bytes() + self.absent.filter().bytes(),
-            log_bytes: self.checkpoints.slots_bytes(),
-            checkpoints_bytes: self.checkpoints.slots_bytes(),
+            log_bytes: log.structure_bytes,
+            checkpoints_bytes: log.bytes(),
         };
         self.account.settle(self.accounted, now);
         self.accounted = now;

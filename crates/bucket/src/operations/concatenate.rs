@@ -40,7 +40,7 @@ impl Bucket {
                 result => result?,
             };
             let body = concatenated(&existing, placement, &added)?;
-            let builder = with_body(&existing, &body, existing.meta(), self.config().compression);
+            let builder = with_body(&existing, &body, existing.meta(), &self.0.compression);
             let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(StoreMode::Replace, builder, condition, now, effects)

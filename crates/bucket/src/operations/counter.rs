@@ -73,7 +73,7 @@ impl Bucket {
 
     fn counter_version(&self, existing: &Item, number: u64) -> ItemBuilder {
         let text = number.to_string();
-        with_body(existing, text.as_bytes(), existing.meta(), self.config().compression)
+        with_body(existing, text.as_bytes(), existing.meta(), &self.0.compression)
     }
 }
 

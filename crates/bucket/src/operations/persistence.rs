@@ -16,6 +16,7 @@ impl Bucket {
         vbid: Vbid,
         seqno: Seqno,
     ) -> Result<(), Refused> {
+        self.check_has_disk()?;
         let timeout = self.config().seqno_persistence_timeout;
         let deadline = self.time_of(session).monotonic.after(timeout);
         let waiter = session.waiter;

@@ -23,7 +23,7 @@ impl Bucket {
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
         self.check_write_gate(vbid)?;
-        let (stored, datatype) = value.checked(self.config().compression)?;
+        let (stored, datatype) = value.checked(&self.0.compression)?;
         let builder = ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &stored);
         self.store_built(session, mode, vbid, builder, condition)
     }
@@ -67,6 +67,6 @@ impl Bucket {
 
     fn keeping_xattrs(&self, kept: &KeptXattrs) -> ItemBuilder {
         let body = inflated_builder(&kept.stored);
-        with_body(&kept.existing, &body, kept.stored.meta(), self.config().compression)
+        with_body(&kept.existing, &body, kept.stored.meta(), &self.0.compression)
     }
 }

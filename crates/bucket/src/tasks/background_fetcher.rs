@@ -136,7 +136,8 @@ impl BucketCore {
             Ok(found) => {
                 for (fetch, found) in fetches.iter().zip(found) {
                     // Charged while nobody else holds it: a copy is saved.
-                    let found = found.map(|item| item.charged_to(self.account.id()));
+                    let kept = |item| self.compression.as_kept(item).charged_to(self.account.id());
+                    let found = found.map(kept);
                     self.deliver(vbid, fetch, found.clone());
                     self.complete(fetch.waiter, Completion::Retry(found));
                 }

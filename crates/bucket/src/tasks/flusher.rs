@@ -142,11 +142,10 @@ impl BucketCore {
     fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
         let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
-        let bytes_max = self.config.flush_batch_bytes_max;
-        let begin = |slot: &&_| begin_flush(slot, bytes_max);
-        let batches: Vec<FlushBatch> = slots.iter().filter_map(begin).collect();
+        let mut batches: Vec<FlushBatch> =
+            slots.iter().filter_map(|slot| slot.lock().as_mut()?.begin_flush()).collect();
         let mut started = self.clock.now();
-        let writes = batches.iter().map(|batch| self.storage_batch(batch)).collect();
+        let writes = batches.iter_mut().map(|batch| self.storage_batch(batch)).collect();
         let item_count = batches.iter().map(FlushBatch::item_count).sum();
         let mut all_succeeded = true;
         self.store.commit(writes, |vbid, result| {
@@ -159,9 +158,15 @@ impl BucketCore {
         Flushed { item_count, all_succeeded }
     }
 
-    fn storage_batch(&self, batch: &FlushBatch) -> storage::FlushBatch {
-        let (items, superfluous) = batch.newest_versions();
-        self.counters.add(&self.counters.flusher_deduplications, superfluous);
+    fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
+        let mut items = Vec::new();
+        if self.store.keeps_items() {
+            let content = batch.take_items(self.config.flush_batch_bytes_max);
+            self.counters.add(&self.counters.flusher_deduplications, content.superfluous);
+            items = content.items;
+        } else {
+            batch.count_items();
+        }
         let state = file_state::to_file(&batch.state);
         storage::FlushBatch { vbid: batch.vbid, items, state }
     }
@@ -224,10 +229,6 @@ impl BucketCore {
         let item_count = report.inserts + report.updates + report.deletes;
         self.counters.items_persisted.fetch_add(item_count, Ordering::Relaxed);
     }
-}
-
-fn begin_flush(slot: &VbucketSlot, bytes_max: usize) -> Option<FlushBatch> {
-    slot.lock().as_mut()?.begin_flush(bytes_max)
 }
 
 pub(super) fn micros(duration: Duration) -> u64 {

@@ -13,11 +13,12 @@ use executor::{ExecutorPool, Interrupt, Next, OwnerIsGone, Revisit, Task, TaskCo
 use executor::{TaskName, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask};
 use platform::Instant;
 use vbucket::eviction::{Evictable, EvictionStrategy, PagingPlan, Watermarks};
-use vbucket::{Effect, EvictableSample, PagingLimits};
+use vbucket::{Effect, EvictableSample, Paged, PagingLimits};
 
 use super::Wakeable;
 use super::flusher::micros;
 use crate::bucket::{Bucket, BucketCore};
+use crate::bucket_type::BucketType;
 
 static ITEM_PAGER: TaskName =
     TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(25));
@@ -77,6 +78,9 @@ struct PagingVisitor {
     bucket: Bucket,
     active: EvictionStrategy,
     replica: EvictionStrategy,
+    /// Bytes that are to be freed. Memory in use does not tell how far that has come where documents
+    /// are deleted: the log still holds them.
+    bytes_left: u64,
     effects: Vec<Effect>,
 }
 
@@ -115,7 +119,9 @@ impl Task for ItemPager {
             core.limits.shrink_to_fit(used_bytes);
             return sleep;
         }
-        if evictions >= EVICTIONS_MIN {
+        // Deleted documents are freed when the log is done with them: that takes a moment.
+        let is_freed_at_once = bucket.bucket_type() == BucketType::Couchbase;
+        if evictions >= EVICTIONS_MIN && is_freed_at_once {
             return Next::Again;
         }
         self.is_unfinished = used_bytes > marks.high_bytes;
@@ -130,6 +136,9 @@ impl Task for ItemPager {
 
 impl ItemPager {
     fn is_wanted(&mut self, used_bytes: u64, marks: Watermarks) -> bool {
+        if self.bucket.fails_new_data() {
+            return false;
+        }
         self.is_unfinished &= used_bytes > marks.low_bytes;
         self.is_unfinished || used_bytes > marks.high_bytes
     }
@@ -151,6 +160,7 @@ fn begin_round(bucket: &Bucket) -> Round {
         bucket: bucket.clone(),
         active: kind.strategy(&samples.active.frequencies, plan.active_ratio),
         replica: kind.strategy(&samples.replica.frequencies, plan.replica_ratio),
+        bytes_left: bytes,
         effects: Vec::new(),
     };
     if let Some(threshold) = visitor.active.threshold() {
@@ -208,6 +218,9 @@ impl BucketCore {
 
     /// Evicts a little of one vBucket on the caller's time.
     pub(crate) fn page_at_once(&self, vbid: Vbid) {
+        if self.description.bucket_type == BucketType::Ephemeral {
+            return;
+        }
         let threshold = self.pager.threshold.load(Ordering::Relaxed);
         let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
         let strategy = EvictionStrategy::up_to(self.config.eviction.strategy, threshold);
@@ -215,34 +228,32 @@ impl BucketCore {
         self.page(vbid, limits, |_| strategy, &mut Vec::new());
     }
 
-    /// Evicts from the next slots of one vBucket. Returns whether its end was reached.
+    /// Evicts from the next slots of one vBucket.
     fn page(
         &self,
         vbid: Vbid,
         limits: PagingLimits,
         strategy_for: impl FnOnce(VbucketState) -> EvictionStrategy,
         effects: &mut Vec<Effect>,
-    ) -> bool {
-        let Some(slot) = self.slot(vbid) else { return true };
+    ) -> Paged {
+        let absent = Paged { is_at_end: true, ..Paged::default() };
+        let Some(slot) = self.slot(vbid) else { return absent };
         let now = self.now();
         let paged = match slot.lock().as_mut() {
-            None => return true,
+            None => return absent,
             Some(vbucket) => vbucket.page(limits, strategy_for(vbucket.state()), now, effects),
         };
         self.carry_out(vbid, effects);
         self.counters.add(&self.counters.evictions, paged.evicted_count);
-        paged.is_at_end
+        paged
     }
 }
 
 impl VbucketVisitor for PagingVisitor {
     fn should_interrupt(&mut self) -> Interrupt {
         let core = &self.bucket.0;
-        if core.account.used_bytes() <= core.limits.watermarks().low_bytes {
-            Interrupt::Stop
-        } else {
-            Interrupt::Continue
-        }
+        let is_low = core.account.used_bytes() <= core.limits.watermarks().low_bytes;
+        if is_low || self.bytes_left == 0 { Interrupt::Stop } else { Interrupt::Continue }
     }
 
     fn visit(&mut self, vbid: Vbid) -> Revisit {
@@ -250,13 +261,10 @@ impl VbucketVisitor for PagingVisitor {
         let (active, replica) = (self.active, self.replica);
         let strategy_for = |state| if state == VbucketState::Replica { replica } else { active };
         core.pager.last.store(vbid.0.into(), Ordering::Relaxed);
-        let low_bytes = core.limits.watermarks().low_bytes;
-        let bytes_max = core.account.used_bytes().saturating_sub(low_bytes);
-        let limits = PagingLimits { slots_max: PORTION_SLOTS, bytes_max };
-        match core.page(vbid, limits, strategy_for, &mut self.effects) {
-            true => Revisit::No,
-            false => Revisit::YesNow,
-        }
+        let limits = PagingLimits { slots_max: PORTION_SLOTS, bytes_max: self.bytes_left };
+        let paged = core.page(vbid, limits, strategy_for, &mut self.effects);
+        self.bytes_left = self.bytes_left.saturating_sub(paged.freed_bytes);
+        if paged.is_at_end { Revisit::No } else { Revisit::YesNow }
     }
 
     fn complete(&mut self, _outcome: VisitOutcome) {}

@@ -4,9 +4,11 @@ mod background_fetcher;
 mod expiry_pager;
 mod flusher;
 mod frequency_decayer;
+mod item_compressor;
 mod item_pager;
 mod persistence_timeouts;
 mod quota_change;
+mod tombstone_purger;
 mod warmup;
 
 use std::sync::OnceLock;
@@ -16,8 +18,10 @@ use storage::FoundVbucket;
 
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use flusher::FlushQueues;
+pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
+pub(crate) use tombstone_purger::{PurgerHandle, interval as purge_interval};
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
 
@@ -54,5 +58,7 @@ pub(crate) fn start(
     item_pager::start(bucket, pool)?;
     frequency_decayer::start(bucket, pool)?;
     quota_change::start(bucket, pool)?;
+    item_compressor::start(bucket, pool)?;
+    tombstone_purger::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -377,7 +377,7 @@ impl BucketCore {
         let result = self.store.scan(vbid, from, true, |item: Item| {
             let next = item.seqno().next();
             if !item.is_deleted() {
-                portion.push(item);
+                portion.push(self.compression.as_kept(item));
             }
             if portion.len() < PORTION_MAX {
                 return ControlFlow::Continue(());

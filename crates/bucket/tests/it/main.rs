@@ -1,11 +1,14 @@
 //! Buckets on simulated disks, clocks and threads, with everything going wrong that can.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod compression;
 mod crash_model;
 mod disk_failures;
+mod ephemeral;
 mod eviction;
 mod flush_all;
 mod locks;
 mod memory_quota;
+mod soak;
 mod support;
 mod warmup;

@@ -1,8 +1,6 @@
-//! The bucket's memory: what is refused, what is let in, and that nothing is lost from the count.
+//! The bucket's memory: what is refused and what is let in.
 
 use bucket::{BucketConfig, Refused, WriteBlock};
-use platform::Random;
-use platform::seeds::seeds;
 
 use crate::support::{Machine, VBID, config};
 
@@ -33,41 +31,4 @@ fn above_the_ratio_stores_are_refused_and_deletes_let_in() {
     }
     machine.run();
     machine.set(VBID, "there is room again", b"value").unwrap();
-}
-
-#[test]
-fn accounts_return_to_zero_whatever_happened() {
-    for seed in seeds(20) {
-        let mut machine = Machine::new();
-        let mut random = Random::from_seed(seed);
-        let mut at_rest = None;
-        for round in 0..4 {
-            for _ in 0..300 {
-                let name = format!("key-{}", random.below(40));
-                let value = vec![b'x'; random.below(3000) as usize];
-                match random.below(8) {
-                    0..4 => drop(machine.set(VBID, &name, &value)),
-                    4 => drop(machine.delete(VBID, &name)),
-                    5 => drop(machine.get(VBID, &name)),
-                    6 => drop(machine.evict(VBID, &name)),
-                    _ => drop(machine.driver.run_one()),
-                }
-            }
-            for number in 0..40 {
-                machine.delete(VBID, &format!("key-{number}")).ok();
-            }
-            machine.run();
-            // Whoever has fetched a document and does not ask again holds it.
-            machine.heard.take();
-            let statistics = machine.bucket.statistics();
-            assert_eq!(statistics.checkpoints_bytes, 0, "seed {seed}, round {round}");
-            assert_eq!((statistics.document_count, statistics.tombstone_count), (0, 0));
-            // Of the documents only the table's own slots are left.
-            let slots = *at_rest.get_or_insert(statistics.documents_bytes);
-            assert!(slots < 4096, "seed {seed}: {slots}");
-            assert_eq!(statistics.documents_bytes, slots, "seed {seed}, round {round}");
-        }
-        machine.bucket.flush_all().unwrap();
-        assert_eq!(machine.bucket.statistics().documents_bytes, 0, "seed {seed}");
-    }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Context;
 use super::cluster::nodes_json;
 use crate::answers;
-use crate::node_view::{BucketFacts, FlushError, NodeView};
+use crate::node_view::{BucketFacts, BucketKind, FlushError, NodeView};
 
 /// Names and values behind the question mark, or of a form.
 pub(super) type Fields = BTreeMap<String, String>;
@@ -143,9 +143,15 @@ fn verbose_json(view: &dyn NodeView, bucket: &BucketMap) -> Value {
 
 fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
     let quota_used = 100.0 * facts.memory_used_bytes as f64 / facts.quota_bytes.max(1) as f64;
+    // The words that the original's clients read.
+    let (bucket_type, backend, eviction) = match facts.kind {
+        BucketKind::Couchbase => ("membase", "couchstore", "valueOnly"),
+        BucketKind::EphemeralAutoDelete => ("ephemeral", "undefined", "nruEviction"),
+        BucketKind::EphemeralFailNewData => ("ephemeral", "undefined", "noEviction"),
+    };
     json!({
-        "bucketType": "membase",
-        "storageBackend": "couchstore",
+        "bucketType": bucket_type,
+        "storageBackend": backend,
         "numVBuckets": bucket.chains.len(),
         "controllers": controllers(&bucket.name, facts.flush_enabled),
         "authType": "sasl",
@@ -163,11 +169,11 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
             "dataUsed": facts.data_used_bytes,
             "memUsed": facts.memory_used_bytes,
         },
-        "evictionPolicy": "valueOnly",
+        "evictionPolicy": eviction,
         "durabilityMinLevel": "none",
         "conflictResolutionType": "seqno",
         "maxTTL": 0,
-        "compressionMode": "passive",
+        "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,
         "historyRetentionBytes": 0,
         "historyRetentionSeconds": 0,

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
-use management::{BucketFacts, FlushError, Metric, NodeFacts, NodeView, Warmup};
+use management::{BucketFacts, BucketKind, FlushError, Metric, NodeFacts, NodeView, Warmup};
 
 pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
 pub(crate) const COLD: Warmup = Warmup { is_finished: false, items_loaded: 10, items_expected: 40 };
@@ -15,6 +15,8 @@ pub(crate) struct FakeNode {
     pub(crate) warmup: Mutex<Warmup>,
     /// What a flush answers.
     pub(crate) flush: Mutex<Result<(), FlushError>>,
+    /// What kind of bucket it has.
+    pub(crate) kind: Mutex<BucketKind>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
 }
@@ -26,6 +28,7 @@ impl FakeNode {
             bucket_uuid: Uuid::random(),
             warmup: Mutex::new(WARM),
             flush: Mutex::new(Ok(())),
+            kind: Mutex::default(),
             flushes: Mutex::new(0),
         }
     }
@@ -60,6 +63,8 @@ impl NodeView for FakeNode {
             operations_per_second: 1.5,
             disk_fetches_per_second: 0.0,
             flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
+            kind: *self.kind.lock().unwrap(),
+            compression_mode: "passive",
         }
     }
 

@@ -1,6 +1,6 @@
 //! Every route answers with the status and the fields that clients look for.
 
-use management::FlushError;
+use management::{BucketKind, FlushError};
 
 use crate::fake_node::COLD;
 use crate::rest_port::RestPort;
@@ -169,6 +169,23 @@ fn a_flush_is_done_or_refused_or_fails() {
     assert_eq!(refused.status, 400);
     assert_eq!(refused.body, r#"{"_":"Flush is disabled for the bucket"}"#);
     assert!(port.ask("GET", bucket).json().pointer("/controllers/flush").is_none());
+}
+
+#[test]
+fn a_bucket_tells_its_kind_in_the_words_that_clients_read() {
+    let port = RestPort::start();
+    for (kind, bucket_type, eviction) in [
+        (BucketKind::Couchbase, "membase", "valueOnly"),
+        (BucketKind::EphemeralAutoDelete, "ephemeral", "nruEviction"),
+        (BucketKind::EphemeralFailNewData, "ephemeral", "noEviction"),
+    ] {
+        *port.node.kind.lock().unwrap() = kind;
+        let json = port.ask("GET", "/pools/default/buckets/default").json();
+        assert_eq!(
+            (&json["bucketType"], &json["evictionPolicy"]),
+            (&bucket_type.into(), &eviction.into())
+        );
+    }
 }
 
 #[test]

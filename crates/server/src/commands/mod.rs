@@ -6,6 +6,7 @@ mod collections;
 mod count;
 mod documents;
 mod observe;
+mod parameters;
 mod read;
 mod refusals;
 mod sasl;
@@ -81,7 +82,7 @@ pub(crate) fn execute(
         Opcode::GetAllVbSeqnos => on_bucket(observe::all_seqnos, connection, request, turn),
         Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
         Opcode::GetVbucket => on_bucket(admin::get_vbucket, connection, request, turn),
-        Opcode::SetParam => admin::set_parameter(connection, request, turn),
+        Opcode::SetParam => parameters::set_parameter(connection, request, turn),
         Opcode::Flush => on_bucket(admin::flush, connection, request, turn),
         Opcode::Noop => admin::noop(connection, request, turn),
         Opcode::Version => admin::version(connection, request, turn),

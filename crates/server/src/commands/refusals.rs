@@ -1,6 +1,6 @@
 //! How a bucket's refusals are said on the wire.
 
-use bucket::Refused;
+use bucket::{Refused, WriteBlock};
 use document::Datatype;
 use protocol::{Feature, Status};
 
@@ -42,6 +42,10 @@ pub(super) fn refuse(
         Refused::TooManyLookups => {
             (Status::Etmpfail, Some("too many documents are looked up on the disk; try again"))
         }
+        Refused::Ephemeral => {
+            (Status::NotSupported, Some("an ephemeral bucket keeps nothing on disk"))
+        }
+        Refused::Blocked(block @ WriteBlock::NoMemory) => (Status::Enomem, Some(block.context())),
         Refused::Blocked(block) => (Status::Etmpfail, Some(block.context())),
     };
     match context {

@@ -5,6 +5,7 @@ mod bad_input;
 mod bootstrap;
 mod commands;
 mod documents;
+mod ephemeral;
 mod idle;
 mod pipelining;
 mod statistics;

@@ -158,3 +158,25 @@ fn an_administrator_changes_numbers_of_threads() {
         assert_eq!(client.ask(set(group, name, value)).status, EINVAL);
     }
 }
+
+#[test]
+fn an_administrator_changes_the_compression_mode() {
+    let (_port, mut client) = busy();
+    let set =
+        |value: &[u8]| frame(0x82).extras(&[0, 0, 0, 1]).key(b"compression_mode").value(value);
+    for mode in ["off", "active", "passive"] {
+        assert_eq!(client.ask(set(mode.as_bytes())).status, 0, "{mode}");
+        let config: BTreeMap<_, _> = client.statistics("config").unwrap().into_iter().collect();
+        assert_eq!(config["ep_compression_mode"], mode);
+    }
+    assert_eq!(client.ask(set(b"on")).status, EINVAL);
+    let all: BTreeMap<_, _> = client.statistics("").unwrap().into_iter().collect();
+    for name in [
+        "ep_item_compressor_num_visited",
+        "ep_item_compressor_num_compressed",
+        "ep_active_datatype_snappy",
+        "ep_active_datatype_snappy,json",
+    ] {
+        assert!(all[name].parse::<u64>().is_ok(), "{name}");
+    }
+}

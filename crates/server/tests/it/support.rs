@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, Surroundings};
+use bucket::{Bucket, BucketConfig, BucketType, FullPolicy, Surroundings};
 use cluster::Revision;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
@@ -39,7 +39,22 @@ impl Port {
         Self::with(limits, false)
     }
 
+    /// A server whose bucket has no disk.
+    pub(crate) fn ephemeral(policy: FullPolicy, memory_quota_bytes: u64) -> Self {
+        let config = BucketConfig {
+            bucket_type: Some(BucketType::Ephemeral),
+            ephemeral_full_policy: policy,
+            memory_quota_bytes,
+            ..bucket_config()
+        };
+        Self::with_bucket(config, ServerLimits::default(), false)
+    }
+
     fn with(limits: ServerLimits, flush_enabled: bool) -> Self {
+        Self::with_bucket(bucket_config(), limits, flush_enabled)
+    }
+
+    fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
@@ -51,7 +66,6 @@ impl Port {
             completions: Arc::new(mailboxes.clone()),
             random_seed: 1,
         };
-        let config = BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") };
         let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
         let users = Users::new(UsersConfig::default());
         users.set_password("user", b"password");
@@ -114,6 +128,10 @@ impl Port {
         let all = self.server.statistics().all();
         all.iter().find(|(known, _)| *known == name).unwrap().1
     }
+}
+
+fn bucket_config() -> BucketConfig {
+    BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") }
 }
 
 impl Drop for Port {

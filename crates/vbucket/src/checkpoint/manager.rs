@@ -1,140 +1,214 @@
-//! The checkpoints of one vBucket and the persistence cursor that moves through them.
+//! The log of one vBucket: its checkpoints, and the cursors that move through them.
 
-use std::collections::VecDeque;
+mod queueing;
+mod reading;
+mod removal;
+mod snapshots;
+
 use std::sync::Arc;
 
-use document::{Item, Seqno};
+use document::Seqno;
 
-use super::ClosedCheckpoint;
-use super::open_checkpoint::OpenCheckpoint;
+use super::cursor::{Cursor, CursorId, CursorStatus};
+use super::extent::Extent;
+use super::info::{CheckpointInfo, CheckpointKind, Snapshot};
+use super::run::Run;
+use super::segment::Segment;
 
-/// Slots of an open checkpoint. A full one is closed, so that what a flush takes at once, and frees
-/// at once, stays bounded whatever comes in meanwhile.
-const OPEN_SLOTS_MAX: usize = 10_000;
+pub use queueing::{QueueOutcome, Queued};
 
-/// All checkpoints, oldest first. Invariants: their seqnos are contiguous; the persistence cursor
-/// stands at the first closed checkpoint, since flushed ones leave at once.
+/// Slots of a segment. A full one is frozen, so that what is freed at once stays bounded.
+const SEGMENT_SLOTS_MAX: usize = 1024;
+
+/// Whether the log is read for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// A flusher reads it, through a cursor that is never dropped.
+    File,
+    /// Nobody does: the vBucket lives in memory alone.
+    None,
+}
+
+/// The checkpoints of a vBucket, oldest first, the last one open. Every method but those of ranges
+/// is called under the vBucket's lock, and takes no longer for a long log than for a short one,
+/// unless it says so.
 #[derive(Debug)]
 pub struct CheckpointManager {
-    closed: VecDeque<Arc<ClosedCheckpoint>>,
+    /// The oldest segment that is kept, and how much log lay before it.
+    head: Arc<Segment>,
+    head_position: Extent,
     open: OpenCheckpoint,
-    /// [`ClosedCheckpoint::own_bytes`] of all closed checkpoints.
-    closed_own_bytes: usize,
-    /// Items in all closed checkpoints.
-    closed_item_count: usize,
-    /// The highest seqno queued; of an empty history, the one it continues from.
+    /// Where mutations go, how much they are, and the place in the chain that they will take.
+    tail: Run,
+    tail_items: Extent,
+    tail_place: Arc<Segment>,
+    /// How much log lay before the tail when that began, what has been superseded since in the
+    /// open checkpoint's frozen segments left in.
+    tail_position: Extent,
+    /// Items ever queued and not superseded, whether or not they are still here.
+    total_items: usize,
+    cursors: Vec<Cursor>,
+    next_cursor: CursorId,
+    persistence: Option<CursorId>,
     high_seqno: Seqno,
+    /// The highest seqno of something visible.
+    max_visible_seqno: Seqno,
+    /// The end of the last complete snapshot.
+    last_snapshot_end: Seqno,
+    /// Bytes above which an active vBucket's open checkpoint is closed.
+    checkpoint_bytes_max: usize,
+}
+
+/// What is known of the open checkpoint alone.
+#[derive(Debug)]
+struct OpenCheckpoint {
+    info: Arc<CheckpointInfo>,
+    snapshot: Snapshot,
+    /// Its first segment that is kept.
+    first: Arc<Segment>,
+    /// The lowest seqno that can be in it.
+    first_seqno: Seqno,
+    /// How much log lay before it.
+    position: Extent,
+    /// Its frozen segments that are kept, in order, so that a seqno finds its segment.
+    frozen: Vec<Arc<Segment>>,
+    /// What has been superseded in frozen segments of it since they were frozen.
+    removed: Extent,
 }
 
 impl CheckpointManager {
     /// An empty log that continues after `high_seqno`.
-    pub fn continuing(high_seqno: Seqno) -> Self {
-        Self {
-            closed: VecDeque::new(),
-            open: OpenCheckpoint::beginning_at(high_seqno.next()),
-            closed_own_bytes: 0,
-            closed_item_count: 0,
+    pub fn continuing(high_seqno: Seqno, persistence: Persistence) -> Self {
+        let place = Segment::new(0, high_seqno.next());
+        let mut log = Self {
+            head: Arc::clone(&place),
+            head_position: Extent::default(),
+            open: OpenCheckpoint {
+                info: Arc::new(CheckpointInfo::new(1, CheckpointKind::Memory)),
+                snapshot: Snapshot::beginning_at(high_seqno.next()),
+                first: Arc::clone(&place),
+                first_seqno: high_seqno.next(),
+                position: Extent::default(),
+                frozen: Vec::new(),
+                removed: Extent::default(),
+            },
+            tail: Run::beginning_at(high_seqno.next()),
+            tail_items: Extent::default(),
+            tail_place: place,
+            tail_position: Extent::default(),
+            total_items: 0,
+            cursors: Vec::new(),
+            next_cursor: CursorId(0),
+            persistence: None,
             high_seqno,
+            max_visible_seqno: high_seqno,
+            last_snapshot_end: high_seqno,
+            checkpoint_bytes_max: usize::MAX,
+        };
+        if persistence == Persistence::File {
+            let registered = log.register("persistence", high_seqno, false);
+            log.persistence = registered.ok().map(|registration| registration.id);
         }
+        log
     }
 
-    /// Queues the next mutation. `replaced` is the version that it supersedes, which the hash
-    /// table has just let go. When that is in the open checkpoint it leaves it: its seqno will
-    /// never be seen again.
-    ///
-    /// Returns the superseded item as the checkpoint held it, to be dropped elsewhere.
-    pub fn queue(&mut self, item: Item, replaced: Option<&Item>) -> Option<Item> {
-        assert!(item.seqno() == self.high_seqno.next(), "seqnos rise one by one");
-        let superseded = replaced.and_then(|replaced| self.supersede(replaced));
-        self.high_seqno = item.seqno();
-        self.open.push(item);
-        if self.open.slot_count() >= OPEN_SLOTS_MAX {
-            self.close_open();
-        }
-        superseded
+    /// Above this many bytes an active vBucket's open checkpoint is closed.
+    pub fn set_checkpoint_bytes_max(&mut self, bytes: usize) {
+        self.checkpoint_bytes_max = bytes;
     }
 
-    /// The highest seqno queued.
+    /// The highest seqno queued; of an empty history, the one it continues from.
     pub fn high_seqno(&self) -> Seqno {
         self.high_seqno
     }
 
-    /// Whether anything waits for the persistence cursor.
+    /// The highest seqno of something visible: prepares and aborts are not.
+    pub fn max_visible_seqno(&self) -> Seqno {
+        self.max_visible_seqno
+    }
+
+    /// The flusher's cursor.
+    pub fn persistence_cursor(&self) -> Option<CursorId> {
+        self.persistence
+    }
+
+    /// Whether the flusher has read everything, and that was confirmed.
     pub fn is_flushed(&self) -> bool {
-        self.closed.is_empty() && self.open.is_empty()
+        self.persistence.is_none_or(|cursor| self.is_at_end(cursor))
     }
 
-    /// Closes the open checkpoint and shares the oldest closed ones, whole, until they hold
-    /// `bytes_max` or more; at least one when there is any. They stay here until
-    /// [`CheckpointManager::remove_flushed`].
-    pub fn unflushed(&mut self, bytes_max: usize) -> Vec<Arc<ClosedCheckpoint>> {
-        self.close_open();
-        let mut taken = Vec::new();
-        let mut taken_bytes = 0;
-        for checkpoint in &self.closed {
-            if taken_bytes >= bytes_max {
-                break;
-            }
-            taken_bytes += checkpoint.items_bytes();
-            taken.push(Arc::clone(checkpoint));
-        }
-        taken
+    /// Items that the flusher has not read.
+    pub fn unflushed_count(&self) -> usize {
+        self.persistence.map_or(0, |cursor| self.remaining(cursor))
     }
 
-    /// Detaches the checkpoints up to `seqno`, which have been flushed.
-    pub fn remove_flushed(&mut self, seqno: Seqno) -> Vec<Arc<ClosedCheckpoint>> {
-        let mut removed = Vec::new();
-        while let Some(oldest) = self.closed.front() {
-            if oldest.last_seqno() > seqno {
-                break;
-            }
-            self.closed_own_bytes -= oldest.own_bytes();
-            self.closed_item_count -= oldest.item_count();
-            removed.extend(self.closed.pop_front());
-        }
-        removed
+    /// Whether everything has been read through the cursor, meta items included.
+    pub fn is_at_end(&self, cursor: CursorId) -> bool {
+        let is_at_tail = |cursor: &Cursor| Arc::ptr_eq(&cursor.position, &self.tail_place);
+        self.tail.is_empty() && self.cursor(cursor).is_none_or(is_at_tail)
     }
 
-    /// Bytes that only the checkpoints hold: slots, and items that the hash table has let go.
-    pub fn own_bytes(&self) -> usize {
-        self.closed_own_bytes + self.open.slots_bytes()
+    /// Items in front of the cursor.
+    pub fn remaining(&self, cursor: CursorId) -> usize {
+        self.cursor(cursor).map_or(0, |cursor| self.total_items - cursor.passed)
     }
 
-    /// Bytes of the slots.
-    pub fn slots_bytes(&self) -> usize {
-        let closed: usize = self.closed.iter().map(|closed| closed.slots_bytes()).sum();
-        closed + self.open.slots_bytes()
+    /// How much is in the log.
+    pub fn extent(&self) -> Extent {
+        self.tail_position - self.open.removed + self.tail_extent() - self.head_position
+    }
+
+    /// How much is in the open checkpoint, whether or not it is still here.
+    pub fn open_extent(&self) -> Extent {
+        self.tail_position - self.open.removed + self.tail_extent() - self.open.position
     }
 
     /// How many checkpoints there are, the open one included.
-    pub fn checkpoint_count(&self) -> usize {
-        self.closed.len() + 1
+    pub fn checkpoint_count(&self) -> u64 {
+        self.open.info.id() - self.checkpoint_id(&self.head) + 1
     }
 
-    /// How many items wait for the persistence cursor.
-    pub fn item_count(&self) -> usize {
-        self.closed_item_count + self.open.item_count
+    /// The number of the open checkpoint.
+    pub fn open_checkpoint_id(&self) -> u64 {
+        self.open.info.id()
     }
 
-    fn supersede(&mut self, replaced: &Item) -> Option<Item> {
-        if replaced.seqno() >= self.open.first_seqno {
-            return self.open.take(replaced.seqno());
-        }
-        // Few checkpoints are ever closed and unflushed: the newest is the likely one.
-        if self.closed.iter().rev().any(|closed| closed.supersede(replaced)) {
-            self.closed_own_bytes += replaced.allocation_size();
-        }
-        None
+    /// Where the items of the open checkpoint come from.
+    pub fn open_kind(&self) -> CheckpointKind {
+        self.open.info.kind()
     }
 
-    fn close_open(&mut self) {
-        if self.open.is_empty() {
-            return;
+    /// All cursors.
+    pub fn cursors(&self) -> Vec<CursorStatus> {
+        let status = |cursor: &Cursor| CursorStatus {
+            name: cursor.name.clone(),
+            checkpoint_id: self.checkpoint_id(&cursor.position),
+            next_seqno: cursor.next_seqno(),
+            remaining: self.total_items - cursor.passed,
+            visits: cursor.visits,
+            is_droppable: cursor.is_droppable,
+        };
+        self.cursors.iter().map(status).collect()
+    }
+
+    fn cursor(&self, id: CursorId) -> Option<&Cursor> {
+        self.cursors.iter().find(|cursor| cursor.id == id)
+    }
+
+    fn cursor_mut(&mut self, id: CursorId) -> Option<&mut Cursor> {
+        self.cursors.iter_mut().find(|cursor| cursor.id == id)
+    }
+
+    fn checkpoint_id(&self, segment: &Segment) -> u64 {
+        segment.content().map_or(self.open.info.id(), |content| content.checkpoint.id())
+    }
+
+    /// The tail as a part of the log. The place of an empty tail costs nothing yet.
+    fn tail_extent(&self) -> Extent {
+        if self.tail.is_empty() {
+            return Extent::default();
         }
-        let fresh = OpenCheckpoint::beginning_at(self.high_seqno.next());
-        let closed = std::mem::replace(&mut self.open, fresh).close();
-        self.closed_own_bytes += closed.own_bytes();
-        self.closed_item_count += closed.item_count();
-        self.closed.push_back(Arc::new(closed));
+        let structure_bytes = Segment::size() + self.tail.structure_bytes();
+        Extent { structure_bytes, ..self.tail_items }
     }
 }

@@ -4,42 +4,42 @@ use document::{Seqno, VbucketState};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
+use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
 use crate::persistence::FlushBatch;
 
 impl Vbucket {
-    /// What is to be flushed now: about `bytes_max` bytes of items, whole checkpoints, and the
-    /// state. `None` when the file is up to date. Nothing leaves the log until
-    /// [`Vbucket::flush_succeeded`]; after a failure the same comes again.
-    pub fn begin_flush(&mut self, bytes_max: usize) -> Option<FlushBatch> {
+    /// What is to be flushed now: the log that is not, and the state. `None` when the file is up to
+    /// date. Nothing leaves the log until [`Vbucket::flush_succeeded`]; after a failure the same
+    /// comes again.
+    pub fn begin_flush(&mut self) -> Option<FlushBatch> {
         self.is_queued_for_flush = false;
-        let checkpoints = self.checkpoints.unflushed(bytes_max);
-        let last_seqno = checkpoints.last().map(|closed| closed.last_seqno());
-        if last_seqno.is_none() && !self.state_is_dirty {
+        let cursor = self.checkpoints.persistence_cursor()?;
+        let range = self.checkpoints.begin_read(cursor);
+        if range.is_none() && !self.state_is_dirty {
             return None;
         }
         let mut state = self.persistent_state();
-        state.high_seqno = last_seqno.unwrap_or(self.persisted_seqno);
-        let has_more = state.high_seqno < self.high_seqno();
-        let queued_since = self.queued_since;
-        Some(FlushBatch { vbid: self.vbid, checkpoints, state, queued_since, has_more })
+        state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
+        self.settle_account();
+        Some(FlushBatch::new(self.vbid, range, state, self.queued_since))
     }
 
-    /// `batch` is durable: its checkpoints leave the log, flushed tombstones leave memory, and
-    /// whoever waited for its seqnos hears of it.
+    /// `batch` is durable: what every reader has leaves the log, flushed tombstones leave memory,
+    /// and whoever waited for its seqnos hears of it.
     pub fn flush_succeeded(&mut self, batch: &FlushBatch, effects: &mut Vec<Effect>) {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
         self.state_is_dirty = batch.state.state != self.state
             || batch.state.failover_table != self.failover_table.entries();
-        let removed = self.checkpoints.remove_flushed(seqno);
-        for tombstone in removed.iter().flat_map(|closed| closed.items()) {
-            if tombstone.is_deleted() {
-                self.forget_tombstone(tombstone, effects);
-            }
+        for tombstone in batch.tombstones() {
+            self.forget_tombstone(tombstone, effects);
         }
-        effects.push(Effect::ReleaseCheckpoints(removed));
+        if let Some(range) = &batch.range {
+            let detached = self.checkpoints.finish_read(range, batch.item_count());
+            self.destroy(detached, effects);
+        }
         self.waiters.retain(|waiting| {
             let is_waiting = waiting.seqno > seqno;
             if !is_waiting {
@@ -56,6 +56,9 @@ impl Vbucket {
     /// The flush failed: what it was to write waits in the log and wants another try.
     pub fn flush_failed(&mut self) {
         self.is_queued_for_flush = true;
+        if let Some(cursor) = self.checkpoints.persistence_cursor() {
+            self.checkpoints.fail_read(cursor);
+        }
     }
 
     /// Whether everything is on disk, the state included.
@@ -105,6 +108,7 @@ impl Vbucket {
         }
         self.state = state;
         self.state_is_dirty = true;
+        self.checkpoints.queue_state(state);
         if state != VbucketState::Active {
             self.end_waits(effects);
         }
@@ -127,6 +131,9 @@ impl Vbucket {
     /// A tombstone that is on disk need not stay in memory, unless it is no longer the newest
     /// version of its key.
     fn forget_tombstone(&mut self, tombstone: &document::Item, effects: &mut Vec<Effect>) {
+        if self.is_ephemeral {
+            return;
+        }
         let newest = self.hash_table.get(tombstone.key()).map(document::Item::seqno);
         if newest == Some(tombstone.seqno()) {
             release(self.hash_table.remove(tombstone.key()), effects);

@@ -1,6 +1,6 @@
 //! Walks over the documents in memory, a portion at a time: who leaves, and who is read how often.
 
-use document::{Item, Key, VbucketState, expiry};
+use document::{Item, Key, Seqno, VbucketState, expiry};
 
 use super::{Vbucket, release};
 use crate::document_locks::DocumentLocks;
@@ -27,8 +27,11 @@ pub struct PagingLimits {
 pub struct Paged {
     /// Whether the walk has come to the end; the next one begins at the beginning.
     pub is_at_end: bool,
-    /// Values that have left memory.
+    /// Documents that have left memory, with their values alone or whole, or were deleted because
+    /// there is no disk.
     pub evicted_count: usize,
+    /// Bytes that this frees, those of deleted documents once the log is done with them.
+    pub freed_bytes: u64,
 }
 
 /// What could leave memory, from a look at some of it.
@@ -59,6 +62,18 @@ enum Leaving {
     Nothing,
     Value,
     Whole,
+    /// It is deleted: there is no disk.
+    Deleted,
+}
+
+/// What decides which documents of a vBucket can leave.
+#[derive(Clone, Copy)]
+struct Exits {
+    policy: EvictionPolicy,
+    persisted: Seqno,
+    is_ephemeral: bool,
+    is_active: bool,
+    now: Now,
 }
 
 impl Vbucket {
@@ -73,12 +88,11 @@ impl Vbucket {
     ) -> Paged {
         let mut expired = Vec::new();
         let mut departed = Vec::new();
+        let mut deleted = Vec::new();
         let mut paged = Paged::default();
         let mut released = Vec::new();
-        let (policy, persisted, locks) =
-            (self.eviction.policy, self.persisted_seqno, &mut self.locks);
+        let (exits, locks) = (self.exits(now), &mut self.locks);
         let random = &mut self.random;
-        let mut freed_bytes = 0;
         let is_active = self.state == VbucketState::Active;
         let judge = |item: &Item| {
             let is_over = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
@@ -86,27 +100,28 @@ impl Vbucket {
                 expired.push(item.clone());
                 return ItemAction::Keep;
             }
-            let is_persisted = item.seqno() <= persisted;
-            let leaving =
-                if is_persisted { leaving(item, policy, locks, now) } else { Leaving::Nothing };
-            if leaving == Leaving::Nothing || freed_bytes >= limits.bytes_max {
+            let leaving = exits.of(item, locks);
+            if leaving == Leaving::Nothing || paged.freed_bytes >= limits.bytes_max {
                 return ItemAction::Keep;
             }
-            match (strategy.judge(item.heat(), (random.next_u64() >> 32) as u32), leaving) {
-                (Verdict::Keep(frequency), _) => {
-                    item.set_heat(frequency);
-                    ItemAction::Keep
-                }
-                (Verdict::Evict, Leaving::Whole) => {
-                    paged.evicted_count += 1;
-                    freed_bytes += item.allocation_size() as u64;
+            if let Verdict::Keep(frequency) =
+                strategy.judge(item.heat(), (random.next_u64() >> 32) as u32)
+            {
+                item.set_heat(frequency);
+                return ItemAction::Keep;
+            }
+            paged.evicted_count += 1;
+            paged.freed_bytes += leaving.bytes_of(item);
+            match leaving {
+                Leaving::Nothing => ItemAction::Keep,
+                Leaving::Value => ItemAction::Replace(item.ejected()),
+                Leaving::Whole => {
                     departed.push(item.clone());
                     ItemAction::Remove
                 }
-                (Verdict::Evict, _) => {
-                    paged.evicted_count += 1;
-                    freed_bytes += item.value().len() as u64;
-                    ItemAction::Replace(item.ejected())
+                Leaving::Deleted => {
+                    deleted.push(item.clone());
+                    ItemAction::Keep
                 }
             }
         };
@@ -121,7 +136,12 @@ impl Vbucket {
             self.delete_expired(&item, now, effects);
             effects.push(Effect::Release(item));
         }
-        self.statistics.ejections += u64::try_from(paged.evicted_count).unwrap_or(u64::MAX);
+        let ejected_count = paged.evicted_count - deleted.len();
+        self.statistics.ejections += u64::try_from(ejected_count).unwrap_or(u64::MAX);
+        for item in deleted {
+            self.auto_delete(item.key(), item.seqno(), now, effects);
+            effects.push(Effect::Release(item));
+        }
         self.settle_account();
         paged
     }
@@ -130,19 +150,13 @@ impl Vbucket {
     /// where the pager is.
     pub fn sample_evictable(&mut self, slots_max: usize, now: Now, sample: &mut EvictableSample) {
         sample.document_count += u64::try_from(self.document_count_in_memory()).unwrap_or(u64::MAX);
-        let (policy, persisted, locks) =
-            (self.eviction.policy, self.persisted_seqno, &mut self.locks);
+        let (exits, locks) = (self.exits(now), &mut self.locks);
         let look = |item: &Item| {
             sample.seen_count += 1;
-            let is_persisted = item.seqno() <= persisted;
-            let bytes = match leaving(item, policy, locks, now) {
-                Leaving::Whole => item.allocation_size(),
-                Leaving::Value => item.value().len(),
-                Leaving::Nothing => return ItemAction::Keep,
-            };
-            if is_persisted {
+            let leaving = exits.of(item, locks);
+            if leaving != Leaving::Nothing {
                 sample.frequencies.record(item.heat());
-                sample.seen_bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+                sample.seen_bytes += leaving.bytes_of(item);
             }
             ItemAction::Keep
         };
@@ -176,11 +190,11 @@ impl Vbucket {
         if item.is_deleted() {
             return None;
         }
-        if item.seqno() > self.persisted_seqno {
+        if item.seqno() > self.persisted_for_clients() {
             return Some(false);
         }
-        match leaving(item, self.eviction.policy, &mut self.locks, now) {
-            Leaving::Nothing => return Some(true),
+        match self.exits(now).of(item, &mut self.locks) {
+            Leaving::Nothing | Leaving::Deleted => return Some(true),
             Leaving::Value => {
                 let ejected = item.ejected();
                 release(self.hash_table.insert(ejected), effects);
@@ -196,6 +210,16 @@ impl Vbucket {
         Some(true)
     }
 
+    fn exits(&self, now: Now) -> Exits {
+        Exits {
+            policy: self.eviction.policy,
+            persisted: self.persisted_seqno,
+            is_ephemeral: self.is_ephemeral,
+            is_active: self.state == VbucketState::Active,
+            now,
+        }
+    }
+
     /// A document has left the hash table whole.
     fn depart(&mut self, item: Item, effects: &mut Vec<Effect>) {
         self.absent.document_count += 1;
@@ -209,13 +233,32 @@ impl Vbucket {
     }
 }
 
-/// What of `item`, which is on disk, can leave memory. A lock is in memory alone, and stays.
-fn leaving(item: &Item, policy: EvictionPolicy, locks: &mut DocumentLocks, now: Now) -> Leaving {
-    if item.is_deleted() || item.operation().is_prepared() {
-        return Leaving::Nothing;
+impl Exits {
+    /// What of `item` can leave memory. A lock is in memory alone, and stays with its document.
+    fn of(&self, item: &Item, locks: &mut DocumentLocks) -> Leaving {
+        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.persisted {
+            return Leaving::Nothing;
+        }
+        let is_locked = locks.get(item.key(), self.now.monotonic).is_some();
+        if self.is_ephemeral {
+            let may_go = self.is_active && !is_locked;
+            return if may_go { Leaving::Deleted } else { Leaving::Nothing };
+        }
+        if self.policy == EvictionPolicy::Full && !is_locked {
+            return Leaving::Whole;
+        }
+        if item.is_ejected() { Leaving::Nothing } else { Leaving::Value }
     }
-    if policy == EvictionPolicy::Full && locks.get(item.key(), now.monotonic).is_none() {
-        return Leaving::Whole;
+}
+
+impl Leaving {
+    /// Bytes that this frees of `item`.
+    fn bytes_of(self, item: &Item) -> u64 {
+        let bytes = match self {
+            Self::Nothing => 0,
+            Self::Value => item.value().len(),
+            Self::Whole | Self::Deleted => item.allocation_size(),
+        };
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
-    if item.is_ejected() { Leaving::Nothing } else { Leaving::Value }
 }

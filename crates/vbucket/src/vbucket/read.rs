@@ -57,7 +57,7 @@ impl Vbucket {
             return Ok(None);
         };
         let is_gone = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
-        Ok((!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_seqno)))
+        Ok((!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_for_clients())))
     }
 
     /// Deletes up to `count_max` documents whose time is over. Returns how many there were; when

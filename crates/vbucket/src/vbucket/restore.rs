@@ -2,8 +2,9 @@
 
 use document::{Item, Key, Seqno, VbUuid, Vbid};
 
-use super::Vbucket;
-use crate::checkpoint::CheckpointManager;
+use super::{Vbucket, release};
+use crate::checkpoint::{CheckpointManager, Persistence};
+use crate::effect::Effect;
 use crate::failover_table::FailoverTable;
 use crate::hash_table::HashSeed;
 use crate::hlc::Hlc;
@@ -41,7 +42,7 @@ impl Vbucket {
         }
         let mut vbucket = Self::new(vbid, state.state, fresh_uuid, seed, account);
         vbucket.failover_table = failover_table;
-        vbucket.checkpoints = CheckpointManager::continuing(high_seqno);
+        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
         vbucket.persisted_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
@@ -113,6 +114,19 @@ impl Vbucket {
         let replaced = self.put_back(item);
         self.settle_account();
         replaced
+    }
+
+    /// Puts another form of a value, compressed or not, in the place of the one that is there, unless
+    /// there is another version by now, and says whether it did.
+    pub fn replace_form(&mut self, item: Item, effects: &mut Vec<Effect>) -> bool {
+        let is_there = self
+            .hash_table
+            .get(item.key())
+            .is_some_and(|newest| !newest.is_ejected() && is_same_version(newest, &item));
+        let left_over = if is_there { self.hash_table.insert(item) } else { Some(item) };
+        release(left_over, effects);
+        self.settle_account();
+        is_there
     }
 
     /// The file does not have the value that `key` misses at `seqno`: the document is gone. Only

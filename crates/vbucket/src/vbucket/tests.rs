@@ -99,9 +99,9 @@ impl Bench {
 
     /// Flushes everything and returns (seqno, is a tombstone) of what was written.
     fn flush(&mut self) -> Vec<(u64, bool)> {
-        let Some(batch) = self.vbucket.begin_flush(usize::MAX) else { return Vec::new() };
+        let Some(mut batch) = self.vbucket.begin_flush() else { return Vec::new() };
+        let items = batch.take_items(usize::MAX).items;
         self.vbucket.flush_succeeded(&batch, &mut self.effects);
-        let (items, _) = batch.newest_versions();
         items.iter().map(|item| (item.seqno().0, item.is_deleted())).collect()
     }
 
@@ -333,7 +333,7 @@ fn a_failed_flush_offers_the_same_again_and_what_came_since() {
     let mut bench = Bench::new();
     bench.set("a", "1");
     bench.set("b", "1");
-    let batch = bench.vbucket.begin_flush(usize::MAX).unwrap();
+    let batch = bench.vbucket.begin_flush().unwrap();
     bench.set("a", "2");
     drop(batch);
     bench.vbucket.flush_failed();
@@ -396,8 +396,8 @@ fn a_value_leaves_memory_only_when_it_is_on_disk_and_comes_back() {
     let mut bench = Bench::new();
     bench.set("k", "value");
     assert_eq!(bench.eject("k"), Some(false));
-    let batch = bench.vbucket.begin_flush(usize::MAX).unwrap();
-    let (items, _) = batch.newest_versions();
+    let mut batch = bench.vbucket.begin_flush().unwrap();
+    let items = batch.take_items(usize::MAX).items;
     bench.vbucket.flush_succeeded(&batch, &mut bench.effects);
     assert_eq!(bench.eject("k"), Some(true));
     assert_eq!(bench.eject("absent"), None);
@@ -417,7 +417,8 @@ fn a_restored_vbucket_continues_and_a_crash_begins_a_new_branch() {
         let mut bench = Bench::new();
         bench.set("a", "1");
         let last = bench.set("b", "2");
-        let batch = bench.vbucket.begin_flush(usize::MAX).unwrap();
+        let mut batch = bench.vbucket.begin_flush().unwrap();
+        let items = batch.take_items(usize::MAX).items;
         let restored = Restored {
             vbid: Vbid(3),
             state: batch.state.clone(),
@@ -426,7 +427,7 @@ fn a_restored_vbucket_continues_and_a_crash_begins_a_new_branch() {
             was_clean,
         };
         bench.vbucket = Vbucket::restore(restored, HashSeed::new(2), bench.account.clone());
-        for item in batch.newest_versions().0 {
+        for item in items {
             drop(bench.vbucket.restore_document(item.ejected()));
             drop(bench.vbucket.restore_value(item));
         }
@@ -460,6 +461,7 @@ fn the_account_returns_to_zero() {
             assert_eq!(tables, bench.vbucket.accounted.tables_bytes as u64, "seed {seed}");
         }
         bench.flush();
+        bench.effects.clear();
         assert_eq!(bench.account.log_bytes(), 0, "seed {seed}");
         let account = bench.account.clone();
         drop(bench);

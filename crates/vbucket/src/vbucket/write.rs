@@ -5,6 +5,7 @@ use document::{
 };
 
 use super::{Vbucket, release};
+use crate::checkpoint::QueueOutcome;
 use crate::effect::Effect;
 use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
 
@@ -143,12 +144,14 @@ impl Vbucket {
         let replaced = self.hash_table.insert(item.clone());
         let initial_heat = || self.eviction.initial_frequency.get();
         item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
-        let superseded = self.checkpoints.queue(item, replaced.as_ref());
-        if superseded.is_some() {
+        self.checkpoints.set_checkpoint_bytes_max(self.account.checkpoint_bytes_max());
+        let queued = self.checkpoints.queue(item, replaced.as_ref());
+        if queued.outcome == QueueOutcome::Replaced {
             self.statistics.deduplications += 1;
         }
         release(replaced, effects);
-        release(superseded, effects);
+        release(queued.superseded, effects);
+        self.destroy(queued.detached, effects);
         if !self.is_queued_for_flush {
             self.queued_since = now.monotonic;
         }

@@ -1,11 +1,15 @@
 //! Groups about the bucket as a whole.
 
-use bucket::CompressionMode;
+use bucket::{BucketType, Named};
 
 use super::{Emitter, NoGroup};
 
 /// Group "warmup".
 pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    if emitter.bucket.bucket_type() == BucketType::Ephemeral {
+        emitter.emit("ep_warmup", "disabled");
+        return Ok(());
+    }
     let progress = emitter.bucket.warmup_progress();
     let is_done = progress.phase == bucket::WarmupPhase::Done;
     emitter.emit("ep_warmup", "enabled");
@@ -41,11 +45,22 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 /// Group "config".
 pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
     let config = emitter.bucket.config().clone();
-    let compression = match config.compression {
-        CompressionMode::Off => "off",
-        CompressionMode::Passive => "passive",
-    };
-    emitter.emit("ep_bucket_type", "persistent");
+    let compression = emitter.bucket.compression_mode().name();
+    let bucket = emitter.bucket.clone();
+    match bucket.bucket_type() {
+        BucketType::Couchbase => {
+            emitter.emit("ep_bucket_type", "persistent");
+            emitter.emit("ep_item_eviction_policy", config.eviction.policy.name());
+        }
+        BucketType::Ephemeral => {
+            emitter.emit("ep_bucket_type", "ephemeral");
+            emitter.emit("ep_ephemeral_full_policy", bucket.full_policy().name());
+            let age = bucket.tombstone_purge_age_seconds();
+            emitter.emit("ep_ephemeral_metadata_purge_age", age);
+            let interval = bucket.tombstone_purge_interval_seconds();
+            emitter.emit("ep_ephemeral_metadata_purge_interval", interval);
+        }
+    }
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
@@ -62,12 +77,15 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_item_freq_decayer_percent", config.eviction.decay_percent);
     emitter.emit("ep_item_eviction_strategy", config.eviction.strategy.name());
     emitter.emit("ep_compression_mode", compression);
+    emitter.emit("ep_min_compression_ratio", config.min_compression_ratio);
+    emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());
+    let chunk = config.item_compressor_chunk_duration;
+    emitter.emit("ep_item_compressor_chunk_duration", chunk.as_millis());
     emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
     emitter.emit("ep_max_num_flushers", config.flusher_count);
     emitter.emit("ep_open_files_max", config.open_files_max);
-    emitter.emit("ep_item_eviction_policy", config.eviction.policy.name());
     Ok(())
 }
 

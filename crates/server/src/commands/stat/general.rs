@@ -14,7 +14,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 45] = [
+    let numbers: [(&str, u64); 49] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
@@ -34,7 +34,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("ep_queue_size", number(bucket.queued_item_count)),
         ("ep_diskqueue_items", number(bucket.queued_item_count)),
         ("ep_flusher_todo", number(bucket.queued_vbucket_count)),
-        ("ep_num_checkpoints", number(bucket.checkpoint_count)),
+        ("ep_num_checkpoints", bucket.checkpoint_count),
         ("ep_commit_num", bucket.commits),
         ("ep_item_commit_failed", bucket.commits_failed),
         ("ep_data_write_failed", bucket.commits_failed),
@@ -54,18 +54,37 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("ep_bloom_filter_memory", number(bucket.filter_bytes)),
         ("ep_num_evicted_items", number(bucket.evicted_count)),
         ("ep_num_expiry_pager_runs", bucket.expiry_pager_rounds),
+        ("ep_item_compressor_num_visited", bucket.compressor_visited),
+        ("ep_item_compressor_num_compressed", bucket.compressor_compressed),
         ("vb_active_ops_create", vbuckets.creations),
         ("vb_active_ops_update", vbuckets.updates),
         ("vb_active_ops_delete", vbuckets.deletions),
         ("vb_active_ops_reject", vbuckets.rejections),
         ("vb_active_expired", vbuckets.expirations),
+        ("vb_active_auto_delete_count", vbuckets.auto_deletions),
+        ("vb_active_ht_tombstone_purged_count", vbuckets.purged_tombstones),
         ("vb_active_num", u64::from(emitter.bucket.config().vbucket_count)),
     ];
     for (name, value) in numbers {
         emitter.emit(name, value);
     }
+    for (name, count) in DATATYPE_NAMES.iter().zip(bucket.datatype_counts) {
+        emitter.emit(&format!("ep_active_datatype_{name}"), count);
+    }
     Ok(())
 }
+
+/// The names of datatypes, by their bits.
+const DATATYPE_NAMES: [&str; 8] = [
+    "raw",
+    "json",
+    "snappy",
+    "snappy,json",
+    "xattr",
+    "json,xattr",
+    "snappy,xattr",
+    "snappy,json,xattr",
+];
 
 fn process(emitter: &mut Emitter<'_, '_>) {
     let shared = emitter.turn.shared;

@@ -47,7 +47,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
         let filter = vbucket.key_filter();
-        let numbers: [(&str, u64); 20] = [
+        let numbers: [(&str, u64); 21] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -56,7 +56,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("bloom_filter_memory", number(filter.bytes())),
             ("ht_num_deleted_items", number(vbucket.tombstone_count())),
             ("ht_memory", number(vbucket.documents_bytes())),
-            ("queue_size", number(vbucket.checkpoints().item_count())),
+            ("queue_size", number(vbucket.checkpoints().unflushed_count())),
             ("ops_create", statistics.creations),
             ("ops_update", statistics.updates),
             ("ops_delete", statistics.deletions),
@@ -65,7 +65,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("num_ejects", statistics.ejections),
             ("high_seqno", vbucket.high_seqno().0),
             ("max_visible_seqno", vbucket.high_seqno().0),
-            ("persistence_seqno", vbucket.persisted_seqno().0),
+            ("persistence_seqno", vbucket.persisted_for_clients().0),
+            ("purge_seqno", vbucket.purge_seqno().0),
             ("max_cas", vbucket.max_cas().0),
             ("uuid", vbucket.uuid().0),
         ];
@@ -78,13 +79,13 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
 pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
-        let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_seqno().0);
+        let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
         let numbers: [(&str, u64); 10] = [
             ("high_seqno", high),
             ("abs_high_seqno", high),
             ("last_persisted_seqno", persisted),
             ("uuid", vbucket.uuid().0),
-            ("purge_seqno", 0),
+            ("purge_seqno", vbucket.purge_seqno().0),
             ("last_persisted_snap_start", persisted),
             ("last_persisted_snap_end", persisted),
             ("high_prepared_seqno", 0),
@@ -113,15 +114,33 @@ pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result
 pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
-        let checkpoints = vbucket.checkpoints();
-        vec![
+        let log = vbucket.checkpoints();
+        let (all, open) = (log.extent(), log.open_extent());
+        let cursors = log.cursors();
+        let mut details = vec![
             detail(vbid, "state", vbucket.state().name()),
-            detail(vbid, "num_checkpoints", checkpoints.checkpoint_count()),
-            detail(vbid, "num_checkpoint_items", checkpoints.item_count()),
-            detail(vbid, "mem_usage", checkpoints.own_bytes()),
-            detail(vbid, "persistence:num_items_for_cursor", checkpoints.item_count()),
-            detail(vbid, "persistence:cursor_seqno", vbucket.persisted_seqno()),
-        ]
+            detail(vbid, "open_checkpoint_id", log.open_checkpoint_id()),
+            detail(vbid, "num_conn_cursors", cursors.len()),
+            detail(vbid, "num_checkpoints", log.checkpoint_count()),
+            detail(vbid, "num_checkpoint_items", all.items),
+            detail(vbid, "num_open_checkpoint_items", open.items),
+            detail(vbid, "mem_usage", all.bytes()),
+            detail(vbid, "mem_usage_queued_items", all.item_bytes),
+            detail(vbid, "mem_usage_queue_overhead", all.structure_bytes),
+            // The hash table is the index.
+            detail(vbid, "mem_usage_key_index_overhead", 0),
+        ];
+        for cursor in cursors {
+            let of = |what: &str| format!("{}:{what}", cursor.name);
+            let last_read = cursor.next_seqno.0.saturating_sub(1);
+            details.extend([
+                detail(vbid, &of("cursor_checkpoint_id"), cursor.checkpoint_id),
+                detail(vbid, &of("cursor_seqno"), last_read),
+                detail(vbid, &of("num_visits"), cursor.visits),
+                detail(vbid, &of("num_items_for_cursor"), cursor.remaining),
+            ]);
+        }
+        details
     })
 }
 

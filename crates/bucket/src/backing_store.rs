@@ -1,0 +1,105 @@
+//! What stands behind the memory of a bucket: files, or nothing.
+//!
+//! An ephemeral bucket runs the same tasks as one with files. What its flusher hands over is done
+//! with as soon as it arrives, because memory has it; so logs shrink as they do elsewhere. There is
+//! never anything to read back: nothing leaves memory that could be wanted again.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use document::{Item, Key, Seqno, Vbid};
+use platform::Files;
+use storage::{CommitReport, FileSizes, FlushBatch, ScanReport, StartReport, StorageError};
+use storage::{Store, StoreOptions};
+
+use crate::bucket_type::BucketType;
+
+/// Where flushed documents go.
+pub(crate) enum BackingStore {
+    /// To a file for each vBucket.
+    Files(Store),
+    /// Nowhere: memory is all there is.
+    Memory,
+}
+
+impl BackingStore {
+    /// Opens what a bucket of this type has in `directory`, and says what was found.
+    pub(crate) fn open(
+        bucket_type: BucketType,
+        files: &Arc<dyn Files>,
+        directory: &Path,
+        options: StoreOptions,
+    ) -> Result<(Self, StartReport), StorageError> {
+        match bucket_type {
+            BucketType::Couchbase => {
+                let (store, report) = Store::open(Arc::clone(files), directory, options)?;
+                Ok((Self::Files(store), report))
+            }
+            BucketType::Ephemeral => Ok((Self::Memory, StartReport::default())),
+        }
+    }
+
+    /// Whether it looks at the items of a batch.
+    pub(crate) fn keeps_items(&self) -> bool {
+        matches!(self, Self::Files(_))
+    }
+
+    /// See [`Store::commit`].
+    pub(crate) fn commit(
+        &self,
+        batches: Vec<FlushBatch>,
+        mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
+    ) {
+        match self {
+            Self::Files(store) => store.commit(batches, report),
+            Self::Memory => {
+                for batch in batches {
+                    report(batch.vbid, Ok(CommitReport::default()));
+                }
+            }
+        }
+    }
+
+    /// See [`Store::get`].
+    pub(crate) fn get(
+        &self,
+        vbid: Vbid,
+        keys: &[Key<'_>],
+    ) -> Result<Vec<Option<Item>>, StorageError> {
+        match self {
+            Self::Files(store) => store.get(vbid, keys),
+            Self::Memory => Ok(vec![None; keys.len()]),
+        }
+    }
+
+    /// See [`Store::scan`].
+    pub(crate) fn scan(
+        &self,
+        vbid: Vbid,
+        from: Seqno,
+        with_values: bool,
+        visit: impl FnMut(Item) -> ControlFlow<()>,
+    ) -> Result<ScanReport, StorageError> {
+        match self {
+            Self::Files(store) => store.scan(vbid, from, with_values, visit),
+            Self::Memory => Ok(ScanReport::default()),
+        }
+    }
+
+    /// See [`Store::delete_all`].
+    pub(crate) fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.delete_all(gone),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::file_sizes`].
+    pub(crate) fn file_sizes(&self, vbid: Vbid) -> Result<FileSizes, StorageError> {
+        match self {
+            Self::Files(store) => store.file_sizes(vbid),
+            Self::Memory => Ok(FileSizes::default()),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What operators change about a bucket while it is in use.
+
+use crate::bucket::Bucket;
+use crate::bucket_type::{BucketType, FullPolicy};
+use crate::compression::CompressionMode;
+use crate::refused::Refused;
+use crate::tasks::purge_interval;
+
+impl Bucket {
+    /// Where it keeps its documents.
+    pub fn bucket_type(&self) -> BucketType {
+        self.0.description.bucket_type
+    }
+
+    /// What happens to compressed values now.
+    pub fn compression_mode(&self) -> CompressionMode {
+        self.0.compression.mode()
+    }
+
+    /// Changes what happens to compressed values. Those in memory stay as they are until the
+    /// compressor or a writer comes to them.
+    pub fn set_compression_mode(&self, mode: CompressionMode) {
+        self.0.compression.set_mode(mode);
+        self.0.compressor.wake();
+    }
+
+    /// What the bucket does when its memory is full, if it is an ephemeral one.
+    pub fn full_policy(&self) -> FullPolicy {
+        self.0.ephemeral.full_policy()
+    }
+
+    /// Changes what an ephemeral bucket does when its memory is full.
+    pub fn set_full_policy(&self, policy: FullPolicy) {
+        self.0.ephemeral.set_full_policy(policy);
+    }
+
+    /// Seconds for which an ephemeral bucket keeps tombstones.
+    pub fn tombstone_purge_age_seconds(&self) -> u64 {
+        self.0.ephemeral.purge_age_seconds()
+    }
+
+    /// Changes for how many seconds an ephemeral bucket keeps tombstones.
+    pub fn set_tombstone_purge_age_seconds(&self, seconds: u64) {
+        self.0.ephemeral.set_purge_age_seconds(seconds);
+    }
+
+    /// Seconds between two searches for old tombstones in an ephemeral bucket.
+    pub fn tombstone_purge_interval_seconds(&self) -> u64 {
+        self.0.ephemeral.purge_interval_seconds()
+    }
+
+    /// Changes how many seconds there are between two searches for old tombstones; the next one
+    /// comes after so many from now.
+    pub fn set_tombstone_purge_interval_seconds(&self, seconds: u64) {
+        self.0.ephemeral.set_purge_interval_seconds(seconds);
+        self.0.purger.snooze(purge_interval(self));
+    }
+
+    /// Whether the bucket refuses new documents for good when its memory is full.
+    pub(crate) fn fails_new_data(&self) -> bool {
+        self.bucket_type() == BucketType::Ephemeral && self.full_policy() == FullPolicy::FailNewData
+    }
+
+    /// Refuses what is about a disk when there is none.
+    pub(crate) fn check_has_disk(&self) -> Result<(), Refused> {
+        match self.bucket_type() {
+            BucketType::Couchbase => Ok(()),
+            BucketType::Ephemeral => Err(Refused::Ephemeral),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A bucket that keeps its documents in memory alone.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bucket::{BucketConfig, BucketType, FullPolicy, ObservedState, OpenError, Refused, WriteBlock};
+use document::{Cas, Seqno};
+use platform::Files;
+
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, key};
+
+fn ephemeral() -> BucketConfig {
+    BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() }
+}
+
+fn file_names(machine: &Machine) -> Vec<String> {
+    let mut names = machine.files.list(Path::new(DIRECTORY)).unwrap();
+    names.sort();
+    names
+}
+
+#[test]
+fn started_again_it_is_empty_and_has_a_new_history() {
+    for is_orderly in [true, false] {
+        let mut machine = Machine::with(ephemeral());
+        machine.set(VBID, "k", b"value").unwrap();
+        machine.run();
+        assert_eq!(machine.get(VBID, "k").unwrap(), b"value");
+        assert_eq!(file_names(&machine), ["bucket.json"], "documents are in memory alone");
+        let (branches, uuid) = (machine.branches(VBID), machine.bucket.uuid().to_owned());
+        let mut machine = if is_orderly { machine.stop_and_start() } else { machine.restart() };
+        machine.run();
+        assert_eq!(machine.bucket.uuid(), uuid);
+        assert_eq!(machine.find(VBID, "k").unwrap_err(), Refused::NotFound);
+        assert_eq!(machine.high_seqno(VBID), Seqno(0));
+        assert_eq!(machine.branches(VBID).len(), 1);
+        assert_ne!(machine.branches(VBID), branches);
+        machine.set(VBID, "k", b"again").unwrap();
+    }
+}
+
+#[test]
+fn the_type_is_decided_when_the_bucket_is_made() {
+    let mut machine = Machine::with(ephemeral());
+    machine.config.bucket_type = None;
+    let mut machine = machine.stop_and_start();
+    assert_eq!(machine.bucket.bucket_type(), BucketType::Ephemeral);
+    machine.config.bucket_type = Some(BucketType::Couchbase);
+    machine.bucket.shut_down().unwrap();
+    match machine.try_restart() {
+        Err(OpenError::BadDescription { what, .. }) => assert!(what.contains("`ephemeral`")),
+        other => panic!("{:?}", other.err()),
+    }
+    let machine = Machine::new();
+    assert_eq!(machine.bucket.bucket_type(), BucketType::Couchbase);
+}
+
+#[test]
+fn nothing_is_ever_said_to_be_on_disk() {
+    let mut machine = Machine::with(ephemeral());
+    let stored = machine.set(VBID, "k", b"value").unwrap();
+    machine.set(VBID, "deleted", b"value").unwrap();
+    machine.delete(VBID, "deleted").unwrap();
+    machine.run();
+    for (name, state) in [
+        ("k", ObservedState::NotPersisted),
+        ("deleted", ObservedState::Deleted),
+        ("absent", ObservedState::NotFound),
+    ] {
+        let key = key(name);
+        let seen = machine.bucket.observe(&mut machine.session, VBID, key.as_key()).unwrap();
+        assert_eq!(seen.state, state, "{name}");
+    }
+    let status = machine.bucket.observe_seqno(&mut machine.session, VBID, stored.uuid).unwrap();
+    assert_eq!((status.persisted, status.high), (Seqno(0), Seqno(3)));
+    assert_eq!(machine.wait(1, VBID, stored.seqno), Err(Refused::Ephemeral));
+    assert_eq!(machine.evict(VBID, "k"), Err(Refused::Ephemeral));
+    let statistics = machine.bucket.statistics();
+    assert_eq!((statistics.items_persisted, statistics.ejected_count), (0, 0));
+    assert_eq!(machine.bucket.file_sizes().file_bytes, 0);
+}
+
+#[test]
+fn logs_shrink_although_nothing_is_written() {
+    let mut machine = Machine::with(ephemeral());
+    for number in 0..1000 {
+        machine.set(VBID, &format!("key-{number}"), b"value").unwrap();
+        machine.set(OTHER, &format!("key-{number}"), b"value").unwrap();
+    }
+    assert_eq!(machine.bucket.statistics().queued_item_count, 2000);
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert_eq!((statistics.queued_item_count, statistics.document_count), (0, 2000));
+    assert_eq!(statistics.log_bytes, 0);
+}
+
+#[test]
+fn tombstones_are_purged_when_they_are_old() {
+    let mut machine = Machine::with(ephemeral());
+    let second = Duration::from_secs(1);
+    for number in 0..500 {
+        machine.set(VBID, &format!("key-{number}"), b"value").unwrap();
+    }
+    machine.run();
+    let mut last = Seqno(0);
+    for number in 0..400 {
+        last = machine.delete(VBID, &format!("key-{number}")).unwrap().seqno;
+    }
+    machine.advance(second * 59);
+    machine.set(VBID, "young", b"value").unwrap();
+    machine.delete(VBID, "young").unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.statistics().tombstone_count, 401);
+    machine.advance(second);
+    let statistics = machine.bucket.statistics();
+    assert_eq!((statistics.tombstone_count, statistics.document_count), (1, 100));
+    assert_eq!(statistics.vbuckets.purged_tombstones, 400);
+    let purge_seqno = |machine: &Machine| {
+        let mut seqno = Seqno(0);
+        machine.bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.purge_seqno());
+        seqno
+    };
+    assert_eq!(purge_seqno(&machine), last);
+    machine.bucket.set_tombstone_purge_age_seconds(0);
+    machine.bucket.set_tombstone_purge_interval_seconds(1);
+    machine.delete(VBID, "key-499").unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.statistics().tombstone_count, 2);
+    machine.advance(second);
+    assert_eq!(machine.bucket.statistics().tombstone_count, 0, "asked for within a second");
+}
+
+#[test]
+fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
+    let mut machine = Machine::with(BucketConfig {
+        memory_quota_bytes: 100_000,
+        ephemeral_full_policy: FullPolicy::FailNewData,
+        ..ephemeral()
+    });
+    let mut names = (0..).map(|number| format!("key-{number}"));
+    let mut stored = Vec::new();
+    let refused = loop {
+        let name = names.next().unwrap();
+        match machine.set(VBID, &name, &[b'x'; 1000]) {
+            Ok(_) => stored.push(name),
+            Err(refused) => break refused,
+        }
+    };
+    assert_eq!(refused, Refused::Blocked(WriteBlock::NoMemory));
+    machine.advance(Duration::from_secs(600));
+    assert_eq!(machine.bucket.statistics().document_count, stored.len(), "all are there");
+    for name in &stored[..10] {
+        machine.delete(VBID, name).unwrap();
+    }
+    machine.run();
+    machine.set(VBID, "there is room again", &[b'x'; 1000]).unwrap();
+}
+
+#[test]
+fn it_is_emptied_like_any_other() {
+    let mut machine = Machine::with(ephemeral());
+    let before = machine.set(VBID, "k", b"value").unwrap();
+    machine.run();
+    machine.bucket.flush_all().unwrap();
+    assert_eq!(machine.find(VBID, "k").unwrap_err(), Refused::NotFound);
+    assert_ne!(machine.set(VBID, "k", b"value").unwrap().uuid, before.uuid);
+    let seen = machine.bucket.observe(&mut machine.session, VBID, key("k").as_key()).unwrap();
+    assert_eq!(seen.state, ObservedState::NotPersisted);
+    assert_ne!(seen.cas, Cas::ANY);
+}

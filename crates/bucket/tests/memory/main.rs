@@ -1,0 +1,139 @@
+//! What a bucket says that it uses beside what the allocator really holds for it.
+//!
+//! A binary of its own with one test: everything that is allocated in between is the bucket's.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+#![expect(clippy::print_stdout, reason = "the figures are of interest when all is well, too")]
+
+use std::sync::Arc;
+
+use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, Session, Surroundings};
+use document::{ItemMeta, KeyBuf, Vbid};
+use executor::DeterministicPool;
+use platform::counting_allocator::CountingAllocator;
+use platform::files::RealFiles;
+use platform::{Clock, Random};
+use vbucket::{StoreMode, Waiter, WriteCondition};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+const VBUCKETS: u16 = 16;
+const DOCUMENTS: u64 = 30_000;
+/// How far the two may be apart, in percent.
+const DIFFERENCE_MAX: f64 = 5.0;
+const RUNS_MAX: usize = 100_000;
+
+struct Ignored;
+
+impl Completions for Ignored {
+    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+}
+
+struct Machine {
+    driver: DeterministicPool,
+    bucket: Bucket,
+    session: Session,
+    random: Random,
+    _directory: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let clock = Clock::real();
+        let driver = DeterministicPool::new(clock.clone(), 1);
+        let directory = tempfile::tempdir().unwrap();
+        let surroundings = Surroundings {
+            clock,
+            files: Arc::new(RealFiles),
+            pool: driver.pool().clone(),
+            completions: Arc::new(Ignored),
+            random_seed: 1,
+        };
+        let config = BucketConfig { vbucket_count: VBUCKETS, ..BucketConfig::named("memory") };
+        let bucket = Bucket::open(surroundings, config, directory.path()).unwrap();
+        let (session, random) = (Session::default(), Random::from_seed(1));
+        let mut machine = Self { driver, bucket, session, random, _directory: directory };
+        machine.run();
+        machine
+    }
+
+    fn run(&mut self) {
+        self.driver.run_until_idle(RUNS_MAX);
+    }
+
+    /// Mostly small values, a few of up to 32 KiB.
+    fn store(&mut self, number: u64) {
+        let size_max = 16 << self.random.below(12);
+        let value = vec![b'v'; self.random.below(size_max) as usize];
+        let expiry = if number.is_multiple_of(3) { u32::MAX } else { 0 };
+        let meta = ItemMeta { expiry, ..ItemMeta::default() };
+        let (key, condition) = (key(number), WriteCondition::default());
+        let incoming = Incoming::plain(&value);
+        let vbid = vbid(number);
+        self.bucket
+            .store(&mut self.session, StoreMode::Set, vbid, key.as_key(), meta, incoming, condition)
+            .unwrap();
+    }
+
+    fn delete(&mut self, number: u64) {
+        let (key, condition) = (key(number), WriteCondition::default());
+        self.bucket.delete(&mut self.session, vbid(number), key.as_key(), condition).ok();
+    }
+
+    fn evict(&mut self, number: u64) {
+        self.bucket.evict(&mut self.session, vbid(number), key(number).as_key()).ok();
+    }
+}
+
+fn vbid(number: u64) -> Vbid {
+    Vbid((number % u64::from(VBUCKETS)) as u16)
+}
+
+fn key(number: u64) -> KeyBuf {
+    // Between 4 and 33 bytes.
+    let name = format!("key-{:0width$}", number, width = (number % 30) as usize);
+    KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+}
+
+/// Compares, and prints what it compares.
+fn compare(what: &str, machine: &Machine, before: usize) {
+    let held = (CountingAllocator::held_bytes() - before) as f64;
+    let used = machine.bucket.statistics().used_bytes() as f64;
+    let percent = (held - used) / held * 100.0;
+    println!("{what:<30} used {used:>10} held {held:>10} beyond used {percent:>6.2} %");
+    assert!(percent.abs() <= DIFFERENCE_MAX, "{what}: {percent:.2} % apart");
+}
+
+#[test]
+fn what_a_bucket_uses_is_what_the_allocator_holds_for_it() {
+    let mut machine = Machine::new();
+    let before = CountingAllocator::held_bytes();
+    (0..DOCUMENTS / 10).for_each(|number| machine.store(number));
+    compare("a tenth loaded, not flushed", &machine, before);
+    (0..DOCUMENTS).for_each(|number| machine.store(number));
+    compare("loaded, not flushed", &machine, before);
+    machine.run();
+    compare("flushed", &machine, before);
+    for _ in 0..DOCUMENTS / 2 {
+        let number = machine.random.below(DOCUMENTS);
+        machine.store(number);
+    }
+    compare("half updated", &machine, before);
+    machine.run();
+    compare("flushed", &machine, before);
+    (0..DOCUMENTS).step_by(3).for_each(|number| machine.delete(number));
+    compare("a third deleted", &machine, before);
+    machine.run();
+    compare("flushed", &machine, before);
+    (0..DOCUMENTS).step_by(2).for_each(|number| machine.evict(number));
+    compare("half evicted", &machine, before);
+    (0..DOCUMENTS).for_each(|number| machine.evict(number));
+    compare("all evicted", &machine, before);
+    (0..DOCUMENTS).for_each(|number| machine.delete(number));
+    machine.run();
+    let left = machine.bucket.statistics().used_bytes();
+    let held = CountingAllocator::held_bytes().saturating_sub(before);
+    println!("all deleted and flushed: used {left}, held {held}");
+    assert!(left == 0, "{left} bytes are accounted to nothing");
+    assert!(held <= 1024 * 1024, "{held} bytes are held for nothing");
+}

@@ -1,0 +1,79 @@
+//! A reader's place in the log.
+
+use std::sync::Arc;
+
+use document::Seqno;
+
+use super::segment::Segment;
+
+/// Names a cursor within its log; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CursorId(pub(super) u64);
+
+/// What a new cursor begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// The cursor.
+    pub id: CursorId,
+    /// The first seqno that it can read from the log.
+    pub next_seqno: Seqno,
+    /// Whether history is missing between what the reader has and what the log has: the reader
+    /// must get it from the file.
+    pub needs_backfill: bool,
+}
+
+/// A cursor as statistics show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorStatus {
+    /// Whose it is.
+    pub name: String,
+    /// The checkpoint that it reads next.
+    pub checkpoint_id: u64,
+    /// The first seqno that it has not read.
+    pub next_seqno: Seqno,
+    /// Items in front of it.
+    pub remaining: usize,
+    /// How often it has been read from.
+    pub visits: u64,
+    /// Whether it may be dropped when memory is short.
+    pub is_droppable: bool,
+}
+
+/// Stands before the segment that is read next. A read moves it only when it is confirmed: after a
+/// failure the same comes again, so a cursor is its own backup.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    pub(super) id: CursorId,
+    pub(super) name: String,
+    pub(super) is_droppable: bool,
+    pub(super) position: Arc<Segment>,
+    /// Of that segment, what the reader had before: set at most until the first read.
+    pub(super) skips_through: Seqno,
+    /// Items behind it that have not been superseded since, and those that were in the log before.
+    pub(super) passed: usize,
+    pub(super) visits: u64,
+    /// Set while a read is not confirmed.
+    pub(super) read: Option<UnconfirmedRead>,
+}
+
+/// A read under way.
+#[derive(Debug)]
+pub(super) struct UnconfirmedRead {
+    /// The ordinal of the segment before which it ends.
+    pub(super) end_ordinal: u64,
+    /// For each item in it that was superseded since it began, the ordinal of its segment.
+    pub(super) superseded: Vec<u64>,
+}
+
+impl Cursor {
+    /// The first seqno that it has not read.
+    pub(super) fn next_seqno(&self) -> Seqno {
+        self.position.first_seqno.max(self.skips_through.next())
+    }
+
+    /// Its read under way, if the segment `ordinal` is in that.
+    pub(super) fn read_of(&mut self, ordinal: u64) -> Option<&mut UnconfirmedRead> {
+        let is_behind = self.position.ordinal <= ordinal;
+        self.read.as_mut().filter(|read| is_behind && ordinal < read.end_ordinal)
+    }
+}

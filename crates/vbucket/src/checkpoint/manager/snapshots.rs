@@ -1,0 +1,103 @@
+//! Checkpoints begin and end.
+
+use std::sync::Arc;
+
+use document::Seqno;
+
+use super::super::detached::Detached;
+use super::super::info::{CheckpointInfo, CheckpointKind, Snapshot};
+use super::{CheckpointManager, OpenCheckpoint};
+use crate::checkpoint::Extent;
+
+impl CheckpointManager {
+    /// Closes the open checkpoint of an active vBucket and begins another. Returns what nobody
+    /// needs any more.
+    pub fn begin_checkpoint(&mut self) -> Option<Detached> {
+        let snapshot = Snapshot::beginning_at(self.high_seqno.next());
+        self.begin(CheckpointKind::Memory, snapshot)
+    }
+
+    /// A marker has announced a snapshot to a replica: it begins a checkpoint of its own.
+    pub fn begin_snapshot(&mut self, kind: CheckpointKind, snapshot: Snapshot) -> Option<Detached> {
+        assert!(snapshot.start <= snapshot.end, "a snapshot has a beginning before its end");
+        assert!(
+            !kind.is_disk() || snapshot.high_completed.is_some(),
+            "a disk snapshot says up to where prepares are completed"
+        );
+        self.begin(kind, snapshot)
+    }
+
+    /// A marker has announced a memory snapshot that continues the open one. Returns whether the
+    /// open checkpoint takes it in; if not, it begins one of its own.
+    pub fn extend_snapshot(&mut self, end: Seqno, visible_end: Seqno) -> bool {
+        let open = &mut self.open;
+        let may = open.info.kind() == CheckpointKind::Memory && end >= open.snapshot.end;
+        if may {
+            open.snapshot.end = end;
+            open.snapshot.visible_end = visible_end;
+        }
+        may
+    }
+
+    /// Where a reader that has everything stands: the highest seqno, and the snapshot it is in.
+    pub fn snapshot_position(&self) -> (Seqno, Seqno, Seqno) {
+        let high = self.high_seqno;
+        match self.open.snapshot {
+            snapshot if high < snapshot.start => (high, high, high),
+            snapshot => (high, snapshot.start, snapshot.end),
+        }
+    }
+
+    /// The end of the last complete snapshot: where a new branch of history may begin.
+    pub fn failover_seqno(&self) -> Seqno {
+        self.last_snapshot_end
+    }
+
+    /// Empties the log, which continues after `high_seqno`. Cursors stand at its end.
+    pub fn reset(&mut self, high_seqno: Seqno) -> Option<Detached> {
+        self.freeze();
+        self.high_seqno = high_seqno;
+        self.max_visible_seqno = high_seqno;
+        self.last_snapshot_end = Seqno(0);
+        let snapshot = Snapshot::beginning_at(high_seqno.next());
+        let gone = self.begin(CheckpointKind::Memory, snapshot);
+        let rest = self.restart();
+        Detached::joined(gone, rest)
+    }
+
+    fn begin(&mut self, kind: CheckpointKind, snapshot: Snapshot) -> Option<Detached> {
+        self.freeze();
+        let is_empty = self.tail_position == self.open.position;
+        let id = self.open.info.id() + u64::from(!is_empty);
+        let index = self.close_open();
+        self.open = OpenCheckpoint {
+            info: Arc::new(CheckpointInfo::new(id, kind)),
+            snapshot,
+            first: Arc::clone(&self.tail_place),
+            first_seqno: self.high_seqno.next(),
+            position: self.tail_position,
+            frozen: Vec::new(),
+            removed: Extent::default(),
+        };
+        self.detach_consumed(index)
+    }
+
+    /// Fixes what readers of the open checkpoint may know, and returns the places of its segments.
+    /// Walks them only if something in them has been superseded.
+    fn close_open(&mut self) -> Vec<Arc<super::Segment>> {
+        let open = &mut self.open;
+        open.info.close(open.snapshot);
+        if open.removed != Extent::default() {
+            let contents = open.frozen.iter().filter_map(|segment| segment.content());
+            // What is not in segments that are kept was in those that were expelled.
+            let kept = contents.fold(Extent::default(), |sum, content| sum + content.removed());
+            let mut removed = open.removed - kept;
+            for content in open.frozen.iter().filter_map(|segment| segment.content()) {
+                content.set_removed_before(removed);
+                removed += content.removed();
+            }
+            self.tail_position -= open.removed;
+        }
+        std::mem::take(&mut open.frozen)
+    }
+}

@@ -1,0 +1,123 @@
+//! Items in the order of their seqnos, each in a slot that its seqno finds.
+
+use document::{Item, Seqno, VbucketState};
+
+/// Bytes of one slot.
+pub(super) const SLOT_SIZE: usize = size_of::<Option<Item>>();
+const _: () = assert!(SLOT_SIZE == 8);
+
+/// Something in the log that is no item and takes no seqno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaItem {
+    /// The vBucket takes up another role here.
+    VbucketState(VbucketState),
+}
+
+/// Slots in the order of their seqnos. As long as seqnos follow each other without a gap, as they
+/// do where they are given out, the slot of a seqno is found by subtraction; a replica receives
+/// gaps and remembers an offset for each slot.
+#[derive(Debug)]
+pub(super) struct Run {
+    first_seqno: Seqno,
+    slots: Vec<Option<Item>>,
+    /// For each slot its seqno, less the first. Empty while that is the number of the slot.
+    offsets: Vec<u32>,
+    /// Meta items and the slot before which each stands.
+    metas: Vec<(usize, MetaItem)>,
+}
+
+impl Run {
+    /// An empty run that continues at `first_seqno` or later.
+    pub(super) fn beginning_at(first_seqno: Seqno) -> Self {
+        Self { first_seqno, slots: Vec::new(), offsets: Vec::new(), metas: Vec::new() }
+    }
+
+    /// Whether the distance of `seqno` from the first one can be remembered.
+    pub(super) fn can_hold(&self, seqno: Seqno) -> bool {
+        self.slots.is_empty() || u32::try_from(seqno.0 - self.first_seqno.0).is_ok()
+    }
+
+    pub(super) fn push(&mut self, item: Item) {
+        let seqno = item.seqno();
+        if self.slots.is_empty() {
+            assert!(seqno >= self.first_seqno, "seqnos rise");
+            self.first_seqno = seqno;
+        }
+        let offset = seqno.0 - self.first_seqno.0;
+        let follows = offset == wide(self.slots.len());
+        if !follows || !self.offsets.is_empty() {
+            self.remember_offset(offset);
+        }
+        self.slots.push(Some(item));
+    }
+
+    pub(super) fn push_meta(&mut self, meta: MetaItem) {
+        self.metas.push((self.slots.len(), meta));
+    }
+
+    fn remember_offset(&mut self, offset: u64) {
+        if self.offsets.is_empty() {
+            let count = u32::try_from(self.slots.len()).expect("a run is short");
+            self.offsets.extend(0..count);
+        }
+        let offset = u32::try_from(offset).expect("the run was asked whether it can hold it");
+        assert!(self.offsets.last().is_none_or(|&last| last < offset), "seqnos rise");
+        self.offsets.push(offset);
+    }
+
+    /// The slot of `seqno`, whether or not its item is still there.
+    pub(super) fn slot_of(&self, seqno: Seqno) -> Option<usize> {
+        let offset = seqno.0.checked_sub(self.first_seqno.0)?;
+        if self.offsets.is_empty() {
+            return usize::try_from(offset).ok().filter(|&slot| slot < self.slots.len());
+        }
+        self.offsets.binary_search(&u32::try_from(offset).ok()?).ok()
+    }
+
+    /// The first slot of a seqno above `seqno`.
+    pub(super) fn slot_after(&self, seqno: Seqno) -> usize {
+        let Some(offset) = seqno.0.checked_sub(self.first_seqno.0) else { return 0 };
+        if self.offsets.is_empty() {
+            return usize::try_from(offset + 1)
+                .map_or(self.slots.len(), |n| n.min(self.slots.len()));
+        }
+        self.offsets.partition_point(|&other| u64::from(other) <= offset)
+    }
+
+    /// Empties the slot of `seqno`.
+    pub(super) fn take(&mut self, seqno: Seqno) -> Option<Item> {
+        let slot = self.slot_of(seqno)?;
+        self.slots.get_mut(slot)?.take()
+    }
+
+    pub(super) fn slots(&self) -> &[Option<Item>] {
+        &self.slots
+    }
+
+    pub(super) fn metas(&self) -> &[(usize, MetaItem)] {
+        &self.metas
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty() && self.metas.is_empty()
+    }
+
+    /// Gives back room that was reserved for more, if it is much.
+    pub(super) fn shrink(&mut self) {
+        if self.slots.capacity() > self.slots.len() + self.slots.len() / 4 {
+            self.slots.shrink_to_fit();
+        }
+        self.offsets.shrink_to_fit();
+    }
+
+    /// Bytes of the slots and of what finds them.
+    pub(super) fn structure_bytes(&self) -> usize {
+        self.slots.capacity() * SLOT_SIZE
+            + self.offsets.capacity() * size_of::<u32>()
+            + self.metas.capacity() * size_of::<(usize, MetaItem)>()
+    }
+}
+
+fn wide(count: usize) -> u64 {
+    u64::try_from(count).expect("slots are counted in 64 bits")
+}
