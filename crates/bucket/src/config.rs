@@ -7,6 +7,7 @@ use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_c
 
 use crate::bucket_type::{BucketType, FullPolicy};
 use crate::compression::CompressionMode;
+use crate::named::Named;
 
 /// How documents leave memory and are found again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +25,16 @@ pub struct EvictionConfig {
     pub pager_interval: Duration,
     /// What the decayer leaves of frequency counters, in percent (`item_freq_decayer_percent`).
     pub decay_percent: u8,
+}
+
+impl Named for EvictionPolicy {
+    const WHAT: &str = "eviction policy";
+    const NAMES: &[(&str, Self)] = &[
+        ("value_only", Self::ValueOnly),
+        ("full_eviction", Self::Full),
+        ("value", Self::ValueOnly),
+        ("full", Self::Full),
+    ];
 }
 
 impl Default for EvictionConfig {

@@ -41,4 +41,5 @@ pub use statistics::BucketStatistics;
 pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
 pub use value::{Incoming, body_of};
+pub use vbucket::eviction::EvictionPolicy;
 pub use write_gate::WriteBlock;
