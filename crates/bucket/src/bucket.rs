@@ -14,6 +14,7 @@ use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
+use crate::checkpoint_memory::{CheckpointMarks, CheckpointState};
 use crate::completion::{Completion, Completions};
 use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
@@ -23,8 +24,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    CompressorHandle, FetchQueue, FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, Wakeable,
-    Wanted, WarmupState,
+    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
+    PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -71,6 +72,9 @@ pub(crate) struct BucketCore {
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
+    pub(crate) checkpoint_marks: CheckpointMarks,
+    pub(crate) checkpoint_recovery: CheckpointRecovery,
+    pub(crate) destroyers: Destroyers,
     pub(crate) flush_queues: FlushQueues,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
@@ -115,6 +119,9 @@ impl Bucket {
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
+            checkpoint_marks: CheckpointMarks::default(),
+            checkpoint_recovery: CheckpointRecovery::default(),
+            destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
             flush_queues: FlushQueues::new(config.flusher_count.max(1)),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
@@ -130,6 +137,7 @@ impl Bucket {
             store,
             completions,
         }));
+        bucket.0.follow_quota();
         bucket.report_ignored(&report);
         bucket.create_missing_vbuckets(&report);
         crate::tasks::start(&bucket, &pool, report.vbuckets)
@@ -263,10 +271,18 @@ impl Bucket {
             used_bytes = core.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
+        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        if checkpoints != CheckpointState::Available {
+            core.checkpoint_recovery.wake();
+        }
         core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
             let is_final = block == WriteBlock::Memory && self.fails_new_data();
             Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
-        })
+        })?;
+        if checkpoints == CheckpointState::Full {
+            return Err(Refused::Blocked(core.gate.refuse_for_checkpoints()));
+        }
+        Ok(())
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
@@ -308,6 +324,12 @@ impl BucketCore {
         self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
     }
 
+    /// Sets the marks that depend on the quota: at once those of a smaller quota that waits.
+    pub(crate) fn follow_quota(&self) {
+        let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
+        self.account.set_checkpoint_bytes_max(size_max);
+    }
+
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
         let (uuid, account) = (self.new_uuid(), self.account.clone());
@@ -337,7 +359,9 @@ impl BucketCore {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
                 Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
-                Effect::Destroy(destruction) => drop(destruction),
+                Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
+                // There are no streams yet that would have to go on from the file.
+                Effect::CursorDropped(_) => {}
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
             }

@@ -83,6 +83,14 @@ pub struct BucketConfig {
     pub quota_poll_interval: Duration,
     /// How documents leave memory.
     pub eviction: EvictionConfig,
+    /// Part of the quota that checkpoints may take.
+    pub checkpoint_memory_ratio: f64,
+    /// Part of the checkpoints' quota from which on their memory is recovered.
+    pub checkpoint_memory_upper_mark: f64,
+    /// Part of the checkpoints' quota down to which it is recovered.
+    pub checkpoint_memory_lower_mark: f64,
+    /// Tasks that free what has left the logs.
+    pub checkpoint_destruction_tasks: usize,
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
     /// A value is kept compressed when it takes at least so many times its bytes inflated.
@@ -126,6 +134,10 @@ impl BucketConfig {
             memory_high_watermark: 0.85,
             quota_poll_interval: Duration::from_secs(30),
             eviction: EvictionConfig::default(),
+            checkpoint_memory_ratio: 0.2,
+            checkpoint_memory_upper_mark: 0.9,
+            checkpoint_memory_lower_mark: 0.6,
+            checkpoint_destruction_tasks: 2,
             compression: CompressionMode::Passive,
             min_compression_ratio: 1.2,
             item_compressor_interval: Duration::from_millis(250),

@@ -149,6 +149,7 @@ impl Bucket {
     pub fn set_memory_quota(&self, bytes: u64) -> Result<(), QuotaError> {
         let core = &self.0;
         core.limits.set_quota(bytes)?;
+        core.follow_quota();
         tracing::info!(bytes, "the memory quota was set");
         if !core.limits.shrink_to_fit(core.account.used_bytes()) {
             core.pager.wake();

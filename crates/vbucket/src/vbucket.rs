@@ -6,6 +6,7 @@ mod locking;
 mod lookup;
 mod paging;
 mod read;
+mod recovery;
 mod restore;
 mod write;
 
@@ -25,6 +26,7 @@ use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
 pub use paging::{EvictableSample, Paged, PagingLimits};
+pub use recovery::RecoveryStep;
 pub use restore::Restored;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -270,7 +272,7 @@ impl Vbucket {
     }
 
     /// Hands out what has left the log. It stays counted until it is freed.
-    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+    fn destroy(&self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
         let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
         effects.extend(destruction.map(Effect::Destroy));
     }

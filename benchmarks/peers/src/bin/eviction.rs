@@ -1,5 +1,5 @@
-//! Hit ratios of a full memory: the frequency counter, through the strategy that the item pager
-//! uses, beside plain LRU with the same watermarks, on the same reads. No server takes part.
+//! Hit ratios of a full memory: the frequency counter, through the strategies that the item pager
+//! has, beside plain LRU with the same watermarks, on the same reads. No server takes part.
 
 use anyhow::Result;
 use peers::options::Options;
@@ -7,7 +7,7 @@ use peers::report::{self, Figure};
 use platform::Random;
 use serde_json::json;
 use vbucket::eviction::{
-    Evictable, EvictionStrategy, FrequencyHistogram, PagingPlan, Verdict, Watermarks,
+    Evictable, EvictionStrategy, FrequencyHistogram, PagingPlan, StrategyKind, Verdict, Watermarks,
     frequency_counter,
 };
 
@@ -24,6 +24,9 @@ const HIGH_WATERMARK: f64 = 0.85;
 /// In the workload with scans: after so many reads for each document all are read once in order.
 const READS_BETWEEN_SCANS: usize = 4;
 
+/// In the workload that drifts: how often the part of each document goes to another one.
+const DRIFTS: usize = 2;
+
 /// A memory with a quota, in documents of one size.
 trait Memory {
     /// Reads a document; says whether it was in memory.
@@ -38,24 +41,33 @@ fn main() -> Result<()> {
         "{documents} documents of one size, {READS_PER_DOCUMENT} reads each, Zipf({ZIPF_EXPONENT}), watermarks \
          {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
     );
-    println!("{:<10} {:>8} {:>12} {:>12} {:>8}", "", "memory", "frequency", "LRU", "ratio");
+    println!(
+        "{:<12} {:>8} {:>12} {:>18} {:>12}",
+        "", "memory", "lasting_mfu", "upfront_mfu_only", "LRU"
+    );
     let mut figures = Vec::new();
-    for (workload, scans) in [("zipf", false), ("zipf+scans", true)] {
+    for workload in [Workload::Still, Workload::Scanned, Workload::Drifting] {
         for percent in MEMORY_PERCENTS {
             let marks = watermarks(documents * percent / 100);
-            let mut reads = Reads::new(&zipf, scans);
-            let frequency = hit_ratio(&mut FrequencyMemory::new(documents, marks), &mut reads);
-            let mut reads = Reads::new(&zipf, scans);
-            let lru = hit_ratio(&mut LruMemory::new(documents, marks), &mut reads);
+            let of_kind = |kind| {
+                let mut memory = FrequencyMemory::new(documents, marks, kind);
+                hit_ratio(&mut memory, &mut Reads::new(&zipf, workload))
+            };
+            let lasting = of_kind(StrategyKind::LastingMfu);
+            let upfront = of_kind(StrategyKind::UpfrontMfuOnly);
+            let lru =
+                hit_ratio(&mut LruMemory::new(documents, marks), &mut Reads::new(&zipf, workload));
             println!(
-                "{workload:<10} {percent:>7}% {frequency:>12.4} {lru:>12.4} {:>8.3}",
-                frequency / lru
+                "{:<12} {percent:>7}% {lasting:>12.4} {upfront:>18.4} {lru:>12.4}",
+                workload.name()
             );
-            for (name, value) in [("frequency", frequency), ("lru", lru)] {
+            for (name, value) in
+                [("lasting_mfu", lasting), ("upfront_mfu_only", upfront), ("lru", lru)]
+            {
                 figures.push(Figure {
                     bench: BENCH,
                     variant: name.to_owned(),
-                    params: json!({ "workload": workload, "memory_percent": percent }),
+                    params: json!({ "workload": workload.name(), "memory_percent": percent }),
                     metric: "hit_ratio",
                     unit: "ratio",
                     rounds: vec![value],
@@ -85,17 +97,38 @@ fn hit_ratio(memory: &mut impl Memory, reads: &mut Reads<'_>) -> f64 {
     hits as f64 / asked as f64
 }
 
+/// What the reads are like.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Workload {
+    /// The same documents are popular for ever.
+    Still,
+    /// Every now and then all documents are read once, in order.
+    Scanned,
+    /// One popular document after the other is replaced by another one.
+    Drifting,
+}
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Still => "zipf",
+            Self::Scanned => "zipf+scans",
+            Self::Drifting => "zipf+drift",
+        }
+    }
+}
+
 /// Which document is read next.
 struct Reads<'a> {
     zipf: &'a Zipf,
     random: Random,
-    scans: bool,
+    workload: Workload,
     done: usize,
 }
 
 impl<'a> Reads<'a> {
-    fn new(zipf: &'a Zipf, scans: bool) -> Self {
-        Self { zipf, random: Random::from_seed(1), scans, done: 0 }
+    fn new(zipf: &'a Zipf, workload: Workload) -> Self {
+        Self { zipf, random: Random::from_seed(1), workload, done: 0 }
     }
 
     /// The document, and whether a scan reads it.
@@ -104,10 +137,27 @@ impl<'a> Reads<'a> {
         let position = self.done % (documents * (READS_BETWEEN_SCANS + 1));
         self.done += 1;
         let in_scan = position.checked_sub(documents * READS_BETWEEN_SCANS);
-        match in_scan.filter(|_| self.scans) {
-            Some(document) => (document, true),
-            None => (self.zipf.draw(&mut self.random), false),
+        if let Some(document) = in_scan
+            && self.workload == Workload::Scanned
+        {
+            return (document, true);
         }
+        let document = self.zipf.draw(&mut self.random);
+        if self.workload == Workload::Drifting {
+            return (self.drifted(document), false);
+        }
+        (document, false)
+    }
+
+    /// The document that plays the part of `document` now. Parts are given to others one after the
+    /// other, each `DRIFTS` times in a run.
+    fn drifted(&self, document: usize) -> usize {
+        let documents = self.zipf.documents();
+        let run = documents * READS_PER_DOCUMENT;
+        // A hash of the document says when its turn comes.
+        let offset = document.wrapping_mul(0x9e37_79b1) % documents;
+        let turns = (self.done * DRIFTS + offset * (run / documents)) / run;
+        (document + turns * 7919) % documents
     }
 }
 
@@ -155,25 +205,25 @@ struct FrequencyMemory {
     marks: Watermarks,
     hand: usize,
     initial: u8,
+    kind: StrategyKind,
     random: Random,
 }
 
 impl FrequencyMemory {
-    fn new(documents: usize, marks: Watermarks) -> Self {
+    fn new(documents: usize, marks: Watermarks, kind: StrategyKind) -> Self {
         let (counters, random) = (vec![None; documents], Random::from_seed(3));
         let initial = frequency_counter::INITIAL;
-        Self { counters, used: 0, marks, hand: 0, initial, random }
+        Self { counters, used: 0, marks, hand: 0, initial, kind, random }
     }
 
     fn page(&mut self) {
         while self.used > self.marks.low_bytes {
             let mut histogram = FrequencyHistogram::default();
             self.counters.iter().flatten().for_each(|&counter| histogram.record(counter));
-            let lowest_quarter = histogram.percentile(25.0).unwrap_or(0);
-            self.initial = frequency_counter::initial_above(lowest_quarter);
+            self.initial = self.kind.initial_frequency(&histogram);
             let evictable = Evictable { replica_bytes: 0, active_bytes: self.used };
             let plan = PagingPlan::new(self.marks.bytes_to_page(self.used), evictable);
-            self.walk(EvictionStrategy::upfront_mfu_only(&histogram, plan.active_ratio));
+            self.walk(self.kind.strategy(&histogram, plan.active_ratio));
         }
     }
 
@@ -185,7 +235,7 @@ impl FrequencyMemory {
             let next = (self.hand + 1) % self.counters.len();
             let entry = &mut self.counters[std::mem::replace(&mut self.hand, next)];
             let Some(counter) = *entry else { continue };
-            *entry = match strategy.judge(counter) {
+            *entry = match strategy.judge(counter, (self.random.next_u64() >> 32) as u32) {
                 Verdict::Keep(counter) => Some(counter),
                 Verdict::Evict => {
                     self.used -= 1;

@@ -22,7 +22,7 @@ use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
 use sasl::PlainResult;
-pub(crate) use store::store_received;
+pub(crate) use store::{must_received_wait, store_received};
 
 /// What a parked request has waited for.
 #[derive(Clone, Debug)]

@@ -17,6 +17,15 @@ impl Vbucket {
         Ok(())
     }
 
+    /// Whether a write of `key` can be decided on by what is in memory. Otherwise the refusal that
+    /// has the key looked up.
+    pub fn prepare_write(&mut self, key: Key<'_>) -> Result<(), Refusal> {
+        match self.hash_table.get(key) {
+            Some(_) => Ok(()),
+            None => self.check_absent(key),
+        }
+    }
+
     /// The tombstone of `key`, which is not in the hash table, if there is one; the refusal that
     /// has the key looked up if that is not known.
     pub(super) fn find_tombstone(&mut self, key: Key<'_>) -> Result<Option<Item>, Refusal> {
