@@ -28,6 +28,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],
     },
     Bench {
+        name: "fragmentation",
+        about: "resident memory by used memory after growing, shrinking and growing",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "fragmentation", "--"],
+    },
+    Bench {
         name: "start",
         about: "time from start to the first answer",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],

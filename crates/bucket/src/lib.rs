@@ -14,6 +14,7 @@ mod config;
 mod file_state;
 mod named;
 mod operations;
+mod page_density;
 mod refused;
 mod session;
 mod settings;

@@ -22,6 +22,8 @@ pub(crate) struct Counters {
     pub(crate) expiry_pager_rounds: AtomicU64,
     pub(crate) compressor_visited: AtomicU64,
     pub(crate) compressor_compressed: AtomicU64,
+    pub(crate) defragmenter_rounds: AtomicU64,
+    pub(crate) defragmenter_moved: AtomicU64,
 }
 
 impl Counters {
@@ -81,6 +83,10 @@ pub struct BucketStatistics {
     pub compressor_visited: u64,
     /// Values that it has compressed.
     pub compressor_compressed: u64,
+    /// Rounds of the defragmenter.
+    pub defragmenter_rounds: u64,
+    /// Documents that it has moved.
+    pub defragmenter_moved: u64,
     /// Writes refused because of memory.
     pub memory_refusals: u64,
     /// Writes refused because of the disk.
@@ -123,6 +129,8 @@ impl Bucket {
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
             compressor_visited: load(&core.counters.compressor_visited),
             compressor_compressed: load(&core.counters.compressor_compressed),
+            defragmenter_rounds: load(&core.counters.defragmenter_rounds),
+            defragmenter_moved: load(&core.counters.defragmenter_moved),
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),

@@ -1,6 +1,7 @@
 //! The background tasks of a bucket, and how they start.
 
 mod background_fetcher;
+mod defragmenter;
 mod expiry_pager;
 mod flusher;
 mod item_compressor;
@@ -32,6 +33,7 @@ pub(crate) fn start(
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
+    defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }
