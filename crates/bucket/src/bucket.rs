@@ -13,6 +13,7 @@ use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
+use crate::checkpoint_memory::{CheckpointMarks, CheckpointState, part_of};
 use crate::completion::{Completion, Completions};
 use crate::compression::Compression;
 use crate::config::BucketConfig;
@@ -21,7 +22,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    CompressorHandle, FetchQueue, FlushQueues, PersistenceTimeouts, PurgerHandle, WarmupState,
+    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, PersistenceTimeouts,
+    PurgerHandle, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -63,6 +65,9 @@ pub(crate) struct BucketCore {
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
+    pub(crate) checkpoint_marks: CheckpointMarks,
+    pub(crate) checkpoint_recovery: CheckpointRecovery,
+    pub(crate) destroyers: Destroyers,
     pub(crate) flush_queues: FlushQueues,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
@@ -102,6 +107,9 @@ impl Bucket {
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
+            checkpoint_marks: CheckpointMarks::default(),
+            checkpoint_recovery: CheckpointRecovery::default(),
+            destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
             flush_queues: FlushQueues::new(config.flusher_count.max(1)),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
@@ -117,6 +125,7 @@ impl Bucket {
             store,
             completions,
         }));
+        bucket.0.follow_quota();
         bucket.report_ignored(&report);
         bucket.create_missing_vbuckets(&report);
         crate::tasks::start(&bucket, &pool, report.vbuckets)
@@ -237,10 +246,18 @@ impl Bucket {
         let core = &self.0;
         let used_bytes = core.account.used_bytes();
         let is_damaged = core.file_is_damaged(vbid);
+        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        if checkpoints != CheckpointState::Available {
+            core.checkpoint_recovery.wake();
+        }
         core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(|block| {
             let is_final = block == WriteBlock::Memory && self.fails_new_data();
             Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
-        })
+        })?;
+        if checkpoints == CheckpointState::Full {
+            return Err(Refused::Blocked(core.gate.refuse_for_checkpoints()));
+        }
+        Ok(())
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
@@ -275,6 +292,12 @@ impl BucketCore {
     /// All vBuckets in order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (Vbid, &VbucketSlot)> {
         self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
+    }
+
+    /// Sets the marks that depend on the quota.
+    fn follow_quota(&self) {
+        let size_max = self.checkpoint_marks.follow(self.config.memory_quota_bytes, &self.config);
+        self.account.set_checkpoint_bytes_max(size_max);
     }
 
     /// Bytes in use above which writes are refused.
@@ -313,7 +336,9 @@ impl BucketCore {
             match effect {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
                 Effect::Release(item) => drop(item),
-                Effect::Destroy(destruction) => drop(destruction),
+                Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
+                // There are no streams yet that would have to go on from the file.
+                Effect::CursorDropped(_) => {}
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
             }
@@ -340,15 +365,4 @@ impl BucketCore {
             None => tracing::info!("flushing succeeds again; writes are let in"),
         }
     }
-}
-
-fn part_of(quota_bytes: u64, ratio: f64) -> u64 {
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a quota is far below 2^52 bytes and the ratio is between 0 and 1"
-    )]
-    let part = (quota_bytes as f64 * ratio.clamp(0.0, 1.0)) as u64;
-    part
 }

@@ -31,6 +31,14 @@ pub struct BucketConfig {
     pub mutation_memory_ratio: f64,
     /// Part of the quota up to which warmup loads values.
     pub memory_low_watermark: f64,
+    /// Part of the quota that checkpoints may take.
+    pub checkpoint_memory_ratio: f64,
+    /// Part of the checkpoints' quota from which on their memory is recovered.
+    pub checkpoint_memory_upper_mark: f64,
+    /// Part of the checkpoints' quota down to which it is recovered.
+    pub checkpoint_memory_lower_mark: f64,
+    /// Tasks that free what has left the logs.
+    pub checkpoint_destruction_tasks: usize,
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
     /// A value is kept compressed when it takes at least so many times its bytes inflated.
@@ -78,6 +86,10 @@ impl BucketConfig {
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
+            checkpoint_memory_ratio: 0.2,
+            checkpoint_memory_upper_mark: 0.9,
+            checkpoint_memory_lower_mark: 0.6,
+            checkpoint_destruction_tasks: 2,
             compression: CompressionMode::Passive,
             min_compression_ratio: 1.2,
             item_compressor_interval: Duration::from_millis(250),

@@ -8,6 +8,7 @@ mod backing_store;
 mod bucket;
 mod bucket_file;
 mod bucket_type;
+mod checkpoint_memory;
 mod completion;
 mod compression;
 mod config;

@@ -57,6 +57,26 @@ pub struct BucketStatistics {
     pub log_bytes: u64,
     /// Bytes of checkpoints as their quota counts them: items in full although tables hold them too.
     pub checkpoints_bytes: u64,
+    /// Bytes of checkpoints that have left their logs and wait to be freed.
+    pub checkpoints_pending_bytes: u64,
+    /// Items that have left logs.
+    pub checkpoint_items_removed: u64,
+    /// Bytes of logs that they and their slots were.
+    pub checkpoint_bytes_removed: u64,
+    /// Bytes above which an open checkpoint is closed.
+    pub checkpoint_bytes_max: usize,
+    /// Bytes that checkpoints may take.
+    pub checkpoints_quota_bytes: u64,
+    /// Bytes of checkpoints from which on memory is recovered.
+    pub checkpoints_upper_mark_bytes: u64,
+    /// Bytes of checkpoints down to which it is recovered.
+    pub checkpoints_lower_mark_bytes: u64,
+    /// Runs of the recovery.
+    pub checkpoint_recoveries: u64,
+    /// Cursors of streams that it dropped.
+    pub cursors_dropped: u64,
+    /// Writes refused because of checkpoints.
+    pub checkpoint_refusals: u64,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
     /// Bytes above which writes are refused.
@@ -116,6 +136,16 @@ impl Bucket {
             documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
             log_bytes: core.account.log_bytes(),
             checkpoints_bytes: core.account.checkpoints_bytes(),
+            checkpoints_pending_bytes: core.account.pending_destruction_bytes(),
+            checkpoint_items_removed: load(&core.destroyers.items_removed),
+            checkpoint_bytes_removed: load(&core.destroyers.bytes_removed),
+            checkpoint_bytes_max: core.account.checkpoint_bytes_max(),
+            checkpoints_quota_bytes: core.checkpoint_marks.quota_bytes(),
+            checkpoints_upper_mark_bytes: core.checkpoint_marks.upper_bytes(),
+            checkpoints_lower_mark_bytes: core.checkpoint_marks.lower_bytes(),
+            checkpoint_recoveries: load(&core.checkpoint_recovery.runs),
+            cursors_dropped: load(&core.checkpoint_recovery.cursors_dropped),
+            checkpoint_refusals: load(&core.gate.checkpoint_refusals),
             memory_quota_bytes: core.config.memory_quota_bytes,
             used_bytes_max: core.used_bytes_max(),
             vbuckets: VbucketStatistics::default(),

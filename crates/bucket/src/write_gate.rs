@@ -11,7 +11,10 @@ use document::Vbid;
 pub enum WriteBlock {
     /// Documents take nearly all the memory that the bucket may use.
     Memory,
-    /// The same in a bucket that makes no room by itself.
+    /// Checkpoints take all the memory that they may: the disk, or a replica, is slower than the
+    /// writers.
+    Checkpoints,
+    /// The same as memory in a bucket that makes no room by itself.
     NoMemory,
     /// The device is full: what is in memory cannot be flushed.
     DiskFull,
@@ -26,6 +29,10 @@ impl WriteBlock {
     pub fn context(self) -> &'static str {
         match self {
             Self::Memory => "the bucket's memory quota is used up; delete documents or raise it",
+            Self::Checkpoints => {
+                "checkpoints have used up their part of the memory quota; the disk or a replica \
+                 is slower than the writers: write again a little later"
+            }
             Self::NoMemory => {
                 "the bucket's memory quota is used up, and it deletes nothing by itself"
             }
@@ -48,6 +55,8 @@ pub(crate) struct WriteGate {
     failing: Mutex<BTreeSet<Vbid>>,
     /// Writes refused because of memory.
     pub(crate) memory_refusals: AtomicU64,
+    /// Writes refused because of the checkpoints' memory.
+    pub(crate) checkpoint_refusals: AtomicU64,
     /// Writes refused because of the disk.
     pub(crate) disk_refusals: AtomicU64,
 }
@@ -74,6 +83,12 @@ impl WriteGate {
             return Err(WriteBlock::Memory);
         }
         Ok(())
+    }
+
+    /// Counts a write that is refused because checkpoints have used up their memory.
+    pub(crate) fn refuse_for_checkpoints(&self) -> WriteBlock {
+        self.checkpoint_refusals.fetch_add(1, Ordering::Relaxed);
+        WriteBlock::Checkpoints
     }
 
     /// What is wrong with the disk, if anything is.
@@ -103,9 +118,12 @@ impl WriteGate {
             None => OPEN,
             Some(WriteBlock::DiskFull) => DISK_FULL,
             Some(WriteBlock::DiskFailed) => DISK_FAILED,
-            Some(WriteBlock::Memory | WriteBlock::NoMemory | WriteBlock::VbucketFileDamaged) => {
-                OPEN
-            }
+            Some(
+                WriteBlock::Memory
+                | WriteBlock::Checkpoints
+                | WriteBlock::NoMemory
+                | WriteBlock::VbucketFileDamaged,
+            ) => OPEN,
         };
         self.disk.swap(state, Ordering::Relaxed) != state
     }

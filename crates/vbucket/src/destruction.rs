@@ -28,9 +28,19 @@ impl Destruction {
         Self { detached: Some(detached), size, account: account.clone() }
     }
 
+    /// Items in it.
+    pub fn item_count(&self) -> usize {
+        self.detached.as_ref().map_or(0, |detached| detached.extent().items)
+    }
+
+    /// Bytes of it, as the checkpoints' quota counts them.
+    pub fn bytes(&self) -> usize {
+        self.size.checkpoints_bytes
+    }
+
     /// Whether freeing it takes longer than a request should.
     pub fn is_large(&self) -> bool {
-        self.detached.as_ref().is_some_and(|detached| detached.extent().items > SMALL_ITEMS_MAX)
+        self.item_count() > SMALL_ITEMS_MAX
     }
 }
 

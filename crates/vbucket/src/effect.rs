@@ -2,6 +2,7 @@
 
 use document::Item;
 
+use crate::checkpoint::CursorId;
 use crate::destruction::Destruction;
 
 /// Whoever waits for something that a vBucket will report: an opaque name that the bucket gives
@@ -18,6 +19,8 @@ pub enum Effect {
     Release(Item),
     /// A part of the log that nobody needs any more, to be dropped like [`Effect::Release`].
     Destroy(Destruction),
+    /// A stream's cursor was dropped because memory is short: it has to go on from the file.
+    CursorDropped(CursorId),
     /// What the waiter waited for is persisted.
     Persisted(Waiter),
     /// What the waiter waited for will not be persisted in time, or not by this vBucket.

@@ -4,6 +4,7 @@ mod ephemeral;
 mod flush;
 mod locking;
 mod read;
+mod recovery;
 mod restore;
 mod write;
 
@@ -21,6 +22,7 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
+pub use recovery::RecoveryStep;
 pub use restore::Restored;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -227,7 +229,7 @@ impl Vbucket {
     }
 
     /// Hands out what has left the log. It stays counted until it is freed.
-    fn destroy(&mut self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
+    fn destroy(&self, detached: Option<Detached>, effects: &mut Vec<Effect>) {
         let destruction = detached.map(|detached| Destruction::new(detached, &self.account));
         effects.extend(destruction.map(Effect::Destroy));
     }

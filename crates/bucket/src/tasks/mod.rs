@@ -1,6 +1,8 @@
 //! The background tasks of a bucket, and how they start.
 
 mod background_fetcher;
+mod checkpoint_destroyer;
+mod checkpoint_recovery;
 mod defragmenter;
 mod expiry_pager;
 mod flusher;
@@ -13,6 +15,8 @@ use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 
 pub(crate) use background_fetcher::FetchQueue;
+pub(crate) use checkpoint_destroyer::Destroyers;
+pub(crate) use checkpoint_recovery::CheckpointRecovery;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
@@ -28,6 +32,8 @@ pub(crate) fn start(
     pool: &ExecutorPool,
     found: Vec<FoundVbucket>,
 ) -> Result<(), OwnerIsGone> {
+    checkpoint_destroyer::start(bucket, pool)?;
+    checkpoint_recovery::start(bucket, pool)?;
     flusher::start(bucket, pool)?;
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;

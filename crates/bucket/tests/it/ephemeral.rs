@@ -134,6 +134,7 @@ fn tombstones_are_purged_when_they_are_old() {
 fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
     let mut machine = Machine::with(BucketConfig {
         memory_quota_bytes: 100_000,
+        checkpoint_memory_ratio: 1.0,
         ephemeral_full_policy: FullPolicy::FailNewData,
         ..ephemeral()
     });

@@ -21,7 +21,7 @@ pub(super) struct Segment {
     /// No item here or later has a lower seqno.
     pub(super) first_seqno: Seqno,
     content: OnceLock<Content>,
-    next: OnceLock<Arc<Segment>>,
+    next: OnceLock<Arc<Self>>,
 }
 
 /// What was frozen.

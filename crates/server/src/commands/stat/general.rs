@@ -14,10 +14,20 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 40] = [
+    let numbers: [(&str, u64); 50] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
+        ("ep_checkpoint_memory_pending_destruction", bucket.checkpoints_pending_bytes),
+        ("ep_checkpoint_memory_quota", bucket.checkpoints_quota_bytes),
+        ("ep_checkpoint_memory_recovery_upper_mark_bytes", bucket.checkpoints_upper_mark_bytes),
+        ("ep_checkpoint_memory_recovery_lower_mark_bytes", bucket.checkpoints_lower_mark_bytes),
+        ("ep_checkpoint_memory_recovery_runs", bucket.checkpoint_recoveries),
+        ("ep_checkpoint_computed_max_size", number(bucket.checkpoint_bytes_max)),
+        ("ep_items_rm_from_checkpoints", bucket.checkpoint_items_removed),
+        ("ep_mem_freed_by_checkpoint_removal", bucket.checkpoint_bytes_removed),
+        ("ep_cursors_dropped", bucket.cursors_dropped),
+        ("ep_checkpoint_refusals", bucket.checkpoint_refusals),
         ("ep_max_size", bucket.memory_quota_bytes),
         ("ep_mutation_mem_limit", bucket.used_bytes_max),
         ("ep_tmp_oom_errors", bucket.memory_refusals),

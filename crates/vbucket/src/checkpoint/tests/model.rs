@@ -251,7 +251,7 @@ impl Run {
     }
 
     /// Counts agree with the plain list.
-    fn check(&mut self) {
+    fn check(&self) {
         let high = self.bench.log.high_seqno().0;
         for reader in &self.readers {
             let expected = self.model.visible(reader.has, high).len();
