@@ -8,6 +8,7 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
 use storage::StorageError;
+use vbucket::eviction::Watermarks;
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::backing_store::BackingStore;
@@ -22,8 +23,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, PersistenceTimeouts,
-    PurgerHandle, WarmupState,
+    AutoDeletePager, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues,
+    PersistenceTimeouts, PurgerHandle, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -62,6 +63,7 @@ pub(crate) struct BucketCore {
     pub(crate) compressor: CompressorHandle,
     pub(crate) ephemeral: EphemeralSettings,
     pub(crate) purger: PurgerHandle,
+    pub(crate) auto_delete_pager: AutoDeletePager,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -104,6 +106,7 @@ impl Bucket {
             compressor: CompressorHandle::default(),
             ephemeral: EphemeralSettings::new(&config),
             purger: PurgerHandle::default(),
+            auto_delete_pager: AutoDeletePager::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -245,6 +248,9 @@ impl Bucket {
     pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
         let core = &self.0;
         let used_bytes = core.account.used_bytes();
+        if used_bytes > core.watermarks().high_bytes {
+            core.auto_delete_pager.wake();
+        }
         let is_damaged = core.file_is_damaged(vbid);
         let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
         if checkpoints != CheckpointState::Available {
@@ -308,6 +314,14 @@ impl BucketCore {
     /// Bytes in use above which warmup loads no more values.
     pub(crate) fn low_watermark_bytes(&self) -> u64 {
         part_of(self.config.memory_quota_bytes, self.config.memory_low_watermark)
+    }
+
+    /// Between which documents leave memory.
+    pub(crate) fn watermarks(&self) -> Watermarks {
+        Watermarks {
+            low_bytes: self.low_watermark_bytes(),
+            high_bytes: part_of(self.config.memory_quota_bytes, self.config.memory_high_watermark),
+        }
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {

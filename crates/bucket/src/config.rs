@@ -29,8 +29,10 @@ pub struct BucketConfig {
     pub memory_quota_bytes: u64,
     /// Part of the quota above which writes are refused.
     pub mutation_memory_ratio: f64,
-    /// Part of the quota up to which warmup loads values.
+    /// Part of the quota up to which warmup loads values, and to which documents leave memory.
     pub memory_low_watermark: f64,
+    /// Part of the quota above which documents leave memory.
+    pub memory_high_watermark: f64,
     /// Part of the quota that checkpoints may take.
     pub checkpoint_memory_ratio: f64,
     /// Part of the checkpoints' quota from which on their memory is recovered.
@@ -86,6 +88,7 @@ impl BucketConfig {
             memory_quota_bytes: 1 << 30,
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
+            memory_high_watermark: 0.85,
             checkpoint_memory_ratio: 0.2,
             checkpoint_memory_upper_mark: 0.9,
             checkpoint_memory_lower_mark: 0.6,

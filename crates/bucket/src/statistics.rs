@@ -20,6 +20,7 @@ pub(crate) struct Counters {
     pub(crate) values_fetched: AtomicU64,
     pub(crate) reads_failed: AtomicU64,
     pub(crate) expiry_pager_rounds: AtomicU64,
+    pub(crate) pager_rounds: AtomicU64,
     pub(crate) compressor_visited: AtomicU64,
     pub(crate) compressor_compressed: AtomicU64,
     pub(crate) defragmenter_rounds: AtomicU64,
@@ -99,6 +100,8 @@ pub struct BucketStatistics {
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
+    /// Rounds of the pager.
+    pub pager_rounds: u64,
     /// Items that the compressor has looked at.
     pub compressor_visited: u64,
     /// Values that it has compressed.
@@ -157,6 +160,7 @@ impl Bucket {
             fetches_waiting: core.fetch_queue.waiting_count(),
             reads_failed: load(&core.counters.reads_failed),
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
+            pager_rounds: load(&core.counters.pager_rounds),
             compressor_visited: load(&core.counters.compressor_visited),
             compressor_compressed: load(&core.counters.compressor_compressed),
             defragmenter_rounds: load(&core.counters.defragmenter_rounds),

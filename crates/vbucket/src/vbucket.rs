@@ -22,6 +22,7 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
+pub use ephemeral::{RoomSample, RoomWanted};
 pub use recovery::RecoveryStep;
 pub use restore::Restored;
 

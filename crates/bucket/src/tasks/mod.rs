@@ -1,5 +1,6 @@
 //! The background tasks of a bucket, and how they start.
 
+mod auto_delete_pager;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
@@ -14,6 +15,7 @@ mod warmup;
 use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 
+pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::FetchQueue;
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
@@ -41,5 +43,6 @@ pub(crate) fn start(
     item_compressor::start(bucket, pool)?;
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

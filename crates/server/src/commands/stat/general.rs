@@ -14,7 +14,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 50] = [
+    let numbers: [(&str, u64); 51] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
@@ -62,6 +62,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("vb_active_ops_delete", vbuckets.deletions),
         ("vb_active_ops_reject", vbuckets.rejections),
         ("vb_active_expired", vbuckets.expirations),
+        ("ep_num_pager_runs", bucket.pager_rounds),
         ("vb_active_auto_delete_count", vbuckets.auto_deletions),
         ("vb_active_ht_tombstone_purged_count", vbuckets.purged_tombstones),
         ("vb_active_num", u64::from(emitter.bucket.config().vbucket_count)),
