@@ -16,6 +16,9 @@ const PEERS: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/pee
 const EXECUTOR: [&str; 5] =
     ["run", "--release", "--manifest-path", "benchmarks/executor/Cargo.toml", "--"];
 
+const CHECKPOINTS: [&str; 5] =
+    ["run", "--release", "--manifest-path", "benchmarks/checkpoints/Cargo.toml", "--"];
+
 const BENCHES: &[Bench] = &[
     Bench {
         name: "peers",
@@ -36,6 +39,11 @@ const BENCHES: &[Bench] = &[
         name: "eviction",
         about: "hit ratio of the item pager's frequency counter beside plain LRU",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "eviction", "--"],
+    },
+    Bench {
+        name: "checkpoints",
+        about: "the log while it is read, removed and freed, beside the original's design",
+        command: &CHECKPOINTS,
     },
     Bench {
         name: "executor",

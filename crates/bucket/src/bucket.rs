@@ -8,7 +8,7 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
 use storage::StorageError;
-use vbucket::eviction::{EvictionOptions, InitialFrequency};
+use vbucket::eviction::{EvictionOptions, InitialFrequency, Watermarks};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::backing_store::BackingStore;
@@ -24,8 +24,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
-    PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
+    AutoDeletePager, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues,
+    Pager, PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -69,6 +69,7 @@ pub(crate) struct BucketCore {
     pub(crate) compressor: CompressorHandle,
     pub(crate) ephemeral: EphemeralSettings,
     pub(crate) purger: PurgerHandle,
+    pub(crate) auto_delete_pager: AutoDeletePager,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -116,6 +117,7 @@ impl Bucket {
             compressor: CompressorHandle::default(),
             ephemeral: EphemeralSettings::new(&config),
             purger: PurgerHandle::default(),
+            auto_delete_pager: AutoDeletePager::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -328,6 +330,11 @@ impl BucketCore {
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
         self.account.set_checkpoint_bytes_max(size_max);
+    }
+
+    /// Between which documents leave memory.
+    pub(crate) fn watermarks(&self) -> Watermarks {
+        self.limits.watermarks()
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {

@@ -116,7 +116,7 @@ pub struct BucketStatistics {
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
-    /// Rounds of the item pager.
+    /// Rounds of the pager.
     pub pager_rounds: u64,
     /// Rounds of the decayer of frequency counters.
     pub decayer_rounds: u64,

@@ -50,8 +50,8 @@ pub struct Settings {
     /// vBuckets of a bucket that is made now: a power of two [default: 1024]
     #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
     pub vbuckets: Option<u16>,
-    /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is made
-    /// [default: couchbase]
+    /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is
+    /// made [default: couchbase]
     #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
     pub bucket_type: Option<Choice<BucketType>>,
     /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`

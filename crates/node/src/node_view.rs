@@ -200,7 +200,7 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
         ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
         ("kv_ep_num_non_resident", count(statistics.ejected_count)),
     ];
-    let counters: [(&'static str, u64); 13] = [
+    let counters: [(&'static str, u64); 16] = [
         ("kv_ep_commit_num", statistics.commits),
         ("kv_ep_data_write_failed", statistics.commits_failed),
         ("kv_ep_data_read_failed", statistics.reads_failed),
@@ -214,6 +214,9 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
         ("kv_vb_ops_create", statistics.vbuckets.creations),
         ("kv_vb_ops_update", statistics.vbuckets.updates),
         ("kv_vb_ops_delete", statistics.vbuckets.deletions),
+        ("kv_vb_auto_delete_count", statistics.vbuckets.auto_deletions),
+        ("kv_ep_item_compressor_num_visited", statistics.compressor_visited),
+        ("kv_ep_item_compressor_num_compressed", statistics.compressor_compressed),
     ];
     let gauges = gauges.map(|(name, value)| Metric::gauge(name, float(value)));
     let counters = counters.map(|(name, value)| Metric::counter(name, float(value)));

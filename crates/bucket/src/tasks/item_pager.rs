@@ -1,4 +1,4 @@
-//! Evicts documents from memory when it is full: a round takes a sample, decides up to which
+//! Evicts documents from memory when it is full and there is a disk that has them: a round takes a sample, decides up to which
 //! frequency counter documents leave, and walks the hash tables until memory is below the low
 //! watermark.
 //!
@@ -78,13 +78,16 @@ struct PagingVisitor {
     bucket: Bucket,
     active: EvictionStrategy,
     replica: EvictionStrategy,
-    /// Bytes that are to be freed. Memory in use does not tell how far that has come where documents
-    /// are deleted: the log still holds them.
+    /// Bytes that are to be freed. Memory in use does not tell how far that has come while others,
+    /// a flush or a socket, hold what was evicted.
     bytes_left: u64,
     effects: Vec<Effect>,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
+    if bucket.bucket_type() == BucketType::Ephemeral {
+        return Ok(());
+    }
     let task = ItemPager { bucket: bucket.clone(), round: None, is_unfinished: false };
     let handle = pool.schedule_asleep(bucket.0.owner(), &ITEM_PAGER, task)?;
     handle.snooze(bucket.0.config.eviction.pager_interval);
@@ -100,7 +103,7 @@ impl Task for ItemPager {
         let bucket = self.bucket.clone();
         let core = &bucket.0;
         core.pager.is_pausing.store(false, Ordering::Relaxed);
-        let marks = core.limits.watermarks();
+        let marks = core.watermarks();
         let sleep = Next::SleepFor(core.config.eviction.pager_interval);
         if self.round.is_none() && !self.is_wanted(core.account.used_bytes(), marks) {
             return sleep;
@@ -119,9 +122,7 @@ impl Task for ItemPager {
             core.limits.shrink_to_fit(used_bytes);
             return sleep;
         }
-        // Deleted documents are freed when the log is done with them: that takes a moment.
-        let is_freed_at_once = bucket.bucket_type() == BucketType::Couchbase;
-        if evictions >= EVICTIONS_MIN && is_freed_at_once {
+        if evictions >= EVICTIONS_MIN {
             return Next::Again;
         }
         self.is_unfinished = used_bytes > marks.high_bytes;
@@ -136,9 +137,6 @@ impl Task for ItemPager {
 
 impl ItemPager {
     fn is_wanted(&mut self, used_bytes: u64, marks: Watermarks) -> bool {
-        if self.bucket.fails_new_data() {
-            return false;
-        }
         self.is_unfinished &= used_bytes > marks.low_bytes;
         self.is_unfinished || used_bytes > marks.high_bytes
     }
@@ -152,7 +150,7 @@ fn begin_round(bucket: &Bucket) -> Round {
         replica_bytes: samples.replica.evictable_bytes(),
         active_bytes: samples.active.evictable_bytes(),
     };
-    let bytes = core.limits.watermarks().bytes_to_page(core.account.used_bytes());
+    let bytes = core.watermarks().bytes_to_page(core.account.used_bytes());
     let plan = PagingPlan::new(bytes, evictable);
     let kind = core.config.eviction.strategy;
     core.initial_frequency().set(kind.initial_frequency(&samples.active.frequencies));
@@ -210,17 +208,15 @@ impl BucketCore {
     /// Wakes the pager if memory is full. Returns how many bytes are in use.
     pub(crate) fn page_if_full(&self) -> u64 {
         let used_bytes = self.account.used_bytes();
-        if used_bytes > self.limits.watermarks().high_bytes {
+        if used_bytes > self.watermarks().high_bytes {
             self.pager.wake();
+            self.auto_delete_pager.wake();
         }
         used_bytes
     }
 
     /// Evicts a little of one vBucket on the caller's time.
     pub(crate) fn page_at_once(&self, vbid: Vbid) {
-        if self.description.bucket_type == BucketType::Ephemeral {
-            return;
-        }
         let threshold = self.pager.threshold.load(Ordering::Relaxed);
         let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
         let strategy = EvictionStrategy::up_to(self.config.eviction.strategy, threshold);
@@ -252,7 +248,7 @@ impl BucketCore {
 impl VbucketVisitor for PagingVisitor {
     fn should_interrupt(&mut self) -> Interrupt {
         let core = &self.bucket.0;
-        let is_low = core.account.used_bytes() <= core.limits.watermarks().low_bytes;
+        let is_low = core.account.used_bytes() <= core.watermarks().low_bytes;
         if is_low || self.bytes_left == 0 { Interrupt::Stop } else { Interrupt::Continue }
     }
 

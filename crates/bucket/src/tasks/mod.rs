@@ -1,5 +1,6 @@
 //! The background tasks of a bucket, and how they start.
 
+mod auto_delete_pager;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
@@ -18,6 +19,7 @@ use std::sync::OnceLock;
 use executor::{ExecutorPool, OwnerIsGone, TaskHandle};
 use storage::FoundVbucket;
 
+pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
@@ -66,5 +68,6 @@ pub(crate) fn start(
     quota_change::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

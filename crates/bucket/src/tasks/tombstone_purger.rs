@@ -105,9 +105,9 @@ impl VbucketVisitor for PurgeVisitor {
     fn visit(&mut self, vbid: Vbid) -> Revisit {
         let core = &self.bucket.0;
         let Some(slot) = core.slot(vbid) else { return Revisit::No };
+        let (from, second) = (self.position, self.before_second);
         let next = slot.lock().as_mut().and_then(|vbucket| {
-            let from = self.position;
-            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, self.before_second, &mut self.effects)
+            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, second, &mut self.effects).0
         });
         core.carry_out(vbid, &mut self.effects);
         self.position = next.unwrap_or_default();

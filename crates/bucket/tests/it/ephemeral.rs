@@ -158,6 +158,85 @@ fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
 }
 
 #[test]
+fn a_full_bucket_deletes_what_is_used_least_and_goes_on() {
+    let quota_bytes = 1_000_000;
+    let mut machine =
+        Machine::with(BucketConfig { memory_quota_bytes: quota_bytes, ..ephemeral() });
+    machine.bucket.set_tombstone_purge_age_seconds(1);
+    machine.bucket.set_tombstone_purge_interval_seconds(1);
+    let hot: Vec<String> = (0..100).map(|number| format!("hot-{number}")).collect();
+    for name in &hot {
+        machine.set(VBID, name, &[b'x'; 1000]).unwrap();
+        machine.find(VBID, name).unwrap().item.set_heat(100);
+    }
+    for number in 0..10_000 {
+        let vbid = [VBID, OTHER][number % 2];
+        machine.set(vbid, &format!("cold-{number}"), &[b'x'; 1000]).unwrap();
+        if number % 10 == 0 {
+            machine.advance(Duration::from_millis(100));
+        }
+    }
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert!(statistics.used_bytes() <= quota_bytes * 85 / 100, "{statistics:?}");
+    assert!(statistics.used_bytes() > quota_bytes * 70 / 100, "{statistics:?}");
+    assert_eq!((statistics.memory_refusals, statistics.ejected_count), (0, 0));
+    let deleted = statistics.vbuckets.auto_deletions;
+    assert_eq!(usize::try_from(deleted).unwrap() + statistics.document_count, 10_100);
+    assert!(statistics.pager_rounds > 1);
+    for name in &hot {
+        assert_eq!(machine.get(VBID, name).unwrap().len(), 1000, "{name}");
+    }
+    let (one, other) = (machine.high_seqno(VBID).0, machine.high_seqno(OTHER).0);
+    assert_eq!(one + other, 10_100 + deleted, "each deletion has its place in history");
+}
+
+#[test]
+fn tombstones_never_crowd_out_documents() {
+    let quota_bytes = 1_000_000;
+    let config = BucketConfig { memory_quota_bytes: quota_bytes, ..ephemeral() };
+    let mut machine = Machine::with(config);
+    for number in 0..50_000 {
+        machine.set(VBID, &format!("key-{number}"), &[b'x'; 50]).unwrap();
+        if number % 100 == 0 {
+            // No tombstone grows old.
+            machine.advance(Duration::from_millis(1));
+        }
+    }
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert_eq!(statistics.memory_refusals, 0);
+    assert!(statistics.vbuckets.auto_deletions > 40_000, "{statistics:?}");
+    // At most those of one round are there.
+    assert!(statistics.document_count > statistics.tombstone_count, "{statistics:?}");
+}
+
+#[test]
+fn the_policy_can_change_while_the_bucket_is_full() {
+    let mut machine = Machine::with(BucketConfig {
+        memory_quota_bytes: 100_000,
+        ephemeral_full_policy: FullPolicy::FailNewData,
+        ..ephemeral()
+    });
+    let fill = |machine: &mut Machine| loop {
+        let name = format!("k{}", machine.high_seqno(VBID));
+        if let Err(refused) = machine.set(VBID, &name, &[b'x'; 500]) {
+            return refused;
+        }
+    };
+    // The log is full long before the bucket is.
+    while fill(&mut machine) == Refused::Blocked(WriteBlock::Checkpoints) {
+        machine.run();
+    }
+    machine.bucket.set_full_policy(FullPolicy::AutoDelete);
+    let refused = machine.set(VBID, "new", b"value").unwrap_err();
+    assert_eq!(refused, Refused::Blocked(WriteBlock::Memory), "there will be room");
+    machine.run();
+    machine.set(VBID, "new", b"value").unwrap();
+    assert!(machine.bucket.statistics().vbuckets.auto_deletions > 0);
+}
+
+#[test]
 fn it_is_emptied_like_any_other() {
     let mut machine = Machine::with(ephemeral());
     let before = machine.set(VBID, "k", b"value").unwrap();

@@ -27,10 +27,9 @@ pub struct PagingLimits {
 pub struct Paged {
     /// Whether the walk has come to the end; the next one begins at the beginning.
     pub is_at_end: bool,
-    /// Documents that have left memory, with their values alone or whole, or were deleted because
-    /// there is no disk.
+    /// Documents that have left memory, with their values alone or whole.
     pub evicted_count: usize,
-    /// Bytes that this frees, those of deleted documents once the log is done with them.
+    /// Bytes that this frees.
     pub freed_bytes: u64,
 }
 
@@ -62,8 +61,6 @@ enum Leaving {
     Nothing,
     Value,
     Whole,
-    /// It is deleted: there is no disk.
-    Deleted,
 }
 
 /// What decides which documents of a vBucket can leave.
@@ -72,7 +69,6 @@ struct Exits {
     policy: EvictionPolicy,
     persisted: Seqno,
     is_ephemeral: bool,
-    is_active: bool,
     now: Now,
 }
 
@@ -88,7 +84,6 @@ impl Vbucket {
     ) -> Paged {
         let mut expired = Vec::new();
         let mut departed = Vec::new();
-        let mut deleted = Vec::new();
         let mut paged = Paged::default();
         let mut released = Vec::new();
         let (exits, locks) = (self.exits(now), &mut self.locks);
@@ -119,10 +114,6 @@ impl Vbucket {
                     departed.push(item.clone());
                     ItemAction::Remove
                 }
-                Leaving::Deleted => {
-                    deleted.push(item.clone());
-                    ItemAction::Keep
-                }
             }
         };
         let next = self.hash_table.visit(self.paging_hand, limits.slots_max, judge, &mut released);
@@ -136,12 +127,7 @@ impl Vbucket {
             self.delete_expired(&item, now, effects);
             effects.push(Effect::Release(item));
         }
-        let ejected_count = paged.evicted_count - deleted.len();
-        self.statistics.ejections += u64::try_from(ejected_count).unwrap_or(u64::MAX);
-        for item in deleted {
-            self.auto_delete(item.key(), item.seqno(), now, effects);
-            effects.push(Effect::Release(item));
-        }
+        self.statistics.ejections += u64::try_from(paged.evicted_count).unwrap_or(u64::MAX);
         self.settle_account();
         paged
     }
@@ -194,7 +180,7 @@ impl Vbucket {
             return Some(false);
         }
         match self.exits(now).of(item, &mut self.locks) {
-            Leaving::Nothing | Leaving::Deleted => return Some(true),
+            Leaving::Nothing => return Some(true),
             Leaving::Value => {
                 let ejected = item.ejected();
                 release(self.hash_table.insert(ejected), effects);
@@ -215,7 +201,6 @@ impl Vbucket {
             policy: self.eviction.policy,
             persisted: self.persisted_seqno,
             is_ephemeral: self.is_ephemeral,
-            is_active: self.state == VbucketState::Active,
             now,
         }
     }
@@ -236,14 +221,11 @@ impl Vbucket {
 impl Exits {
     /// What of `item` can leave memory. A lock is in memory alone, and stays with its document.
     fn of(&self, item: &Item, locks: &mut DocumentLocks) -> Leaving {
-        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.persisted {
+        let is_on_disk = !self.is_ephemeral && item.seqno() <= self.persisted;
+        if !is_on_disk || item.is_deleted() || item.operation().is_prepared() {
             return Leaving::Nothing;
         }
         let is_locked = locks.get(item.key(), self.now.monotonic).is_some();
-        if self.is_ephemeral {
-            let may_go = self.is_active && !is_locked;
-            return if may_go { Leaving::Deleted } else { Leaving::Nothing };
-        }
         if self.policy == EvictionPolicy::Full && !is_locked {
             return Leaving::Whole;
         }
@@ -257,7 +239,7 @@ impl Leaving {
         let bytes = match self {
             Self::Nothing => 0,
             Self::Value => item.value().len(),
-            Self::Whole | Self::Deleted => item.allocation_size(),
+            Self::Whole => item.allocation_size(),
         };
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }

@@ -116,8 +116,8 @@ impl Vbucket {
         replaced
     }
 
-    /// Puts another form of a value, compressed or not, in the place of the one that is there, unless
-    /// there is another version by now, and says whether it did.
+    /// Puts another form of a value, compressed or not, in the place of the one that is there,
+    /// unless there is another version by now, and says whether it did.
     pub fn replace_form(&mut self, item: Item, effects: &mut Vec<Effect>) -> bool {
         let is_there = self
             .hash_table
