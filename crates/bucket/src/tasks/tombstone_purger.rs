@@ -40,7 +40,7 @@ struct Purger {
 }
 
 /// Goes through a portion of a vBucket a visit.
-struct PurgeVisitor {
+pub(super) struct PurgeVisitor {
     bucket: Bucket,
     /// Where the current vBucket goes on.
     position: VisitPosition,
@@ -70,7 +70,7 @@ impl Task for Purger {
         if context.is_shutting_down() {
             return Next::Finished;
         }
-        let round = self.round.get_or_insert_with(|| begin_round(&self.bucket));
+        let round = self.round.get_or_insert_with(|| purge_of_old(&self.bucket));
         match round.run(context) {
             Next::Finished => {
                 self.round = None;
@@ -85,11 +85,19 @@ impl Task for Purger {
     }
 }
 
-fn begin_round(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
-    let core = &bucket.0;
-    let age = u32::try_from(core.ephemeral.purge_age_seconds()).unwrap_or(u32::MAX);
+fn purge_of_old(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
+    let age = u32::try_from(bucket.0.ephemeral.purge_age_seconds()).unwrap_or(u32::MAX);
     // At an age of 0 those of this second go, too.
-    let before_second = core.now().wall.seconds().saturating_sub(age).saturating_add(1);
+    purge(bucket, bucket.0.now().wall.seconds().saturating_sub(age).saturating_add(1))
+}
+
+/// A purge of all tombstones, however young.
+pub(super) fn purge_of_all(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
+    purge(bucket, u32::MAX)
+}
+
+fn purge(bucket: &Bucket, before_second: u32) -> VisitTask<PurgeVisitor> {
+    let core = &bucket.0;
     let visitor = PurgeVisitor {
         bucket: bucket.clone(),
         position: VisitPosition::default(),
@@ -107,7 +115,7 @@ impl VbucketVisitor for PurgeVisitor {
         let Some(slot) = core.slot(vbid) else { return Revisit::No };
         let (from, second) = (self.position, self.before_second);
         let next = slot.lock().as_mut().and_then(|vbucket| {
-            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, second, &mut self.effects).0
+            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, second, &mut self.effects)
         });
         core.carry_out(vbid, &mut self.effects);
         self.position = next.unwrap_or_default();
