@@ -23,7 +23,7 @@ use crate::bucket_type::BucketType;
 use crate::vbucket_slot::VbucketSlot;
 
 static ITEM_PAGER: TaskName =
-    TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(25));
+    TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(100));
 
 /// Slots of a hash table that are gone through while its vBucket's lock is held.
 const PORTION_SLOTS: usize = 256;
