@@ -2,8 +2,8 @@
 //! frequency counter documents leave, and walks the hash tables until memory is below the low
 //! watermark.
 //!
-//! Whoever makes memory full wakes the pager: a write, a fetched value. What cannot leave because it
-//! is not on disk yet wakes it again when it is. Every few seconds it looks by itself.
+//! Whoever makes memory full wakes the pager: a write, a fetched value. What cannot leave because
+//! it is not on disk yet wakes it again when it is. Every few seconds it looks by itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
@@ -86,8 +86,8 @@ struct PagingVisitor {
     bucket: Bucket,
     active: EvictionStrategy,
     replica: EvictionStrategy,
-    /// Bytes that are to be freed. Memory in use does not tell how far that has come where documents
-    /// are deleted: the log still holds them.
+    /// Bytes that are to be freed. Memory in use does not tell how far that has come where
+    /// documents are deleted: the log still holds them.
     bytes_left: u64,
     forgets_tombstones: bool,
     effects: Vec<Effect>,
