@@ -16,6 +16,9 @@ const PEERS: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/pee
 const EXECUTOR: [&str; 5] =
     ["run", "--release", "--manifest-path", "benchmarks/executor/Cargo.toml", "--"];
 
+const CHECKPOINTS: [&str; 5] =
+    ["run", "--release", "--manifest-path", "benchmarks/checkpoints/Cargo.toml", "--"];
+
 const BENCHES: &[Bench] = &[
     Bench {
         name: "peers",
@@ -31,6 +34,11 @@ const BENCHES: &[Bench] = &[
         name: "start",
         about: "time from start to the first answer",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],
+    },
+    Bench {
+        name: "checkpoints",
+        about: "the log while it is read, removed and freed, beside the original's design",
+        command: &CHECKPOINTS,
     },
     Bench {
         name: "eviction",

@@ -4,7 +4,7 @@ use crate::acceptance::SuiteResult;
 use crate::races::{result_of, run_tests};
 use crate::shell::{cargo, run};
 
-const PACKAGES: [&str; 2] = ["peers", "executor"];
+const PACKAGES: [&str; 3] = ["peers", "executor", "checkpoints"];
 
 /// Lints and tests each package of `benchmarks`, which are workspaces of their own.
 pub(crate) fn check_all() -> Vec<SuiteResult> {

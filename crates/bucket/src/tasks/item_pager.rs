@@ -13,14 +13,12 @@ use executor::{ExecutorPool, Interrupt, Next, OwnerIsGone, Revisit, Task, TaskCo
 use executor::{TaskName, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask};
 use platform::Instant;
 use vbucket::eviction::{Evictable, EvictionStrategy, PagingPlan, Watermarks};
-use vbucket::{Effect, EvictableSample, Paged, PagingLimits, Vbucket};
+use vbucket::{Effect, EvictableSample, Paged, PagingLimits};
 
 use super::Wakeable;
 use super::flusher::micros;
-use super::tombstone_purger::{PurgeVisitor, purge_of_all};
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
-use crate::vbucket_slot::VbucketSlot;
 
 static ITEM_PAGER: TaskName =
     TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(100));
@@ -37,15 +35,14 @@ const URGENT_SLOTS: usize = 128;
 /// The pause after a round that has found next to nothing to evict: another one would find as
 /// little until more is on disk.
 const FUTILE_PAUSE: Duration = Duration::from_millis(50);
-/// The pause after a round that has deleted documents: so long takes the log, about.
-const LOG_PAUSE: Duration = Duration::from_millis(2);
+/// Deleted documents are freed when the log is done with them, which takes a moment: another round
+/// before that would delete more than it has to.
+const DELETION_PAUSE: Duration = Duration::from_millis(2);
+/// Tombstones of an ephemeral bucket that take more than this part of memory, one in so many, go
+/// before their time.
+const TOMBSTONES_PARTS: u64 = 10;
 /// A round that evicts fewer documents than this is futile.
 const EVICTIONS_MIN: u64 = 16;
-
-/// The part of all items that tombstones may take in a full bucket without a disk: a tenth.
-const TOMBSTONES_PART: u64 = 10;
-/// What a tombstone takes, about: its key is short, and it has no value.
-const TOMBSTONE_BYTES: u64 = 64;
 
 /// What others need of the pager.
 #[derive(Default)]
@@ -70,10 +67,6 @@ impl Pager {
 
 struct ItemPager {
     bucket: Bucket,
-    /// A purge of tombstones that comes before a round.
-    purge: Option<VisitTask<PurgeVisitor>>,
-    /// Whether a round has come since the last purge.
-    may_purge: bool,
     /// `None` between rounds.
     round: Option<Round>,
     /// Memory was full and is not below the low watermark yet.
@@ -84,6 +77,8 @@ struct Round {
     visits: VisitTask<PagingVisitor>,
     started: Instant,
     evictions_before: u64,
+    /// The round is about tombstones that take too much of an ephemeral bucket.
+    forgets_tombstones: bool,
 }
 
 /// Evicts from a portion of a vBucket's hash table a visit.
@@ -94,17 +89,12 @@ struct PagingVisitor {
     /// Bytes that are to be freed. Memory in use does not tell how far that has come where documents
     /// are deleted: the log still holds them.
     bytes_left: u64,
+    forgets_tombstones: bool,
     effects: Vec<Effect>,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let task = ItemPager {
-        bucket: bucket.clone(),
-        purge: None,
-        may_purge: true,
-        round: None,
-        is_unfinished: false,
-    };
+    let task = ItemPager { bucket: bucket.clone(), round: None, is_unfinished: false };
     let handle = pool.schedule_asleep(bucket.0.owner(), &ITEM_PAGER, task)?;
     handle.snooze(bucket.0.config.eviction.pager_interval);
     bucket.0.pager.task.set(handle);
@@ -124,10 +114,6 @@ impl Task for ItemPager {
         if self.round.is_none() && !self.is_wanted(core.account.used_bytes(), marks) {
             return sleep;
         }
-        if self.round.is_none() && (self.purge.is_some() || self.begins_with_purge()) {
-            return self.run_purge(context);
-        }
-        self.may_purge = true;
         let round = self.round.get_or_insert_with(|| begin_round(&bucket));
         match round.visits.run(context) {
             Next::Finished => {}
@@ -135,6 +121,7 @@ impl Task for ItemPager {
         }
         let evictions = core.counters.evictions.load(Ordering::Relaxed) - round.evictions_before;
         core.timings.item_pager.record(micros(core.clock.now().since(round.started)));
+        let forgets_tombstones = round.forgets_tombstones;
         self.round = None;
         let used_bytes = core.account.used_bytes();
         self.is_unfinished = used_bytes > marks.low_bytes;
@@ -142,18 +129,17 @@ impl Task for ItemPager {
             core.limits.shrink_to_fit(used_bytes);
             return sleep;
         }
-        if evictions < EVICTIONS_MIN {
-            self.is_unfinished = used_bytes > marks.high_bytes;
-            core.pager.is_pausing.store(true, Ordering::Relaxed);
-            return Next::SleepFor(FUTILE_PAUSE);
+        if forgets_tombstones {
+            return Next::Again;
         }
-        // Deleted documents are freed when the log is done with them: that takes a moment.
-        if bucket.bucket_type() == BucketType::Ephemeral {
-            self.is_unfinished = used_bytes > marks.high_bytes;
-            core.pager.is_pausing.store(true, Ordering::Relaxed);
-            return Next::SleepFor(LOG_PAUSE);
-        }
-        Next::Again
+        let pause = match (evictions >= EVICTIONS_MIN, bucket.bucket_type()) {
+            (true, BucketType::Couchbase) => return Next::Again,
+            (true, BucketType::Ephemeral) => DELETION_PAUSE,
+            (false, _) => FUTILE_PAUSE,
+        };
+        self.is_unfinished = used_bytes > marks.high_bytes;
+        core.pager.is_pausing.store(true, Ordering::Relaxed);
+        Next::SleepFor(pause)
     }
 
     fn describe(&self) -> Option<String> {
@@ -162,28 +148,6 @@ impl Task for ItemPager {
 }
 
 impl ItemPager {
-    /// Each document that is deleted to make room leaves a tombstone. A full bucket of small
-    /// documents under many writes would hold little else in the end, so that tombstones go before
-    /// their time when they take too much.
-    fn begins_with_purge(&self) -> bool {
-        self.may_purge
-            && self.bucket.bucket_type() == BucketType::Ephemeral
-            && self.bucket.0.tombstones_bytes()
-                > self.bucket.0.account.items_bytes() / TOMBSTONES_PART
-    }
-
-    fn run_purge(&mut self, context: &TaskContext<'_>) -> Next {
-        let purge = self.purge.get_or_insert_with(|| purge_of_all(&self.bucket));
-        match purge.run(context) {
-            Next::Finished => {
-                self.purge = None;
-                self.may_purge = false;
-                Next::Again
-            }
-            next => next,
-        }
-    }
-
     fn is_wanted(&mut self, used_bytes: u64, marks: Watermarks) -> bool {
         if self.bucket.fails_new_data() {
             return false;
@@ -205,11 +169,13 @@ fn begin_round(bucket: &Bucket) -> Round {
     let plan = PagingPlan::new(bytes, evictable);
     let kind = core.config.eviction.strategy;
     core.initial_frequency().set(kind.initial_frequency(&samples.active.frequencies));
+    let forgets_tombstones = samples.active.tombstones_take_more_than(TOMBSTONES_PARTS);
     let visitor = PagingVisitor {
         bucket: bucket.clone(),
         active: kind.strategy(&samples.active.frequencies, plan.active_ratio),
         replica: kind.strategy(&samples.replica.frequencies, plan.replica_ratio),
         bytes_left: bytes,
+        forgets_tombstones,
         effects: Vec::new(),
     };
     if let Some(threshold) = visitor.active.threshold() {
@@ -220,6 +186,7 @@ fn begin_round(bucket: &Bucket) -> Round {
         visits: VisitTask::new(core.clock.clone(), "Evicting documents", order, visitor),
         started: core.clock.now(),
         evictions_before: core.counters.evictions.load(Ordering::Relaxed),
+        forgets_tombstones,
     }
 }
 
@@ -256,13 +223,6 @@ impl BucketCore {
         samples
     }
 
-    /// Bytes of tombstones, about.
-    fn tombstones_bytes(&self) -> u64 {
-        let count = |slot: &VbucketSlot| slot.lock().as_ref().map_or(0, Vbucket::tombstone_count);
-        let counts = self.slots().map(|(_, slot)| count(slot));
-        u64::try_from(counts.sum::<usize>()).unwrap_or(u64::MAX).saturating_mul(TOMBSTONE_BYTES)
-    }
-
     /// Wakes the pager if memory is full. Returns how many bytes are in use.
     pub(crate) fn page_if_full(&self) -> u64 {
         let used_bytes = self.account.used_bytes();
@@ -280,7 +240,11 @@ impl BucketCore {
         let threshold = self.pager.threshold.load(Ordering::Relaxed);
         let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
         let strategy = EvictionStrategy::up_to(self.config.eviction.strategy, threshold);
-        let limits = PagingLimits { slots_max: URGENT_SLOTS, bytes_max: u64::MAX };
+        let limits = PagingLimits {
+            slots_max: URGENT_SLOTS,
+            bytes_max: u64::MAX,
+            forgets_tombstones: false,
+        };
         self.page(vbid, limits, |_| strategy, &mut Vec::new());
     }
 
@@ -309,7 +273,8 @@ impl VbucketVisitor for PagingVisitor {
     fn should_interrupt(&mut self) -> Interrupt {
         let core = &self.bucket.0;
         let is_low = core.account.used_bytes() <= core.limits.watermarks().low_bytes;
-        if is_low || self.bytes_left == 0 { Interrupt::Stop } else { Interrupt::Continue }
+        let is_enough = !self.forgets_tombstones && (is_low || self.bytes_left == 0);
+        if is_enough { Interrupt::Stop } else { Interrupt::Continue }
     }
 
     fn visit(&mut self, vbid: Vbid) -> Revisit {
@@ -317,7 +282,11 @@ impl VbucketVisitor for PagingVisitor {
         let (active, replica) = (self.active, self.replica);
         let strategy_for = |state| if state == VbucketState::Replica { replica } else { active };
         core.pager.last.store(vbid.0.into(), Ordering::Relaxed);
-        let limits = PagingLimits { slots_max: PORTION_SLOTS, bytes_max: self.bytes_left };
+        let limits = PagingLimits {
+            slots_max: PORTION_SLOTS,
+            bytes_max: self.bytes_left,
+            forgets_tombstones: self.forgets_tombstones,
+        };
         let paged = core.page(vbid, limits, strategy_for, &mut self.effects);
         self.bytes_left = self.bytes_left.saturating_sub(paged.freed_bytes);
         if paged.is_at_end { Revisit::No } else { Revisit::YesNow }

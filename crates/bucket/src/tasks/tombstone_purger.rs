@@ -40,7 +40,7 @@ struct Purger {
 }
 
 /// Goes through a portion of a vBucket a visit.
-pub(super) struct PurgeVisitor {
+struct PurgeVisitor {
     bucket: Bucket,
     /// Where the current vBucket goes on.
     position: VisitPosition,
@@ -70,7 +70,7 @@ impl Task for Purger {
         if context.is_shutting_down() {
             return Next::Finished;
         }
-        let round = self.round.get_or_insert_with(|| purge_of_old(&self.bucket));
+        let round = self.round.get_or_insert_with(|| begin_round(&self.bucket));
         match round.run(context) {
             Next::Finished => {
                 self.round = None;
@@ -85,19 +85,11 @@ impl Task for Purger {
     }
 }
 
-fn purge_of_old(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
-    let age = u32::try_from(bucket.0.ephemeral.purge_age_seconds()).unwrap_or(u32::MAX);
-    // At an age of 0 those of this second go, too.
-    purge(bucket, bucket.0.now().wall.seconds().saturating_sub(age).saturating_add(1))
-}
-
-/// A purge of all tombstones, however young.
-pub(super) fn purge_of_all(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
-    purge(bucket, u32::MAX)
-}
-
-fn purge(bucket: &Bucket, before_second: u32) -> VisitTask<PurgeVisitor> {
+fn begin_round(bucket: &Bucket) -> VisitTask<PurgeVisitor> {
     let core = &bucket.0;
+    let age = u32::try_from(core.ephemeral.purge_age_seconds()).unwrap_or(u32::MAX);
+    // At an age of 0 those of this second go, too.
+    let before_second = core.now().wall.seconds().saturating_sub(age).saturating_add(1);
     let visitor = PurgeVisitor {
         bucket: bucket.clone(),
         position: VisitPosition::default(),

@@ -20,16 +20,25 @@ pub enum MetaItem {
 pub(super) struct Run {
     first_seqno: Seqno,
     slots: Vec<Option<Item>>,
+    /// What most runs do not have.
+    rare: Option<Box<Rare>>,
+}
+
+#[derive(Debug, Default)]
+struct Rare {
     /// For each slot its seqno, less the first. Empty while that is the number of the slot.
     offsets: Vec<u32>,
     /// Meta items and the slot before which each stands.
     metas: Vec<(usize, MetaItem)>,
 }
 
+/// Slots that may be reserved for nothing.
+const SPARE_SLOTS_MAX: usize = 16;
+
 impl Run {
     /// An empty run that continues at `first_seqno` or later.
     pub(super) fn beginning_at(first_seqno: Seqno) -> Self {
-        Self { first_seqno, slots: Vec::new(), offsets: Vec::new(), metas: Vec::new() }
+        Self { first_seqno, slots: Vec::new(), rare: None }
     }
 
     /// Whether the distance of `seqno` from the first one can be remembered.
@@ -45,43 +54,49 @@ impl Run {
         }
         let offset = seqno.0 - self.first_seqno.0;
         let follows = offset == wide(self.slots.len());
-        if !follows || !self.offsets.is_empty() {
+        if !follows || !self.offsets().is_empty() {
             self.remember_offset(offset);
         }
         self.slots.push(Some(item));
     }
 
     pub(super) fn push_meta(&mut self, meta: MetaItem) {
-        self.metas.push((self.slots.len(), meta));
+        let slot = self.slots.len();
+        self.rare.get_or_insert_default().metas.push((slot, meta));
     }
 
     fn remember_offset(&mut self, offset: u64) {
-        if self.offsets.is_empty() {
+        let offsets = &mut self.rare.get_or_insert_default().offsets;
+        if offsets.is_empty() {
             let count = u32::try_from(self.slots.len()).expect("a run is short");
-            self.offsets.extend(0..count);
+            offsets.extend(0..count);
         }
         let offset = u32::try_from(offset).expect("the run was asked whether it can hold it");
-        assert!(self.offsets.last().is_none_or(|&last| last < offset), "seqnos rise");
-        self.offsets.push(offset);
+        assert!(offsets.last().is_none_or(|&last| last < offset), "seqnos rise");
+        offsets.push(offset);
+    }
+
+    fn offsets(&self) -> &[u32] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.offsets)
     }
 
     /// The slot of `seqno`, whether or not its item is still there.
     pub(super) fn slot_of(&self, seqno: Seqno) -> Option<usize> {
         let offset = seqno.0.checked_sub(self.first_seqno.0)?;
-        if self.offsets.is_empty() {
+        if self.offsets().is_empty() {
             return usize::try_from(offset).ok().filter(|&slot| slot < self.slots.len());
         }
-        self.offsets.binary_search(&u32::try_from(offset).ok()?).ok()
+        self.offsets().binary_search(&u32::try_from(offset).ok()?).ok()
     }
 
     /// The first slot of a seqno above `seqno`.
     pub(super) fn slot_after(&self, seqno: Seqno) -> usize {
         let Some(offset) = seqno.0.checked_sub(self.first_seqno.0) else { return 0 };
-        if self.offsets.is_empty() {
+        if self.offsets().is_empty() {
             return usize::try_from(offset + 1)
                 .map_or(self.slots.len(), |n| n.min(self.slots.len()));
         }
-        self.offsets.partition_point(|&other| u64::from(other) <= offset)
+        self.offsets().partition_point(|&other| u64::from(other) <= offset)
     }
 
     /// Empties the slot of `seqno`.
@@ -95,26 +110,28 @@ impl Run {
     }
 
     pub(super) fn metas(&self) -> &[(usize, MetaItem)] {
-        &self.metas
+        self.rare.as_ref().map_or(&[], |rare| &rare.metas)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.slots.is_empty() && self.metas.is_empty()
+        self.slots.is_empty() && self.metas().is_empty()
     }
 
     /// Gives back room that was reserved for more, if it is much.
     pub(super) fn shrink(&mut self) {
-        if self.slots.capacity() > self.slots.len() + self.slots.len() / 4 {
+        if self.slots.capacity() > self.slots.len() + SPARE_SLOTS_MAX {
             self.slots.shrink_to_fit();
         }
-        self.offsets.shrink_to_fit();
     }
 
     /// Bytes of the slots and of what finds them.
     pub(super) fn structure_bytes(&self) -> usize {
-        self.slots.capacity() * SLOT_SIZE
-            + self.offsets.capacity() * size_of::<u32>()
-            + self.metas.capacity() * size_of::<(usize, MetaItem)>()
+        let rare = self.rare.as_ref().map_or(0, |rare| {
+            size_of::<Rare>()
+                + rare.offsets.capacity() * size_of::<u32>()
+                + rare.metas.capacity() * size_of::<(usize, MetaItem)>()
+        });
+        self.slots.capacity() * SLOT_SIZE + rare
     }
 }
 

@@ -1,7 +1,7 @@
 //! A link of the log: a run of items that grows no more.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use document::{Item, Seqno};
 use platform::no_free;
@@ -24,6 +24,9 @@ pub(super) struct Segment {
     next: OnceLock<Arc<Self>>,
 }
 
+// A durable writer who waits for each of its writes makes a segment of each.
+const _: () = assert!(Segment::size() <= 168);
+
 /// What was frozen.
 #[derive(Debug)]
 pub(super) struct Content {
@@ -34,10 +37,17 @@ pub(super) struct Content {
     pub(super) position: Extent,
     /// Read by readers, written under the vBucket's lock while no reader is at it.
     run: RwLock<Run>,
+    /// Set when something in its checkpoint was superseded after it had been frozen.
+    changes: OnceLock<Box<Changes>>,
+}
+
+/// What happened to a segment since it was frozen.
+#[derive(Debug, Default)]
+struct Changes {
     /// Items that a reader who began earlier still sees, and the seqno that superseded each.
     superseded: Mutex<Vec<(Seqno, Seqno)>>,
-    /// What has been superseded here since it was frozen, and, once its checkpoint is closed, in
-    /// the segments of the checkpoint before it.
+    /// What has been superseded here, and, once its checkpoint is closed, in the segments of the
+    /// checkpoint before it.
     removed: AtomicExtent,
     removed_before: AtomicExtent,
 }
@@ -107,15 +117,7 @@ impl Content {
         position: Extent,
         run: Run,
     ) -> Self {
-        Self {
-            checkpoint,
-            last_seqno,
-            position,
-            run: RwLock::new(run),
-            superseded: Mutex::default(),
-            removed: AtomicExtent::default(),
-            removed_before: AtomicExtent::default(),
-        }
+        Self { checkpoint, last_seqno, position, run: RwLock::new(run), changes: OnceLock::new() }
     }
 
     /// The items, for a reader. Only a reader that is at it keeps an item from being superseded,
@@ -136,38 +138,45 @@ impl Content {
         let item_bytes = match &superseded {
             Superseded::Taken(item) => item.allocation_size(),
             Superseded::Hidden => {
-                self.lock_superseded().push((seqno, by));
+                lock(&self.changes().superseded).push((seqno, by));
                 0
             }
             Superseded::Absent => return superseded,
         };
-        self.removed.add(Extent { items: 1, item_bytes, structure_bytes: 0 });
+        self.changes().removed.add(Extent { items: 1, item_bytes, structure_bytes: 0 });
         superseded
     }
 
     /// Seqnos of items here that somebody who reads up to `last_seqno` does not see any more.
     pub(super) fn hidden_from(&self, last_seqno: Seqno) -> Vec<Seqno> {
-        let superseded = self.lock_superseded();
+        let Some(changes) = self.changes.get() else { return Vec::new() };
+        let superseded = lock(&changes.superseded);
         superseded.iter().filter(|(_, by)| *by <= last_seqno).map(|(seqno, _)| *seqno).collect()
     }
 
     /// What has been superseded here since it was frozen.
     pub(super) fn removed(&self) -> Extent {
-        self.removed.get()
+        self.changes.get().map(|changes| changes.removed.get()).unwrap_or_default()
     }
 
     /// What has been superseded in front of it in its checkpoint, which is closed.
     pub(super) fn removed_before(&self) -> Extent {
-        self.removed_before.get()
+        self.changes.get().map(|changes| changes.removed_before.get()).unwrap_or_default()
     }
 
     pub(super) fn set_removed_before(&self, removed: Extent) {
-        self.removed_before.add(removed);
+        if removed != Extent::default() {
+            self.changes().removed_before.add(removed);
+        }
     }
 
-    fn lock_superseded(&self) -> std::sync::MutexGuard<'_, Vec<(Seqno, Seqno)>> {
-        self.superseded.lock().unwrap_or_else(PoisonError::into_inner)
+    fn changes(&self) -> &Changes {
+        self.changes.get_or_init(Box::default)
     }
+}
+
+fn lock(superseded: &Mutex<Vec<(Seqno, Seqno)>>) -> MutexGuard<'_, Vec<(Seqno, Seqno)>> {
+    superseded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AtomicExtent {

@@ -26,7 +26,7 @@ impl Vbucket {
     }
 
     /// Forgets tombstones of documents that were deleted before the second `before_second`, among
-    /// those in about `slots_max` slots. What the log still holds stays. Returns where to go on.
+    /// those in at most `slots_max` slots. What the log still holds stays. Returns where to go on.
     pub fn purge_tombstones(
         &mut self,
         from: VisitPosition,
@@ -36,35 +36,41 @@ impl Vbucket {
     ) -> Option<VisitPosition> {
         let consumed = self.persisted_seqno;
         let mut purge_seqno = self.purge_seqno;
-        let mut count = 0;
+        let mut purged_count = 0;
         let act = |item: &Item| {
             let is_old = item.is_deleted() && item.expiry() < before_second;
             if !is_old || item.seqno() > consumed {
                 return ItemAction::Keep;
             }
             purge_seqno = purge_seqno.max(item.seqno());
-            count += 1;
+            purged_count += 1;
             ItemAction::Remove
         };
         let next = self.visit_items(from, slots_max, act, effects);
         self.purge_seqno = purge_seqno;
-        self.statistics.purged_tombstones += count;
+        self.statistics.purged_tombstones += purged_count;
         next
+    }
+
+    /// Whether an ephemeral bucket may delete this item to make room.
+    pub fn may_auto_delete(&self, item: &Item) -> bool {
+        self.is_ephemeral && self.state == VbucketState::Active && !item.is_deleted()
     }
 
     /// Deletes the document `key` to make room, if it is still the version `seqno` and nobody holds
     /// it locked. Says whether it did.
-    pub(super) fn auto_delete(
+    pub fn auto_delete(
         &mut self,
         key: Key<'_>,
         seqno: Seqno,
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        let may_delete = self.is_ephemeral && self.state == VbucketState::Active;
-        let is_meant = |newest: &&Item| newest.seqno() == seqno && !newest.is_deleted();
-        let Some(item) = self.hash_table.get(key).filter(is_meant).cloned() else { return false };
-        if !may_delete || self.locks.get(key, now.monotonic).is_some() {
+        let newest = self.hash_table.get(key).filter(|newest| newest.seqno() == seqno).cloned();
+        let Some(item) = newest.filter(|newest| self.may_auto_delete(newest)) else {
+            return false;
+        };
+        if self.locks.get(key, now.monotonic).is_some() {
             return false;
         }
         let tombstone = super::write::tombstone_of(&item, Deletion::Explicit, now);
@@ -181,7 +187,6 @@ mod tests {
         assert!(!vbucket.auto_delete(key("k").as_key(), tombstone, now(), effects));
         assert_eq!(vbucket.statistics().auto_deletions, 1);
         let kept = set(&mut vbucket, "kept");
-        empty_the_log(&mut vbucket);
         vbucket.set_state(VbucketState::Replica, effects);
         assert!(!vbucket.auto_delete(key("kept").as_key(), kept, now(), effects), "a replica");
     }

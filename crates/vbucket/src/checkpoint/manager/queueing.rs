@@ -161,8 +161,15 @@ impl CheckpointManager {
 
     /// Freezes the tail, if there is anything in it: readers take whole segments.
     pub(super) fn freeze(&mut self) {
+        if let Some(frozen) = self.freeze_tail() {
+            self.open.frozen.push(frozen);
+        }
+    }
+
+    /// The frozen segment, not yet known as one of the open checkpoint's.
+    pub(super) fn freeze_tail(&mut self) -> Option<Arc<Segment>> {
         if self.tail.is_empty() {
-            return;
+            return None;
         }
         let next_seqno = self.high_seqno.next();
         let next = Segment::new(self.tail_place.ordinal + 1, next_seqno);
@@ -176,7 +183,6 @@ impl CheckpointManager {
         let content = Content::new(info, self.high_seqno, self.tail_position, run);
         self.tail_place.freeze(content, Arc::clone(&next));
         self.tail_position += extent;
-        let frozen = std::mem::replace(&mut self.tail_place, next);
-        self.open.frozen.push(frozen);
+        Some(std::mem::replace(&mut self.tail_place, next))
     }
 }

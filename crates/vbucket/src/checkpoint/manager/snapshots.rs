@@ -6,6 +6,7 @@ use document::Seqno;
 
 use super::super::detached::Detached;
 use super::super::info::{CheckpointInfo, CheckpointKind, Snapshot};
+use super::super::segment::Segment;
 use super::{CheckpointManager, OpenCheckpoint};
 use crate::checkpoint::Extent;
 
@@ -66,10 +67,10 @@ impl CheckpointManager {
     }
 
     fn begin(&mut self, kind: CheckpointKind, snapshot: Snapshot) -> Option<Detached> {
-        self.freeze();
+        let last = self.freeze_tail();
         let is_empty = self.tail_position == self.open.position;
         let id = self.open.info.id() + u64::from(!is_empty);
-        let index = self.close_open();
+        let index = self.close_open(last.as_deref());
         self.open = OpenCheckpoint {
             info: Arc::new(CheckpointInfo::new(id, kind)),
             snapshot,
@@ -82,9 +83,9 @@ impl CheckpointManager {
         self.detach_consumed(index)
     }
 
-    /// Fixes what readers of the open checkpoint may know, and returns the places of its segments.
-    /// Walks them only if something in them has been superseded.
-    fn close_open(&mut self) -> Vec<Arc<super::Segment>> {
+    /// Fixes what readers of the open checkpoint may know, and returns the places of its segments,
+    /// but for the `last` one. Walks them only if something in them has been superseded.
+    fn close_open(&mut self, last: Option<&Segment>) -> Vec<Arc<Segment>> {
         let open = &mut self.open;
         open.info.close(open.snapshot);
         if open.removed != Extent::default() {
@@ -95,6 +96,9 @@ impl CheckpointManager {
             for content in open.frozen.iter().filter_map(|segment| segment.content()) {
                 content.set_removed_before(removed);
                 removed += content.removed();
+            }
+            if let Some(content) = last.and_then(Segment::content) {
+                content.set_removed_before(removed);
             }
             self.tail_position -= open.removed;
         }
