@@ -31,6 +31,16 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],
     },
     Bench {
+        name: "fragmentation",
+        about: "resident memory by used memory after growing, shrinking and growing",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "fragmentation", "--"],
+    },
+    Bench {
+        name: "insertions",
+        about: "the longest insertion into a vBucket, beside a table that is rebuilt whole",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "insertions", "--"],
+    },
+    Bench {
         name: "start",
         about: "time from start to the first answer",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],

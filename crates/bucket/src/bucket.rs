@@ -79,7 +79,7 @@ pub(crate) struct BucketCore {
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
     pub(crate) warmup: WarmupState,
-    completions: Arc<dyn Completions>,
+    pub(crate) completions: Arc<dyn Completions>,
     owner: Owner,
     hash_seed: HashSeed,
     /// The next vBucket uuid is made from this.

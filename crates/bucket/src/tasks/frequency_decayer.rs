@@ -11,7 +11,7 @@ use crate::bucket::Bucket;
 
 static DECAYER: TaskName = TaskName::new("ItemFreqDecayerTask", TaskKind::NonIo)
     .priority(7)
-    .expected(Duration::from_millis(25));
+    .expected(Duration::from_millis(50));
 
 /// Slots of a hash table that are gone through while its vBucket's lock is held.
 const PORTION_SLOTS: usize = 1024;

@@ -21,7 +21,7 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
 
 static ITEM_PAGER: TaskName =
-    TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(100));
+    TaskName::new("ItemPager", TaskKind::NonIo).priority(1).expected(Duration::from_millis(50));
 
 /// Slots of a hash table that are gone through while its vBucket's lock is held.
 const PORTION_SLOTS: usize = 256;

@@ -3,6 +3,7 @@
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
+mod defragmenter;
 mod expiry_pager;
 mod flusher;
 mod frequency_decayer;
@@ -65,6 +66,7 @@ pub(crate) fn start(
     frequency_decayer::start(bucket, pool)?;
     quota_change::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
+    defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }
