@@ -14,7 +14,7 @@ use crate::bucket_type::BucketType;
 
 static PURGER: TaskName = TaskName::new("EphTombstoneHTCleaner", TaskKind::NonIo)
     .priority(7)
-    .expected(Duration::from_millis(100));
+    .expected(Duration::from_millis(25));
 
 /// Slots looked at while one vBucket's lock is held.
 const PORTION_SLOTS_MAX: usize = 128;
