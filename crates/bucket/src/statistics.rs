@@ -56,7 +56,8 @@ pub struct BucketStatistics {
     pub documents_bytes: u64,
     /// Bytes of the structure of logs.
     pub log_bytes: u64,
-    /// Bytes of checkpoints as their quota counts them: items in full although tables hold them too.
+    /// Bytes of checkpoints as their quota counts them: items in full although tables hold
+    /// them, too.
     pub checkpoints_bytes: u64,
     /// Bytes of checkpoints that have left their logs and wait to be freed.
     pub checkpoints_pending_bytes: u64,

@@ -1,5 +1,5 @@
-//! How long one insertion into a vBucket takes at most, beside a table that is rebuilt whole when it
-//! grows.
+//! How long one insertion into a vBucket takes at most, beside a table that is rebuilt whole when
+//! it grows.
 
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
