@@ -51,6 +51,11 @@ const BENCHES: &[Bench] = &[
         command: &CHECKPOINTS,
     },
     Bench {
+        name: "eviction",
+        about: "hit ratio of the item pager's frequency counter beside plain LRU",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "eviction", "--"],
+    },
+    Bench {
         name: "executor",
         about: "the executor pool and its peers: one-shot tasks, wakes, timers, tail, idle",
         command: &EXECUTOR,

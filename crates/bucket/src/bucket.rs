@@ -8,23 +8,24 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
 use storage::StorageError;
-use vbucket::eviction::Watermarks;
+use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
-use crate::checkpoint_memory::{CheckpointMarks, CheckpointState, part_of};
+use crate::checkpoint_memory::{CheckpointMarks, CheckpointState};
 use crate::completion::{Completion, Completions};
 use crate::compression::Compression;
-use crate::config::BucketConfig;
+use crate::config::{BucketConfig, EvictionConfig};
+use crate::memory_limits::MemoryLimits;
 use crate::refused::Refused;
 use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    AutoDeletePager, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues,
-    PersistenceTimeouts, PurgerHandle, WarmupState,
+    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
+    PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -59,11 +60,15 @@ pub(crate) struct BucketCore {
     pub(crate) store: BackingStore,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
+    pub(crate) limits: MemoryLimits,
+    pub(crate) pager: Pager,
+    pub(crate) decayer: Wakeable,
+    pub(crate) quota_change: Wakeable,
+    eviction: EvictionOptions,
     pub(crate) compression: Compression,
     pub(crate) compressor: CompressorHandle,
     pub(crate) ephemeral: EphemeralSettings,
     pub(crate) purger: PurgerHandle,
-    pub(crate) auto_delete_pager: AutoDeletePager,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -102,11 +107,15 @@ impl Bucket {
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             account: MemoryAccount::default(),
+            limits: MemoryLimits::new(&config),
+            pager: Pager::default(),
+            decayer: Wakeable::default(),
+            quota_change: Wakeable::default(),
+            eviction: eviction_options(&config.eviction),
             compression: Compression::new(config.compression, config.min_compression_ratio),
             compressor: CompressorHandle::default(),
             ephemeral: EphemeralSettings::new(&config),
             purger: PurgerHandle::default(),
-            auto_delete_pager: AutoDeletePager::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -223,40 +232,50 @@ impl Bucket {
         let Some(slot) = self.0.slot(vbid) else { return Err(Refusal::NotActive) };
         let result = match slot.lock().as_mut() {
             None => Err(Refusal::Loading),
-            Some(vbucket) => operation(vbucket, &mut session.effects),
+            Some(vbucket) => {
+                if let Some(item) = session.fetched.take() {
+                    session.effects.extend(vbucket.restore_value(item).map(Effect::Release));
+                }
+                operation(vbucket, &mut session.effects)
+            }
         };
         self.0.carry_out(vbid, &mut session.effects);
         result
     }
 
-    /// Turns a vBucket's refusal into the bucket's; a value that is only in the file is fetched.
+    /// Turns a vBucket's refusal into the bucket's; what is only in the file is fetched.
     pub(crate) fn answer<T>(
         &self,
         session: &Session,
         vbid: Vbid,
         result: Result<T, Refusal>,
     ) -> Result<T, Refused> {
-        result.map_err(|refusal| match refusal {
-            Refusal::Ejected(metadata) => {
-                self.0.fetch_queue.push(vbid, metadata, session.waiter, self.0.clock.now())
-            }
-            refusal => Refused::from_refusal(&refusal),
+        result.map_err(|refusal| {
+            let wanted = match refusal {
+                Refusal::Ejected(metadata) => Wanted::Value(metadata),
+                Refusal::Absent(lookup) => Wanted::Document(lookup),
+                refusal => return Refused::from_refusal(&refusal),
+            };
+            self.0.fetch_queue.push(vbid, wanted, session.waiter, self.0.clock.now())
         })
     }
 
-    /// Lets a write in, or says why not.
+    /// Lets a write in, or says why not. A write that finds memory full first frees what it can of
+    /// its own vBucket, so that only what is not on disk yet can keep writes out.
     pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
         let core = &self.0;
-        let used_bytes = core.account.used_bytes();
-        if used_bytes > core.watermarks().high_bytes {
-            core.auto_delete_pager.wake();
+        let mut used_bytes = core.page_if_full();
+        let used_bytes_max = core.limits.mutation_bytes_max();
+        if used_bytes >= used_bytes_max {
+            core.page_at_once(vbid);
+            used_bytes = core.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
         let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
         if checkpoints != CheckpointState::Available {
             core.checkpoint_recovery.wake();
         }
-        core.gate.check(used_bytes, core.used_bytes_max(), is_damaged).map_err(|block| {
+        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
             let is_final = block == WriteBlock::Memory && self.fails_new_data();
             Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
         })?;
@@ -282,6 +301,11 @@ impl BucketCore {
         Now { monotonic: self.clock.now(), wall: self.clock.wall_time() }
     }
 
+    /// The frequency counter of documents that come into memory.
+    pub(crate) fn initial_frequency(&self) -> &InitialFrequency {
+        &self.eviction.initial_frequency
+    }
+
     /// For whom the bucket's tasks run.
     pub(crate) fn owner(&self) -> &Owner {
         &self.owner
@@ -300,34 +324,17 @@ impl BucketCore {
         self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
     }
 
-    /// Sets the marks that depend on the quota.
-    fn follow_quota(&self) {
-        let size_max = self.checkpoint_marks.follow(self.config.memory_quota_bytes, &self.config);
+    /// Sets the marks that depend on the quota: at once those of a smaller quota that waits.
+    pub(crate) fn follow_quota(&self) {
+        let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
         self.account.set_checkpoint_bytes_max(size_max);
-    }
-
-    /// Bytes in use above which writes are refused.
-    pub(crate) fn used_bytes_max(&self) -> u64 {
-        part_of(self.config.memory_quota_bytes, self.config.mutation_memory_ratio)
-    }
-
-    /// Bytes in use above which warmup loads no more values.
-    pub(crate) fn low_watermark_bytes(&self) -> u64 {
-        part_of(self.config.memory_quota_bytes, self.config.memory_low_watermark)
-    }
-
-    /// Between which documents leave memory.
-    pub(crate) fn watermarks(&self) -> Watermarks {
-        Watermarks {
-            low_bytes: self.low_watermark_bytes(),
-            high_bytes: part_of(self.config.memory_quota_bytes, self.config.memory_high_watermark),
-        }
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
         let (uuid, account) = (self.new_uuid(), self.account.clone());
-        let vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account);
+        let vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account)
+            .with_eviction(self.eviction.clone());
         match self.description.bucket_type {
             BucketType::Couchbase => vbucket,
             BucketType::Ephemeral => vbucket.ephemeral(),
@@ -336,6 +343,7 @@ impl BucketCore {
 
     pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {
         Vbucket::restore(restored, self.hash_seed.clone(), self.account.clone())
+            .with_eviction(self.eviction.clone())
     }
 
     /// A name for a branch of history: 48 random bits, never 0.
@@ -349,6 +357,7 @@ impl BucketCore {
         for effect in effects.drain(..) {
             match effect {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
+                Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
                 Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
                 // There are no streams yet that would have to go on from the file.
@@ -378,5 +387,14 @@ impl BucketCore {
             }
             None => tracing::info!("flushing succeeds again; writes are let in"),
         }
+    }
+}
+
+fn eviction_options(config: &EvictionConfig) -> EvictionOptions {
+    EvictionOptions {
+        policy: config.policy,
+        filter: config.filter,
+        lookups_max_percent: config.lookups_max_percent,
+        initial_frequency: InitialFrequency::default(),
     }
 }

@@ -1,12 +1,16 @@
 //! How an operation that had to wait is completed.
 
+use std::mem::discriminant;
+
+use document::Item;
 use vbucket::Waiter;
 
 /// What became of what a request waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Completion {
-    /// The value is in memory now: execute the request again.
-    Retry,
+    /// The file has been read: execute the request again, with what was read in
+    /// [`crate::Session::fetched`].
+    Retry(Option<Item>),
     /// The file could not be read: answer "temporary failure".
     ReadFailed,
     /// The seqno is persisted.
@@ -24,4 +28,11 @@ pub trait Completions: Send + Sync {
     /// Asks the threads that allocate documents to give back what others have freed
     /// ([`platform::allocator::release_unused`]): nobody else can.
     fn release_memory(&self);
+}
+
+/// Two are equal if they say the same, whatever was read.
+impl PartialEq for Completion {
+    fn eq(&self, other: &Self) -> bool {
+        discriminant(self) == discriminant(other)
+    }
 }

@@ -3,8 +3,52 @@
 
 use std::time::Duration;
 
+use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
+
 use crate::bucket_type::{BucketType, FullPolicy};
 use crate::compression::CompressionMode;
+use crate::named::Named;
+
+/// How documents leave memory and are found again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EvictionConfig {
+    /// What leaves (`item_eviction_policy`).
+    pub policy: EvictionPolicy,
+    /// Who leaves first (`item_eviction_strategy`).
+    pub strategy: StrategyKind,
+    /// How keys on disk are remembered.
+    pub filter: FilterOptions,
+    /// Keys of one vBucket that may be looked up in its file at once, in percent of its documents
+    /// in memory (`ht_temp_items_allowed_percent`).
+    pub lookups_max_percent: usize,
+    /// How often the pager looks whether memory is full if nobody wakes it.
+    pub pager_interval: Duration,
+    /// What the decayer leaves of frequency counters, in percent (`item_freq_decayer_percent`).
+    pub decay_percent: u8,
+}
+
+impl Named for EvictionPolicy {
+    const WHAT: &str = "eviction policy";
+    const NAMES: &[(&str, Self)] = &[
+        ("value_only", Self::ValueOnly),
+        ("full_eviction", Self::Full),
+        ("value", Self::ValueOnly),
+        ("full", Self::Full),
+    ];
+}
+
+impl Default for EvictionConfig {
+    fn default() -> Self {
+        Self {
+            policy: EvictionPolicy::default(),
+            strategy: StrategyKind::default(),
+            filter: FilterOptions::default(),
+            lookups_max_percent: 10,
+            pager_interval: Duration::from_secs(5),
+            decay_percent: frequency_counter::DECAY_PERCENT,
+        }
+    }
+}
 
 /// The configuration of one bucket.
 #[derive(Clone, Debug)]
@@ -24,15 +68,21 @@ pub struct BucketConfig {
     pub ephemeral_metadata_purge_interval_seconds: u64,
     /// How long such a search goes on without a break.
     pub ephemeral_metadata_purge_chunk_duration: Duration,
-    /// Bytes that documents may take in memory. Writes are refused above
+    /// Bytes that documents may take in memory, to begin with. Writes are refused above
     /// [`BucketConfig::mutation_memory_ratio`] of it.
     pub memory_quota_bytes: u64,
-    /// Part of the quota above which writes are refused.
+    /// Part of the quota above which writes are refused (`mutation_mem_ratio`).
     pub mutation_memory_ratio: f64,
-    /// Part of the quota up to which warmup loads values, and to which documents leave memory.
+    /// Part of the quota at which the pager stops, and up to which warmup loads values
+    /// (`mem_low_wat_percent`).
     pub memory_low_watermark: f64,
-    /// Part of the quota above which documents leave memory.
+    /// Part of the quota above which the pager evicts (`mem_high_wat_percent`).
     pub memory_high_watermark: f64,
+    /// How often a smaller quota looks whether it can come into force
+    /// (`bucket_quota_change_task_poll_interval`).
+    pub quota_poll_interval: Duration,
+    /// How documents leave memory.
+    pub eviction: EvictionConfig,
     /// Part of the quota that checkpoints may take.
     pub checkpoint_memory_ratio: f64,
     /// Part of the checkpoints' quota from which on their memory is recovered.
@@ -89,6 +139,8 @@ impl BucketConfig {
             mutation_memory_ratio: 0.93,
             memory_low_watermark: 0.75,
             memory_high_watermark: 0.85,
+            quota_poll_interval: Duration::from_secs(30),
+            eviction: EvictionConfig::default(),
             checkpoint_memory_ratio: 0.2,
             checkpoint_memory_upper_mark: 0.9,
             checkpoint_memory_lower_mark: 0.6,

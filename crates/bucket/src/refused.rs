@@ -39,13 +39,15 @@ pub enum Refused {
     Blocked(WriteBlock),
     /// Too many requests wait for values from files.
     TooManyFetches,
+    /// Too many keys are being looked up in the vBucket's file.
+    TooManyLookups,
     /// The request waits; its waiter will hear through [`crate::Completions`].
     Pending,
 }
 
 impl Refused {
-    /// The answer to a vBucket's refusal. [`Refusal::Ejected`], [`Refusal::Changed`] and
-    /// [`Refusal::KeepsXattrs`] ask for work rather than for an answer; whoever comes here with
+    /// The answer to a vBucket's refusal. [`Refusal::Ejected`], [`Refusal::Absent`],
+    /// [`Refusal::Changed`] and [`Refusal::KeepsXattrs`] ask for work rather than for an answer; whoever comes here with
     /// them has no work left to do.
     pub(crate) fn from_refusal(refusal: &Refusal) -> Self {
         match refusal {
@@ -56,7 +58,8 @@ impl Refused {
             Refusal::Locked => Self::Locked,
             Refusal::NotLocked => Self::NotLocked,
             Refusal::Loading => Self::Warming,
-            Refusal::Ejected(_) => Self::Pending,
+            Refusal::TooManyLookups => Self::TooManyLookups,
+            Refusal::Ejected(_) | Refusal::Absent(_) => Self::Pending,
             Refusal::Changed | Refusal::KeepsXattrs(_) => Self::Contended,
         }
     }

@@ -1,5 +1,6 @@
 //! What a front-end worker brings to every operation.
 
+use document::Item;
 use vbucket::{Effect, Now, Waiter};
 
 /// A worker's scratch space, and who is asking. One for each worker, used again and again, so that
@@ -10,11 +11,15 @@ pub struct Session {
     pub waiter: Waiter,
     /// The time, if the caller has read it for this request; otherwise the bucket reads it.
     pub now: Option<Now>,
+    /// What was read from the file for the request that is executed again. It goes back into memory
+    /// in the same moment as the operation runs: so the request is answered however full memory is
+    /// and whatever the pager has done since.
+    pub fetched: Option<Item>,
     pub(crate) effects: Vec<Effect>,
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { waiter: Waiter(0), now: None, effects: Vec::new() }
+        Self { waiter: Waiter(0), now: None, fetched: None, effects: Vec::new() }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::Vbid;
 use storage::FileSizes;
+use vbucket::eviction::Watermarks;
 use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
 
 use crate::bucket::Bucket;
@@ -18,9 +19,12 @@ pub(crate) struct Counters {
     pub(crate) items_persisted: AtomicU64,
     pub(crate) flusher_deduplications: AtomicU64,
     pub(crate) values_fetched: AtomicU64,
+    pub(crate) documents_fetched: AtomicU64,
     pub(crate) reads_failed: AtomicU64,
-    pub(crate) expiry_pager_rounds: AtomicU64,
     pub(crate) pager_rounds: AtomicU64,
+    pub(crate) evictions: AtomicU64,
+    pub(crate) decayer_rounds: AtomicU64,
+    pub(crate) expiry_pager_rounds: AtomicU64,
     pub(crate) compressor_visited: AtomicU64,
     pub(crate) compressor_compressed: AtomicU64,
     pub(crate) defragmenter_rounds: AtomicU64,
@@ -40,6 +44,14 @@ pub struct BucketStatistics {
     pub document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
+    /// Documents of which nothing is in memory.
+    pub evicted_count: usize,
+    /// Look-ups of keys in files, and their results, that are in memory.
+    pub lookup_count: usize,
+    /// Keys in the filters of what is on disk and may not be in memory.
+    pub filter_key_count: usize,
+    /// Bytes of these filters.
+    pub filter_bytes: usize,
     /// Tombstones not flushed yet, or not purged.
     pub tombstone_count: usize,
     /// Items that wait for a flusher.
@@ -81,6 +93,10 @@ pub struct BucketStatistics {
     pub checkpoint_refusals: u64,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
+    /// Bytes in use at which the pager stops, and above which it begins.
+    pub watermarks: Watermarks,
+    /// Parts of the quota: the low watermark, the high one, the one above which writes are refused.
+    pub memory_ratios: [f64; 3],
     /// Bytes above which writes are refused.
     pub used_bytes_max: u64,
     /// Sums of what the vBuckets have done.
@@ -95,14 +111,18 @@ pub struct BucketStatistics {
     pub flusher_deduplications: u64,
     /// Values fetched for requests.
     pub values_fetched: u64,
+    /// Keys that were not in memory and were looked up in files.
+    pub documents_fetched: u64,
     /// Requests that wait for values.
     pub fetches_waiting: usize,
     /// Fetches that failed.
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
-    /// Rounds of the pager.
+    /// Rounds of the item pager.
     pub pager_rounds: u64,
+    /// Rounds of the decayer of frequency counters.
+    pub decayer_rounds: u64,
     /// Items that the compressor has looked at.
     pub compressor_visited: u64,
     /// Values that it has compressed.
@@ -131,6 +151,10 @@ impl Bucket {
         let mut statistics = BucketStatistics {
             document_count: 0,
             ejected_count: 0,
+            evicted_count: 0,
+            lookup_count: 0,
+            filter_key_count: 0,
+            filter_bytes: 0,
             tombstone_count: 0,
             queued_item_count: 0,
             queued_vbucket_count: core.flush_queues.waiting_count(),
@@ -150,18 +174,22 @@ impl Bucket {
             checkpoint_recoveries: load(&core.checkpoint_recovery.runs),
             cursors_dropped: load(&core.checkpoint_recovery.cursors_dropped),
             checkpoint_refusals: load(&core.gate.checkpoint_refusals),
-            memory_quota_bytes: core.config.memory_quota_bytes,
-            used_bytes_max: core.used_bytes_max(),
+            memory_quota_bytes: core.limits.quota_bytes(),
+            watermarks: core.limits.watermarks(),
+            memory_ratios: core.limits.ratios(),
+            used_bytes_max: core.limits.mutation_bytes_max(),
             vbuckets: VbucketStatistics::default(),
             commits: load(&core.counters.commits),
             commits_failed: load(&core.counters.commits_failed),
             items_persisted: load(&core.counters.items_persisted),
             flusher_deduplications: load(&core.counters.flusher_deduplications),
             values_fetched: load(&core.counters.values_fetched),
+            documents_fetched: load(&core.counters.documents_fetched),
             fetches_waiting: core.fetch_queue.waiting_count(),
             reads_failed: load(&core.counters.reads_failed),
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
             pager_rounds: load(&core.counters.pager_rounds),
+            decayer_rounds: load(&core.counters.decayer_rounds),
             compressor_visited: load(&core.counters.compressor_visited),
             compressor_compressed: load(&core.counters.compressor_compressed),
             defragmenter_rounds: load(&core.counters.defragmenter_rounds),
@@ -218,6 +246,10 @@ impl BucketStatistics {
     fn add(&mut self, vbucket: &Vbucket) {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
+        self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
+        self.lookup_count += vbucket.lookup_count();
+        self.filter_key_count += vbucket.key_filter().key_count();
+        self.filter_bytes += vbucket.key_filter().bytes();
         self.tombstone_count += vbucket.tombstone_count();
         self.queued_item_count += vbucket.checkpoints().unflushed_count();
         self.checkpoint_count += vbucket.checkpoints().checkpoint_count();

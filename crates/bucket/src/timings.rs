@@ -15,19 +15,22 @@ pub struct Timings {
     pub bg_load: Histogram,
     /// Requests that one batch of values serves (a count).
     pub bg_batch_size: Histogram,
+    /// One round of the item pager.
+    pub item_pager: Histogram,
     /// Waits of SEQNO_PERSISTENCE requests that were met.
     pub seqno_persistence: Histogram,
 }
 
 impl Timings {
     /// All histograms with their names.
-    pub fn all(&self) -> [(&'static str, &Histogram); 6] {
+    pub fn all(&self) -> [(&'static str, &Histogram); 7] {
         [
             ("disk_commit", &self.disk_commit),
             ("storage_age", &self.storage_age),
             ("bg_wait", &self.bg_wait),
             ("bg_load", &self.bg_load),
             ("bg_batch_size", &self.bg_batch_size),
+            ("item_pager", &self.item_pager),
             ("seqno_persistence", &self.seqno_persistence),
         ]
     }

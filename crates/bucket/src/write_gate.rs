@@ -9,7 +9,8 @@ use document::Vbid;
 /// Why writes are refused for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBlock {
-    /// Documents take nearly all the memory that the bucket may use.
+    /// Documents take nearly all the memory that the bucket may use, and none of it can be freed at
+    /// once.
     Memory,
     /// Checkpoints take all the memory that they may: the disk, or a replica, is slower than the
     /// writers.
@@ -28,7 +29,10 @@ impl WriteBlock {
     /// What the client reads.
     pub fn context(self) -> &'static str {
         match self {
-            Self::Memory => "the bucket's memory quota is used up; delete documents or raise it",
+            Self::Memory => {
+                "the bucket's memory is used up until more of it is on disk; try again, or raise \
+                 the quota"
+            }
             Self::Checkpoints => {
                 "checkpoints have used up their part of the memory quota; the disk or a replica \
                  is slower than the writers: write again a little later"

@@ -168,18 +168,6 @@ impl ItemBuilder {
         SharedBytes::allocation_size(self.block.len())
     }
 
-    /// The same item with another expiry, which may cost a copy.
-    #[must_use]
-    pub fn with_expiry(self, expiry: u32) -> Self {
-        let meta = self.meta();
-        if meta.expiry == expiry {
-            return self;
-        }
-        let changed = Self::new(self.key(), ItemMeta { expiry, ..meta }, self.value())
-            .with_operation(self.operation());
-        Self { account: self.account, heat: self.heat, ..changed }
-    }
-
     /// The finished item's memory counts for `account`.
     #[must_use]
     pub fn charged_to(self, account: AccountId) -> Self {

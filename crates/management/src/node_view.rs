@@ -27,6 +27,10 @@ pub trait NodeView: Send + Sync {
     /// Removes every document of the bucket. Returns when they are gone; may take seconds.
     fn flush(&self) -> Result<(), FlushError>;
 
+    /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
+    /// force later.
+    fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
+
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
 }
@@ -59,9 +63,11 @@ pub struct BucketFacts {
 /// What kind of bucket it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketKind {
-    /// Documents are in memory and on disk.
+    /// Keys are in memory and on disk, and values where there is room.
     #[default]
     Couchbase,
+    /// Documents are on disk, and those that are used in memory.
+    FullEviction,
     /// Documents are in memory alone; when it is full, some are deleted.
     EphemeralAutoDelete,
     /// Documents are in memory alone; when it is full, new ones are refused.

@@ -73,7 +73,7 @@ fn bucket_routes() -> Router<Arc<Context>> {
         .route("/pools/default/buckets/", all)
         .route(
             "/pools/default/buckets/{bucket}",
-            get(buckets::verbose).post(buckets::refuse_change).delete(buckets::refuse_change),
+            get(buckets::verbose).post(buckets::change).delete(buckets::refuse_change),
         )
         .route("/pools/default/buckets/{bucket}/controller/doFlush", post(buckets::flush))
 }

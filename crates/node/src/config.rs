@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use bucket::{BucketType, CompressionMode, FullPolicy};
+use bucket::{BucketType, CompressionMode, EvictionPolicy, FullPolicy};
 use clap::Args;
 use executor::{PoolOptions, TaskKind, ThreadCounts};
 use serde::Deserialize;
@@ -58,6 +58,10 @@ pub struct Settings {
     /// [default: auto_delete]
     #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]
     pub ephemeral_full_policy: Option<Choice<FullPolicy>>,
+    /// What leaves memory when it is full: `value`s alone, or documents in `full` with their keys
+    /// [default: value]
+    #[arg(long, value_name = "POLICY", env = "SETTEE_EVICTION_POLICY")]
+    pub eviction_policy: Option<Choice<EvictionPolicy>>,
     /// What happens to compressed values: `off` inflates them, `passive` keeps them as they come,
     /// `active` compresses the others, too [default: passive]
     #[arg(long, value_name = "MODE", env = "SETTEE_COMPRESSION")]
@@ -128,6 +132,8 @@ pub struct NodeConfig {
     pub bucket_type: Option<BucketType>,
     /// What an ephemeral bucket does when its memory is full.
     pub ephemeral_full_policy: FullPolicy,
+    /// What leaves memory when it is full.
+    pub eviction_policy: EvictionPolicy,
     /// What happens to compressed values.
     pub compression: CompressionMode,
     /// The administrator's name.
@@ -175,6 +181,7 @@ impl Settings {
             vbuckets: self.vbuckets.or(other.vbuckets),
             bucket_type: self.bucket_type.or(other.bucket_type),
             ephemeral_full_policy: self.ephemeral_full_policy.or(other.ephemeral_full_policy),
+            eviction_policy: self.eviction_policy.or(other.eviction_policy),
             compression: self.compression.or(other.compression),
             user: self.user.or(other.user),
             password: self.password.or(other.password),
@@ -252,6 +259,9 @@ impl Settings {
             ephemeral_full_policy: self
                 .ephemeral_full_policy
                 .map_or(FullPolicy::AutoDelete, |choice| choice.0),
+            eviction_policy: self
+                .eviction_policy
+                .map_or(EvictionPolicy::ValueOnly, |choice| choice.0),
             compression: self.compression.map_or(CompressionMode::Passive, |choice| choice.0),
             user,
             password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
@@ -312,6 +322,7 @@ mod tests {
             reader-threads = 6
             writer-threads = "disk_io_optimized"
             compression = "active"
+            eviction-policy = "full"
             bucket-type = "ephemeral"
             ephemeral-full-policy = "fail_new_data"
         "#;
@@ -324,6 +335,7 @@ mod tests {
         assert_eq!(config.memory_quota_bytes, 2 << 30);
         assert!(config.flush_enabled);
         assert_eq!(config.compression, CompressionMode::Active);
+        assert_eq!(config.eviction_policy, EvictionPolicy::Full);
         assert_eq!(config.bucket_type, Some(BucketType::Ephemeral));
         assert_eq!(config.ephemeral_full_policy, FullPolicy::FailNewData);
         assert_eq!(config.pool.reader.normal, 6);

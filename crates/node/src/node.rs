@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, BucketType, Surroundings};
+use bucket::{Bucket, BucketConfig, BucketType, EvictionConfig, Surroundings};
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
 use executor::ExecutorPool;
 use management::ManagementServer;
@@ -68,6 +68,10 @@ impl Node {
             bucket_type: config.bucket_type,
             ephemeral_full_policy: config.ephemeral_full_policy,
             compression: config.compression,
+            eviction: EvictionConfig {
+                policy: config.eviction_policy,
+                ..EvictionConfig::default()
+            },
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..BucketConfig::named(&config.bucket)
         };

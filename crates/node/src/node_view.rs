@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{Bucket, BucketStatistics, BucketType, FullPolicy, Named, WarmupPhase};
+use bucket::{
+    Bucket, BucketStatistics, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase,
+};
 use cluster::{BucketMap, ClusterMap};
 use document::histogram::HistogramSnapshot;
 use management::{
@@ -125,6 +127,10 @@ impl NodeView for View {
         self.bucket.flush_all().map_err(|error| FlushError::Failed(error.to_string()))
     }
 
+    fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
+        self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    }
+
     fn metrics(&self) -> Vec<Metric> {
         let name = self.bucket.config().name.clone();
         let mut metrics = bucket_metrics(&self.bucket.statistics());
@@ -171,7 +177,9 @@ impl View {
 }
 
 fn kind_of(bucket: &Bucket) -> BucketKind {
+    let eviction = bucket.config().eviction.policy;
     match (bucket.bucket_type(), bucket.full_policy()) {
+        (BucketType::Couchbase, _) if eviction == EvictionPolicy::Full => BucketKind::FullEviction,
         (BucketType::Couchbase, _) => BucketKind::Couchbase,
         (BucketType::Ephemeral, FullPolicy::AutoDelete) => BucketKind::EphemeralAutoDelete,
         (BucketType::Ephemeral, FullPolicy::FailNewData) => BucketKind::EphemeralFailNewData,
@@ -180,21 +188,28 @@ fn kind_of(bucket: &Bucket) -> BucketKind {
 
 fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
     let used_bytes = statistics.used_bytes();
-    let gauges: [(&'static str, u64); 7] = [
+    let gauges: [(&'static str, u64); _] = [
         ("kv_curr_items", count(statistics.document_count)),
         ("kv_mem_used_bytes", used_bytes),
         ("kv_ep_max_size", statistics.memory_quota_bytes),
+        ("kv_ep_mem_low_wat_bytes", statistics.watermarks.low_bytes),
+        ("kv_ep_mem_high_wat_bytes", statistics.watermarks.high_bytes),
+        ("kv_curr_temp_items", count(statistics.lookup_count)),
         ("kv_ep_checkpoint_memory_bytes", statistics.checkpoints_bytes),
         ("kv_ep_queue_size", count(statistics.queued_item_count)),
         ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
         ("kv_ep_num_non_resident", count(statistics.ejected_count)),
     ];
-    let counters: [(&'static str, u64); 12] = [
+    let counters: [(&'static str, u64); _] = [
         ("kv_ep_commit_num", statistics.commits),
         ("kv_ep_data_write_failed", statistics.commits_failed),
         ("kv_ep_data_read_failed", statistics.reads_failed),
         ("kv_ep_total_persisted", statistics.items_persisted),
         ("kv_ep_bg_fetched", statistics.values_fetched),
+        ("kv_ep_bg_meta_fetched", statistics.documents_fetched),
+        ("kv_ep_num_value_ejects", statistics.vbuckets.ejections),
+        ("kv_ep_num_pager_runs", statistics.pager_rounds),
+        ("kv_ep_num_freq_decayer_runs", statistics.decayer_rounds),
         ("kv_ep_tmp_oom_errors", statistics.memory_refusals),
         ("kv_vb_ops_create", statistics.vbuckets.creations),
         ("kv_vb_ops_update", statistics.vbuckets.updates),

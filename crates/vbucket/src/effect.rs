@@ -15,6 +15,8 @@ pub struct Waiter(pub u64);
 pub enum Effect {
     /// The vBucket has something to flush and is not queued for it yet.
     WakeFlusher,
+    /// A document is read so often that its counter is full: all counters are to be halved.
+    WakeDecayer,
     /// Memory that must not be freed under the lock. Dropping it is all there is to do.
     Release(Item),
     /// A part of the log that nobody needs any more, to be dropped like [`Effect::Release`].

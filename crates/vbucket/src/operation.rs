@@ -3,6 +3,8 @@
 use document::{Cas, Item, ItemBuilder, Seqno, VbUuid};
 use platform::{Instant, WallTime};
 
+use crate::eviction::Lookup;
+
 /// The time of an operation, read once by the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
@@ -75,6 +77,11 @@ pub enum Refusal {
     /// Its value is only in the file: fetch it ([`crate::Vbucket::restore_value`]) and try again.
     /// This is its metadata.
     Ejected(Item),
+    /// It is not in memory, and the file may have it: look the key up there
+    /// ([`crate::Vbucket::finish_lookup`]) and try again.
+    Absent(Box<Lookup>),
+    /// As [`Refusal::Absent`], but too many keys are being looked up.
+    TooManyLookups,
     /// The new version was computed from one that is no longer the newest: compute it again.
     Changed,
     /// The document has xattrs, which a store keeps: put those of the version that is there in

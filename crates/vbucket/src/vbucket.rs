@@ -3,18 +3,21 @@
 mod ephemeral;
 mod flush;
 mod locking;
+mod lookup;
+mod paging;
 mod read;
 mod recovery;
 mod restore;
 mod write;
 
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
-use platform::Instant;
+use platform::{Instant, Random};
 
 use crate::checkpoint::{CheckpointManager, Detached, Persistence};
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
+use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
@@ -22,7 +25,7 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
-pub use ephemeral::{RoomSample, RoomWanted};
+pub use paging::{EvictableSample, Paged, PagingLimits};
 pub use recovery::RecoveryStep;
 pub use restore::Restored;
 
@@ -55,6 +58,14 @@ pub struct Vbucket {
     /// Who waits for which seqno to be persisted, and until when.
     waiters: Vec<SeqnoWaiter>,
     statistics: VbucketStatistics,
+    eviction: EvictionOptions,
+    /// What is known of keys that are not in the hash table.
+    absent: AbsentKeys,
+    /// For frequency counters.
+    random: Random,
+    /// Where the pager goes on, and where the next sample is taken.
+    paging_hand: VisitPosition,
+    sampling_hand: VisitPosition,
     account: MemoryAccount,
     /// What of the account is this vBucket's.
     accounted: MemoryUse,
@@ -76,6 +87,7 @@ impl Vbucket {
         seed: HashSeed,
         account: MemoryAccount,
     ) -> Self {
+        let eviction = EvictionOptions::default();
         Self {
             vbid,
             state,
@@ -93,9 +105,24 @@ impl Vbucket {
             queued_since: Instant::default(),
             waiters: Vec::new(),
             statistics: VbucketStatistics::default(),
+            absent: AbsentKeys::new(eviction.filter),
+            eviction,
+            random: Random::from_seed(vbid.0.into()),
+            paging_hand: VisitPosition::default(),
+            sampling_hand: VisitPosition::default(),
             account,
             accounted: MemoryUse::default(),
         }
+    }
+
+    /// The same vBucket, whose documents are evicted as `options` say. For a vBucket that has none
+    /// yet.
+    #[must_use]
+    pub fn with_eviction(mut self, options: EvictionOptions) -> Self {
+        assert!(self.hash_table.len() == 0, "how documents leave is decided before they come");
+        self.absent = AbsentKeys::new(options.filter);
+        self.eviction = options;
+        self
     }
 
     /// Which vBucket this is.
@@ -148,14 +175,29 @@ impl Vbucket {
         &self.checkpoints
     }
 
-    /// Documents in memory, those without their value included, tombstones not.
+    /// Documents, in memory or not, tombstones left out.
     pub fn document_count(&self) -> usize {
+        self.document_count_in_memory() + self.absent.document_count
+    }
+
+    /// Documents in memory, those without their value included, tombstones left out.
+    pub fn document_count_in_memory(&self) -> usize {
         self.hash_table.len() - self.hash_table.tombstone_count()
     }
 
-    /// Documents whose value is only in the file.
+    /// Documents whose value is only in the file, those that are there whole included.
     pub fn ejected_count(&self) -> usize {
-        self.hash_table.ejected_count()
+        self.hash_table.ejected_count() + self.absent.document_count
+    }
+
+    /// Look-ups of keys in the file, and their results, that are in memory.
+    pub fn lookup_count(&self) -> usize {
+        self.absent.lookup_count()
+    }
+
+    /// The filter of keys that are in the file and may not be in memory.
+    pub fn key_filter(&self) -> &KeyFilter {
+        self.absent.filter()
     }
 
     /// Tombstones that are not flushed yet, or not purged.
@@ -239,7 +281,7 @@ impl Vbucket {
     fn settle_account(&mut self) {
         let log = self.checkpoints.extent();
         let now = MemoryUse {
-            tables_bytes: self.hash_table.slots_bytes(),
+            tables_bytes: self.hash_table.slots_bytes() + self.absent.filter().bytes(),
             log_bytes: log.structure_bytes,
             checkpoints_bytes: log.bytes(),
         };

@@ -8,8 +8,8 @@ use crate::refused::Refused;
 use crate::session::Session;
 
 impl Bucket {
-    /// The newest version of `key` in memory for its metadata: tombstones that are not flushed yet
-    /// and documents whose time is over are found, too.
+    /// The newest version of `key` for its metadata: tombstones and documents whose time is over
+    /// are found, too.
     pub fn get_metadata(
         &self,
         session: &mut Session,

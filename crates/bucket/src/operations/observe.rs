@@ -38,7 +38,7 @@ impl Bucket {
         key: Key<'_>,
     ) -> Result<Observed, Refused> {
         let now = self.time_of(session);
-        let seen = self.attempt(session, vbid, |vbucket, _| Ok(vbucket.observe(key, now)));
+        let seen = self.attempt(session, vbid, |vbucket, _| vbucket.observe(key, now));
         let Some((item, is_persisted)) = self.answer(session, vbid, seen)? else {
             return Ok(Observed { state: ObservedState::NotFound, cas: Cas::ANY });
         };

@@ -27,8 +27,9 @@ impl Bucket {
     /// Drops a value from memory that is on disk.
     pub fn evict(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<(), Refused> {
         self.check_has_disk()?;
+        let now = self.time_of(session);
         let result =
-            self.attempt(session, vbid, |vbucket, effects| Ok(vbucket.eject(key, effects)));
+            self.attempt(session, vbid, |vbucket, effects| Ok(vbucket.eject(key, now, effects)));
         match self.answer(session, vbid, result)? {
             None => Err(Refused::NotFound),
             Some(false) => Err(Refused::NotPersisted),

@@ -28,6 +28,13 @@ impl Bucket {
         self.store_built(session, mode, vbid, builder, condition)
     }
 
+    /// Whether a store of `key` would have to wait for the file; then it is being read for the
+    /// session's waiter. For whoever cannot keep a value that was given away for a store.
+    pub fn must_store_wait(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> bool {
+        let known = self.attempt(session, vbid, |vbucket, _| vbucket.prepare_write(key));
+        self.answer(session, vbid, known) == Err(Refused::Pending)
+    }
+
     /// Stores a document whose value was received in its final place, not compressed.
     pub fn store_received(
         &self,

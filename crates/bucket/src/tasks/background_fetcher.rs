@@ -1,13 +1,14 @@
-//! Fetches values from files for requests that wait for them.
+//! Fetches values, and whole documents, from files for requests that wait for them.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use document::{Item, Map, Vbid};
+use document::{Item, Key, Map, Vbid};
 use executor::{ExecutorPool, OwnerIsGone, TaskHandle, TaskKind, TaskName};
 use executor::{VbucketReadyQueue, VbucketReadyTask};
 use platform::Instant;
 use vbucket::Waiter;
+use vbucket::eviction::Lookup;
 
 use super::flusher::micros;
 use crate::bucket::{Bucket, BucketCore};
@@ -19,25 +20,41 @@ static FETCHER: TaskName = TaskName::new("MultiBGFetcherTask", TaskKind::Reader)
     .priority(0)
     .expected(Duration::from_millis(700));
 
-/// Values wanted, by vBucket. Bounded: a client can ask faster than a disk answers.
+/// What is wanted, by vBucket. Bounded: a client can ask faster than a disk answers.
 pub(crate) struct FetchQueue {
-    wanted: Mutex<Wanted>,
+    waiting: Mutex<Waiting>,
     count_max: usize,
-    /// vBuckets in `wanted`, the longest wait first.
+    /// vBuckets in `waiting`, the longest wait first.
     ready: Arc<VbucketReadyQueue>,
     fetcher: OnceLock<TaskHandle>,
 }
 
 #[derive(Default)]
-struct Wanted {
+struct Waiting {
     by_vbucket: Map<Vbid, Vec<Fetch>>,
     count: usize,
 }
 
+/// What a request waits for.
+pub(crate) enum Wanted {
+    /// The value of the document whose metadata this is.
+    Value(Item),
+    /// Whatever the file has under a key.
+    Document(Box<Lookup>),
+}
+
+impl Wanted {
+    fn key(&self) -> Key<'_> {
+        match self {
+            Self::Value(metadata) => metadata.key(),
+            Self::Document(lookup) => Key::from_trusted(&lookup.key),
+        }
+    }
+}
+
 /// One request that waits.
 struct Fetch {
-    /// The document, without its value.
-    metadata: Item,
+    wanted: Wanted,
     waiter: Waiter,
     since: Instant,
 }
@@ -45,19 +62,19 @@ struct Fetch {
 impl FetchQueue {
     pub(crate) fn new(vbucket_count: u16, count_max: usize) -> Self {
         let ready = Arc::new(VbucketReadyQueue::new(vbucket_count));
-        Self { wanted: Mutex::default(), count_max, ready, fetcher: OnceLock::new() }
+        Self { waiting: Mutex::default(), count_max, ready, fetcher: OnceLock::new() }
     }
 
     /// Queues a fetch and says so, or that there are too many.
-    pub(crate) fn push(&self, vbid: Vbid, metadata: Item, waiter: Waiter, now: Instant) -> Refused {
-        let mut wanted = self.lock();
-        if wanted.count >= self.count_max {
+    pub(crate) fn push(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter, now: Instant) -> Refused {
+        let mut waiting = self.lock();
+        if waiting.count >= self.count_max {
             return Refused::TooManyFetches;
         }
-        wanted.count += 1;
-        let fetch = Fetch { metadata, waiter, since: now };
-        wanted.by_vbucket.entry(vbid).or_default().push(fetch);
-        drop(wanted);
+        waiting.count += 1;
+        let fetch = Fetch { wanted, waiter, since: now };
+        waiting.by_vbucket.entry(vbid).or_default().push(fetch);
+        drop(waiting);
         if self.ready.push(vbid)
             && let Some(fetcher) = self.fetcher.get()
         {
@@ -73,14 +90,14 @@ impl FetchQueue {
 
     /// What is wanted of `vbid` by now.
     fn take(&self, vbid: Vbid) -> Vec<Fetch> {
-        let mut wanted = self.lock();
-        let fetches = wanted.by_vbucket.remove(&vbid).unwrap_or_default();
-        wanted.count -= fetches.len();
+        let mut waiting = self.lock();
+        let fetches = waiting.by_vbucket.remove(&vbid).unwrap_or_default();
+        waiting.count -= fetches.len();
         fetches
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wanted> {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,41 +122,52 @@ impl BucketCore {
         }
     }
 
-    /// Reads the values of one vBucket's fetches and completes them.
+    /// Reads what one vBucket's fetches want and completes them.
     fn fetch(&self, vbid: Vbid, fetches: &[Fetch]) {
         let started = self.clock.now();
-        let keys: Vec<_> = fetches.iter().map(|fetch| fetch.metadata.key()).collect();
+        let keys: Vec<_> = fetches.iter().map(|fetch| fetch.wanted.key()).collect();
         let result = self.store.get(vbid, &keys);
         self.timings.bg_batch_size.record(u64::try_from(fetches.len()).unwrap_or(u64::MAX));
         self.timings.bg_load.record(micros(self.clock.now().since(started)));
-        let completion = match result {
-            Ok(values) => {
-                for (fetch, value) in fetches.iter().zip(values) {
-                    self.deliver(vbid, fetch, value);
+        for fetch in fetches {
+            self.timings.bg_wait.record(micros(started.since(fetch.since)));
+        }
+        // Before anybody is answered, who may ask for them.
+        let is_value = |fetch: &&Fetch| matches!(fetch.wanted, Wanted::Value(_));
+        let value_count = fetches.iter().filter(is_value).count();
+        self.counters.add(&self.counters.values_fetched, value_count);
+        self.counters.add(&self.counters.documents_fetched, fetches.len() - value_count);
+        match result {
+            Ok(found) => {
+                for (fetch, found) in fetches.iter().zip(found) {
+                    // Charged while nobody else holds it: a copy is saved.
+                    let kept = |item| self.compression.as_kept(item).charged_to(self.account.id());
+                    let found = found.map(kept);
+                    self.deliver(vbid, fetch, found.clone());
+                    self.complete(fetch.waiter, Completion::Retry(found));
                 }
-                Completion::Retry
             }
             Err(error) => {
                 tracing::error!(%error, vbucket = vbid.0, "values cannot be read");
                 self.counters.add(&self.counters.reads_failed, 1);
-                Completion::ReadFailed
+                for fetch in fetches {
+                    self.complete(fetch.waiter, Completion::ReadFailed);
+                }
             }
-        };
-        for fetch in fetches {
-            self.timings.bg_wait.record(micros(started.since(fetch.since)));
-            self.complete(fetch.waiter, completion);
         }
-        self.counters.add(&self.counters.values_fetched, fetches.len());
+        self.page_if_full();
     }
 
-    fn deliver(&self, vbid: Vbid, fetch: &Fetch, value: Option<Item>) {
+    fn deliver(&self, vbid: Vbid, fetch: &Fetch, found: Option<Item>) {
         let Some(slot) = self.slot(vbid) else { return };
-        let value = value.map(|value| self.compression.as_kept(value));
-        let left_over = match (slot.lock().as_mut(), value) {
-            (None, value) => value,
-            (Some(vbucket), Some(value)) => vbucket.restore_value(value),
-            (Some(vbucket), None) => {
-                vbucket.forget_lost_document(fetch.metadata.key(), fetch.metadata.seqno())
+        let left_over = match (slot.lock().as_mut(), &fetch.wanted, found) {
+            (None, _, found) => found,
+            (Some(vbucket), Wanted::Document(lookup), found) => {
+                vbucket.finish_lookup(lookup, found)
+            }
+            (Some(vbucket), Wanted::Value(_), Some(value)) => vbucket.restore_value(value),
+            (Some(vbucket), Wanted::Value(metadata), None) => {
+                vbucket.forget_lost_document(metadata.key(), metadata.seqno())
             }
         };
         drop(left_over);

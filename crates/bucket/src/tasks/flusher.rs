@@ -188,6 +188,8 @@ impl BucketCore {
                 }
                 self.carry_out(batch.vbid, &mut effects);
                 self.note_disk(batch.vbid, None);
+                // What is on disk now can leave memory.
+                self.page_if_full();
                 true
             }
             Err(error) => {

@@ -1,32 +1,54 @@
 //! The background tasks of a bucket, and how they start.
 
-mod auto_delete_pager;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
 mod defragmenter;
 mod expiry_pager;
 mod flusher;
+mod frequency_decayer;
 mod item_compressor;
+mod item_pager;
 mod persistence_timeouts;
+mod quota_change;
 mod tombstone_purger;
 mod warmup;
 
-use executor::{ExecutorPool, OwnerIsGone};
+use std::sync::OnceLock;
+
+use executor::{ExecutorPool, OwnerIsGone, TaskHandle};
 use storage::FoundVbucket;
 
-pub(crate) use auto_delete_pager::AutoDeletePager;
-pub(crate) use background_fetcher::FetchQueue;
+pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
+pub(crate) use item_pager::Pager;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
 pub(crate) use tombstone_purger::{PurgerHandle, interval as purge_interval};
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
 
 use crate::bucket::Bucket;
+
+/// A task that others wake, from before it is scheduled.
+#[derive(Default)]
+pub(crate) struct Wakeable(OnceLock<TaskHandle>);
+
+impl Wakeable {
+    /// Wakes the task if there is one by now.
+    pub(crate) fn wake(&self) {
+        if let Some(task) = self.0.get() {
+            task.wake();
+        }
+    }
+
+    /// From now on `task` is woken.
+    fn set(&self, task: TaskHandle) {
+        assert!(self.0.set(task).is_ok(), "a task starts once");
+    }
+}
 
 /// Schedules all tasks of `bucket`; warmup loads the vBuckets in `found`.
 pub(crate) fn start(
@@ -40,9 +62,11 @@ pub(crate) fn start(
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
+    item_pager::start(bucket, pool)?;
+    frequency_decayer::start(bucket, pool)?;
+    quota_change::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
-    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

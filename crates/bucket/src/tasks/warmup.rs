@@ -1,5 +1,6 @@
 //! Loads the vBuckets from their files: first every document's metadata, which lets a vBucket
-//! serve, then the values, until memory is as full as it should get.
+//! serve, then the values, until memory is as full as it should get. Where documents leave memory
+//! whole, the first step keeps nothing but which keys there are.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -13,6 +14,7 @@ use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{FoundVbucket, StorageError};
 use vbucket::Restored;
+use vbucket::eviction::EvictionPolicy;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
@@ -324,19 +326,26 @@ impl BucketCore {
             tracing::warn!(vbucket = found.vbid.0, "the bucket has no such vBucket; file ignored");
             return Ok(());
         };
+        let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
+        let document_count = usize::try_from(found.item_count).unwrap_or(0);
         let mut vbucket = self.restored_vbucket(Restored {
             vbid: found.vbid,
             state: file_state::from_file(&found.record, found.high_seqno),
-            document_count: usize::try_from(found.item_count).unwrap_or(0),
+            document_count: if keeps_metadata { document_count } else { 0 },
             fresh_uuid: self.new_uuid(),
             was_clean: self.warmup.was_clean,
         });
+        if !keeps_metadata {
+            vbucket.reserve_keys(document_count);
+        }
         let mut loaded = 0;
         self.store.scan(found.vbid, Seqno(0), false, |item: Item| {
-            if !item.is_deleted() {
+            if item.is_deleted() || !keeps_metadata {
+                vbucket.restore_key(&item);
+            } else {
                 drop(vbucket.restore_document(item.ejected()));
-                loaded += 1;
             }
+            loaded += u64::from(!item.is_deleted());
             ControlFlow::Continue(())
         })?;
         self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
@@ -356,12 +365,13 @@ impl BucketCore {
 
     /// Loads values of one vBucket until `deadline`.
     fn load_values(&self, vbid: Vbid, from: Seqno, deadline: Instant) {
-        if self.account.used_bytes() >= self.low_watermark_bytes() {
+        if self.account.used_bytes() >= self.limits.watermarks().low_bytes {
             self.warmup.finish_values(vbid, None, self.clock.now());
             self.warmup.give_up_values(self.clock.now());
             tracing::info!("warmup leaves the remaining values on disk: memory is full enough");
             return;
         }
+        let departures = self.departures_of(vbid);
         let mut portion = Vec::with_capacity(PORTION_MAX);
         let mut continue_at = None;
         let result = self.store.scan(vbid, from, true, |item: Item| {
@@ -372,15 +382,17 @@ impl BucketCore {
             if portion.len() < PORTION_MAX {
                 return ControlFlow::Continue(());
             }
-            self.restore_values(vbid, &mut portion);
-            let is_full = self.account.used_bytes() >= self.low_watermark_bytes();
-            if self.clock.now() < deadline && !is_full {
+            self.restore_values(vbid, departures, &mut portion);
+            // What leaves memory meanwhile makes what is read here old: another scan reads anew.
+            let is_old = self.departures_of(vbid) != departures;
+            let is_full = self.account.used_bytes() >= self.limits.watermarks().low_bytes;
+            if self.clock.now() < deadline && !is_full && !is_old {
                 return ControlFlow::Continue(());
             }
             continue_at = Some(next);
             ControlFlow::Break(())
         });
-        self.restore_values(vbid, &mut portion);
+        self.restore_values(vbid, departures, &mut portion);
         if let Err(error) = result {
             tracing::error!(%error, vbucket = vbid.0, "values are not loaded ahead of requests");
             continue_at = None;
@@ -388,12 +400,21 @@ impl BucketCore {
         self.warmup.finish_values(vbid, continue_at, self.clock.now());
     }
 
-    fn restore_values(&self, vbid: Vbid, portion: &mut Vec<Item>) {
+    fn departures_of(&self, vbid: Vbid) -> u64 {
+        let slot = self.slot(vbid);
+        slot.and_then(|slot| Some(slot.lock().as_ref()?.departures())).unwrap_or(0)
+    }
+
+    fn restore_values(&self, vbid: Vbid, departures: u64, portion: &mut Vec<Item>) {
         let Some(slot) = self.slot(vbid) else { return };
         let count = u64::try_from(portion.len()).unwrap_or(u64::MAX);
         let mut left_over = Vec::with_capacity(portion.len());
         if let Some(vbucket) = slot.lock().as_mut() {
-            left_over.extend(portion.drain(..).filter_map(|item| vbucket.restore_value(item)));
+            let restore = |item| match self.config.eviction.policy {
+                EvictionPolicy::ValueOnly => vbucket.restore_value(item),
+                EvictionPolicy::Full => vbucket.restore_absent(item, departures),
+            };
+            left_over.extend(portion.drain(..).filter_map(restore));
         }
         drop(left_over);
         self.warmup.values_loaded.fetch_add(count, Ordering::Relaxed);

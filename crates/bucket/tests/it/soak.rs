@@ -66,6 +66,8 @@ fn empty(machine: &mut Machine, emptying: Emptying) {
         }
     }
     machine.run();
+    // Whoever has fetched a document and does not ask again holds it.
+    machine.heard.take();
 }
 
 #[test]
@@ -85,6 +87,8 @@ fn every_counter_returns_to_zero_when_the_bucket_is_emptied() {
             let emptying = emptying[usize::try_from(round % 3).unwrap()];
             empty(&mut machine, emptying);
             let now = machine.bucket.statistics();
+            // Keys of tombstones on disk are remembered.
+            let filter_bytes = now.filter_bytes as u64;
             let counters = [
                 ("documents", now.document_count as u64),
                 ("ejected", now.ejected_count as u64),
@@ -92,10 +96,10 @@ fn every_counter_returns_to_zero_when_the_bucket_is_emptied() {
                 ("queued items", now.queued_item_count as u64),
                 ("queued vBuckets", now.queued_vbucket_count as u64),
                 ("locks", now.lock_count as u64),
-                ("bytes of documents", now.documents_bytes),
+                ("bytes of documents", now.documents_bytes - filter_bytes),
                 ("bytes of logs", now.log_bytes),
                 ("bytes of checkpoints", now.checkpoints_bytes),
-                ("bytes", now.used_bytes()),
+                ("bytes", now.used_bytes() - filter_bytes),
             ];
             for (what, value) in counters {
                 assert_eq!(value, 0, "{what}, seed {seed}, round {round}, {emptying:?}");

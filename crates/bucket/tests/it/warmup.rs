@@ -39,7 +39,7 @@ fn a_vbucket_warms_then_fetches_then_has_everything_in_memory() {
     while machine.heard.is_empty() {
         assert!(machine.driver.run_one());
     }
-    assert_eq!(machine.heard.take(), [(9, Completion::Retry)]);
+    assert_eq!(machine.heard.take(), [(9, Completion::Retry(None))]);
     assert_eq!(machine.find(VBID, "key-1").unwrap().item.value(), [b'x'; 500]);
     machine.run();
     let progress = machine.bucket.warmup_progress();
@@ -172,7 +172,7 @@ fn only_persisted_values_leave_memory() {
     // Writes that need no value do not wait for it.
     machine.set(VBID, "key", b"newer").unwrap();
     machine.run();
-    assert_eq!(machine.heard.take(), [(1, Completion::Retry)]);
+    assert_eq!(machine.heard.take(), [(1, Completion::Retry(None))]);
     assert_eq!(machine.find(VBID, "key").unwrap().item.value(), b"newer");
 }
 
@@ -190,7 +190,7 @@ fn vbuckets_are_fetched_from_in_the_order_in_which_they_were_asked_for() {
     }
     machine.run();
     // What waits for the same vBucket is fetched together.
-    assert_eq!(machine.heard.take(), [1, 3, 2].map(|waiter| (waiter, Completion::Retry)));
+    assert_eq!(machine.heard.take(), [1, 3, 2].map(|waiter| (waiter, Completion::Retry(None))));
     assert_eq!(machine.bucket.statistics().fetches_waiting, 0);
 }
 

@@ -51,6 +51,9 @@ pub struct LoadArguments {
     /// Each client goes through its share of the documents in order, instead of at random
     #[arg(long)]
     pub sequential: bool,
+    /// Documents are popular by Zipf's law with this exponent, such as 0.99, instead of equally
+    #[arg(long, value_name = "EXPONENT", conflicts_with = "sequential")]
+    pub zipf: Option<f64>,
     /// Do not write every document once first
     #[arg(short = 'n', long, conflicts_with = "populate_only")]
     pub no_population: bool,
@@ -143,6 +146,8 @@ impl LoadArguments {
         let prefix_size_max = KEY_SIZE_MAX - DIGITS;
         let fits = self.key_prefix.len() <= prefix_size_max;
         ensure!(fits, "--key-prefix has at most {prefix_size_max} bytes");
+        let exponent = self.zipf.unwrap_or(1.0);
+        ensure!(exponent > 0.0 && exponent <= 10.0, "--zipf is above 0, at most 10");
         let seconds = self.duration.unwrap_or(1.0);
         ensure!(seconds > 0.0 && seconds < 1e9, "--duration is a time in seconds");
         Ok(())
@@ -228,6 +233,8 @@ mod tests {
             "x --workers 0",
             "x --max-size 20971521",
             "x --start-at 18446744073709551615",
+            "x --zipf 0",
+            "x --zipf 11",
         ] {
             let command = Command::try_parse_from(line.split_whitespace()).unwrap();
             assert!(command.load.check().is_err(), "{line}");

@@ -2,8 +2,13 @@
 
 use platform::Random;
 
+use super::zipf::Zipf;
+
 /// Digits of a name: every 64-bit number has room.
 pub(super) const DIGITS: usize = 20;
+
+/// A prime above all counts of documents that are in use: ranks become numbers by it, each another.
+const SPREAD: u64 = 1_000_000_000_039;
 
 /// Documents with consecutive numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +26,8 @@ pub(super) enum KeySource {
     Cycle { range: ItemRange, done: u64 },
     /// Any of the range.
     Random { range: ItemRange },
+    /// Any of the range, some more often than others.
+    Zipf { range: ItemRange, zipf: Zipf },
 }
 
 impl ItemRange {
@@ -49,6 +56,12 @@ impl KeySource {
     pub(super) fn next(&mut self, random: &mut Random) -> Option<u64> {
         match self {
             Self::Random { range } => Some(range.first + random.below(range.count)),
+            Self::Zipf { range, zipf } => {
+                let rank = u128::from(zipf.draw(random));
+                // Popular documents lie apart.
+                let spread = rank * u128::from(SPREAD) % u128::from(range.count);
+                Some(range.first + u64::try_from(spread).ok()?)
+            }
             Self::Once { range, done } => {
                 let item = (*done < range.count).then(|| range.first + *done)?;
                 *done += 1;

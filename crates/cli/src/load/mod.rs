@@ -24,6 +24,7 @@ mod summary;
 mod toolbox;
 mod values;
 mod worker;
+mod zipf;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ use summary::PhaseSummary;
 use toolbox::{NodeMap, Toolbox};
 use values::{ValueShape, ValueSource};
 use worker::Phase;
+use zipf::Zipf;
 
 /// Workers unless the user says how many: more rarely help one server on the same machine.
 const WORKERS_DEFAULT_MAX: usize = 4;
@@ -172,6 +174,8 @@ impl<'a> Load<'a> {
         }
         let keys = if self.arguments.sequential {
             KeySource::Cycle { range: whole.share_of_some(client, clients), done: 0 }
+        } else if let Some(exponent) = self.arguments.zipf {
+            KeySource::Zipf { range: whole, zipf: Zipf::new(whole.count, exponent) }
         } else {
             KeySource::Random { range: whole }
         };

@@ -93,9 +93,9 @@ fn a_value_can_be_filled_in_place() {
     let mut builder = ItemBuilder::with_room(key("k").as_key(), meta, 3);
     builder.value_mut().copy_from_slice(b"abc");
     builder.set_datatype(Datatype::JSON);
-    let item = builder.with_expiry(0).finish(Cas(1), Seqno(1), RevSeqno(1));
+    let item = builder.finish(Cas(1), Seqno(1), RevSeqno(1));
     assert_eq!(item.value(), b"abc");
-    assert_eq!(item.expiry(), 0);
+    assert_eq!(item.expiry(), 9);
     assert_eq!(item.datatype(), Datatype::JSON);
 }
 

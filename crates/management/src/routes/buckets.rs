@@ -18,6 +18,9 @@ use crate::node_view::{BucketFacts, BucketKind, FlushError, NodeView};
 /// Names and values behind the question mark, or of a form.
 pub(super) type Fields = BTreeMap<String, String>;
 
+/// The field of a form that is the memory quota, in MiB.
+const QUOTA_FIELD: &str = "ramQuotaMB";
+
 /// What the long form says in the same words as the short one.
 const SHARED_FIELDS: [&str; 10] = [
     "name",
@@ -78,7 +81,31 @@ pub(super) async fn create(
     answers::refused("_", answers::ONE_BUCKET)
 }
 
-/// POST and DELETE /pools/default/buckets/{bucket}
+/// POST /pools/default/buckets/{bucket}: the memory quota can be changed.
+pub(super) async fn change(
+    State(context): State<Arc<Context>>,
+    Path(name): Path<String>,
+    form: Result<Form<Fields>, FormRejection>,
+) -> Response {
+    if find(&*context.view, &name, &Fields::new()).is_none() {
+        return answers::not_found();
+    }
+    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let quota = fields.get(QUOTA_FIELD);
+    let (Some(quota), 1) = (quota, fields.len()) else {
+        return answers::refused("_", answers::ONLY_QUOTA);
+    };
+    let bytes = quota.parse().ok().and_then(|megabytes: u64| megabytes.checked_mul(1 << 20));
+    let Some(bytes) = bytes else {
+        return answers::refused(QUOTA_FIELD, "The RAM quota is a whole number of MiB");
+    };
+    match context.view.set_memory_quota(bytes) {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(reason) => answers::refused(QUOTA_FIELD, &reason),
+    }
+}
+
+/// DELETE /pools/default/buckets/{bucket}
 pub(super) async fn refuse_change(
     State(context): State<Arc<Context>>,
     Path(name): Path<String>,
@@ -146,6 +173,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
     // The words that the original's clients read.
     let (bucket_type, backend, eviction) = match facts.kind {
         BucketKind::Couchbase => ("membase", "couchstore", "valueOnly"),
+        BucketKind::FullEviction => ("membase", "couchstore", "fullEviction"),
         BucketKind::EphemeralAutoDelete => ("ephemeral", "undefined", "nruEviction"),
         BucketKind::EphemeralFailNewData => ("ephemeral", "undefined", "noEviction"),
     };

@@ -19,6 +19,8 @@ pub(crate) struct FakeNode {
     pub(crate) kind: Mutex<BucketKind>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
+    /// The bucket's memory quota.
+    pub(crate) quota_bytes: Mutex<u64>,
 }
 
 impl FakeNode {
@@ -30,6 +32,7 @@ impl FakeNode {
             flush: Mutex::new(Ok(())),
             kind: Mutex::default(),
             flushes: Mutex::new(0),
+            quota_bytes: Mutex::new(1 << 28),
         }
     }
 }
@@ -55,7 +58,7 @@ impl NodeView for FakeNode {
 
     fn bucket(&self) -> BucketFacts {
         BucketFacts {
-            quota_bytes: 1 << 28,
+            quota_bytes: *self.quota_bytes.lock().unwrap(),
             memory_used_bytes: 1 << 26,
             data_used_bytes: 1 << 25,
             disk_used_bytes: 4096,
@@ -86,6 +89,14 @@ impl NodeView for FakeNode {
     fn flush(&self) -> Result<(), FlushError> {
         *self.flushes.lock().unwrap() += 1;
         self.flush.lock().unwrap().clone()
+    }
+
+    fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
+        if bytes < 1 << 24 {
+            return Err("too small".to_owned());
+        }
+        *self.quota_bytes.lock().unwrap() = bytes;
+        Ok(())
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -153,6 +153,30 @@ fn what_clients_match_is_said_to_the_letter() {
 }
 
 #[test]
+fn the_memory_quota_is_changed_and_nothing_else() {
+    let port = RestPort::start();
+    let bucket = "/pools/default/buckets/default";
+    let post = |form: &str| port.connect().ask("POST", bucket, form);
+    assert_eq!(post("ramQuotaMB=512").status, 200);
+    assert_eq!(port.ask("GET", bucket).json()["quota"]["ram"], 512 << 20);
+    for (form, field) in [
+        ("ramQuotaMB=1", "ramQuotaMB"),
+        ("ramQuotaMB=much", "ramQuotaMB"),
+        ("ramQuotaMB=17592186044416", "ramQuotaMB"),
+        ("ramQuotaMB=100&replicaNumber=2", "_"),
+        ("replicaNumber=2", "_"),
+        ("", "_"),
+    ] {
+        let refused = post(form);
+        assert_eq!(refused.status, 400, "{form}");
+        assert!(refused.json()["errors"].get(field).is_some(), "{form}: {}", refused.body);
+    }
+    assert_eq!(port.ask("GET", bucket).json()["quota"]["ram"], 512 << 20);
+    let other = port.connect().ask("POST", "/pools/default/buckets/other", "ramQuotaMB=512");
+    assert_eq!(other.status, 404);
+}
+
+#[test]
 fn a_flush_is_done_or_refused_or_fails() {
     let port = RestPort::start();
     let bucket = "/pools/default/buckets/default";

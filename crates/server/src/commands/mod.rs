@@ -22,7 +22,7 @@ use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
 use sasl::PlainResult;
-pub(crate) use store::store_received;
+pub(crate) use store::{must_received_wait, store_received};
 
 /// What a parked request has waited for.
 #[derive(Clone, Debug)]
@@ -106,7 +106,13 @@ pub(crate) fn complete(
     turn: &mut Turn<'_>,
 ) -> Done {
     match completed {
-        Completed::Bucket(Completion::Retry) => execute(connection, request, turn),
+        Completed::Bucket(Completion::Retry(fetched)) => {
+            turn.session.fetched = fetched;
+            let done = execute(connection, request, turn);
+            // The command may have ended before it came to its document.
+            turn.session.fetched = None;
+            done
+        }
         Completed::Bucket(Completion::Persisted) => {
             observe::persisted(connection, request, turn);
             Done::Answered

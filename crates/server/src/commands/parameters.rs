@@ -1,6 +1,6 @@
 //! SET_PARAM: what changes until the node stops. Source: protocol specification, section 18.1.
 
-use bucket::{Bucket, BucketType, CompressionMode, FullPolicy, Named};
+use bucket::{Bucket, BucketType, CompressionMode, FullPolicy, MemoryParameter, Named};
 use executor::{TaskKind, ThreadCounts, ThreadSetting};
 use protocol::Status;
 use protocol::request::Parameter;
@@ -20,7 +20,11 @@ const FLUSH_GROUP: u32 = 1;
 type Setter = fn(&Bucket, &str) -> Result<(), String>;
 
 /// Parameters of the first group that are the bucket's.
-const BUCKET_PARAMETERS: [(&str, Setter); 4] = [
+const BUCKET_PARAMETERS: [(&str, Setter); 8] = [
+    ("max_size", set_memory_quota),
+    ("mem_low_wat_percent", set_low_watermark),
+    ("mem_high_wat_percent", set_high_watermark),
+    ("mutation_mem_ratio", set_mutation_ratio),
     ("compression_mode", set_compression_mode),
     ("ephemeral_full_policy", set_full_policy),
     ("ephemeral_metadata_purge_age", set_purge_age),
@@ -80,6 +84,32 @@ fn set_threads(kind: TaskKind, value: &str, turn: &Turn<'_>) -> Result<(), Strin
         .map_err(|error| format!("a thread cannot be started: {error}"))?;
     tracing::info!(kind = kind.name(), threads = normal, "the number of threads was set");
     Ok(())
+}
+
+fn set_memory_quota(bucket: &Bucket, value: &str) -> Result<(), String> {
+    let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
+    bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+}
+
+fn set_low_watermark(bucket: &Bucket, value: &str) -> Result<(), String> {
+    set_memory_ratio(bucket, MemoryParameter::LowWatermark, value)
+}
+
+fn set_high_watermark(bucket: &Bucket, value: &str) -> Result<(), String> {
+    set_memory_ratio(bucket, MemoryParameter::HighWatermark, value)
+}
+
+fn set_mutation_ratio(bucket: &Bucket, value: &str) -> Result<(), String> {
+    set_memory_ratio(bucket, MemoryParameter::MutationRatio, value)
+}
+
+fn set_memory_ratio(
+    bucket: &Bucket,
+    parameter: MemoryParameter,
+    value: &str,
+) -> Result<(), String> {
+    let ratio = value.parse().map_err(|_| format!("`{value}` is no part between 0 and 1"))?;
+    bucket.set_memory_ratio(parameter, ratio).map_err(|error| error.to_string())
 }
 
 fn set_compression_mode(bucket: &Bucket, value: &str) -> Result<(), String> {

@@ -41,6 +41,19 @@ pub(super) fn store(
     answer_mutation(connection, request, result, turn)
 }
 
+/// Whether such a store has to wait until its document is read from the file.
+pub(crate) fn must_received_wait(
+    connection: &Connection,
+    request: &Request<'_>,
+    builder: &ItemBuilder,
+    turn: &mut Turn<'_>,
+) -> bool {
+    connection
+        .bucket
+        .as_ref()
+        .is_some_and(|bucket| bucket.must_store_wait(turn.session, request.vbid(), builder.key()))
+}
+
 /// A store whose large value has been received in its final place.
 pub(crate) fn store_received(
     connection: &mut Connection,

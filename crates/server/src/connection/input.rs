@@ -234,6 +234,11 @@ impl Connection {
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
                 turn.begin_request();
+                if commands::must_received_wait(self, &request, &builder, turn) {
+                    let frame = Frame { value: builder.value(), ..request.frame };
+                    self.finish(&Request { frame, ..request }, Done::Parked, turn);
+                    return;
+                }
                 let done = commands::store_received(self, &request, builder, turn);
                 self.finish(&request, done, turn);
             }

@@ -6,6 +6,7 @@ mod bootstrap;
 mod commands;
 mod documents;
 mod ephemeral;
+mod eviction;
 mod idle;
 mod pipelining;
 mod statistics;

@@ -50,6 +50,12 @@ impl Port {
         Self::with_bucket(config, ServerLimits::default(), false)
     }
 
+    /// A server with a bucket of four vBuckets, otherwise as `config` says.
+    pub(crate) fn with_config(config: BucketConfig) -> Self {
+        let config = BucketConfig { vbucket_count: 4, ..config };
+        Self::with_bucket(config, ServerLimits::default(), false)
+    }
+
     fn with(limits: ServerLimits, flush_enabled: bool) -> Self {
         Self::with_bucket(bucket_config(), limits, flush_enabled)
     }

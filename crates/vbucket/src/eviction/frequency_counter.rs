@@ -26,11 +26,6 @@ pub fn after_read(counter: u8, random_bits: u32) -> u8 {
     if rises { counter.saturating_add(1) } else { counter }
 }
 
-/// The counter after a pager has looked at its document and left it where it is.
-pub fn after_passed_over(counter: u8) -> u8 {
-    counter.saturating_sub(1)
-}
-
 /// The counter after the decayer.
 pub fn after_decay(counter: u8, percent: u8) -> u8 {
     let left = u16::from(counter) * u16::from(percent.min(100)) / 100;
@@ -102,11 +97,6 @@ mod tests {
         assert_eq!([0, 1, 2, 5, 254, 255].map(halved), [0, 0, 1, 2, 127, 127]);
         assert_eq!(after_decay(200, 100), 200);
         assert_eq!(after_decay(200, 0), 0);
-    }
-
-    #[test]
-    fn a_document_that_is_passed_over_loses_one() {
-        assert_eq!([0, 1, 255].map(after_passed_over), [0, 0, 254]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! A split block Bloom filter (the one of Parquet files): a key has one bit in each of the eight
 //! words of one 32-byte block. Asking is one cache miss, adding another, where a plain Bloom filter
 //! of this accuracy takes seven; it pays with about one bit a key. Cuckoo and quotient filters
-//! could forget keys, which nobody needs: a key that was on disk stays there as a tombstone.
-//! Xor and fuse filters are smaller, but take all keys at once.
+//! could forget keys, which nobody needs: a key that was on disk stays there as a tombstone. Xor and
+//! fuse filters are smaller, but take all keys at once.
 //!
 //! Keys are not kept, so a filter cannot be laid out anew when it is full. It gets another layer,
 //! twice as large and twice as accurate: the sum of all errors stays below the limit. A filter that
@@ -39,7 +39,8 @@ const KEYS_PER_BLOCK_MAX: i32 = 200;
 /// How large and how accurate a filter is to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FilterOptions {
-    /// Keys that the first layer is made for (`bfilter_key_count`).
+    /// Keys that the first layer is made for at most (`bfilter_key_count`): a start that finds more
+    /// in the file makes it larger.
     pub key_count: usize,
     /// The probability of a false "yes" (`bfilter_fp_prob`).
     pub false_positives: f64,
@@ -78,13 +79,23 @@ impl KeyFilter {
         self.layers.iter().rev().any(|layer| layer.contains(hash))
     }
 
-    /// Adds the key with this hash. Returns whether that changed anything.
-    pub fn insert(&mut self, hash: u64) -> bool {
+    /// Makes the first layer large enough for `key_count` keys, unless there is one.
+    pub fn reserve(&mut self, key_count: usize) {
+        if self.layers.is_empty() {
+            self.add_layer(key_count.max(LAYER_KEYS_MIN));
+        }
+    }
+
+    /// Adds the key with this hash; `key_count` estimates how many there will be. Returns whether
+    /// that changed anything.
+    pub fn insert(&mut self, hash: u64, key_count: usize) -> bool {
         if self.may_contain(hash) {
             return false;
         }
-        if self.layers.last().is_none_or(Layer::is_full) {
-            self.add_layer();
+        match self.layers.last() {
+            None => self.reserve(key_count.min(self.options.key_count)),
+            Some(last) if last.is_full() => self.add_layer(last.key_count_max.saturating_mul(2)),
+            Some(_) => {}
         }
         if let Some(layer) = self.layers.last_mut() {
             layer.insert(hash);
@@ -102,11 +113,7 @@ impl KeyFilter {
         self.layers.iter().map(|layer| size_of_val(&*layer.blocks)).sum()
     }
 
-    fn add_layer(&mut self) {
-        let key_count_max = match self.layers.last() {
-            None => self.options.key_count.max(LAYER_KEYS_MIN),
-            Some(last) => last.key_count_max.saturating_mul(2),
-        };
+    fn add_layer(&mut self, key_count_max: usize) {
         // 1/2 + 1/4 + ... stays below 1.
         let number = i32::try_from(self.layers.len() + 1).unwrap_or(i32::MAX);
         let false_positives = self.options.false_positives * 0.5_f64.powi(number);
@@ -188,12 +195,11 @@ mod tests {
     fn what_was_added_is_there_however_far_the_filter_grows() {
         for seed in seeds(3) {
             for count in [0, 1, 255, 256, 257, 10_000, 100_000] {
-                let mut filter =
-                    KeyFilter::new(FilterOptions { key_count: 256, ..Default::default() });
+                let mut filter = KeyFilter::new(FilterOptions::default());
                 let mut random = Random::from_seed(seed);
                 let hashes: Vec<u64> = (0..count).map(|_| random.next_u64()).collect();
                 for &hash in &hashes {
-                    filter.insert(hash);
+                    filter.insert(hash, 0);
                 }
                 assert!(hashes.iter().all(|&hash| filter.may_contain(hash)), "seed {seed}");
                 let wrong = wrongly_known(&filter, &mut random, 20_000);
@@ -210,7 +216,7 @@ mod tests {
                 let options = FilterOptions { key_count, false_positives: promise };
                 let mut filter = KeyFilter::new(options);
                 for _ in 0..key_count {
-                    filter.insert(random.next_u64());
+                    filter.insert(random.next_u64(), key_count);
                 }
                 let wrong = wrongly_known(&filter, &mut random, 200_000);
                 assert!(wrong <= promise * 1.15, "seed {seed}: {wrong}, promised {promise}");
@@ -229,8 +235,8 @@ mod tests {
     #[test]
     fn a_key_is_counted_once() {
         let mut filter = KeyFilter::new(FilterOptions::default());
-        assert!(filter.insert(17));
-        assert!(!filter.insert(17));
+        assert!(filter.insert(17, 1));
+        assert!(!filter.insert(17, 1));
         assert_eq!(filter.key_count(), 1);
     }
 }

@@ -137,6 +137,7 @@ impl Vbucket {
         let newest = self.hash_table.get(tombstone.key()).map(document::Item::seqno);
         if newest == Some(tombstone.seqno()) {
             release(self.hash_table.remove(tombstone.key()), effects);
+            self.note_departure(tombstone.key());
         }
     }
 }

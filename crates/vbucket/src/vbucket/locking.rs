@@ -31,11 +31,11 @@ impl Vbucket {
     pub fn unlock(&mut self, key: Key<'_>, cas: Cas, now: Now) -> Result<(), Refusal> {
         self.check_active()?;
         let seconds = now.wall.seconds();
-        let is_live = self
-            .hash_table
-            .get(key)
-            .is_some_and(|item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds));
-        if !is_live {
+        let Some(newest) = self.hash_table.get(key) else {
+            self.check_absent(key)?;
+            return Err(Refusal::NotFound);
+        };
+        if newest.is_deleted() || expiry::is_past(newest.expiry(), seconds) {
             return Err(Refusal::NotFound);
         }
         match self.locks.get(key, now.monotonic) {

@@ -4,6 +4,7 @@ use document::{Cas, Deletion, Item, Key, VbucketState, expiry};
 
 use super::Vbucket;
 use crate::effect::Effect;
+use crate::eviction::frequency_counter;
 use crate::operation::{Found, Now, Refusal};
 
 impl Vbucket {
@@ -17,7 +18,11 @@ impl Vbucket {
         self.check_active()?;
         let item = match self.hash_table.get(key) {
             Some(item) if !item.is_deleted() => item,
-            _ => return Err(Refusal::NotFound),
+            Some(_) => return Err(Refusal::NotFound),
+            None => {
+                self.check_absent(key)?;
+                return Err(Refusal::NotFound);
+            }
         };
         if expiry::is_past(item.expiry(), now.wall.seconds()) {
             let expired = item.clone();
@@ -28,25 +33,31 @@ impl Vbucket {
             return Err(Refusal::Ejected(item.clone()));
         }
         let item = item.clone();
-        self.statistics.reads += 1;
+        self.note_read(&item, effects);
         let cas = self.visible_cas(&item, now);
         Ok(Found { item, cas })
     }
 
-    /// The newest version of `key`, tombstones and documents without their value included:
-    /// nothing but its metadata may be used.
+    /// The newest version of `key`, tombstones and documents without their value included, wherever
+    /// it is: nothing but its metadata may be used.
     pub fn get_metadata(&mut self, key: Key<'_>, now: Now) -> Result<Found, Refusal> {
         self.check_active()?;
-        let item = self.hash_table.get(key).ok_or(Refusal::NotFound)?.clone();
+        let item = match self.hash_table.get(key) {
+            Some(item) => item.clone(),
+            None => self.find_tombstone(key)?.ok_or(Refusal::NotFound)?,
+        };
         let cas = self.visible_cas(&item, now);
         Ok(Found { item, cas })
     }
 
-    /// Whether `key` is in memory, and if so whether it is on disk in its newest version.
-    pub fn observe(&self, key: Key<'_>, now: Now) -> Option<(Item, bool)> {
-        let item = self.hash_table.get(key)?;
+    /// The newest version of `key`, if there is one, and whether it is on disk.
+    pub fn observe(&mut self, key: Key<'_>, now: Now) -> Result<Option<(Item, bool)>, Refusal> {
+        let Some(item) = self.hash_table.get(key) else {
+            self.check_absent(key)?;
+            return Ok(None);
+        };
         let is_gone = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
-        (!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_for_clients()))
+        Ok((!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_for_clients())))
     }
 
     /// Deletes up to `count_max` documents whose time is over. Returns how many there were; when
@@ -73,7 +84,7 @@ impl Vbucket {
     /// Puts a tombstone in the place of `expired`. System xattrs survive it; those of a document
     /// without its value in memory have to be fetched first, so such a document only stays hidden
     /// until somebody fetches it.
-    fn delete_expired(&mut self, expired: &Item, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn delete_expired(&mut self, expired: &Item, now: Now, effects: &mut Vec<Effect>) {
         let has_xattrs = expired.datatype().contains(document::Datatype::XATTR);
         if has_xattrs && expired.is_ejected() {
             return;
@@ -88,6 +99,20 @@ impl Vbucket {
         match self.state {
             VbucketState::Active => Ok(()),
             _ => Err(Refusal::NotActive),
+        }
+    }
+
+    /// Counts a read, and that the document is read.
+    fn note_read(&mut self, item: &Item, effects: &mut Vec<Effect>) {
+        self.statistics.reads += 1;
+        let random_bits = (self.random.next_u64() >> 32) as u32;
+        let before = item.heat();
+        let after = frequency_counter::after_read(before, random_bits);
+        if after != before {
+            item.set_heat(after);
+            if after == frequency_counter::SATURATED {
+                effects.push(Effect::WakeDecayer);
+            }
         }
     }
 

@@ -65,6 +65,42 @@ impl Vbucket {
         replaced
     }
 
+    /// Makes room to remember the keys of `count` documents that are only in the file.
+    pub fn reserve_keys(&mut self, count: usize) {
+        self.absent.reserve(count);
+        self.settle_account();
+    }
+
+    /// Remembers that `item`, of which nothing stays in memory, is in the file.
+    pub fn restore_key(&mut self, item: &Item) {
+        assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        self.clock.observe(item.cas());
+        self.absent.document_count += usize::from(!item.is_deleted());
+        self.note_departure(item.key());
+        self.settle_account();
+    }
+
+    /// Rises whenever a key leaves memory for the file: what was read from the file before may be
+    /// older than what is there now.
+    pub fn departures(&self) -> u64 {
+        self.absent.departures
+    }
+
+    /// Puts a document, read from the file, into memory that was not there when there had been
+    /// `departures`, unless one was there since. Returns what is left over, to be dropped outside
+    /// the lock.
+    pub fn restore_absent(&mut self, item: Item, departures: u64) -> Option<Item> {
+        let is_here = self.hash_table.get(item.key()).is_some();
+        if is_here || self.departures() != departures {
+            return Some(item);
+        }
+        self.absent.document_count = self.absent.document_count.saturating_sub(1);
+        self.absent.forget(item.key());
+        let replaced = self.put_back(item);
+        self.settle_account();
+        replaced
+    }
+
     /// Brings the value of `item`, read from the file, back to the document that misses it.
     /// Returns what is left over, to be dropped outside the lock.
     pub fn restore_value(&mut self, item: Item) -> Option<Item> {
@@ -75,7 +111,7 @@ impl Vbucket {
         if !misses_it {
             return Some(item);
         }
-        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
+        let replaced = self.put_back(item);
         self.settle_account();
         replaced
     }
@@ -91,23 +127,6 @@ impl Vbucket {
         release(left_over, effects);
         self.settle_account();
         is_there
-    }
-
-    /// Drops the value of `key` from memory if it is on disk. `None` when there is no such
-    /// document, else whether the value is out of memory now.
-    pub fn eject(&mut self, key: Key<'_>, effects: &mut Vec<Effect>) -> Option<bool> {
-        let item = self.hash_table.get(key).filter(|item| !item.is_deleted())?;
-        if item.is_ejected() {
-            return Some(true);
-        }
-        if item.seqno() > self.persisted_for_clients() {
-            return Some(false);
-        }
-        let ejected = item.ejected();
-        release(self.hash_table.insert(ejected), effects);
-        self.statistics.ejections += 1;
-        self.settle_account();
-        Some(true)
     }
 
     /// The file does not have the value that `key` misses at `seqno`: the document is gone. Only

@@ -68,6 +68,11 @@ impl Bench {
         self.store_with(StoreMode::Set, name, "v", meta, WriteCondition::default()).unwrap();
     }
 
+    fn eject(&mut self, name: &str) -> Option<bool> {
+        let now = self.now();
+        self.vbucket.eject(key(name).as_key(), now, &mut self.effects)
+    }
+
     fn delete(&mut self, name: &str, cas: Cas) -> Result<Mutation, Refusal> {
         let now = self.now();
         let condition = if_cas(cas);
@@ -128,6 +133,8 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::Locked) => "locked",
         Err(Refusal::NotLocked) => "not locked",
         Err(Refusal::Ejected(_)) => "ejected",
+        Err(Refusal::Absent(_)) => "absent",
+        Err(Refusal::TooManyLookups) => "too many look-ups",
         Err(Refusal::Changed) => "changed",
         Err(Refusal::KeepsXattrs(_)) => "keeps xattrs",
     }
@@ -388,12 +395,12 @@ fn a_vbucket_that_is_not_active_serves_nothing() {
 fn a_value_leaves_memory_only_when_it_is_on_disk_and_comes_back() {
     let mut bench = Bench::new();
     bench.set("k", "value");
-    assert_eq!(bench.vbucket.eject(key("k").as_key(), &mut bench.effects), Some(false));
+    assert_eq!(bench.eject("k"), Some(false));
     let mut batch = bench.vbucket.begin_flush().unwrap();
     let items = batch.take_items(usize::MAX).items;
     bench.vbucket.flush_succeeded(&batch, &mut bench.effects);
-    assert_eq!(bench.vbucket.eject(key("k").as_key(), &mut bench.effects), Some(true));
-    assert_eq!(bench.vbucket.eject(key("absent").as_key(), &mut bench.effects), None);
+    assert_eq!(bench.eject("k"), Some(true));
+    assert_eq!(bench.eject("absent"), None);
     assert_eq!(name(&bench.get("k")), "ejected");
     assert_eq!(bench.vbucket.ejected_count(), 1);
     drop(bench.vbucket.restore_value(items[0].clone()));
@@ -446,7 +453,7 @@ fn the_account_returns_to_zero() {
             match random.below(10) {
                 0..=5 => drop(bench.set(&name, "some value or other")),
                 6 | 7 => drop(bench.delete(&name, Cas::ANY)),
-                8 => drop(bench.vbucket.eject(key(&name).as_key(), &mut bench.effects)),
+                8 => drop(bench.eject(&name)),
                 _ => drop(bench.flush()),
             }
             bench.effects.clear();

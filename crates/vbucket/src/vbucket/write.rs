@@ -1,7 +1,7 @@
 //! Writing documents: every mutation takes its place in history here.
 
 use document::{
-    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, expiry, xattr,
+    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, expiry, xattr,
 };
 
 use super::{Vbucket, release};
@@ -19,12 +19,13 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Result<Mutation, Refusal> {
-        let existing = self.check_write(builder.key(), condition, now)?;
-        match (mode, &existing) {
-            (StoreMode::Add, Some(_)) => return Err(self.reject(Refusal::Exists)),
-            (StoreMode::Replace, None) => return Err(self.reject(Refusal::NotFound)),
-            _ => {}
-        }
+        let existing = match self.check_store(mode, builder.key(), condition, now) {
+            Ok(existing) => existing,
+            Err(refusal) => {
+                release_builder(builder, effects);
+                return Err(refusal);
+            }
+        };
         let Some(existing) = existing else {
             self.statistics.creations += 1;
             let before = self.hash_table.get(builder.key()).map(Item::revision);
@@ -33,19 +34,40 @@ impl Vbucket {
         let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
             && !builder.meta().datatype.contains(Datatype::XATTR);
         if loses_xattrs && condition.computed_from.is_none() {
-            return Err(if existing.is_ejected() {
-                Refusal::Ejected(existing)
-            } else {
-                Refusal::KeepsXattrs(Box::new(KeptXattrs { existing, stored: builder }))
-            });
+            if existing.is_ejected() {
+                release_builder(builder, effects);
+                return Err(Refusal::Ejected(existing));
+            }
+            return Err(Refusal::KeepsXattrs(Box::new(KeptXattrs { existing, stored: builder })));
         }
-        let builder = match condition.preserve_expiry {
-            true => builder.with_expiry(existing.expiry()),
-            false => builder,
+        let meta = builder.meta();
+        let builder = if condition.preserve_expiry && existing.expiry() != meta.expiry {
+            let meta = ItemMeta { expiry: existing.expiry(), ..meta };
+            let copy = ItemBuilder::new(builder.key(), meta, builder.value());
+            release_builder(builder, effects);
+            copy
+        } else {
+            builder
         };
         self.locks.release(existing.key());
         self.statistics.updates += 1;
         Ok(self.commit(builder, Some(existing.revision()), now, effects))
+    }
+
+    /// The live version that a store would replace, if the store may happen at all.
+    fn check_store(
+        &mut self,
+        mode: StoreMode,
+        key: Key<'_>,
+        condition: WriteCondition,
+        now: Now,
+    ) -> Result<Option<Item>, Refusal> {
+        let existing = self.check_write(key, condition, now)?;
+        match (mode, &existing) {
+            (StoreMode::Add, Some(_)) => Err(self.reject(Refusal::Exists)),
+            (StoreMode::Replace, None) => Err(self.reject(Refusal::NotFound)),
+            _ => Ok(existing),
+        }
     }
 
     /// Deletes the document `key`. Its system xattrs live on in the tombstone.
@@ -92,11 +114,14 @@ impl Vbucket {
     ) -> Result<Option<Item>, Refusal> {
         self.check_active()?;
         let seconds = now.wall.seconds();
-        let live = self
-            .hash_table
-            .get(key)
-            .filter(|item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds))
-            .cloned();
+        let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
+        let live = match self.hash_table.get(key) {
+            Some(newest) => Some(newest).filter(is_live).cloned(),
+            None => {
+                self.check_absent(key)?;
+                None
+            }
+        };
         let newest = live.as_ref().map(Item::seqno);
         if condition.computed_from.is_some() && condition.computed_from != newest {
             return Err(Refusal::Changed);
@@ -137,7 +162,10 @@ impl Vbucket {
         if item.is_deleted() {
             self.max_deleted_revision = self.max_deleted_revision.max(revision);
         }
+        self.absent.forget(item.key());
         let replaced = self.hash_table.insert(item.clone());
+        let initial_heat = || self.eviction.initial_frequency.get();
+        item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         self.checkpoints.set_checkpoint_bytes_max(self.account.checkpoint_bytes_max());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         if queued.outcome == QueueOutcome::Replaced {
@@ -153,6 +181,11 @@ impl Vbucket {
         self.settle_account();
         Mutation { cas, seqno, uuid: self.uuid() }
     }
+}
+
+/// Has a builder that is not used dropped after the lock, as an item that never was.
+fn release_builder(builder: ItemBuilder, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Release(builder.finish(Cas::ANY, Seqno(0), RevSeqno(0))));
 }
 
 /// What is left of `item` once it is deleted: no flags, no body, the system xattrs.

@@ -35,6 +35,8 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_kv_size", statistics.documents_bytes);
     emitter.emit("ep_checkpoint_memory", statistics.checkpoints_bytes);
     emitter.emit("ep_max_size", statistics.memory_quota_bytes);
+    emitter.emit("ep_mem_low_wat", statistics.watermarks.low_bytes);
+    emitter.emit("ep_mem_high_wat", statistics.watermarks.high_bytes);
     emitter.emit("ep_mutation_mem_limit", statistics.used_bytes_max);
     emitter.emit("resident_bytes", platform::process::resident_bytes());
     Ok(())
@@ -48,7 +50,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     match bucket.bucket_type() {
         BucketType::Couchbase => {
             emitter.emit("ep_bucket_type", "persistent");
-            emitter.emit("ep_item_eviction_policy", "value_only");
+            emitter.emit("ep_item_eviction_policy", config.eviction.policy.name());
         }
         BucketType::Ephemeral => {
             emitter.emit("ep_bucket_type", "ephemeral");
@@ -62,9 +64,18 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
-    emitter.emit("ep_max_size", config.memory_quota_bytes);
-    emitter.emit("ep_mutation_mem_ratio", config.mutation_memory_ratio);
-    emitter.emit("ep_mem_low_wat_percent", config.memory_low_watermark);
+    let statistics = emitter.bucket.statistics();
+    let [low, high, mutation] = statistics.memory_ratios;
+    emitter.emit("ep_max_size", statistics.memory_quota_bytes);
+    emitter.emit("ep_mutation_mem_ratio", mutation);
+    emitter.emit("ep_mem_low_wat_percent", low);
+    emitter.emit("ep_mem_high_wat_percent", high);
+    emitter.emit("ep_bfilter_enabled", true);
+    emitter.emit("ep_bfilter_key_count", config.eviction.filter.key_count);
+    emitter.emit("ep_bfilter_fp_prob", config.eviction.filter.false_positives);
+    emitter.emit("ep_ht_temp_items_allowed_percent", config.eviction.lookups_max_percent);
+    emitter.emit("ep_item_freq_decayer_percent", config.eviction.decay_percent);
+    emitter.emit("ep_item_eviction_strategy", config.eviction.strategy.name());
     emitter.emit("ep_compression_mode", compression);
     emitter.emit("ep_min_compression_ratio", config.min_compression_ratio);
     emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());

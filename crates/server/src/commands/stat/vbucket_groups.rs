@@ -46,9 +46,14 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
-        let numbers: [(&str, u64); 17] = [
+        let filter = vbucket.key_filter();
+        let numbers: [(&str, u64); 21] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
+            ("num_temp_items", number(vbucket.lookup_count())),
+            ("ht_num_in_memory_items", number(vbucket.document_count_in_memory())),
+            ("bloom_filter_key_count", number(filter.key_count())),
+            ("bloom_filter_memory", number(filter.bytes())),
             ("ht_num_deleted_items", number(vbucket.tombstone_count())),
             ("ht_memory", number(vbucket.documents_bytes())),
             ("queue_size", number(vbucket.checkpoints().unflushed_count())),
@@ -145,7 +150,7 @@ pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), 
         let vbid = vbucket.vbid();
         vec![
             detail(vbid, "state", vbucket.state().name()),
-            detail(vbid, "counted", vbucket.document_count() + vbucket.tombstone_count()),
+            detail(vbid, "counted", vbucket.document_count_in_memory() + vbucket.tombstone_count()),
             detail(vbid, "mem_size", vbucket.documents_bytes()),
         ]
     })

@@ -1,0 +1,86 @@
+//! Documents that have left memory, as clients see them; and memory that is changed meanwhile.
+
+use std::collections::BTreeMap;
+
+use bucket::{BucketConfig, EvictionConfig, EvictionPolicy};
+
+use crate::support::{Client, Port, frame, get, set};
+
+const EINVAL: u16 = 0x04;
+const MIB: u64 = 1 << 20;
+
+fn port(policy: EvictionPolicy) -> Port {
+    let eviction = EvictionConfig { policy, ..EvictionConfig::default() };
+    Port::with_config(BucketConfig { eviction, ..BucketConfig::named("default") })
+}
+
+fn statistics(client: &mut Client, group: &str) -> BTreeMap<String, String> {
+    client.statistics(group).unwrap().into_iter().collect()
+}
+
+/// Stores a document and has it leave memory.
+fn evict(client: &mut Client, key: &[u8], value: &[u8]) {
+    let stored = client.ask(set(key, value));
+    assert_eq!(stored.status, 0);
+    let seqno = stored.mutation_seqno().to_be_bytes();
+    assert_eq!(client.ask(frame(0xb7).extras(&seqno)).status, 0);
+    assert_eq!(client.ask(frame(0x93).key(key)).status, 0);
+}
+
+#[test]
+fn reads_and_writes_of_evicted_documents_wait_and_are_answered() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let port = port(policy);
+        let mut client = port.client(&[0x04, 0x07]);
+        // Large values go straight to their place and have no frame to be executed again.
+        for size in [10, 40_000, 1_000_000] {
+            let (old, new) = (vec![b'o'; size], vec![b'n'; size]);
+            evict(&mut client, b"k", &old);
+            assert_eq!(client.ask(get(b"k")).value, old, "{policy:?} {size}");
+            evict(&mut client, b"k", &old);
+            assert_eq!(client.ask(set(b"k", &new)).status, 0, "{policy:?} {size}");
+            assert_eq!(client.ask(get(b"k")).value, new, "{policy:?} {size}");
+        }
+        evict(&mut client, b"k", b"v");
+        let metadata = client.ask(frame(0xa0).key(b"k"));
+        assert_eq!((metadata.status, &metadata.extras[..4]), (0, &[0; 4][..]));
+        let deleted = client.ask(frame(0x04).key(b"k"));
+        let seqno = deleted.mutation_seqno().to_be_bytes();
+        assert_eq!(client.ask(frame(0xb7).extras(&seqno)).status, 0);
+        let metadata = client.ask(frame(0xa0).key(b"k"));
+        assert_eq!((metadata.status, metadata.cas), (0, deleted.cas), "{policy:?}");
+        assert_eq!(metadata.extras[..4], [0, 0, 0, 1], "a tombstone from the file");
+        let all = statistics(&mut client, "");
+        assert_eq!(all["curr_items"], "0", "{policy:?}");
+        assert_ne!(all["ep_bg_meta_fetched"], "0");
+        assert_ne!(all["ep_num_value_ejects"], "0");
+        let name = statistics(&mut client, "config")["ep_item_eviction_policy"].clone();
+        assert_eq!(name, policy.name());
+    }
+}
+
+#[test]
+fn quota_and_watermarks_are_set_while_the_bucket_serves() {
+    let port = port(EvictionPolicy::ValueOnly);
+    let mut client = port.client(&[0x07]);
+    let mut set_parameter = |name: &str, value: &str| {
+        let request = frame(0x82).extras(&[0, 0, 0, 1]).key(name.as_bytes());
+        client.ask(request.value(value.as_bytes())).status
+    };
+    assert_eq!(set_parameter("max_size", &(100 * MIB).to_string()), 0);
+    assert_eq!(set_parameter("mem_low_wat_percent", "0.5"), 0);
+    assert_eq!(set_parameter("mem_high_wat_percent", "0.6"), 0);
+    for (name, value) in [
+        ("max_size", "1"),
+        ("max_size", "much"),
+        ("mem_low_wat_percent", "0.7"),
+        ("mem_high_wat_percent", "-1"),
+    ] {
+        assert_eq!(set_parameter(name, value), EINVAL, "{name} {value}");
+    }
+    let all = statistics(&mut client, "");
+    assert_eq!(all["ep_max_size"], (100 * MIB).to_string());
+    assert_eq!(all["ep_mem_low_wat"], (50 * MIB).to_string());
+    assert_eq!(all["ep_mem_high_wat"], (60 * MIB).to_string());
+    assert_eq!(all["ep_mutation_mem_limit"], (93 * MIB).to_string());
+}

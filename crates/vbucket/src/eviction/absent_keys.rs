@@ -1,0 +1,209 @@
+//! Keys of a vBucket that are not in its hash table: which of them are on disk, which are being
+//! looked up there, and what the last look has found.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use document::{Item, Key, Map};
+
+use super::{FilterOptions, KeyFilter};
+
+/// Look-ups and their results that a vBucket holds, whatever part of its documents that is.
+const LOOKUPS_MIN: usize = 64;
+
+/// No two look-ups of a process have the same ticket: a vBucket that is emptied begins anew, and
+/// what was read for the one before must not count.
+static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
+
+/// The right to report what a look into the file has found. It is worth nothing once the key has
+/// been written meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookupTicket(u64);
+
+/// A key that has to be looked up in the file.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// The encoded key.
+    pub key: Box<[u8]>,
+    /// For [`crate::Vbucket::finish_lookup`].
+    pub ticket: LookupTicket,
+}
+
+/// What is known of a key that is not in the hash table.
+#[derive(Debug)]
+pub(crate) enum Absent {
+    /// The file has no live document of that name; perhaps this tombstone.
+    Gone(Option<Item>),
+    /// The file may have one.
+    Unknown,
+}
+
+/// The keys that are not in the hash table.
+#[derive(Debug)]
+pub(crate) struct AbsentKeys {
+    /// Keys that the file may hold: of tombstones, and of documents that left memory whole.
+    filter: KeyFilter,
+    lookups: Map<Box<[u8]>, State>,
+    /// Live documents that are only in the file.
+    pub(crate) document_count: usize,
+    /// Rises whenever a key leaves the hash table: what was read from the file before may be older
+    /// than what is there now.
+    pub(crate) departures: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Pending(LookupTicket),
+    Gone(Option<Item>),
+}
+
+impl AbsentKeys {
+    pub(crate) fn new(options: FilterOptions) -> Self {
+        Self {
+            filter: KeyFilter::new(options),
+            lookups: Map::default(),
+            document_count: 0,
+            departures: 0,
+        }
+    }
+
+    /// What is known of `key`, which is not in the hash table.
+    pub(crate) fn find(&self, key: Key<'_>) -> Absent {
+        if !self.filter.may_contain(hash(key)) {
+            return Absent::Gone(None);
+        }
+        match self.lookups.get(key.encoded()) {
+            Some(State::Gone(tombstone)) => Absent::Gone(tombstone.clone()),
+            _ => Absent::Unknown,
+        }
+    }
+
+    /// Begins to look `key` up, or joins whoever does. `None` when there are `count_max` already.
+    pub(crate) fn look_up(&mut self, key: Key<'_>, count_max: usize) -> Option<Lookup> {
+        if let Some(State::Pending(ticket)) = self.lookups.get(key.encoded()) {
+            return Some(Lookup { key: key.encoded().into(), ticket: *ticket });
+        }
+        let count_max = count_max.max(LOOKUPS_MIN);
+        if self.lookups.len() >= count_max {
+            self.forget_results();
+            if self.lookups.len() >= count_max {
+                return None;
+            }
+        }
+        let ticket = LookupTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
+        self.lookups.insert(key.encoded().into(), State::Pending(ticket));
+        Some(Lookup { key: key.encoded().into(), ticket })
+    }
+
+    /// Ends a look-up. Returns whether it still counted: then the file has nothing newer than what
+    /// was found there.
+    pub(crate) fn finish(&mut self, lookup: &Lookup) -> bool {
+        let counts = matches!(
+            self.lookups.get(&lookup.key),
+            Some(State::Pending(ticket)) if *ticket == lookup.ticket
+        );
+        if counts {
+            self.lookups.remove(&lookup.key);
+        }
+        counts
+    }
+
+    /// Remembers that the file has no live document under `key`.
+    pub(crate) fn note_gone(&mut self, key: &[u8], tombstone: Option<Item>) {
+        self.lookups.insert(key.into(), State::Gone(tombstone));
+    }
+
+    /// A new version of `key` came about: whatever was read or is being read is history.
+    pub(crate) fn forget(&mut self, key: Key<'_>) {
+        if !self.lookups.is_empty() {
+            self.lookups.remove(key.encoded());
+        }
+    }
+
+    /// Drops the results of look-ups; those that are under way stay.
+    pub(crate) fn forget_results(&mut self) {
+        self.lookups.retain(|_, state| matches!(state, State::Pending(_)));
+    }
+
+    /// `key` has left the hash table and is in the file. `key_count` estimates how many there will
+    /// be.
+    pub(crate) fn note_departure(&mut self, key: Key<'_>, key_count: usize) {
+        self.departures += 1;
+        self.filter.insert(hash(key), key_count);
+    }
+
+    /// Makes room for `key_count` keys.
+    pub(crate) fn reserve(&mut self, key_count: usize) {
+        self.filter.reserve(key_count);
+    }
+
+    /// The filter.
+    pub(crate) fn filter(&self) -> &KeyFilter {
+        &self.filter
+    }
+
+    /// Look-ups under way and their results.
+    pub(crate) fn lookup_count(&self) -> usize {
+        self.lookups.len()
+    }
+}
+
+/// Whoever chooses keys that collide makes requests for them look into the file, and nothing else.
+fn hash(key: Key<'_>) -> u64 {
+    let mut hasher = foldhash::quality::FixedState::default().build_hasher();
+    hasher.write(key.encoded());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use document::KeyBuf;
+
+    use super::*;
+
+    fn key(name: &str) -> KeyBuf {
+        KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+    }
+
+    fn keys_with(name: &str) -> AbsentKeys {
+        let mut keys = AbsentKeys::new(FilterOptions::default());
+        keys.note_departure(key(name).as_key(), 1);
+        keys
+    }
+
+    #[test]
+    fn a_key_that_never_left_is_gone_without_a_look() {
+        let keys = keys_with("here");
+        assert!(matches!(keys.find(key("other").as_key()), Absent::Gone(None)));
+        assert!(matches!(keys.find(key("here").as_key()), Absent::Unknown));
+    }
+
+    #[test]
+    fn a_result_counts_unless_the_key_was_written_meanwhile() {
+        let key = key("k");
+        let mut keys = keys_with("k");
+        let first = keys.look_up(key.as_key(), 10).unwrap();
+        let joined = keys.look_up(key.as_key(), 10).unwrap();
+        assert_eq!(first.ticket, joined.ticket);
+        keys.forget(key.as_key());
+        let second = keys.look_up(key.as_key(), 10).unwrap();
+        assert!(!keys.finish(&first));
+        assert!(keys.finish(&second));
+        assert!(!keys.finish(&second));
+    }
+
+    #[test]
+    fn look_ups_are_bounded_and_results_make_room() {
+        let mut keys = keys_with("k");
+        for number in 0..LOOKUPS_MIN {
+            let lookup = keys.look_up(key(&format!("k{number}")).as_key(), 0).unwrap();
+            if number == 0 {
+                assert!(keys.finish(&lookup));
+                keys.note_gone(&lookup.key, None);
+            }
+        }
+        assert!(keys.look_up(key("one more").as_key(), 0).is_some());
+        assert!(keys.look_up(key("too many").as_key(), 0).is_none());
+        assert!(keys.look_up(key("k1").as_key(), 0).is_some(), "who joins needs no room");
+    }
+}
