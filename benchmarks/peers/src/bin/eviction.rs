@@ -38,7 +38,8 @@ fn main() -> Result<()> {
     let documents = if options.quick { DOCUMENTS_QUICK } else { DOCUMENTS };
     let zipf = Zipf::new(documents);
     println!(
-        "{documents} documents of one size, {READS_PER_DOCUMENT} reads each, Zipf({ZIPF_EXPONENT}), watermarks \
+        "{documents} documents of one size, {READS_PER_DOCUMENT} reads each, \
+         Zipf({ZIPF_EXPONENT}), watermarks \
          {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
     );
     println!(

@@ -1,9 +1,9 @@
-//! Evicts documents from memory when it is full and there is a disk that has them: a round takes a sample, decides up to which
-//! frequency counter documents leave, and walks the hash tables until memory is below the low
-//! watermark.
+//! Evicts documents from memory when it is full and there is a disk that has them: a round takes a
+//! sample, decides up to which frequency counter documents leave, and walks the hash tables until
+//! memory is below the low watermark.
 //!
-//! Whoever makes memory full wakes the pager: a write, a fetched value. What cannot leave because it
-//! is not on disk yet wakes it again when it is. Every few seconds it looks by itself.
+//! Whoever makes memory full wakes the pager: a write, a fetched value. What cannot leave because
+//! it is not on disk yet wakes it again when it is. Every few seconds it looks by itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
