@@ -10,7 +10,8 @@ pub(crate) const ONE_BUCKET: &str =
     "This version serves one bucket, fixed when the node starts; it cannot be changed over REST";
 
 /// Why this version refuses most changes of the bucket.
-pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be changed over REST; the rest is fixed when the node starts";
+pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be changed over REST; \
+    the rest is fixed when the node starts";
 
 /// Why this version refuses every change of scopes and collections.
 pub(crate) const ONE_COLLECTION: &str = "This version serves the default collection only; \

@@ -1,10 +1,10 @@
 //! Which keys may be on disk without being in memory: never a false "no", few false "yes".
 //!
 //! A split block Bloom filter (the one of Parquet files): a key has one bit in each of the eight
-//! words of one 32-byte block. Asking is one cache miss, adding another, where a plain Bloom filter
-//! of this accuracy takes seven; it pays with about one bit a key. Cuckoo and quotient filters
-//! could forget keys, which nobody needs: a key that was on disk stays there as a tombstone. Xor
-//! and fuse filters are smaller, but take all keys at once.
+//! words of one 32-byte block. Asking is one cache miss, where a plain Bloom filter of this
+//! accuracy takes seven; it pays with about one bit a key. Cuckoo and quotient filters could forget
+//! keys, which nobody needs: a key on disk stays there as a tombstone. Xor and fuse filters are
+//! smaller, but take all keys at once.
 //!
 //! Keys are not kept, so a filter cannot be laid out anew when it is full. It gets another layer,
 //! twice as large and twice as accurate: the sum of all errors stays below the limit. A filter that
