@@ -330,6 +330,11 @@ impl BucketCore {
         self.account.set_checkpoint_bytes_max(size_max);
     }
 
+    /// Whether checkpoints have used up their memory.
+    pub(crate) fn checkpoints_are_full(&self) -> bool {
+        self.checkpoint_marks.state(self.account.checkpoints_bytes()) == CheckpointState::Full
+    }
+
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
         let seed = self.hash_seed.clone();
         let (uuid, account) = (self.new_uuid(), self.account.clone());
