@@ -65,11 +65,11 @@ impl FetchQueue {
         Self { waiting: Mutex::default(), count_max, ready, fetcher: OnceLock::new() }
     }
 
-    /// Queues a fetch and says so, or that there are too many.
-    pub(crate) fn push(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter, now: Instant) -> Refused {
+    /// Queues a fetch; gives it back when there are too many.
+    fn push(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter, now: Instant) -> Result<(), Wanted> {
         let mut waiting = self.lock();
         if waiting.count >= self.count_max {
-            return Refused::TooManyFetches;
+            return Err(wanted);
         }
         waiting.count += 1;
         let fetch = Fetch { wanted, waiter, since: now };
@@ -80,7 +80,7 @@ impl FetchQueue {
         {
             fetcher.wake();
         }
-        Refused::Pending
+        Ok(())
     }
 
     /// How many requests wait.
@@ -114,6 +114,24 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 }
 
 impl BucketCore {
+    /// Queues a fetch for `waiter` and says so, or that there are too many.
+    pub(crate) fn begin_fetch(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter) -> Refused {
+        match self.fetch_queue.push(vbid, wanted, waiter, self.clock.now()) {
+            Ok(()) => return Refused::Pending,
+            Err(Wanted::Document(lookup)) if !lookup.is_joined => self.abandon(vbid, &lookup),
+            Err(_) => {}
+        }
+        Refused::TooManyFetches
+    }
+
+    /// Nobody will deliver what `lookup` finds.
+    fn abandon(&self, vbid: Vbid, lookup: &Lookup) {
+        let Some(slot) = self.slot(vbid) else { return };
+        if let Some(vbucket) = slot.lock().as_mut() {
+            vbucket.abandon_lookup(lookup);
+        }
+    }
+
     fn fetch_wanted(&self, vbid: Vbid) {
         let fetches = self.fetch_queue.take(vbid);
         // A request that came while the vBucket's turn began was served in that turn.
@@ -151,6 +169,9 @@ impl BucketCore {
                 tracing::error!(%error, vbucket = vbid.0, "values cannot be read");
                 self.counters.add(&self.counters.reads_failed, 1);
                 for fetch in fetches {
+                    if let Wanted::Document(lookup) = &fetch.wanted {
+                        self.abandon(vbid, lookup);
+                    }
                     self.complete(fetch.waiter, Completion::ReadFailed);
                 }
             }

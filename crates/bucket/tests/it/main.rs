@@ -8,6 +8,7 @@ mod ephemeral;
 mod eviction;
 mod flush_all;
 mod locks;
+mod lookups;
 mod memory_quota;
 mod soak;
 mod support;

@@ -27,6 +27,8 @@ pub struct Lookup {
     pub key: Box<[u8]>,
     /// For [`crate::Vbucket::finish_lookup`].
     pub ticket: LookupTicket,
+    /// Whether somebody else has begun the look-up, and sees to it that it comes to an end.
+    pub is_joined: bool,
 }
 
 /// What is known of a key that is not in the hash table.
@@ -81,7 +83,8 @@ impl AbsentKeys {
     /// Begins to look `key` up, or joins whoever does. `None` when there are `count_max` already.
     pub(crate) fn look_up(&mut self, key: Key<'_>, count_max: usize) -> Option<Lookup> {
         if let Some(State::Pending(ticket)) = self.lookups.get(key.encoded()) {
-            return Some(Lookup { key: key.encoded().into(), ticket: *ticket });
+            let ticket = *ticket;
+            return Some(Lookup { key: key.encoded().into(), ticket, is_joined: true });
         }
         let count_max = count_max.max(LOOKUPS_MIN);
         if self.lookups.len() >= count_max {
@@ -92,7 +95,7 @@ impl AbsentKeys {
         }
         let ticket = LookupTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
         self.lookups.insert(key.encoded().into(), State::Pending(ticket));
-        Some(Lookup { key: key.encoded().into(), ticket })
+        Some(Lookup { key: key.encoded().into(), ticket, is_joined: false })
     }
 
     /// Ends a look-up. Returns whether it still counted: then the file has nothing newer than what
