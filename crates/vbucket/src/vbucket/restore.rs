@@ -27,6 +27,13 @@ pub struct Restored {
     pub was_clean: bool,
 }
 
+/// How often keys have left memory for the file, in one history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departures {
+    uuid: VbUuid,
+    count: u64,
+}
+
 impl Vbucket {
     /// A vBucket that continues the history in its file; its documents follow through
     /// [`Vbucket::restore_document`]. After a crash acknowledged but unpersisted mutations may be
@@ -80,16 +87,16 @@ impl Vbucket {
         self.settle_account();
     }
 
-    /// Rises whenever a key leaves memory for the file: what was read from the file before may be
-    /// older than what is there now.
-    pub fn departures(&self) -> u64 {
-        self.absent.departures
+    /// Another value whenever a key leaves memory for the file, and when the bucket is emptied: what
+    /// was read from the file before may be older than what is there now.
+    pub fn departures(&self) -> Departures {
+        Departures { uuid: self.uuid(), count: self.absent.departures }
     }
 
     /// Puts a document, read from the file, into memory that was not there when there had been
     /// `departures`, unless one was there since. Returns what is left over, to be dropped outside
     /// the lock.
-    pub fn restore_absent(&mut self, item: Item, departures: u64) -> Option<Item> {
+    pub fn restore_absent(&mut self, item: Item, departures: Departures) -> Option<Item> {
         let is_here = self.hash_table.get(item.key()).is_some();
         if is_here || self.departures() != departures {
             return Some(item);
@@ -146,4 +153,33 @@ impl Vbucket {
 /// while a value was on its way.
 fn is_same_version(one: &Item, other: &Item) -> bool {
     one.seqno() == other.seqno() && one.cas() == other.cas()
+}
+
+#[cfg(test)]
+mod tests {
+    use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, VbucketState};
+
+    use super::*;
+
+    #[test]
+    fn what_was_read_of_an_emptied_history_is_not_put_into_the_next_one() {
+        let item = |name: &str| {
+            let key = KeyBuf::in_default_collection(name.as_bytes()).unwrap();
+            let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), b"value");
+            builder.finish(Cas(1), Seqno(1), RevSeqno(1))
+        };
+        // Each with one key in the file, so that nothing but the history tells them apart.
+        let [old, mut new] = [("old", 1), ("new", 2)].map(|(name, uuid)| {
+            let (account, seed) = (MemoryAccount::default(), HashSeed::new(1));
+            let uuid = VbUuid(uuid);
+            let mut vbucket = Vbucket::new(Vbid(0), VbucketState::Active, uuid, seed, account);
+            vbucket.persisted_seqno = Seqno(1);
+            vbucket.restore_key(&item(name));
+            vbucket
+        });
+        assert!(new.restore_absent(item("old"), old.departures()).is_some());
+        assert_eq!(new.document_count_in_memory(), 0);
+        assert!(new.restore_absent(item("new"), new.departures()).is_none());
+        assert_eq!((new.document_count_in_memory(), new.document_count()), (1, 1));
+    }
 }
