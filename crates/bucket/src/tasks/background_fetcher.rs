@@ -188,7 +188,7 @@ impl BucketCore {
             }
             (Some(vbucket), Wanted::Value(_), Some(value)) => vbucket.restore_value(value),
             (Some(vbucket), Wanted::Value(metadata), None) => {
-                vbucket.forget_lost_document(metadata.key(), metadata.seqno())
+                vbucket.forget_lost_document(metadata)
             }
         };
         drop(left_over);
