@@ -31,19 +31,29 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],
     },
     Bench {
+        name: "fragmentation",
+        about: "resident memory by used memory after growing, shrinking and growing",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "fragmentation", "--"],
+    },
+    Bench {
+        name: "insertions",
+        about: "the longest insertion into a vBucket, beside a table that is rebuilt whole",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "insertions", "--"],
+    },
+    Bench {
         name: "start",
         about: "time from start to the first answer",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],
     },
     Bench {
-        name: "eviction",
-        about: "hit ratio of the item pager's frequency counter beside plain LRU",
-        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "eviction", "--"],
-    },
-    Bench {
         name: "checkpoints",
         about: "the log while it is read, removed and freed, beside the original's design",
         command: &CHECKPOINTS,
+    },
+    Bench {
+        name: "eviction",
+        about: "hit ratio of the item pager's frequency counter beside plain LRU",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "eviction", "--"],
     },
     Bench {
         name: "executor",

@@ -23,6 +23,8 @@ pub enum Operation {
     Get,
     /// Writes a document.
     Set,
+    /// Deletes a document.
+    Delete,
 }
 
 impl Operation {
@@ -31,6 +33,7 @@ impl Operation {
         match self {
             Self::Get => "get",
             Self::Set => "set",
+            Self::Delete => "delete",
         }
     }
 }
@@ -83,6 +86,7 @@ fn encode_binary(
     let (opcode, extras, value): (u8, &[u8], &[u8]) = match operation {
         Operation::Get => (0x00, &[], &[]),
         Operation::Set => (0x01, &[0; 8], value),
+        Operation::Delete => (0x04, &[], &[]),
     };
     let key_size = (prefix.len() + key.len()) as u16;
     let body_size = u32::from(key_size) + (extras.len() + value.len()) as u32;
@@ -109,6 +113,7 @@ fn encode_resp(operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>
     let words: &[&[u8]] = match operation {
         Operation::Get => &[b"GET", key],
         Operation::Set => &[b"SET", key, value],
+        Operation::Delete => &[b"DEL", key],
     };
     push_number(b'*', words.len(), out);
     for word in words {

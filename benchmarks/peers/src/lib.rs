@@ -2,6 +2,7 @@
 
 pub mod couchbase;
 pub mod dialect;
+pub mod fragmentation;
 pub mod generator;
 pub mod load;
 pub mod options;

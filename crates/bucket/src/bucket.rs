@@ -8,7 +8,7 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
 use storage::StorageError;
-use vbucket::eviction::{EvictionOptions, InitialFrequency, Watermarks};
+use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
 use crate::backing_store::BackingStore;
@@ -24,8 +24,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    AutoDeletePager, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues,
-    Pager, PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
+    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
+    PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -69,7 +69,6 @@ pub(crate) struct BucketCore {
     pub(crate) compressor: CompressorHandle,
     pub(crate) ephemeral: EphemeralSettings,
     pub(crate) purger: PurgerHandle,
-    pub(crate) auto_delete_pager: AutoDeletePager,
     pub(crate) gate: WriteGate,
     pub(crate) counters: Counters,
     pub(crate) timings: Timings,
@@ -80,7 +79,7 @@ pub(crate) struct BucketCore {
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
     pub(crate) warmup: WarmupState,
-    completions: Arc<dyn Completions>,
+    pub(crate) completions: Arc<dyn Completions>,
     owner: Owner,
     hash_seed: HashSeed,
     /// The next vBucket uuid is made from this.
@@ -117,7 +116,6 @@ impl Bucket {
             compressor: CompressorHandle::default(),
             ephemeral: EphemeralSettings::new(&config),
             purger: PurgerHandle::default(),
-            auto_delete_pager: AutoDeletePager::default(),
             gate: WriteGate::default(),
             counters: Counters::default(),
             timings: Timings::default(),
@@ -330,11 +328,6 @@ impl BucketCore {
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
         self.account.set_checkpoint_bytes_max(size_max);
-    }
-
-    /// Between which documents leave memory.
-    pub(crate) fn watermarks(&self) -> Watermarks {
-        self.limits.watermarks()
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {

@@ -24,6 +24,10 @@ pub enum Completion {
 pub trait Completions: Send + Sync {
     /// Reports `completion` to `waiter`.
     fn complete(&self, waiter: Waiter, completion: Completion);
+
+    /// Asks the threads that allocate documents to give back what others have freed
+    /// ([`platform::allocator::release_unused`]): nobody else can.
+    fn release_memory(&self);
 }
 
 /// Two are equal if they say the same, whatever was read.

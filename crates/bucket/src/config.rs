@@ -99,6 +99,13 @@ pub struct BucketConfig {
     pub item_compressor_interval: Duration,
     /// How long the compressor runs.
     pub item_compressor_chunk_duration: Duration,
+    /// How long the defragmenter sleeps between two rounds.
+    pub defragmenter_interval: Duration,
+    /// How long the defragmenter runs.
+    pub defragmenter_chunk_duration: Duration,
+    /// Bytes that the process occupies beyond what the bucket uses, below which the defragmenter
+    /// does nothing.
+    pub defragmenter_wasted_bytes_min: u64,
     /// How often documents are deleted whose time is over and that nobody reads.
     pub expiry_pager_interval: Duration,
     /// How long SEQNO_PERSISTENCE waits at most.
@@ -142,6 +149,9 @@ impl BucketConfig {
             min_compression_ratio: 1.2,
             item_compressor_interval: Duration::from_millis(250),
             item_compressor_chunk_duration: Duration::from_millis(20),
+            defragmenter_interval: Duration::from_secs(10),
+            defragmenter_chunk_duration: Duration::from_millis(20),
+            defragmenter_wasted_bytes_min: 32 << 20,
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,

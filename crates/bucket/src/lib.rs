@@ -16,6 +16,7 @@ mod file_state;
 mod memory_limits;
 mod named;
 mod operations;
+mod page_density;
 mod refused;
 mod session;
 mod settings;

@@ -152,7 +152,7 @@ impl Bucket {
         core.follow_quota();
         tracing::info!(bytes, "the memory quota was set");
         if !core.limits.shrink_to_fit(core.account.used_bytes()) {
-            core.page_if_full();
+            core.pager.wake();
             core.quota_change.wake();
         }
         Ok(())

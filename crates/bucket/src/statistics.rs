@@ -27,6 +27,8 @@ pub(crate) struct Counters {
     pub(crate) expiry_pager_rounds: AtomicU64,
     pub(crate) compressor_visited: AtomicU64,
     pub(crate) compressor_compressed: AtomicU64,
+    pub(crate) defragmenter_rounds: AtomicU64,
+    pub(crate) defragmenter_moved: AtomicU64,
 }
 
 impl Counters {
@@ -66,7 +68,8 @@ pub struct BucketStatistics {
     pub documents_bytes: u64,
     /// Bytes of the structure of logs.
     pub log_bytes: u64,
-    /// Bytes of checkpoints as their quota counts them: items in full although tables hold them too.
+    /// Bytes of checkpoints as their quota counts them: items in full although tables hold
+    /// them, too.
     pub checkpoints_bytes: u64,
     /// Bytes of checkpoints that have left their logs and wait to be freed.
     pub checkpoints_pending_bytes: u64,
@@ -116,7 +119,7 @@ pub struct BucketStatistics {
     pub reads_failed: u64,
     /// Rounds of the expiry pager.
     pub expiry_pager_rounds: u64,
-    /// Rounds of the pager.
+    /// Rounds of the item pager.
     pub pager_rounds: u64,
     /// Rounds of the decayer of frequency counters.
     pub decayer_rounds: u64,
@@ -124,6 +127,10 @@ pub struct BucketStatistics {
     pub compressor_visited: u64,
     /// Values that it has compressed.
     pub compressor_compressed: u64,
+    /// Rounds of the defragmenter.
+    pub defragmenter_rounds: u64,
+    /// Documents that it has moved.
+    pub defragmenter_moved: u64,
     /// Writes refused because of memory.
     pub memory_refusals: u64,
     /// Writes refused because of the disk.
@@ -185,6 +192,8 @@ impl Bucket {
             decayer_rounds: load(&core.counters.decayer_rounds),
             compressor_visited: load(&core.counters.compressor_visited),
             compressor_compressed: load(&core.counters.compressor_compressed),
+            defragmenter_rounds: load(&core.counters.defragmenter_rounds),
+            defragmenter_moved: load(&core.counters.defragmenter_moved),
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),

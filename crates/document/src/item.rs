@@ -301,6 +301,26 @@ impl Item {
         if self.0.charge_if_alone(account) {
             return self;
         }
+        self.copied_to(account)
+    }
+
+    /// The same version in memory of its own, wherever the allocator has room now.
+    #[must_use]
+    pub fn moved(&self) -> Self {
+        self.copied_to(self.account())
+    }
+
+    /// Where it is in memory: a number to be compared with others, until it moves.
+    pub fn address(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    /// Whether somebody else holds it, too. Only a hint where other threads clone and drop.
+    pub fn is_shared(&self) -> bool {
+        self.0.owner_count() > 1
+    }
+
+    fn copied_to(&self, account: AccountId) -> Self {
         let mut block = UniqueBytes::concatenated(&[&self.0]);
         block.charge(account);
         let copy = block.share();

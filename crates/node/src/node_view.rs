@@ -188,7 +188,7 @@ fn kind_of(bucket: &Bucket) -> BucketKind {
 
 fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
     let used_bytes = statistics.used_bytes();
-    let gauges: [(&'static str, u64); 10] = [
+    let gauges: [(&'static str, u64); _] = [
         ("kv_curr_items", count(statistics.document_count)),
         ("kv_mem_used_bytes", used_bytes),
         ("kv_ep_max_size", statistics.memory_quota_bytes),
@@ -200,7 +200,7 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
         ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
         ("kv_ep_num_non_resident", count(statistics.ejected_count)),
     ];
-    let counters: [(&'static str, u64); 16] = [
+    let counters: [(&'static str, u64); _] = [
         ("kv_ep_commit_num", statistics.commits),
         ("kv_ep_data_write_failed", statistics.commits_failed),
         ("kv_ep_data_read_failed", statistics.reads_failed),

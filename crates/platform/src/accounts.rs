@@ -1,8 +1,8 @@
 //! Accounts of memory: how many bytes of shared blocks live for whom, exactly.
 //!
 //! A block that is charged to an account counts from then until its last owner, whoever that is and
-//! on whichever thread, lets it go. Each thread adds to a stripe of its own, so that counting is one
-//! uncontended addition; a stripe alone may be negative, the sum is not.
+//! on whichever thread, lets it go. Each thread adds to a stripe of its own, so that counting is
+//! one uncontended addition; a stripe alone may be negative, the sum is not.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};

@@ -3,6 +3,12 @@
 /// The allocator that the binary installs as the global one.
 pub use mimalloc::MiMalloc as Allocator;
 
+/// The allocator's pages of small blocks have 2^16 bytes, and begin at multiples of that.
+pub const PAGE_BITS: u32 = 16;
+
+/// Larger blocks are in larger pages.
+pub const SMALL_BLOCK_MAX: usize = 8 * 1024;
+
 /// Gives memory back to the system that the calling thread, or a thread that has ended, has freed.
 /// For background threads that have just finished something large: it takes up to milliseconds.
 /// Does nothing where another allocator is installed.

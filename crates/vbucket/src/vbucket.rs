@@ -25,7 +25,6 @@ use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{PersistentState, SeqnoStatus};
 use crate::statistics::VbucketStatistics;
 
-pub use ephemeral::{RoomSample, RoomWanted};
 pub use paging::{EvictableSample, Paged, PagingLimits};
 pub use recovery::RecoveryStep;
 pub use restore::Restored;

@@ -132,6 +132,11 @@ impl BucketCore {
         for fetch in fetches {
             self.timings.bg_wait.record(micros(started.since(fetch.since)));
         }
+        // Before anybody is answered, who may ask for them.
+        let is_value = |fetch: &&Fetch| matches!(fetch.wanted, Wanted::Value(_));
+        let value_count = fetches.iter().filter(is_value).count();
+        self.counters.add(&self.counters.values_fetched, value_count);
+        self.counters.add(&self.counters.documents_fetched, fetches.len() - value_count);
         match result {
             Ok(found) => {
                 for (fetch, found) in fetches.iter().zip(found) {
@@ -150,10 +155,6 @@ impl BucketCore {
                 }
             }
         }
-        let is_value = |fetch: &&Fetch| matches!(fetch.wanted, Wanted::Value(_));
-        let value_count = fetches.iter().filter(is_value).count();
-        self.counters.add(&self.counters.values_fetched, value_count);
-        self.counters.add(&self.counters.documents_fetched, fetches.len() - value_count);
         self.page_if_full();
     }
 

@@ -18,7 +18,7 @@ use crate::compression::{CompressionMode, is_compressible};
 
 static COMPRESSOR: TaskName = TaskName::new("ItemCompressorTask", TaskKind::NonIo)
     .priority(7)
-    .expected(Duration::from_millis(25));
+    .expected(Duration::from_millis(100));
 
 /// Slots looked at while one vBucket's lock is held: a few microseconds.
 const PORTION_SLOTS_MAX: usize = 128;

@@ -1,6 +1,6 @@
-//! Evicts documents from memory when it is full and there is a disk that has them: a round takes a
-//! sample, decides up to which frequency counter documents leave, and walks the hash tables until
-//! memory is below the low watermark.
+//! Evicts documents from memory when it is full: a round takes a sample, decides up to which
+//! frequency counter documents leave, and walks the hash tables until memory is below the low
+//! watermark.
 //!
 //! Whoever makes memory full wakes the pager: a write, a fetched value. What cannot leave because
 //! it is not on disk yet wakes it again when it is. Every few seconds it looks by itself.
@@ -35,6 +35,12 @@ const URGENT_SLOTS: usize = 128;
 /// The pause after a round that has found next to nothing to evict: another one would find as
 /// little until more is on disk.
 const FUTILE_PAUSE: Duration = Duration::from_millis(50);
+/// Deleted documents are freed when the log is done with them, which takes a moment: another round
+/// before that would delete more than it has to.
+const DELETION_PAUSE: Duration = Duration::from_millis(2);
+/// Tombstones of an ephemeral bucket that take more than this part of memory, one in so many, go
+/// before their time.
+const TOMBSTONES_PARTS: u64 = 10;
 /// A round that evicts fewer documents than this is futile.
 const EVICTIONS_MIN: u64 = 16;
 
@@ -71,6 +77,8 @@ struct Round {
     visits: VisitTask<PagingVisitor>,
     started: Instant,
     evictions_before: u64,
+    /// The round is about tombstones that take too much of an ephemeral bucket.
+    forgets_tombstones: bool,
 }
 
 /// Evicts from a portion of a vBucket's hash table a visit.
@@ -78,16 +86,14 @@ struct PagingVisitor {
     bucket: Bucket,
     active: EvictionStrategy,
     replica: EvictionStrategy,
-    /// Bytes that are to be freed. Memory in use does not tell how far that has come while others,
-    /// a flush or a socket, hold what was evicted.
+    /// Bytes that are to be freed. Memory in use does not tell how far that has come where
+    /// documents are deleted: the log still holds them.
     bytes_left: u64,
+    forgets_tombstones: bool,
     effects: Vec<Effect>,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    if bucket.bucket_type() == BucketType::Ephemeral {
-        return Ok(());
-    }
     let task = ItemPager { bucket: bucket.clone(), round: None, is_unfinished: false };
     let handle = pool.schedule_asleep(bucket.0.owner(), &ITEM_PAGER, task)?;
     handle.snooze(bucket.0.config.eviction.pager_interval);
@@ -103,7 +109,7 @@ impl Task for ItemPager {
         let bucket = self.bucket.clone();
         let core = &bucket.0;
         core.pager.is_pausing.store(false, Ordering::Relaxed);
-        let marks = core.watermarks();
+        let marks = core.limits.watermarks();
         let sleep = Next::SleepFor(core.config.eviction.pager_interval);
         if self.round.is_none() && !self.is_wanted(core.account.used_bytes(), marks) {
             return sleep;
@@ -115,6 +121,7 @@ impl Task for ItemPager {
         }
         let evictions = core.counters.evictions.load(Ordering::Relaxed) - round.evictions_before;
         core.timings.item_pager.record(micros(core.clock.now().since(round.started)));
+        let forgets_tombstones = round.forgets_tombstones;
         self.round = None;
         let used_bytes = core.account.used_bytes();
         self.is_unfinished = used_bytes > marks.low_bytes;
@@ -122,12 +129,17 @@ impl Task for ItemPager {
             core.limits.shrink_to_fit(used_bytes);
             return sleep;
         }
-        if evictions >= EVICTIONS_MIN {
+        if forgets_tombstones {
             return Next::Again;
         }
+        let pause = match (evictions >= EVICTIONS_MIN, bucket.bucket_type()) {
+            (true, BucketType::Couchbase) => return Next::Again,
+            (true, BucketType::Ephemeral) => DELETION_PAUSE,
+            (false, _) => FUTILE_PAUSE,
+        };
         self.is_unfinished = used_bytes > marks.high_bytes;
         core.pager.is_pausing.store(true, Ordering::Relaxed);
-        Next::SleepFor(FUTILE_PAUSE)
+        Next::SleepFor(pause)
     }
 
     fn describe(&self) -> Option<String> {
@@ -137,6 +149,9 @@ impl Task for ItemPager {
 
 impl ItemPager {
     fn is_wanted(&mut self, used_bytes: u64, marks: Watermarks) -> bool {
+        if self.bucket.fails_new_data() {
+            return false;
+        }
         self.is_unfinished &= used_bytes > marks.low_bytes;
         self.is_unfinished || used_bytes > marks.high_bytes
     }
@@ -150,15 +165,17 @@ fn begin_round(bucket: &Bucket) -> Round {
         replica_bytes: samples.replica.evictable_bytes(),
         active_bytes: samples.active.evictable_bytes(),
     };
-    let bytes = core.watermarks().bytes_to_page(core.account.used_bytes());
+    let bytes = core.limits.watermarks().bytes_to_page(core.account.used_bytes());
     let plan = PagingPlan::new(bytes, evictable);
     let kind = core.config.eviction.strategy;
     core.initial_frequency().set(kind.initial_frequency(&samples.active.frequencies));
+    let forgets_tombstones = samples.active.tombstones_take_more_than(TOMBSTONES_PARTS);
     let visitor = PagingVisitor {
         bucket: bucket.clone(),
         active: kind.strategy(&samples.active.frequencies, plan.active_ratio),
         replica: kind.strategy(&samples.replica.frequencies, plan.replica_ratio),
         bytes_left: bytes,
+        forgets_tombstones,
         effects: Vec::new(),
     };
     if let Some(threshold) = visitor.active.threshold() {
@@ -169,6 +186,7 @@ fn begin_round(bucket: &Bucket) -> Round {
         visits: VisitTask::new(core.clock.clone(), "Evicting documents", order, visitor),
         started: core.clock.now(),
         evictions_before: core.counters.evictions.load(Ordering::Relaxed),
+        forgets_tombstones,
     }
 }
 
@@ -208,19 +226,25 @@ impl BucketCore {
     /// Wakes the pager if memory is full. Returns how many bytes are in use.
     pub(crate) fn page_if_full(&self) -> u64 {
         let used_bytes = self.account.used_bytes();
-        if used_bytes > self.watermarks().high_bytes {
+        if used_bytes > self.limits.watermarks().high_bytes {
             self.pager.wake();
-            self.auto_delete_pager.wake();
         }
         used_bytes
     }
 
     /// Evicts a little of one vBucket on the caller's time.
     pub(crate) fn page_at_once(&self, vbid: Vbid) {
+        if self.description.bucket_type == BucketType::Ephemeral {
+            return;
+        }
         let threshold = self.pager.threshold.load(Ordering::Relaxed);
         let threshold = u8::try_from(threshold).unwrap_or(u8::MAX);
         let strategy = EvictionStrategy::up_to(self.config.eviction.strategy, threshold);
-        let limits = PagingLimits { slots_max: URGENT_SLOTS, bytes_max: u64::MAX };
+        let limits = PagingLimits {
+            slots_max: URGENT_SLOTS,
+            bytes_max: u64::MAX,
+            forgets_tombstones: false,
+        };
         self.page(vbid, limits, |_| strategy, &mut Vec::new());
     }
 
@@ -248,8 +272,9 @@ impl BucketCore {
 impl VbucketVisitor for PagingVisitor {
     fn should_interrupt(&mut self) -> Interrupt {
         let core = &self.bucket.0;
-        let is_low = core.account.used_bytes() <= core.watermarks().low_bytes;
-        if is_low || self.bytes_left == 0 { Interrupt::Stop } else { Interrupt::Continue }
+        let is_low = core.account.used_bytes() <= core.limits.watermarks().low_bytes;
+        let is_enough = !self.forgets_tombstones && (is_low || self.bytes_left == 0);
+        if is_enough { Interrupt::Stop } else { Interrupt::Continue }
     }
 
     fn visit(&mut self, vbid: Vbid) -> Revisit {
@@ -257,7 +282,11 @@ impl VbucketVisitor for PagingVisitor {
         let (active, replica) = (self.active, self.replica);
         let strategy_for = |state| if state == VbucketState::Replica { replica } else { active };
         core.pager.last.store(vbid.0.into(), Ordering::Relaxed);
-        let limits = PagingLimits { slots_max: PORTION_SLOTS, bytes_max: self.bytes_left };
+        let limits = PagingLimits {
+            slots_max: PORTION_SLOTS,
+            bytes_max: self.bytes_left,
+            forgets_tombstones: self.forgets_tombstones,
+        };
         let paged = core.page(vbid, limits, strategy_for, &mut self.effects);
         self.bytes_left = self.bytes_left.saturating_sub(paged.freed_bytes);
         if paged.is_at_end { Revisit::No } else { Revisit::YesNow }

@@ -1,9 +1,9 @@
 //! The background tasks of a bucket, and how they start.
 
-mod auto_delete_pager;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
+mod defragmenter;
 mod expiry_pager;
 mod flusher;
 mod frequency_decayer;
@@ -19,7 +19,6 @@ use std::sync::OnceLock;
 use executor::{ExecutorPool, OwnerIsGone, TaskHandle};
 use storage::FoundVbucket;
 
-pub(crate) use auto_delete_pager::AutoDeletePager;
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
@@ -67,7 +66,7 @@ pub(crate) fn start(
     frequency_decayer::start(bucket, pool)?;
     quota_change::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;
+    defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
-    auto_delete_pager::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -107,7 +107,7 @@ impl VbucketVisitor for PurgeVisitor {
         let Some(slot) = core.slot(vbid) else { return Revisit::No };
         let (from, second) = (self.position, self.before_second);
         let next = slot.lock().as_mut().and_then(|vbucket| {
-            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, second, &mut self.effects).0
+            vbucket.purge_tombstones(from, PORTION_SLOTS_MAX, second, &mut self.effects)
         });
         core.carry_out(vbid, &mut self.effects);
         self.position = next.unwrap_or_default();

@@ -25,6 +25,8 @@ impl Completions for Heard {
     fn complete(&self, waiter: Waiter, completion: Completion) {
         self.0.lock().unwrap().push((waiter.0, completion));
     }
+
+    fn release_memory(&self) {}
 }
 
 impl Heard {
@@ -53,6 +55,7 @@ pub(crate) fn config() -> BucketConfig {
     BucketConfig {
         vbucket_count: 4,
         expiry_pager_interval: Duration::from_secs(1_000_000),
+        defragmenter_interval: Duration::from_secs(1_000_000),
         ..BucketConfig::named("test")
     }
 }

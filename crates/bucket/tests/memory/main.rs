@@ -1,32 +1,40 @@
 //! What a bucket says that it uses beside what the allocator really holds for it.
 //!
-//! A binary of its own with one test: everything that is allocated in between is the bucket's.
+//! A binary of its own whose tests take turns: everything that is allocated meanwhile is the
+//! bucket's.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 #![expect(clippy::print_stdout, reason = "the figures are of interest when all is well, too")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, Session, Surroundings};
 use document::{ItemMeta, KeyBuf, Vbid};
 use executor::DeterministicPool;
 use platform::counting_allocator::CountingAllocator;
 use platform::files::RealFiles;
-use platform::{Clock, Random};
+use platform::{Clock, Random, WallTime, process};
 use vbucket::{StoreMode, Waiter, WriteCondition};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Held by the test whose turn it is.
+static TURN: Mutex<()> = Mutex::new(());
 
 const VBUCKETS: u16 = 16;
 const DOCUMENTS: u64 = 30_000;
 /// How far the two may be apart, in percent.
 const DIFFERENCE_MAX: f64 = 5.0;
 const RUNS_MAX: usize = 100_000;
+const DEFRAGMENTER_INTERVAL: Duration = Duration::from_secs(10);
 
 struct Ignored;
 
 impl Completions for Ignored {
     fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+
+    fn release_memory(&self) {}
 }
 
 struct Machine {
@@ -39,7 +47,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let clock = Clock::real();
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
         let directory = tempfile::tempdir().unwrap();
         let surroundings = Surroundings {
@@ -49,7 +57,12 @@ impl Machine {
             completions: Arc::new(Ignored),
             random_seed: 1,
         };
-        let config = BucketConfig { vbucket_count: VBUCKETS, ..BucketConfig::named("memory") };
+        let config = BucketConfig {
+            vbucket_count: VBUCKETS,
+            defragmenter_interval: DEFRAGMENTER_INTERVAL,
+            defragmenter_wasted_bytes_min: 0,
+            ..BucketConfig::named("memory")
+        };
         let bucket = Bucket::open(surroundings, config, directory.path()).unwrap();
         let (session, random) = (Session::default(), Random::from_seed(1));
         let mut machine = Self { driver, bucket, session, random, _directory: directory };
@@ -62,9 +75,14 @@ impl Machine {
     }
 
     /// Mostly small values, a few of up to 32 KiB.
-    fn store(&mut self, number: u64) {
+    fn store_any(&mut self, number: u64) {
         let size_max = 16 << self.random.below(12);
-        let value = vec![b'v'; self.random.below(size_max) as usize];
+        let size = self.random.below(size_max);
+        self.store(number, size as usize);
+    }
+
+    fn store(&mut self, number: u64, size: usize) {
+        let value = vec![b'v'; size];
         let expiry = if number.is_multiple_of(3) { u32::MAX } else { 0 };
         let meta = ItemMeta { expiry, ..ItemMeta::default() };
         let (key, condition) = (key(number), WriteCondition::default());
@@ -83,6 +101,10 @@ impl Machine {
     fn evict(&mut self, number: u64) {
         self.bucket.evict(&mut self.session, vbid(number), key(number).as_key()).ok();
     }
+}
+
+fn take_turn() -> std::sync::MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn vbid(number: u64) -> Vbid {
@@ -106,17 +128,18 @@ fn compare(what: &str, machine: &Machine, before: usize) {
 
 #[test]
 fn what_a_bucket_uses_is_what_the_allocator_holds_for_it() {
+    let _turn = take_turn();
     let mut machine = Machine::new();
     let before = CountingAllocator::held_bytes();
-    (0..DOCUMENTS / 10).for_each(|number| machine.store(number));
+    (0..DOCUMENTS / 10).for_each(|number| machine.store_any(number));
     compare("a tenth loaded, not flushed", &machine, before);
-    (0..DOCUMENTS).for_each(|number| machine.store(number));
+    (0..DOCUMENTS).for_each(|number| machine.store_any(number));
     compare("loaded, not flushed", &machine, before);
     machine.run();
     compare("flushed", &machine, before);
     for _ in 0..DOCUMENTS / 2 {
         let number = machine.random.below(DOCUMENTS);
-        machine.store(number);
+        machine.store_any(number);
     }
     compare("half updated", &machine, before);
     machine.run();
@@ -138,4 +161,39 @@ fn what_a_bucket_uses_is_what_the_allocator_holds_for_it() {
     println!("all deleted and flushed: used {left}, held {held}");
     assert!(left == 0, "{left} bytes are accounted to nothing");
     assert!(held <= 1024 * 1024, "{held} bytes are held for nothing");
+}
+
+#[test]
+fn documents_that_are_left_of_many_move_together_and_free_what_the_others_took() {
+    let _turn = take_turn();
+    let mut machine = Machine::new();
+    let size_of = |number: u64| 100 + (number % 16) as usize * 100;
+    let is_left = |number: u64| number.is_multiple_of(5);
+    (0..DOCUMENTS).for_each(|number| machine.store(number, size_of(number)));
+    machine.run();
+    (0..DOCUMENTS).filter(|&number| !is_left(number)).for_each(|number| machine.delete(number));
+    machine.run();
+    let used = machine.bucket.statistics().used_bytes();
+    let (held, resident) = (CountingAllocator::held_bytes(), process::resident_bytes());
+    machine.driver.advance(DEFRAGMENTER_INTERVAL, RUNS_MAX);
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    let resident_after = process::resident_bytes();
+    println!(
+        "used {used}, resident {resident} before, {resident_after} after {} moves",
+        statistics.defragmenter_moved
+    );
+    assert_eq!((statistics.defragmenter_rounds, statistics.used_bytes()), (1, used));
+    assert!(CountingAllocator::held_bytes().abs_diff(held) < 100_000, "nothing is held twice");
+    assert!(statistics.defragmenter_moved > 4_000, "{}", statistics.defragmenter_moved);
+    // Four fifths of 26 MB were deleted; moving gives back most of that.
+    assert!(resident_after + 10_000_000 < resident, "{resident} before, {resident_after} after");
+    for number in (0..DOCUMENTS).filter(|&number| is_left(number)) {
+        let (vbid, key) = (vbid(number), key(number));
+        let found = machine.bucket.get(&mut machine.session, vbid, key.as_key()).unwrap();
+        assert_eq!(found.item.value().len(), size_of(number));
+    }
+    machine.driver.advance(DEFRAGMENTER_INTERVAL * 3, RUNS_MAX);
+    let rounds = machine.bucket.statistics().defragmenter_rounds;
+    assert_eq!(rounds, 1, "where nothing has changed there is nothing to do");
 }

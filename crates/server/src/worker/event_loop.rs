@@ -147,6 +147,7 @@ impl EventLoop {
                     self.take_turn(token);
                 }
                 Message::AcceptMore(entrance) => self.accept(entrance),
+                Message::ReleaseMemory => platform::allocator::release_unused(),
                 Message::Stop => self.is_stopping = true,
             }
         }

@@ -18,6 +18,8 @@ pub(super) enum Message {
     Completed(Waiter, Completed),
     /// More may wait at a door than was accepted in one go.
     AcceptMore(Entrance),
+    /// Give back memory that others have freed.
+    ReleaseMemory,
     /// Stop: close all connections and end.
     Stop,
 }
@@ -77,5 +79,9 @@ impl Mailboxes {
 impl Completions for Mailboxes {
     fn complete(&self, waiter: Waiter, completion: Completion) {
         self.complete_with(waiter, Completed::Bucket(completion));
+    }
+
+    fn release_memory(&self) {
+        (0..self.count()).for_each(|worker| self.send(worker, Message::ReleaseMemory));
     }
 }

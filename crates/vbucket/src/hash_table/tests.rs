@@ -1,7 +1,5 @@
 //! The table with its counts against a map.
 
-mod longest_insertion;
-
 use std::collections::BTreeMap;
 
 use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno};

@@ -8,13 +8,6 @@ use document::Item;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VisitPosition(pub(super) u64);
 
-impl VisitPosition {
-    /// Somewhere inside: so many parts of 2^32 of the way.
-    pub fn inside(parts: u32) -> Self {
-        Self(u64::from(parts) << 32)
-    }
-}
-
 /// What becomes of an item that a walk has met.
 #[derive(Debug)]
 pub enum ItemAction {

@@ -20,6 +20,10 @@ pub struct PagingLimits {
     pub slots_max: usize,
     /// Bytes after which everybody stays.
     pub bytes_max: u64,
+    /// Whether tombstones that nothing but a hash table holds go before their time, and nothing
+    /// else: without a disk each deletion leaves one, and of small documents that are written often
+    /// they would leave room for few.
+    pub forgets_tombstones: bool,
 }
 
 /// What a portion of a walk has come to.
@@ -27,9 +31,12 @@ pub struct PagingLimits {
 pub struct Paged {
     /// Whether the walk has come to the end; the next one begins at the beginning.
     pub is_at_end: bool,
-    /// Documents that have left memory, with their values alone or whole.
+    /// Documents that have left memory, with their values alone or whole, or were deleted because
+    /// there is no disk.
     pub evicted_count: usize,
-    /// Bytes that this frees.
+    /// Tombstones that were forgotten.
+    pub forgotten_count: usize,
+    /// Bytes that this frees, those of deleted documents once the log is done with them.
     pub freed_bytes: u64,
 }
 
@@ -40,6 +47,9 @@ pub struct EvictableSample {
     pub frequencies: FrequencyHistogram,
     /// Their bytes.
     seen_bytes: u64,
+    /// Bytes of everything that was looked at, and of the tombstones among it that may go.
+    looked_at_bytes: u64,
+    tombstone_bytes: u64,
     /// Documents that were looked at.
     seen_count: u64,
     /// Documents in the hash tables that were looked into.
@@ -53,6 +63,11 @@ impl EvictableSample {
         let bytes = all.checked_div(self.seen_count.into()).unwrap_or(0);
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
+
+    /// Whether tombstones take more than one part in `parts` of what was looked at.
+    pub fn tombstones_take_more_than(&self, parts: u64) -> bool {
+        self.tombstone_bytes.saturating_mul(parts) > self.looked_at_bytes
+    }
 }
 
 /// What of a document can leave memory.
@@ -61,6 +76,8 @@ enum Leaving {
     Nothing,
     Value,
     Whole,
+    /// It is deleted: there is no disk.
+    Deleted,
 }
 
 /// What decides which documents of a vBucket can leave.
@@ -69,6 +86,7 @@ struct Exits {
     policy: EvictionPolicy,
     persisted: Seqno,
     is_ephemeral: bool,
+    is_active: bool,
     now: Now,
 }
 
@@ -84,8 +102,10 @@ impl Vbucket {
     ) -> Paged {
         let mut expired = Vec::new();
         let mut departed = Vec::new();
+        let mut deleted = Vec::new();
         let mut paged = Paged::default();
         let mut released = Vec::new();
+        let mut purge_seqno = self.purge_seqno;
         let (exits, locks) = (self.exits(now), &mut self.locks);
         let random = &mut self.random;
         let is_active = self.state == VbucketState::Active;
@@ -94,6 +114,14 @@ impl Vbucket {
             if is_active && is_over && expired.len() < EXPIRED_MAX {
                 expired.push(item.clone());
                 return ItemAction::Keep;
+            }
+            if limits.forgets_tombstones {
+                if !exits.may_forget(item) {
+                    return ItemAction::Keep;
+                }
+                purge_seqno = purge_seqno.max(item.seqno());
+                paged.forgotten_count += 1;
+                return ItemAction::Remove;
             }
             let leaving = exits.of(item, locks);
             if leaving == Leaving::Nothing || paged.freed_bytes >= limits.bytes_max {
@@ -114,11 +142,18 @@ impl Vbucket {
                     departed.push(item.clone());
                     ItemAction::Remove
                 }
+                Leaving::Deleted => {
+                    deleted.push(item.clone());
+                    ItemAction::Keep
+                }
             }
         };
         let next = self.hash_table.visit(self.paging_hand, limits.slots_max, judge, &mut released);
         self.paging_hand = next.unwrap_or_default();
         paged.is_at_end = next.is_none();
+        self.purge_seqno = purge_seqno;
+        self.statistics.purged_tombstones +=
+            u64::try_from(paged.forgotten_count).unwrap_or(u64::MAX);
         effects.extend(released.into_iter().map(Effect::Release));
         for item in departed {
             self.depart(item, effects);
@@ -127,7 +162,12 @@ impl Vbucket {
             self.delete_expired(&item, now, effects);
             effects.push(Effect::Release(item));
         }
-        self.statistics.ejections += u64::try_from(paged.evicted_count).unwrap_or(u64::MAX);
+        let ejected_count = paged.evicted_count - deleted.len();
+        self.statistics.ejections += u64::try_from(ejected_count).unwrap_or(u64::MAX);
+        for item in deleted {
+            self.auto_delete(item.key(), item.seqno(), now, effects);
+            effects.push(Effect::Release(item));
+        }
         self.settle_account();
         paged
     }
@@ -139,6 +179,9 @@ impl Vbucket {
         let (exits, locks) = (self.exits(now), &mut self.locks);
         let look = |item: &Item| {
             sample.seen_count += 1;
+            let bytes = u64::try_from(item.allocation_size()).unwrap_or(u64::MAX);
+            sample.looked_at_bytes += bytes;
+            sample.tombstone_bytes += if exits.may_forget(item) { bytes } else { 0 };
             let leaving = exits.of(item, locks);
             if leaving != Leaving::Nothing {
                 sample.frequencies.record(item.heat());
@@ -180,7 +223,7 @@ impl Vbucket {
             return Some(false);
         }
         match self.exits(now).of(item, &mut self.locks) {
-            Leaving::Nothing => return Some(true),
+            Leaving::Nothing | Leaving::Deleted => return Some(true),
             Leaving::Value => {
                 let ejected = item.ejected();
                 release(self.hash_table.insert(ejected), effects);
@@ -201,6 +244,7 @@ impl Vbucket {
             policy: self.eviction.policy,
             persisted: self.persisted_seqno,
             is_ephemeral: self.is_ephemeral,
+            is_active: self.state == VbucketState::Active,
             now,
         }
     }
@@ -219,13 +263,21 @@ impl Vbucket {
 }
 
 impl Exits {
+    /// Whether `item` is a tombstone that no disk has and no log holds any more.
+    fn may_forget(&self, item: &Item) -> bool {
+        self.is_ephemeral && item.is_deleted() && item.seqno() <= self.persisted
+    }
+
     /// What of `item` can leave memory. A lock is in memory alone, and stays with its document.
     fn of(&self, item: &Item, locks: &mut DocumentLocks) -> Leaving {
-        let is_on_disk = !self.is_ephemeral && item.seqno() <= self.persisted;
-        if !is_on_disk || item.is_deleted() || item.operation().is_prepared() {
+        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.persisted {
             return Leaving::Nothing;
         }
         let is_locked = locks.get(item.key(), self.now.monotonic).is_some();
+        if self.is_ephemeral {
+            let may_go = self.is_active && !is_locked;
+            return if may_go { Leaving::Deleted } else { Leaving::Nothing };
+        }
         if self.policy == EvictionPolicy::Full && !is_locked {
             return Leaving::Whole;
         }
@@ -239,7 +291,7 @@ impl Leaving {
         let bytes = match self {
             Self::Nothing => 0,
             Self::Value => item.value().len(),
-            Self::Whole => item.allocation_size(),
+            Self::Whole | Self::Deleted => item.allocation_size(),
         };
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }

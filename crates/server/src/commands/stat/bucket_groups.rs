@@ -81,6 +81,9 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());
     let chunk = config.item_compressor_chunk_duration;
     emitter.emit("ep_item_compressor_chunk_duration", chunk.as_millis());
+    emitter.emit("ep_defragmenter_interval", config.defragmenter_interval.as_secs_f64());
+    let chunk = config.defragmenter_chunk_duration;
+    emitter.emit("ep_defragmenter_chunk_duration", chunk.as_millis());
     emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);

@@ -14,7 +14,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     let is_failing = bucket.disk_block.is_some();
     let resident = bucket.document_count - bucket.ejected_count;
     let resident_percent = (resident * 100).checked_div(bucket.document_count).unwrap_or(100);
-    let numbers: [(&str, u64); 59] = [
+    let numbers: [(&str, u64); _] = [
         ("mem_used", used_bytes),
         ("ep_kv_size", bucket.documents_bytes),
         ("ep_checkpoint_memory", bucket.checkpoints_bytes),
@@ -66,6 +66,8 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
         ("ep_num_expiry_pager_runs", bucket.expiry_pager_rounds),
         ("ep_item_compressor_num_visited", bucket.compressor_visited),
         ("ep_item_compressor_num_compressed", bucket.compressor_compressed),
+        ("ep_defragmenter_runs", bucket.defragmenter_rounds),
+        ("ep_defragmenter_num_moved", bucket.defragmenter_moved),
         ("vb_active_ops_create", vbuckets.creations),
         ("vb_active_ops_update", vbuckets.updates),
         ("vb_active_ops_delete", vbuckets.deletions),
