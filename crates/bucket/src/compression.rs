@@ -1,7 +1,7 @@
 //! How a bucket keeps its values: compressed or not.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use document::compression::{deflate, inflate};
 use document::{Datatype, Item};
@@ -29,13 +29,15 @@ impl Named for CompressionMode {
 #[derive(Debug)]
 pub(crate) struct Compression {
     mode: AtomicU8,
-    /// A compressed value is kept if the inflated one is at least so many times its size.
-    ratio_min: f64,
+    /// A compressed value is kept if the inflated one is at least so many times its size: the bits
+    /// of that number.
+    ratio_min_bits: AtomicU64,
 }
 
 impl Compression {
     pub(crate) fn new(mode: CompressionMode, ratio_min: f64) -> Self {
-        Self { mode: AtomicU8::new(mode as u8), ratio_min }
+        let ratio_min_bits = AtomicU64::new(ratio_min.to_bits());
+        Self { mode: AtomicU8::new(mode as u8), ratio_min_bits }
     }
 
     pub(crate) fn mode(&self) -> CompressionMode {
@@ -50,6 +52,14 @@ impl Compression {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
+    pub(crate) fn ratio_min(&self) -> f64 {
+        f64::from_bits(self.ratio_min_bits.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_ratio_min(&self, ratio_min: f64) {
+        self.ratio_min_bits.store(ratio_min.to_bits(), Ordering::Relaxed);
+    }
+
     /// Whether values of clients and of the server's own making may be kept compressed.
     pub(crate) fn keeps_compressed(&self) -> bool {
         self.mode() != CompressionMode::Off
@@ -59,7 +69,7 @@ impl Compression {
     pub(crate) fn is_worth_it(&self, inflated_size: usize, compressed_size: usize) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "a value is far below 2^52 bytes")]
         let (inflated, compressed) = (inflated_size as f64, compressed_size as f64);
-        compressed_size < inflated_size && inflated >= compressed * self.ratio_min
+        compressed_size < inflated_size && inflated >= compressed * self.ratio_min()
     }
 
     /// A value compressed, if that is worth it.

@@ -93,7 +93,8 @@ pub struct BucketConfig {
     pub checkpoint_destruction_tasks: usize,
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
-    /// A value is kept compressed when it takes at least so many times its bytes inflated.
+    /// A value is kept compressed when it takes at least so many times its bytes inflated, to begin
+    /// with.
     pub min_compression_ratio: f64,
     /// How long the compressor sleeps between two runs.
     pub item_compressor_interval: Duration,

@@ -48,8 +48,7 @@ pub enum Refused {
 impl Refused {
     /// The answer to a vBucket's refusal. [`Refusal::Ejected`], [`Refusal::Absent`],
     /// [`Refusal::Changed`] and [`Refusal::KeepsXattrs`] ask for work rather than for an answer;
-    /// whoever comes here with
-    /// them has no work left to do.
+    /// whoever comes here with them has no work left to do.
     pub(crate) fn from_refusal(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::NotActive => Self::NotMyVbucket,

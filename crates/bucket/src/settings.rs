@@ -24,6 +24,17 @@ impl Bucket {
         self.0.compressor.wake();
     }
 
+    /// How many times its bytes a compressed value has to take inflated to be kept.
+    pub fn min_compression_ratio(&self) -> f64 {
+        self.0.compression.ratio_min()
+    }
+
+    /// Changes how much a value has to save to be kept compressed. Values that were tried before
+    /// are not tried again.
+    pub fn set_min_compression_ratio(&self, ratio: f64) {
+        self.0.compression.set_ratio_min(ratio);
+    }
+
     /// What the bucket does when its memory is full, if it is an ephemeral one.
     pub fn full_policy(&self) -> FullPolicy {
         self.0.ephemeral.full_policy()

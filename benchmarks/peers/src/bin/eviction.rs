@@ -39,8 +39,7 @@ fn main() -> Result<()> {
     let zipf = Zipf::new(documents);
     println!(
         "{documents} documents of one size, {READS_PER_DOCUMENT} reads each, \
-         Zipf({ZIPF_EXPONENT}), watermarks \
-         {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
+         Zipf({ZIPF_EXPONENT}), watermarks {LOW_WATERMARK} and {HIGH_WATERMARK} of the quota\n"
     );
     println!(
         "{:<12} {:>8} {:>12} {:>18} {:>12}",

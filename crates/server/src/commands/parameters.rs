@@ -20,12 +20,13 @@ const FLUSH_GROUP: u32 = 1;
 type Setter = fn(&Bucket, &str) -> Result<(), String>;
 
 /// Parameters of the first group that are the bucket's.
-const BUCKET_PARAMETERS: [(&str, Setter); 8] = [
+const BUCKET_PARAMETERS: [(&str, Setter); 9] = [
     ("max_size", set_memory_quota),
     ("mem_low_wat_percent", set_low_watermark),
     ("mem_high_wat_percent", set_high_watermark),
     ("mutation_mem_ratio", set_mutation_ratio),
     ("compression_mode", set_compression_mode),
+    ("min_compression_ratio", set_min_compression_ratio),
     ("ephemeral_full_policy", set_full_policy),
     ("ephemeral_metadata_purge_age", set_purge_age),
     ("ephemeral_metadata_purge_interval", set_purge_interval),
@@ -114,6 +115,13 @@ fn set_memory_ratio(
 
 fn set_compression_mode(bucket: &Bucket, value: &str) -> Result<(), String> {
     bucket.set_compression_mode(CompressionMode::by_name(value)?);
+    Ok(())
+}
+
+fn set_min_compression_ratio(bucket: &Bucket, value: &str) -> Result<(), String> {
+    let ratio: Option<f64> =
+        value.parse().ok().filter(|ratio| (0.0..f64::INFINITY).contains(ratio));
+    bucket.set_min_compression_ratio(ratio.ok_or_else(|| format!("`{value}` is no ratio"))?);
     Ok(())
 }
 

@@ -170,6 +170,12 @@ fn an_administrator_changes_the_compression_mode() {
         assert_eq!(config["ep_compression_mode"], mode);
     }
     assert_eq!(client.ask(set(b"on")).status, EINVAL);
+    for (value, status) in [("1.5", 0), ("-1", EINVAL), ("inf", EINVAL), ("much", EINVAL)] {
+        let request = frame(0x82).extras(&[0, 0, 0, 1]).key(b"min_compression_ratio");
+        assert_eq!(client.ask(request.value(value.as_bytes())).status, status, "{value}");
+    }
+    let config: BTreeMap<_, _> = client.statistics("config").unwrap().into_iter().collect();
+    assert_eq!(config["ep_min_compression_ratio"], "1.5");
     let all: BTreeMap<_, _> = client.statistics("").unwrap().into_iter().collect();
     for name in [
         "ep_item_compressor_num_visited",

@@ -77,7 +77,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_item_freq_decayer_percent", config.eviction.decay_percent);
     emitter.emit("ep_item_eviction_strategy", config.eviction.strategy.name());
     emitter.emit("ep_compression_mode", compression);
-    emitter.emit("ep_min_compression_ratio", config.min_compression_ratio);
+    emitter.emit("ep_min_compression_ratio", emitter.bucket.min_compression_ratio());
     emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());
     let chunk = config.item_compressor_chunk_duration;
     emitter.emit("ep_item_compressor_chunk_duration", chunk.as_millis());
