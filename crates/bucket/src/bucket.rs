@@ -46,6 +46,10 @@ pub struct Surroundings {
     pub random_seed: u64,
 }
 
+/// What writes see of the memory in use is off by one part in so many of the quota, at most.
+/// Source: engine facts, section 2.5.
+const ESTIMATE_PARTS: u64 = 200;
+
 /// One bucket. A handle: clones are the same bucket.
 #[derive(Clone)]
 pub struct Bucket(pub(crate) Arc<BucketCore>);
@@ -328,6 +332,12 @@ impl BucketCore {
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
         self.account.set_checkpoint_bytes_max(size_max);
+        self.account.set_estimate_drift_max(self.limits.wanted_bytes() / ESTIMATE_PARTS);
+    }
+
+    /// Whether checkpoints have used up their memory.
+    pub(crate) fn checkpoints_are_full(&self) -> bool {
+        self.checkpoint_marks.state(self.account.checkpoints_bytes()) == CheckpointState::Full
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use platform::accounts::{Account, AccountId};
+use platform::accounts::{Account, AccountId, STRIPE_COUNT};
 
 /// A bucket's memory in bytes. A handle: clones count together.
 #[derive(Clone, Debug)]
@@ -70,6 +70,17 @@ impl MemoryAccount {
     /// All bytes.
     pub fn used_bytes(&self) -> u64 {
         self.items_bytes() + self.tables_bytes() + self.log_bytes()
+    }
+
+    /// About as many as [`MemoryAccount::used_bytes`], for what every write asks.
+    pub fn estimated_used_bytes(&self) -> u64 {
+        self.0.items.estimated_bytes() + self.tables_bytes() + self.log_bytes()
+    }
+
+    /// Sets how far off an estimate may be, about.
+    pub fn set_estimate_drift_max(&self, bytes: u64) {
+        let stripes = u64::try_from(STRIPE_COUNT).expect("stripes are few");
+        self.0.items.set_drift_max(bytes / stripes);
     }
 
     /// Bytes of checkpoints as their quota counts them: items in full although hash tables hold

@@ -5,7 +5,7 @@ use std::time::Duration;
 use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Revisit, Task, TaskContext};
 use executor::{TaskKind, TaskName, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask};
-use vbucket::Effect;
+use vbucket::{Effect, VisitPosition};
 
 use crate::bucket::Bucket;
 
@@ -13,8 +13,8 @@ static EXPIRY_PAGER: TaskName = TaskName::new("ExpiredItemPager", TaskKind::NonI
     .priority(1)
     .expected(Duration::from_millis(55));
 
-/// Documents deleted while one vBucket's lock is held.
-const PORTION_MAX: usize = 100;
+/// Slots of a hash table that are gone through while its vBucket's lock is held.
+const PORTION_SLOTS: usize = 128;
 
 /// Visits all vBuckets, sleeps, and begins again.
 struct ExpiryPager {
@@ -26,6 +26,8 @@ struct ExpiryPager {
 /// Deletes a portion of a vBucket's expired documents a visit.
 struct ExpiryVisitor {
     bucket: Bucket,
+    /// Where in the vBucket to go on.
+    position: VisitPosition,
     effects: Vec<Effect>,
 }
 
@@ -58,7 +60,11 @@ impl Task for ExpiryPager {
 
 fn begin_round(bucket: &Bucket) -> VisitTask<ExpiryVisitor> {
     let core = &bucket.0;
-    let visitor = ExpiryVisitor { bucket: bucket.clone(), effects: Vec::new() };
+    let visitor = ExpiryVisitor {
+        bucket: bucket.clone(),
+        position: VisitPosition::default(),
+        effects: Vec::new(),
+    };
     let order = VisitOrder::ascending(core.config.vbucket_count);
     VisitTask::new(core.clock.clone(), "Deleting expired documents", order, visitor)
 }
@@ -67,13 +73,18 @@ impl VbucketVisitor for ExpiryVisitor {
     fn visit(&mut self, vbid: Vbid) -> Revisit {
         let core = &self.bucket.0;
         let Some(slot) = core.slot(vbid) else { return Revisit::No };
-        let now = core.now();
-        let count = match slot.lock().as_mut() {
-            Some(vbucket) => vbucket.delete_all_expired(PORTION_MAX, now, &mut self.effects),
-            None => 0,
-        };
+        if core.checkpoints_are_full() {
+            // Deletions enter the log, too. Another vBucket may be the next one.
+            self.position = VisitPosition::default();
+            return Revisit::YesLater;
+        }
+        let (from, now) = (self.position, core.now());
+        let next = slot.lock().as_mut().and_then(|vbucket| {
+            vbucket.delete_expired_portion(from, PORTION_SLOTS, now, &mut self.effects)
+        });
         core.carry_out(vbid, &mut self.effects);
-        if count < PORTION_MAX { Revisit::No } else { Revisit::YesNow }
+        self.position = next.unwrap_or_default();
+        if next.is_some() { Revisit::YesNow } else { Revisit::No }
     }
 
     fn complete(&mut self, outcome: VisitOutcome) {

@@ -223,9 +223,9 @@ impl BucketCore {
         samples
     }
 
-    /// Wakes the pager if memory is full. Returns how many bytes are in use.
+    /// Wakes the pager if memory is full. Returns about how many bytes are in use.
     pub(crate) fn page_if_full(&self) -> u64 {
-        let used_bytes = self.account.used_bytes();
+        let used_bytes = self.account.estimated_used_bytes();
         if used_bytes > self.limits.watermarks().high_bytes {
             self.pager.wake();
         }

@@ -70,6 +70,7 @@ impl<T> List<T> {
         element
     }
 
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }

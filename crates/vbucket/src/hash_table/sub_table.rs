@@ -124,6 +124,7 @@ impl SubTable {
         self.give_back();
     }
 
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.items.iter()
     }

@@ -5,6 +5,7 @@ use document::{Cas, Deletion, Item, Key, VbucketState, expiry};
 use super::Vbucket;
 use crate::effect::Effect;
 use crate::eviction::frequency_counter;
+use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::{Found, Now, Refusal};
 
 impl Vbucket {
@@ -60,25 +61,30 @@ impl Vbucket {
         Ok((!is_gone).then(|| (item.clone(), item.seqno() <= self.persisted_for_clients())))
     }
 
-    /// Deletes up to `count_max` documents whose time is over. Returns how many there were; when
-    /// it is `count_max` there may be more.
-    pub fn delete_all_expired(
+    /// Deletes the documents whose time is over among those in about `slots_max` slots. Returns
+    /// where to go on, none at the end.
+    pub fn delete_expired_portion(
         &mut self,
-        count_max: usize,
+        from: VisitPosition,
+        slots_max: usize,
         now: Now,
         effects: &mut Vec<Effect>,
-    ) -> usize {
-        if self.state != VbucketState::Active {
-            return 0;
-        }
+    ) -> Option<VisitPosition> {
+        self.check_active().ok()?;
         let seconds = now.wall.seconds();
-        let is_over = |item: &&Item| !item.is_deleted() && expiry::is_past(item.expiry(), seconds);
-        let expired: Vec<Item> =
-            self.hash_table.iter().filter(is_over).take(count_max).cloned().collect();
-        for item in &expired {
-            self.delete_expired(item, now, effects);
+        let mut expired = Vec::new();
+        let look = |item: &Item| {
+            if !item.is_deleted() && expiry::is_past(item.expiry(), seconds) {
+                expired.push(item.clone());
+            }
+            ItemAction::Keep
+        };
+        let next = self.hash_table.visit(from, slots_max, look, &mut Vec::new());
+        for item in expired {
+            self.delete_expired(&item, now, effects);
+            effects.push(Effect::Release(item));
         }
-        expired.len()
+        next
     }
 
     /// Puts a tombstone in the place of `expired`. System xattrs survive it; those of a document
