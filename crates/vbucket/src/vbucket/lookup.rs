@@ -101,8 +101,8 @@ mod tests {
         KeyBuf::in_default_collection(b"k").unwrap()
     }
 
-    /// Stores a version over the one in the file, which becomes persisted and leaves memory; returns
-    /// what the file has then.
+    /// Stores a version over the one in the file, which becomes persisted and leaves memory;
+    /// returns what the file has then.
     fn store_and_evict(vbucket: &mut Vbucket, in_file: Option<&Item>, value: &[u8]) -> Item {
         let effects: &mut Vec<Effect> = &mut Vec::new();
         let builder = ItemBuilder::new(key().as_key(), ItemMeta::default(), value);
