@@ -157,10 +157,9 @@ impl BucketCore {
         self.counters.add(&self.counters.documents_fetched, fetches.len() - value_count);
         match result {
             Ok(found) => {
+                let mut shared = Map::default();
                 for (fetch, found) in fetches.iter().zip(found) {
-                    // Charged while nobody else holds it: a copy is saved.
-                    let kept = |item| self.compression.as_kept(item).charged_to(self.account.id());
-                    let found = found.map(kept);
+                    let found = found.map(|item| self.as_kept(item, &mut shared));
                     self.deliver(vbid, fetch, found.clone());
                     self.complete(fetch.waiter, Completion::Retry(found));
                 }
@@ -177,6 +176,22 @@ impl BucketCore {
             }
         }
         self.page_if_full();
+    }
+
+    /// `item` as memory keeps it. Those who wait for one document share what was read, and
+    /// `shared` sees to it that they still do.
+    fn as_kept(&self, item: Item, shared: &mut Map<usize, Item>) -> Item {
+        let address = item.address();
+        if let Some(kept) = shared.get(&address) {
+            return kept.clone();
+        }
+        let is_shared = item.is_shared();
+        // Charged while nobody else holds it: a copy is saved.
+        let kept = self.compression.as_kept(item).charged_to(self.account.id());
+        if is_shared {
+            shared.insert(address, kept.clone());
+        }
+        kept
     }
 
     fn deliver(&self, vbid: Vbid, fetch: &Fetch, found: Option<Item>) {

@@ -1,4 +1,4 @@
-//! Look-ups of keys in the file that do not come to an end.
+//! Fetches and look-ups that fail, find no place, or meet.
 
 use bucket::{BucketConfig, Completion, EvictionConfig, Refused};
 use platform::simulated::{Call, Fault, FaultError};
@@ -13,10 +13,14 @@ fn name(number: usize) -> String {
     format!("key-{number}")
 }
 
+fn with_policy(policy: EvictionPolicy, fetches_waiting_max: usize) -> Machine {
+    let eviction = EvictionConfig { policy, ..EvictionConfig::default() };
+    Machine::with(BucketConfig { eviction, fetches_waiting_max, ..config() })
+}
+
 /// A machine whose documents are all in the file and none in memory.
 fn evicted(fetches_waiting_max: usize) -> Machine {
-    let eviction = EvictionConfig { policy: EvictionPolicy::Full, ..EvictionConfig::default() };
-    let mut machine = Machine::with(BucketConfig { eviction, fetches_waiting_max, ..config() });
+    let mut machine = with_policy(EvictionPolicy::Full, fetches_waiting_max);
     for number in 0..KEY_COUNT {
         machine.set(VBID, &name(number), b"value").unwrap();
     }
@@ -69,4 +73,23 @@ fn look_ups_that_failed_do_not_keep_out_others() {
     assert_eq!(lookup_count(&machine), 0);
     machine.files.heal();
     assert_eq!(machine.get(VBID, &name(KEY_COUNT - 1)).unwrap(), b"value");
+}
+
+#[test]
+fn many_who_wait_for_one_document_get_the_same_copy() {
+    const SIZE: usize = 1 << 20;
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let mut machine = with_policy(policy, KEY_COUNT);
+        machine.set(VBID, "large", &vec![b'x'; SIZE]).unwrap();
+        machine.run();
+        machine.evict(VBID, "large").unwrap();
+        for _ in 0..20 {
+            assert_eq!(machine.find(VBID, "large").unwrap_err(), Refused::Pending);
+        }
+        machine.run();
+        // Nobody has taken what was heard.
+        let used_bytes = machine.bucket.statistics().used_bytes();
+        assert!(used_bytes < 2 * SIZE as u64, "{policy:?}: {used_bytes}");
+        assert_eq!(machine.heard.take().len(), 20);
+    }
 }

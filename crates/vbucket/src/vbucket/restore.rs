@@ -1,6 +1,6 @@
 //! Coming back from a file, and letting values go that are in it.
 
-use document::{Item, Seqno, VbUuid, Vbid};
+use document::{Item, VbUuid, Vbid};
 
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointManager, Persistence};
@@ -157,7 +157,7 @@ fn is_same_version(one: &Item, other: &Item) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, VbucketState};
+    use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno, VbucketState};
 
     use super::*;
 
