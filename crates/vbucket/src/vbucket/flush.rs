@@ -53,9 +53,9 @@ impl Vbucket {
         self.settle_account();
     }
 
-    /// Takes a portion of the tombstones of `batch`, which is durable, out of memory: those from the
-    /// number `from` on. Returns where to go on, none at the end. A batch can hold more of them
-    /// than may leave while requests wait for the lock.
+    /// Takes a portion of the tombstones of `batch`, which is durable, out of memory: those from
+    /// index `from` on. Returns where to go on, none at the end. A batch can hold more of them than
+    /// may leave while requests wait for the lock.
     pub fn forget_tombstones(
         &mut self,
         batch: &FlushBatch,

@@ -87,8 +87,8 @@ impl Vbucket {
         self.settle_account();
     }
 
-    /// Another value whenever a key leaves memory for the file, and when the bucket is emptied: what
-    /// was read from the file before may be older than what is there now.
+    /// Another value whenever a key leaves memory for the file, and when the bucket is emptied:
+    /// what was read from the file before may be older than what is there now.
     pub fn departures(&self) -> Departures {
         Departures { uuid: self.uuid(), count: self.absent.departures }
     }
@@ -137,7 +137,8 @@ impl Vbucket {
     }
 
     /// The file does not have the value that the version in `metadata` misses: the document is
-    /// gone. Only a damaged file does this; the reader sees "not found" instead of waiting for ever.
+    /// gone. Only a damaged file does this; the reader sees "not found" instead of waiting for
+    /// ever.
     pub fn forget_lost_document(&mut self, metadata: &Item) -> Option<Item> {
         let is_that = self
             .hash_table
