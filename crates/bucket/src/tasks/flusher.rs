@@ -9,7 +9,7 @@ use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use storage::{CommitReport, StorageError};
-use vbucket::{Effect, FlushBatch};
+use vbucket::FlushBatch;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
@@ -182,12 +182,7 @@ impl BucketCore {
         match result {
             Ok(report) => {
                 self.note_commit(batch, took, &report);
-                let mut effects = Vec::new();
-                if let Some(vbucket) = slot.lock().as_mut() {
-                    vbucket.flush_succeeded(batch, &mut effects);
-                }
-                self.carry_out(batch.vbid, &mut effects);
-                self.forget_tombstones(batch, slot, &mut effects);
+                self.tell_of_success(batch, slot);
                 self.note_disk(batch.vbid, None);
                 // What is on disk now can leave memory.
                 self.page_if_full();
@@ -209,15 +204,22 @@ impl BucketCore {
         }
     }
 
-    /// Takes tombstones that are on disk out of memory, with pauses for others who want the lock.
-    fn forget_tombstones(&self, batch: &FlushBatch, slot: &VbucketSlot, effects: &mut Vec<Effect>) {
-        let mut next = Some(0);
-        while let Some(from) = next {
-            next = slot
-                .lock()
-                .as_mut()
-                .and_then(|vbucket| vbucket.forget_tombstones(batch, from, effects));
-            self.carry_out(batch.vbid, effects);
+    /// Tells the vBucket that `batch` is durable. Of many tombstones most leave memory with pauses
+    /// for others who want the lock.
+    fn tell_of_success(&self, batch: &FlushBatch, slot: &VbucketSlot) {
+        let mut effects = Vec::new();
+        let mut next_tombstone = slot.lock().as_mut().and_then(|vbucket| {
+            vbucket.flush_succeeded(batch, &mut effects);
+            vbucket.forget_tombstones(batch, 0, &mut effects)
+        });
+        self.carry_out(batch.vbid, &mut effects);
+        while let Some(from) = next_tombstone {
+            let mut place = slot.lock();
+            let vbucket = place.as_mut();
+            next_tombstone =
+                vbucket.and_then(|vbucket| vbucket.forget_tombstones(batch, from, &mut effects));
+            drop(place);
+            self.carry_out(batch.vbid, &mut effects);
         }
     }
 
