@@ -104,6 +104,7 @@ impl Defragmenter {
         self.bucket.for_each_vbucket(|_, vbucket| {
             let done = vbucket.statistics();
             changes += done.updates + done.deletions + done.expirations + done.ejections;
+            changes += done.auto_deletions;
             count += vbucket.document_count();
         });
         // Fewer than the last time: the bucket was emptied, and its vBuckets count anew.

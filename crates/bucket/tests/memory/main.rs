@@ -8,7 +8,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, Session, Surroundings};
+use bucket::Surroundings;
+use bucket::{Bucket, BucketConfig, BucketType, Completion, Completions, Incoming, Session};
 use document::{ItemMeta, KeyBuf, Vbid};
 use executor::DeterministicPool;
 use platform::counting_allocator::CountingAllocator;
@@ -47,6 +48,10 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
+        Self::with(BucketConfig::named("memory"))
+    }
+
+    fn with(config: BucketConfig) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
         let directory = tempfile::tempdir().unwrap();
@@ -61,7 +66,7 @@ impl Machine {
             vbucket_count: VBUCKETS,
             defragmenter_interval: DEFRAGMENTER_INTERVAL,
             defragmenter_wasted_bytes_min: 0,
-            ..BucketConfig::named("memory")
+            ..config
         };
         let bucket = Bucket::open(surroundings, config, directory.path()).unwrap();
         let (session, random) = (Session::default(), Random::from_seed(1));
@@ -214,4 +219,25 @@ fn an_emptied_bucket_is_defragmented_like_a_new_one() {
         assert_eq!(machine.bucket.statistics().defragmenter_rounds, round);
         machine.bucket.flush_all().unwrap();
     }
+}
+
+#[test]
+fn a_bucket_that_deletes_to_make_room_is_defragmented() {
+    let _turn = take_turn();
+    let mut machine = Machine::with(BucketConfig {
+        bucket_type: Some(BucketType::Ephemeral),
+        memory_quota_bytes: 4 << 20,
+        ..BucketConfig::named("memory")
+    });
+    for number in 0..10_000 {
+        machine.store(number, 1_000);
+        if number.is_multiple_of(50) {
+            machine.run();
+        }
+    }
+    machine.driver.advance(DEFRAGMENTER_INTERVAL, RUNS_MAX);
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert!(statistics.vbuckets.auto_deletions > 1_000);
+    assert_eq!(statistics.defragmenter_rounds, 1);
 }
