@@ -1,5 +1,6 @@
 //! The tools against servers: one that fails on demand and, where it is installed, memcached.
 
+mod files;
 mod load;
 mod memcached;
 mod tools;
