@@ -24,8 +24,9 @@ use json::Json;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct DumpArguments {
-    /// A couchstore file, a bucket's directory, or a node's data directory
-    pub path: PathBuf,
+    /// Couchstore files, buckets' directories, or a node's data directory
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -103,9 +104,9 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = couchstore_files(files, &arguments.path)?;
+    let paths = couchstore_files(files, &arguments.paths)?;
     if paths.len() > 1 && arguments.header.is_some() {
-        bail!("--header needs one file, and {} holds {}", arguments.path.display(), paths.len());
+        bail!("--header needs one file, not {}", paths.len());
     }
     let mut human;
     let mut json;

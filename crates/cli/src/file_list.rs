@@ -9,8 +9,20 @@ use storage::couchstore::layout::{self, FileName};
 /// Where a node's data directory has its buckets.
 const BUCKETS_NAME: &str = "buckets";
 
-/// The couchstore files that `path` stands for, in the order of buckets and vBuckets.
-pub(crate) fn couchstore_files(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The couchstore files that `paths` stand for, those of a directory in the order of buckets and
+/// vBuckets.
+pub(crate) fn couchstore_files(
+    files: &dyn Files,
+    paths: &[PathBuf],
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for path in paths {
+        found.extend(files_of(files, path)?);
+    }
+    Ok(found)
+}
+
+fn files_of(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !files.exists(path) {
         bail!("{} does not exist", path.display());
     }

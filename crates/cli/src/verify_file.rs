@@ -22,8 +22,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct VerifyFileArguments {
-    /// A couchstore file, a bucket's directory, or a node's data directory
-    pub path: PathBuf,
+    /// Couchstore files, buckets' directories, or a node's data directory
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
     /// One JSON object a file
     #[arg(long)]
     pub json: bool,
@@ -76,7 +77,7 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = couchstore_files(files, &arguments.path)?;
+    let paths = couchstore_files(files, &arguments.paths)?;
     let mut progress = Progress::new(paths.len());
     let mut totals = Totals::default();
     for (index, path) in paths.iter().enumerate() {

@@ -239,8 +239,10 @@ fn mistakes_are_told_with_what_to_do_about_them() {
         ("dump --header 5", golden.clone(), "--all-headers lists the headers"),
         ("dump --header 4095", golden.clone(), "--all-headers lists the headers"),
         ("dump --header 18446744073709551615", golden.clone(), "--all-headers"),
-        ("dump --by-id --by-seqno", golden, "cannot be used with"),
+        ("dump --by-id --by-seqno", golden.clone(), "cannot be used with"),
     ];
+    let two = format!("dump --header 0 {}", golden.display());
+    let cases = cases.into_iter().chain([(two.as_str(), golden, "needs one file, not 2")]);
     for (line, path, expected) in cases {
         let error = format!("{:#}", run(line, &path).unwrap_err());
         assert!(error.contains(expected), "{line}: {error}");

@@ -160,6 +160,30 @@ fn a_flipped_byte_is_reported_or_changes_nothing_that_can_be_read() {
 }
 
 #[test]
+fn what_the_independent_verifier_rejects_is_rejected() {
+    for seed in platform::seeds::seeds(1) {
+        let ours = written_by_us(seed);
+        let mut random = Random::from_seed(seed);
+        let (mut rejected, mut compared) = (0, 0);
+        let originals = FIXTURES.into_iter().take(5);
+        for (name, image) in originals.chain([("ours", ours.as_slice())]) {
+            for _ in 0..5 {
+                let mut damaged = image.to_vec();
+                let at = usize::try_from(random.below(image.len() as u64)).unwrap();
+                damaged[at] ^= 1 << random.below(8);
+                let Some((is_sound, said)) = independently_verified(&damaged) else { return };
+                let verification = verified(&damaged);
+                let agrees = is_sound || !verification.is_sound();
+                assert!(agrees, "seed {seed}: {name}, byte {at} of {}: {said}", image.len());
+                rejected += u32::from(!is_sound);
+                compared += 1;
+            }
+        }
+        assert!(rejected > 5, "seed {seed}: only {rejected} of {compared} were rejected");
+    }
+}
+
+#[test]
 fn damage_says_what_it_affects_and_where() {
     let (_, golden) = FIXTURES[2];
     let flipped = |at: usize, bit: u8| {
