@@ -6,7 +6,9 @@ use anyhow::Result;
 use checkpoint_benchmarks::log::Log;
 use checkpoint_benchmarks::options::Options;
 use checkpoint_benchmarks::original_log::{Freeing, OriginalLog};
-use checkpoint_benchmarks::queue_dirty::{FirstVersion, ITEM_COUNT, Outcome, run_second_version};
+use checkpoint_benchmarks::queue_dirty::{
+    FirstVersion, ITEM_COUNT, Outcome, Percentiles, run_second_version,
+};
 use checkpoint_benchmarks::report::{Figure, append, median, median_ratio};
 use checkpoint_benchmarks::settee_log::SetteeLog;
 use checkpoint_benchmarks::successors::SUCCESSORS;
@@ -41,7 +43,9 @@ fn main() -> Result<()> {
     let mut figures = Vec::new();
     let original = FirstVersion::ORIGINAL;
     let long = FirstVersion { iterations: 5_000, ..original };
-    let server = FirstVersion { other_work: Duration::from_micros(1), ..long };
+    // As long as there is something to remove.
+    let other_work = Duration::from_micros(1);
+    let server = FirstVersion { iterations: 1_000, other_work, ..original };
     for (label, version) in [("", original), ("/long", long), ("/long/otherWork:1us", server)] {
         let version = if options.is_quick { quick(version) } else { version };
         let name = format!("QueueDirtyWithManyClosedUnrefCheckpoints/v1{label}/{ITEM_COUNT}");
@@ -85,18 +89,23 @@ fn measure(
         let middle = |of: fn(&Outcome) -> usize| {
             median(&outcomes.iter().map(|outcome| of(outcome) as f64).collect::<Vec<_>>())
         };
+        let percentile = |of: fn(&Percentiles) -> u64| {
+            median(&outcomes.iter().map(|outcome| of(&outcome.items_ns) as f64).collect::<Vec<_>>())
+        };
         println!(
             "  {:<28} {:>10.0} ns/item {:>12.0} items/s  ItemsEnqueued={:.0} \
-             NumCheckpointRemoverRuns={:.0} AvgNumCheckpointRemoved={:.0} longest={:.0}us \
-             time/settee={:.3}",
+             NumCheckpointRemoverRuns={:.0} AvgNumCheckpointRemoved={:.0} \
+             time/settee={:.3} p50/p99/p99.9={:.0}/{:.0}/{:.0}ns",
             design.name,
             median(&rounds),
             1e9 / median(&rounds),
             middle(|outcome| outcome.items),
             middle(|outcome| outcome.remover_runs),
             middle(Outcome::removed_per_run),
-            middle(|outcome| usize::try_from(outcome.longest.as_micros()).unwrap_or(usize::MAX)),
             median_ratio(&rounds, &base),
+            percentile(|items| items.p50),
+            percentile(|items| items.p99),
+            percentile(|items| items.p999),
         );
         let (metric, unit) = ("time_per_item", "ns");
         figures.push(Figure { bench: name.to_owned(), variant: design.name, metric, unit, rounds });

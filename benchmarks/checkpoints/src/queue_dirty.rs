@@ -9,6 +9,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use document::Histogram;
+
 use crate::log::Log;
 
 /// Items of an iteration of the first version.
@@ -41,8 +43,31 @@ pub struct Outcome {
     pub remover_runs: usize,
     /// Checkpoints removed.
     pub removed: usize,
-    /// The longest time that one item took, where each is timed.
-    pub longest: Duration,
+    /// Nanoseconds that single items took, where each is timed.
+    pub items_ns: Percentiles,
+}
+
+/// What single items took, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Percentiles {
+    /// The middle one.
+    pub p50: u64,
+    /// All but one in a hundred took no longer.
+    pub p99: u64,
+    /// All but one in a thousand.
+    pub p999: u64,
+}
+
+impl Percentiles {
+    fn of(histogram: &Histogram) -> Self {
+        let all = histogram.snapshot();
+        let at = |quantile| all.value_at_quantile(quantile);
+        Self { p50: at(0.5), p99: at(0.99), p999: at(0.999) }
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Outcome {
@@ -91,36 +116,36 @@ impl FirstVersion {
                 (runs, removed)
             });
             gate.wait();
-            let (took, longest) = self.front_end(log);
+            let (took, items_ns) = self.front_end(log);
             is_done.store(true, Ordering::Relaxed);
             let (remover_runs, removed) = remover.join().expect("the remover does not panic");
-            Outcome { items: self.iterations * ITEM_COUNT, took, remover_runs, removed, longest }
+            Outcome { items: self.iterations * ITEM_COUNT, took, remover_runs, removed, items_ns }
         })
     }
 
-    /// Queues the items. Returns how long that took, and the longest of them where there is other
-    /// work in between, which is left out.
-    fn front_end(self, log: &dyn Log) -> (Duration, Duration) {
+    /// Queues the items. Returns how long that took, and single ones where there is other work in
+    /// between, which is left out.
+    fn front_end(self, log: &dyn Log) -> (Duration, Percentiles) {
         let items = self.iterations * ITEM_COUNT;
         if self.other_work.is_zero() {
             let started = Instant::now();
             for _ in 0..items {
                 log.queue_dirty();
             }
-            return (started.elapsed(), Duration::ZERO);
+            return (started.elapsed(), Percentiles::default());
         }
-        let (mut took, mut longest) = (Duration::ZERO, Duration::ZERO);
+        let (mut took, histogram) = (Duration::ZERO, Histogram::new());
         for _ in 0..items {
             let started = Instant::now();
             log.queue_dirty();
             let queued = Instant::now();
             took += queued - started;
-            longest = longest.max(queued - started);
+            histogram.record(nanos(queued - started));
             while queued.elapsed() < self.other_work {
                 std::hint::spin_loop();
             }
         }
-        (took, longest)
+        (took, Percentiles::of(&histogram))
     }
 }
 
@@ -147,17 +172,18 @@ pub fn run_second_version(log: &dyn Log, prefilled: usize) -> Outcome {
             (runs, removed)
         });
         gate.wait();
-        let (mut items, mut took, mut longest) = (0, Duration::ZERO, Duration::ZERO);
+        let (mut items, mut took, histogram) = (0, Duration::ZERO, Histogram::new());
         while !is_done.load(Ordering::Relaxed) {
             let started = Instant::now();
             log.queue_dirty();
             let item_took = started.elapsed();
             took += item_took;
-            longest = longest.max(item_took);
+            histogram.record(nanos(item_took));
             items += 1;
         }
         let (remover_runs, removed) = background.join().expect("the background does not panic");
-        Outcome { items, took, remover_runs, removed, longest }
+        let items_ns = Percentiles::of(&histogram);
+        Outcome { items, took, remover_runs, removed, items_ns }
     })
 }
 
@@ -202,6 +228,6 @@ mod tests {
         let log = SetteeLog::new(false);
         let outcome = run_second_version(&log, 2_000);
         assert!(outcome.removed >= 1_999 && outcome.remover_runs > 0);
-        assert!(outcome.longest > Duration::ZERO);
+        assert!(outcome.items_ns.p50 <= outcome.items_ns.p999);
     }
 }

@@ -264,36 +264,6 @@ impl Bucket {
         })
     }
 
-    /// Lets a write in, or says why not. A write that finds memory full first frees what it can of
-    /// its own vBucket, so that only what is not on disk yet can keep writes out.
-    pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
-        let core = &self.0;
-        let mut used_bytes = core.page_if_full();
-        let used_bytes_max = core.limits.mutation_bytes_max();
-        if used_bytes >= used_bytes_max {
-            core.page_at_once(vbid);
-            used_bytes = core.account.used_bytes();
-        }
-        let is_damaged = core.file_is_damaged(vbid);
-        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
-        if checkpoints != CheckpointState::Available {
-            core.checkpoint_recovery.wake();
-        }
-        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
-            let is_final = block == WriteBlock::Memory && self.fails_new_data();
-            Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
-        })?;
-        if checkpoints == CheckpointState::Full {
-            return Err(Refused::Blocked(core.gate.refuse_for_checkpoints()));
-        }
-        Ok(())
-    }
-
-    /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
-    pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
-        self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)
-    }
-
     /// Sees to it that a wait for persistence ends at `deadline`.
     pub(crate) fn expect_timeout(&self, deadline: Instant) {
         self.0.persistence_timeouts.expect_by(deadline);
@@ -319,7 +289,7 @@ impl BucketCore {
         self.slots.get(usize::from(vbid.0))
     }
 
-    fn file_is_damaged(&self, vbid: Vbid) -> bool {
+    pub(crate) fn file_is_damaged(&self, vbid: Vbid) -> bool {
         self.slot(vbid).is_some_and(VbucketSlot::file_is_damaged)
     }
 

@@ -6,6 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use document::Vbid;
 
+use crate::bucket::Bucket;
+use crate::checkpoint_memory::CheckpointState;
+use crate::refused::Refused;
+
 /// Why writes are refused for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteBlock {
@@ -130,5 +134,37 @@ impl WriteGate {
             ) => OPEN,
         };
         self.disk.swap(state, Ordering::Relaxed) != state
+    }
+}
+
+impl Bucket {
+    /// Lets a write in, or says why not. A write that finds memory full first frees what it can of
+    /// its own vBucket, so that only what is not on disk yet can keep writes out.
+    pub(crate) fn check_write_gate(&self, vbid: Vbid) -> Result<(), Refused> {
+        let core = &self.0;
+        let mut used_bytes = core.page_if_full();
+        let used_bytes_max = core.limits.mutation_bytes_max();
+        if used_bytes >= used_bytes_max {
+            core.page_at_once(vbid);
+            used_bytes = core.account.used_bytes();
+        }
+        let is_damaged = core.file_is_damaged(vbid);
+        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        if checkpoints != CheckpointState::Available {
+            core.checkpoint_recovery.wake();
+        }
+        core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
+            let is_final = block == WriteBlock::Memory && self.fails_new_data();
+            Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
+        })?;
+        if checkpoints == CheckpointState::Full {
+            return Err(Refused::Blocked(core.gate.refuse_for_checkpoints()));
+        }
+        Ok(())
+    }
+
+    /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
+    pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
+        self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)
     }
 }

@@ -340,6 +340,10 @@ impl BucketCore {
         }
         let mut loaded = 0;
         self.store.scan(found.vbid, Seqno(0), false, |item: Item| {
+            if item.seqno() > found.high_seqno {
+                // The bucket was emptied and this is its next history: nobody wants the vBucket.
+                return ControlFlow::Break(());
+            }
             if item.is_deleted() || !keeps_metadata {
                 vbucket.restore_key(&item);
             } else {

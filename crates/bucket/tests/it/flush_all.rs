@@ -1,12 +1,13 @@
 //! FLUSH: the old history is gone for good.
 
-use bucket::{Completion, Refused};
+use bucket::{BucketConfig, Completion, EvictionConfig, Refused};
 use document::{Seqno, Vbid};
 use platform::Random;
 use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
+use vbucket::eviction::EvictionPolicy;
 
-use crate::support::{Machine, OTHER, VBID};
+use crate::support::{Machine, OTHER, VBID, config};
 
 #[test]
 fn nothing_of_the_old_history_comes_back_whenever_the_power_goes() {
@@ -155,5 +156,32 @@ fn a_bucket_that_is_being_loaded_is_emptied_whole() {
         for vbid in [VBID, OTHER] {
             assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound), "after {runs} runs");
         }
+    }
+}
+
+#[test]
+fn a_bucket_that_is_being_loaded_may_have_a_longer_history_once_it_was_emptied() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let eviction = EvictionConfig { policy, ..EvictionConfig::default() };
+        let mut machine = Machine::with(BucketConfig { eviction, ..config() });
+        for vbid in (0..4).map(Vbid) {
+            machine.set(vbid, "key", b"old").unwrap();
+        }
+        machine.run();
+        let mut machine = machine.restart();
+        machine.bucket.flush_all().unwrap();
+        // Flushers that run before warmup does.
+        for number in 0..10 {
+            for vbid in (0..4).map(Vbid) {
+                machine.set(vbid, &format!("new-{number}"), b"new").unwrap();
+            }
+        }
+        machine.run();
+        for vbid in (0..4).map(Vbid) {
+            assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound));
+            assert_eq!(machine.get(vbid, "new-9").unwrap(), b"new");
+            assert_eq!(machine.persisted(vbid), Seqno(10));
+        }
+        assert_eq!(machine.bucket.statistics().document_count, 40);
     }
 }

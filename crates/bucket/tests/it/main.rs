@@ -5,6 +5,7 @@ mod compression;
 mod crash_model;
 mod disk_failures;
 mod ephemeral;
+mod evicted_documents;
 mod eviction;
 mod flush_all;
 mod locks;

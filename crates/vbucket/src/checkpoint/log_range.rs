@@ -147,8 +147,7 @@ impl LogRange {
     }
 
     fn show(&self, segment: &Arc<Segment>, content: &Content, mut show: impl FnMut(&Item)) {
-        let mut hidden = content.hidden_from(self.last_seqno);
-        hidden.sort_unstable();
+        let hidden = content.hidden_from(self.last_seqno);
         let run = content.read();
         let is_first = segment.ordinal == self.from.ordinal;
         let first = if is_first { run.slot_after(self.skips_through) } else { 0 };

@@ -147,11 +147,17 @@ impl Content {
         superseded
     }
 
-    /// Seqnos of items here that somebody who reads up to `last_seqno` does not see any more.
+    /// Seqnos of items here that somebody who reads up to `last_seqno` does not see any more,
+    /// rising.
     pub(super) fn hidden_from(&self, last_seqno: Seqno) -> Vec<Seqno> {
         let Some(changes) = self.changes.get() else { return Vec::new() };
         let superseded = lock(&changes.superseded);
-        superseded.iter().filter(|(_, by)| *by <= last_seqno).map(|(seqno, _)| *seqno).collect()
+        let is_hidden = |(_, by): &&(Seqno, Seqno)| *by <= last_seqno;
+        let mut hidden: Vec<Seqno> =
+            superseded.iter().filter(is_hidden).map(|(seqno, _)| *seqno).collect();
+        drop(superseded);
+        hidden.sort_unstable();
+        hidden
     }
 
     /// What has been superseded here since it was frozen.

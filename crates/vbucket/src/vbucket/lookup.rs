@@ -79,3 +79,94 @@ impl Vbucket {
         self.absent.note_departure(key, key_count);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use document::{ItemBuilder, ItemMeta, KeyBuf, Seqno, VbUuid, Vbid, VbucketState};
+
+    use super::*;
+    use crate::effect::Effect;
+    use crate::eviction::EvictionOptions;
+    use crate::hash_table::HashSeed;
+    use crate::memory_account::MemoryAccount;
+    use crate::operation::{Now, StoreMode, WriteCondition};
+
+    fn vbucket() -> Vbucket {
+        let options = EvictionOptions { policy: EvictionPolicy::Full, ..Default::default() };
+        let (seed, account) = (HashSeed::new(1), MemoryAccount::default());
+        Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account).with_eviction(options)
+    }
+
+    fn key() -> KeyBuf {
+        KeyBuf::in_default_collection(b"k").unwrap()
+    }
+
+    /// Stores a version over the one in the file, which becomes persisted and leaves memory;
+    /// returns what the file has then.
+    fn store_and_evict(vbucket: &mut Vbucket, in_file: Option<&Item>, value: &[u8]) -> Item {
+        let effects: &mut Vec<Effect> = &mut Vec::new();
+        let builder = ItemBuilder::new(key().as_key(), ItemMeta::default(), value);
+        let condition = WriteCondition::default();
+        let stored = vbucket.store(StoreMode::Set, builder, condition, Now::default(), effects);
+        if let Err(Refusal::Absent(lookup)) = stored {
+            // A write looks first, too.
+            drop(vbucket.finish_lookup(&lookup, in_file.cloned()));
+            return store_and_evict(vbucket, None, value);
+        }
+        stored.unwrap();
+        let mut batch = vbucket.begin_flush().unwrap();
+        let item = batch.take_items(usize::MAX).items.remove(0);
+        vbucket.flush_succeeded(&batch, effects);
+        assert_eq!(vbucket.eject(key().as_key(), Now::default(), effects), Some(true));
+        item
+    }
+
+    fn look_up(vbucket: &mut Vbucket) -> Lookup {
+        match vbucket.get(key().as_key(), Now::default(), &mut Vec::new()) {
+            Err(Refusal::Absent(lookup)) => *lookup,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn value(vbucket: &mut Vbucket) -> Vec<u8> {
+        let found = vbucket.get(key().as_key(), Now::default(), &mut Vec::new());
+        found.unwrap().item.value().to_vec()
+    }
+
+    #[test]
+    fn what_was_read_before_a_write_is_not_brought_back_after_it_has_left_memory() {
+        let mut vbucket = vbucket();
+        let old = store_and_evict(&mut vbucket, None, b"old");
+        let early = look_up(&mut vbucket);
+        let new = store_and_evict(&mut vbucket, Some(&old), b"new");
+        let late = look_up(&mut vbucket);
+        assert!(vbucket.finish_lookup(&early, Some(old)).is_some());
+        assert_eq!(look_up(&mut vbucket).ticket, late.ticket, "still to be looked up");
+        assert!(vbucket.finish_lookup(&late, Some(new)).is_none());
+        assert_eq!(value(&mut vbucket), b"new");
+        assert_eq!((vbucket.document_count(), vbucket.high_seqno()), (1, Seqno(2)));
+    }
+
+    #[test]
+    fn two_requests_for_a_document_share_what_the_first_fetch_brings() {
+        let mut vbucket = vbucket();
+        let item = store_and_evict(&mut vbucket, None, b"value");
+        let (first, second) = (look_up(&mut vbucket), look_up(&mut vbucket));
+        assert!(vbucket.finish_lookup(&first, Some(item.clone())).is_none());
+        assert!(vbucket.finish_lookup(&second, Some(item)).is_some());
+        assert_eq!(value(&mut vbucket), b"value");
+        assert_eq!(vbucket.document_count(), 1);
+    }
+
+    #[test]
+    fn what_warmup_has_read_is_old_once_anything_has_left_memory() {
+        let mut vbucket = vbucket();
+        let old = store_and_evict(&mut vbucket, None, b"old");
+        let departures = vbucket.departures();
+        let new = store_and_evict(&mut vbucket, Some(&old), b"new");
+        assert!(vbucket.restore_absent(old, departures).is_some());
+        let departures = vbucket.departures();
+        assert!(vbucket.restore_absent(new, departures).is_none());
+        assert_eq!(value(&mut vbucket), b"new");
+    }
+}

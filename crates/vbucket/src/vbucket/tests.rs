@@ -240,6 +240,18 @@ fn only_its_holder_writes_a_locked_document() {
 }
 
 #[test]
+fn the_lock_of_a_document_whose_time_is_over_does_not_keep_others_from_the_next_one() {
+    let mut bench = Bench::new();
+    bench.set_expiring("k", 1);
+    bench.lock("k").unwrap();
+    bench.clock.advance(Duration::from_secs(2));
+    let created = bench.set("k", "anew");
+    assert_eq!(bench.get("k").unwrap().1, created.cas);
+    assert_eq!(bench.vbucket.lock_count(), 0);
+    bench.set("k", "again");
+}
+
+#[test]
 fn an_expired_document_becomes_a_tombstone_when_it_is_read() {
     let mut bench = Bench::new();
     bench.set_expiring("k", 1);

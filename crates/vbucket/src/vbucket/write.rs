@@ -27,6 +27,8 @@ impl Vbucket {
             }
         };
         let Some(existing) = existing else {
+            // Of a document whose time is over the lock is, too.
+            self.locks.release(builder.key());
             self.statistics.creations += 1;
             let before = self.hash_table.get(builder.key()).map(Item::revision);
             return Ok(self.commit(builder, before, now, effects));

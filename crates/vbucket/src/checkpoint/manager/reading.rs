@@ -116,8 +116,8 @@ impl CheckpointManager {
         let run = content.read();
         let slots = &run.slots()[..run.slot_after(seqno)];
         let hidden = content.hidden_from(Seqno(u64::MAX));
-        let counts = |seqno: &Seqno| !hidden.contains(seqno);
-        let skipped = slots.iter().flatten().filter(|item| counts(&item.seqno())).count();
+        let counts = |seqno: Seqno| hidden.binary_search(&seqno).is_err();
+        let skipped = slots.iter().flatten().filter(|item| counts(item.seqno())).count();
         before_head + before + skipped
     }
 }

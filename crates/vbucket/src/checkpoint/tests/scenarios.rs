@@ -415,6 +415,22 @@ fn a_reset_moves_every_cursor_to_the_new_end() {
 }
 
 #[test]
+fn a_read_from_before_a_reset_does_not_end_one_from_after_it() {
+    let mut bench = Bench::flushed();
+    let stream = bench.stream("stream", 0);
+    bench.queue_all(&[1, 2, 3]);
+    let before = bench.log.begin_read(stream).unwrap();
+    drop(bench.log.reset(Seqno(0)));
+    bench.newest.fill([None, None]);
+    bench.queue_all(&[1, 2]);
+    let after = bench.log.begin_read(stream).unwrap();
+    assert!(bench.log.finish_read(&before, 3).is_none());
+    assert_eq!(bench.log.remaining(stream), 2);
+    drop(bench.log.finish_read(&after, 2));
+    assert_eq!(bench.log.remaining(stream), 0);
+}
+
+#[test]
 fn a_replica_finds_superseded_versions_behind_gaps() {
     let mut bench = Bench::flushed();
     let (kind, snapshot) = memory(1, 5_000_000_000);
