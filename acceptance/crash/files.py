@@ -1,4 +1,4 @@
-"""The vBucket files of a stopped node, read by a program that shares no code with it."""
+"""The vBucket files of a stopped node, read by its own tool and by a program that shares no code."""
 
 import json
 import os
@@ -28,8 +28,20 @@ def verify(paths):
         command = [sys.executable, VERIFIER, "--kv", *paths[start:start + FILES_PER_CALL]]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         results = [json.loads(line) for line in done.stdout.splitlines()]
+        complaints += _verify_with_settee(paths[start:start + FILES_PER_CALL])
         bad = [f"{result['file']}: {result['error']}" for result in results if not result["ok"]]
         if done.returncode != 0 and not bad:
             bad = [done.stderr.decode(errors="replace")[-400:]]
         complaints += bad
     return complaints
+
+
+def _verify_with_settee(paths):
+    """What `settee verify-file` complains about."""
+    command = [os.environ["SETTEE_BINARY"], "verify-file", "--json", *paths]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    results = [json.loads(line) for line in done.stdout.splitlines()]
+    bad = [f"verify-file: {line}" for line in results if not line["sound"]]
+    if len(results) != len(paths) and not bad:
+        bad = ["verify-file: " + done.stderr.decode(errors="replace")[-400:]]
+    return bad

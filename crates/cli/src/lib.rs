@@ -1,15 +1,20 @@
-//! Tools at the command line: load generator, statistics, timings.
+//! Tools at the command line: load generator, statistics, timings, couchstore files.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
 
+pub mod dump;
+mod file_list;
 pub mod histogram_table;
 pub mod load;
 mod output;
 pub mod server_arguments;
 pub mod stats;
 pub mod timings;
+pub mod verify_file;
 
+pub use dump::DumpArguments;
 pub use load::LoadArguments;
 pub use stats::StatsArguments;
 pub use timings::TimingsArguments;
+pub use verify_file::VerifyFileArguments;

@@ -30,6 +30,10 @@ enum Command {
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// Show what is in couchstore files.
+    Dump(cli::DumpArguments),
+    /// Check everything in couchstore files.
+    VerifyFile(cli::VerifyFileArguments),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +42,8 @@ fn main() -> ExitCode {
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::Dump(arguments) => cli::dump::run(&arguments),
+        Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
     };
     match result {
         Ok(code) => code,

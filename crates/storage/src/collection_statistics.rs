@@ -105,7 +105,7 @@ impl CollectionStatistics {
     }
 
     /// `None` also for the two numbers of old files: they do not tell the size.
-    fn decode(mut content: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(mut content: &[u8]) -> Option<Self> {
         let item_count = take_leb128(&mut content)?;
         let high_seqno = take_leb128(&mut content)?;
         let disk_size = take_leb128(&mut content)?;
@@ -114,7 +114,7 @@ impl CollectionStatistics {
 }
 
 /// The collection whose statistics a document counts in. System events and prepares count in none.
-fn collection_of(info: &DocumentInfo<'_>) -> Option<CollectionId> {
+pub(crate) fn collection_of(info: &DocumentInfo<'_>) -> Option<CollectionId> {
     if disk_document::is_prepare(info) {
         return None;
     }
@@ -122,7 +122,7 @@ fn collection_of(info: &DocumentInfo<'_>) -> Option<CollectionId> {
     (!(1..=7).contains(&collection.0)).then_some(collection)
 }
 
-fn local_id(collection: CollectionId) -> Vec<u8> {
+pub(crate) fn local_id(collection: CollectionId) -> Vec<u8> {
     format!("|0x{:x}|", collection.0).into_bytes()
 }
 
@@ -134,7 +134,7 @@ fn put_leb128(target: &mut Vec<u8>, mut number: u64) {
     target.push((number & 0x7f) as u8);
 }
 
-fn take_leb128(content: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_leb128(content: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = content.split_first()?;

@@ -5,19 +5,19 @@
 //! a new header. Reading bytes that somebody else wrote, or that a disk has damaged, gives
 //! [`crate::StorageError::Corrupt`], never a panic and never an endless walk.
 
-mod btree_read;
+pub(crate) mod btree_read;
 mod btree_write;
-mod bytes;
+pub(crate) mod bytes;
 mod checksum;
-mod chunk;
+pub(crate) mod chunk;
 mod commit;
 mod document_info;
 mod file;
-mod header;
+pub(crate) mod header;
 pub mod layout;
 mod local_document;
-mod node;
-mod scratch;
+pub(crate) mod node;
+pub(crate) mod scratch;
 #[cfg(test)]
 mod tests;
 

@@ -17,7 +17,7 @@ use crate::StorageError;
 use crate::couchstore::{BODY_IS_SNAPPY, BodyReader, DocumentInfo, NewDocument, RevMeta};
 
 /// In front of the keys of prepares and aborts.
-const PREPARE_PREFIX: u8 = 0x02;
+pub(crate) const PREPARE_PREFIX: u8 = 0x02;
 
 /// Content meta of JSON bodies.
 const CONTENT_JSON: u8 = 0x00;
@@ -26,7 +26,7 @@ const CONTENT_JSON: u8 = 0x00;
 const CONTENT_NOT_JSON: u8 = 0x03;
 
 /// Set in rev meta when the document was deleted because it had expired.
-const DELETED_BY_EXPIRY: u8 = 0x80;
+pub(crate) const DELETED_BY_EXPIRY: u8 = 0x80;
 
 /// Bytes of rev meta V1, which we write.
 const REV_META_V1_SIZE: usize = 18;
@@ -126,7 +126,7 @@ fn decode_rev_meta(info: &DocumentInfo<'_>) -> Result<Metadata, &'static str> {
 }
 
 /// An id that can be a key in memory. Keys of system events are among them.
-fn checked_key(id: &[u8]) -> Option<Key<'_>> {
+pub(crate) fn checked_key(id: &[u8]) -> Option<Key<'_>> {
     let (_, name) = decode_collection(id).ok()?;
     let fits = !name.is_empty() && id.len() <= ENCODED_KEY_SIZE_MAX;
     fits.then(|| Key::from_trusted(id))

@@ -11,6 +11,7 @@ use platform::simulated::SimulatedFiles;
 use crate::couchstore::{CouchFile, Header};
 use crate::disk_document;
 use crate::vbucket_file::Snapshot;
+use crate::{Order, Selection, documents, verify_file};
 
 /// Reads a whole file image as a vBucket's file: all headers, all trees, all bodies. What is
 /// damaged is passed over.
@@ -20,6 +21,7 @@ pub fn read_couchstore_file(bytes: &[u8]) {
     files.insert(path, bytes);
     let Ok(file) = CouchFile::open(&files, path, OpenMode::Read) else { return };
     let file = Arc::new(file);
+    drop(verify_file(&file));
     let mut header = file.newest_header().ok().map(|(header, _)| header);
     // Each step leads backwards, so this ends.
     while let Some(state) = header {
@@ -40,6 +42,10 @@ fn read_state(file: &Arc<CouchFile>, header: &Header) {
         Ok(ControlFlow::Continue(()))
     }));
     drop(reader.local_documents(|_, _| {}));
+    for order in [Order::BySeqno, Order::ById] {
+        let selection = Selection { order, start_seqno: 0, with_bodies: true };
+        drop(documents(file, header, selection, |_| ControlFlow::Continue(())));
+    }
     drop(snapshot.record());
     drop(snapshot.scan(Seqno(0), true, |_| ControlFlow::Continue(())));
     let keys: Vec<_> = ids.iter().map(|id| document::Key::from_trusted(id)).collect();

@@ -7,6 +7,7 @@
 mod collection_statistics;
 pub mod couchstore;
 mod disk_document;
+mod document_view;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
@@ -15,11 +16,16 @@ mod start_up;
 mod store;
 mod vbucket_file;
 mod vbucket_record;
+mod verify;
 
 pub use collection_statistics::CollectionStatistics;
+pub use document_view::{
+    BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,
+};
 pub use error::StorageError;
 pub use flush_batch::{CommitReport, FlushBatch};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};
 pub use vbucket_file::ScanReport;
-pub use vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
+pub use vbucket_record::{CheckpointType, FailoverEntry, VBSTATE, VbucketRecord};
+pub use verify::{Finding, Scope, Severity, Verification, verify_file};

@@ -12,7 +12,7 @@ use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The name of the local document.
-pub(crate) const VBSTATE: &[u8] = b"_local/vbstate";
+pub const VBSTATE: &[u8] = b"_local/vbstate";
 
 /// The version of the object that we write.
 const VERSION: u8 = 4;

@@ -11,7 +11,8 @@ use document::{Cas, Seqno, Vbid};
 use platform::files::RealFiles;
 use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
-use platform::{Files, Random};
+use platform::{Files, OpenMode, Random};
+use storage::couchstore::CouchFile;
 use vbucket::{Mutation, StoreMode, WriteCondition};
 
 use crate::support::{DIRECTORY, Machine, config, key};
@@ -312,7 +313,7 @@ impl Model {
     }
 }
 
-/// Has the files of the machine read by somebody else.
+/// Has the files of the machine checked by ourselves and read by somebody else.
 fn verify_files(machine: &Machine, seed: u64) {
     let target = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
@@ -321,6 +322,9 @@ fn verify_files(machine: &Machine, seed: u64) {
             let path = target.path().join(&name);
             let content = machine.files.content(&Path::new(DIRECTORY).join(&name)).unwrap();
             RealFiles.replace_all(&path, &content).unwrap();
+            let file = CouchFile::open(&RealFiles, &path, OpenMode::Read).unwrap();
+            let verification = storage::verify_file(&file).unwrap();
+            assert!(verification.is_sound(), "seed {seed}: {:?}", verification.findings);
             paths.push(path);
         }
     }

@@ -1,5 +1,8 @@
-//! The tools against servers: one that fails on demand and, where it is installed, memcached.
+//! The tools against servers: one that fails on demand and, where it is installed, memcached;
+//! and the tools of files on files of the original.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod files;
 mod load;
 mod memcached;
 mod tools;

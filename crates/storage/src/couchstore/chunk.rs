@@ -151,7 +151,7 @@ fn chunk_head(buffer: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// Bytes in the file that `size` payload bytes from `position` on take, type bytes included.
-fn raw_size(position: u64, size: u64) -> u64 {
+pub(crate) fn raw_size(position: u64, size: u64) -> u64 {
     let payload = BLOCK_SIZE.saturating_sub(1);
     let in_block = position.checked_rem(BLOCK_SIZE).unwrap_or(0);
     // Payload bytes of this block that lie in front of `position`.

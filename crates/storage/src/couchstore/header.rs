@@ -199,6 +199,11 @@ pub(crate) fn read_block(file: &dyn File, position: u64) -> Result<Block, Storag
         [METADATA_BLOCK] => return Ok(Block::Damaged("the file is encrypted")),
         _ => return Ok(Block::Damaged("a block of unknown type")),
     }
+    parse(file, position)
+}
+
+/// Reads the header behind the type byte at `position`, whatever that byte is.
+pub(crate) fn parse(file: &dyn File, position: u64) -> Result<Block, StorageError> {
     let Some((body, stored)) = chunk::read_header_chunk(file, position)? else {
         return Ok(Block::Damaged("a header of impossible length"));
     };

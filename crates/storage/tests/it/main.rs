@@ -8,3 +8,4 @@ mod garbage;
 mod model;
 mod sharing;
 mod start_up;
+mod verify;
