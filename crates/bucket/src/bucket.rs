@@ -260,7 +260,7 @@ impl Bucket {
                 Refusal::Absent(lookup) => Wanted::Document(lookup),
                 refusal => return Refused::from_refusal(&refusal),
             };
-            self.0.fetch_queue.push(vbid, wanted, session.waiter, self.0.clock.now())
+            self.0.begin_fetch(vbid, wanted, session.waiter)
         })
     }
 

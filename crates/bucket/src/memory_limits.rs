@@ -28,7 +28,10 @@ pub enum QuotaError {
     #[error("a bucket's memory quota is at least {QUOTA_BYTES_MIN} bytes")]
     TooSmall,
     /// The part is none, or the order low, high, mutation would be broken.
-    #[error("watermarks are parts between 0 and 1, the low one below the high one")]
+    #[error(
+        "watermarks are parts between 0 and 1, the low one below the high one, and writes are not \
+         refused below that"
+    )]
     OutOfOrder,
 }
 
@@ -109,8 +112,8 @@ impl MemoryLimits {
             MemoryParameter::MutationRatio => &mut mutation,
         };
         *target = ratio;
-        let is_ordered =
-            0.0 < low && low < high && high <= 1.0 && 0.0 < mutation && mutation <= 1.0;
+        // Were writes refused below the mark where the pager begins, nothing would make room.
+        let is_ordered = 0.0 < low && low < high && high <= mutation && mutation <= 1.0;
         if !is_ordered {
             return Err(QuotaError::OutOfOrder);
         }
@@ -220,7 +223,12 @@ mod tests {
         for ratio in [0.0, 0.85, 1.5, f64::NAN, -1.0] {
             assert_eq!(limits.set_ratio(low, ratio), Err(QuotaError::OutOfOrder), "{ratio}");
         }
+        let (high, mutation) = (MemoryParameter::HighWatermark, MemoryParameter::MutationRatio);
+        for (parameter, ratio) in [(high, 0.94), (high, 0.75), (mutation, 0.84), (mutation, 1.1)] {
+            assert_eq!(limits.set_ratio(parameter, ratio), Err(QuotaError::OutOfOrder), "{ratio}");
+        }
         assert_eq!(limits.ratios(), before);
+        limits.set_ratio(mutation, 0.85).unwrap();
         limits.set_ratio(low, 0.5).unwrap();
         assert_eq!(limits.watermarks().low_bytes, 50 * MIB);
     }

@@ -26,4 +26,6 @@ pub use memory_account::MemoryAccount;
 pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
 pub use persistence::{FlushBatch, PersistentState, SeqnoStatus};
 pub use statistics::VbucketStatistics;
-pub use vbucket::{EvictableSample, Paged, PagingLimits, RecoveryStep, Restored, Vbucket};
+pub use vbucket::{
+    Departures, EvictableSample, Paged, PagingLimits, RecoveryStep, Restored, Vbucket,
+};

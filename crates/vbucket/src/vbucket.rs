@@ -27,7 +27,7 @@ use crate::statistics::VbucketStatistics;
 
 pub use paging::{EvictableSample, Paged, PagingLimits};
 pub use recovery::RecoveryStep;
-pub use restore::Restored;
+pub use restore::{Departures, Restored};
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
 /// because every mutation happens under the one lock that the caller holds around a call.

@@ -65,11 +65,11 @@ impl FetchQueue {
         Self { waiting: Mutex::default(), count_max, ready, fetcher: OnceLock::new() }
     }
 
-    /// Queues a fetch and says so, or that there are too many.
-    pub(crate) fn push(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter, now: Instant) -> Refused {
+    /// Queues a fetch; gives it back when there are too many.
+    fn push(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter, now: Instant) -> Result<(), Wanted> {
         let mut waiting = self.lock();
         if waiting.count >= self.count_max {
-            return Refused::TooManyFetches;
+            return Err(wanted);
         }
         waiting.count += 1;
         let fetch = Fetch { wanted, waiter, since: now };
@@ -80,7 +80,7 @@ impl FetchQueue {
         {
             fetcher.wake();
         }
-        Refused::Pending
+        Ok(())
     }
 
     /// How many requests wait.
@@ -114,6 +114,24 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 }
 
 impl BucketCore {
+    /// Queues a fetch for `waiter` and says so, or that there are too many.
+    pub(crate) fn begin_fetch(&self, vbid: Vbid, wanted: Wanted, waiter: Waiter) -> Refused {
+        match self.fetch_queue.push(vbid, wanted, waiter, self.clock.now()) {
+            Ok(()) => return Refused::Pending,
+            Err(Wanted::Document(lookup)) if !lookup.is_joined => self.abandon(vbid, &lookup),
+            Err(_) => {}
+        }
+        Refused::TooManyFetches
+    }
+
+    /// Nobody will deliver what `lookup` finds.
+    fn abandon(&self, vbid: Vbid, lookup: &Lookup) {
+        let Some(slot) = self.slot(vbid) else { return };
+        if let Some(vbucket) = slot.lock().as_mut() {
+            vbucket.abandon_lookup(lookup);
+        }
+    }
+
     fn fetch_wanted(&self, vbid: Vbid) {
         let fetches = self.fetch_queue.take(vbid);
         // A request that came while the vBucket's turn began was served in that turn.
@@ -139,10 +157,9 @@ impl BucketCore {
         self.counters.add(&self.counters.documents_fetched, fetches.len() - value_count);
         match result {
             Ok(found) => {
+                let mut shared = Map::default();
                 for (fetch, found) in fetches.iter().zip(found) {
-                    // Charged while nobody else holds it: a copy is saved.
-                    let kept = |item| self.compression.as_kept(item).charged_to(self.account.id());
-                    let found = found.map(kept);
+                    let found = found.map(|item| self.as_kept(item, &mut shared));
                     self.deliver(vbid, fetch, found.clone());
                     self.complete(fetch.waiter, Completion::Retry(found));
                 }
@@ -151,11 +168,30 @@ impl BucketCore {
                 tracing::error!(%error, vbucket = vbid.0, "values cannot be read");
                 self.counters.add(&self.counters.reads_failed, 1);
                 for fetch in fetches {
+                    if let Wanted::Document(lookup) = &fetch.wanted {
+                        self.abandon(vbid, lookup);
+                    }
                     self.complete(fetch.waiter, Completion::ReadFailed);
                 }
             }
         }
         self.page_if_full();
+    }
+
+    /// `item` as memory keeps it. Those who wait for one document share what was read, and
+    /// `shared` sees to it that they still do.
+    fn as_kept(&self, item: Item, shared: &mut Map<usize, Item>) -> Item {
+        let address = item.address();
+        if let Some(kept) = shared.get(&address) {
+            return kept.clone();
+        }
+        let is_shared = item.is_shared();
+        // Charged while nobody else holds it: a copy is saved.
+        let kept = self.compression.as_kept(item).charged_to(self.account.id());
+        if is_shared {
+            shared.insert(address, kept.clone());
+        }
+        kept
     }
 
     fn deliver(&self, vbid: Vbid, fetch: &Fetch, found: Option<Item>) {
@@ -167,7 +203,7 @@ impl BucketCore {
             }
             (Some(vbucket), Wanted::Value(_), Some(value)) => vbucket.restore_value(value),
             (Some(vbucket), Wanted::Value(metadata), None) => {
-                vbucket.forget_lost_document(metadata.key(), metadata.seqno())
+                vbucket.forget_lost_document(metadata)
             }
         };
         drop(left_over);

@@ -106,7 +106,9 @@ impl Defragmenter {
             changes += done.updates + done.deletions + done.expirations + done.ejections;
             count += vbucket.document_count();
         });
-        let is_due = changes.saturating_sub(self.changes_seen) as f64 > count as f64 * CHANGED_MIN;
+        // Fewer than the last time: the bucket was emptied, and its vBuckets count anew.
+        let new = changes.checked_sub(self.changes_seen).unwrap_or(changes);
+        let is_due = new as f64 > count as f64 * CHANGED_MIN;
         if is_due {
             self.changes_seen = changes;
         }

@@ -9,7 +9,7 @@ use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use storage::{CommitReport, StorageError};
-use vbucket::FlushBatch;
+use vbucket::{Effect, FlushBatch};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
@@ -187,6 +187,7 @@ impl BucketCore {
                     vbucket.flush_succeeded(batch, &mut effects);
                 }
                 self.carry_out(batch.vbid, &mut effects);
+                self.forget_tombstones(batch, slot, &mut effects);
                 self.note_disk(batch.vbid, None);
                 // What is on disk now can leave memory.
                 self.page_if_full();
@@ -205,6 +206,18 @@ impl BucketCore {
                 self.flush_queues.push_again(batch.vbid);
                 false
             }
+        }
+    }
+
+    /// Takes tombstones that are on disk out of memory, with pauses for others who want the lock.
+    fn forget_tombstones(&self, batch: &FlushBatch, slot: &VbucketSlot, effects: &mut Vec<Effect>) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = slot
+                .lock()
+                .as_mut()
+                .and_then(|vbucket| vbucket.forget_tombstones(batch, from, effects));
+            self.carry_out(batch.vbid, effects);
         }
     }
 

@@ -13,8 +13,8 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{FoundVbucket, StorageError};
-use vbucket::Restored;
 use vbucket::eviction::EvictionPolicy;
+use vbucket::{Departures, Restored};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
@@ -375,7 +375,9 @@ impl BucketCore {
             tracing::info!("warmup leaves the remaining values on disk: memory is full enough");
             return;
         }
-        let departures = self.departures_of(vbid);
+        let Some(departures) = self.departures_of(vbid) else {
+            return self.warmup.finish_values(vbid, None, self.clock.now());
+        };
         let mut portion = Vec::with_capacity(PORTION_MAX);
         let mut continue_at = None;
         let result = self.store.scan(vbid, from, true, |item: Item| {
@@ -388,7 +390,7 @@ impl BucketCore {
             }
             self.restore_values(vbid, departures, &mut portion);
             // What leaves memory meanwhile makes what is read here old: another scan reads anew.
-            let is_old = self.departures_of(vbid) != departures;
+            let is_old = self.departures_of(vbid) != Some(departures);
             let is_full = self.account.used_bytes() >= self.limits.watermarks().low_bytes;
             if self.clock.now() < deadline && !is_full && !is_old {
                 return ControlFlow::Continue(());
@@ -404,12 +406,11 @@ impl BucketCore {
         self.warmup.finish_values(vbid, continue_at, self.clock.now());
     }
 
-    fn departures_of(&self, vbid: Vbid) -> u64 {
-        let slot = self.slot(vbid);
-        slot.and_then(|slot| Some(slot.lock().as_ref()?.departures())).unwrap_or(0)
+    fn departures_of(&self, vbid: Vbid) -> Option<Departures> {
+        Some(self.slot(vbid)?.lock().as_ref()?.departures())
     }
 
-    fn restore_values(&self, vbid: Vbid, departures: u64, portion: &mut Vec<Item>) {
+    fn restore_values(&self, vbid: Vbid, departures: Departures, portion: &mut Vec<Item>) {
         let Some(slot) = self.slot(vbid) else { return };
         let count = u64::try_from(portion.len()).unwrap_or(u64::MAX);
         let mut left_over = Vec::with_capacity(portion.len());

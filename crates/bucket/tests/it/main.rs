@@ -9,6 +9,7 @@ mod evicted_documents;
 mod eviction;
 mod flush_all;
 mod locks;
+mod lookups;
 mod memory_quota;
 mod soak;
 mod support;

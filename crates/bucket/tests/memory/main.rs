@@ -197,3 +197,21 @@ fn documents_that_are_left_of_many_move_together_and_free_what_the_others_took()
     let rounds = machine.bucket.statistics().defragmenter_rounds;
     assert_eq!(rounds, 1, "where nothing has changed there is nothing to do");
 }
+
+#[test]
+fn an_emptied_bucket_is_defragmented_like_a_new_one() {
+    let _turn = take_turn();
+    let mut machine = Machine::new();
+    for round in 1..=2 {
+        for number in 0..2_000 {
+            machine.store(number, 100);
+            // Half as many changes in the second round as in the first.
+            (round..=2).for_each(|_| machine.store(number, 200));
+        }
+        machine.run();
+        machine.driver.advance(DEFRAGMENTER_INTERVAL, RUNS_MAX);
+        machine.run();
+        assert_eq!(machine.bucket.statistics().defragmenter_rounds, round);
+        machine.bucket.flush_all().unwrap();
+    }
+}

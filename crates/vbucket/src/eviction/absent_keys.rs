@@ -10,6 +10,8 @@ use super::{FilterOptions, KeyFilter};
 
 /// Look-ups and their results that a vBucket holds, whatever part of its documents that is.
 const LOOKUPS_MIN: usize = 64;
+/// The same at most: when there are too many, all results go at once, under the vBucket's lock.
+const LOOKUPS_MAX: usize = 1024;
 
 /// No two look-ups of a process have the same ticket: a vBucket that is emptied begins anew, and
 /// what was read for the one before must not count.
@@ -27,6 +29,8 @@ pub struct Lookup {
     pub key: Box<[u8]>,
     /// For [`crate::Vbucket::finish_lookup`].
     pub ticket: LookupTicket,
+    /// Whether somebody else has begun the look-up, and sees to it that it comes to an end.
+    pub is_joined: bool,
 }
 
 /// What is known of a key that is not in the hash table.
@@ -81,9 +85,10 @@ impl AbsentKeys {
     /// Begins to look `key` up, or joins whoever does. `None` when there are `count_max` already.
     pub(crate) fn look_up(&mut self, key: Key<'_>, count_max: usize) -> Option<Lookup> {
         if let Some(State::Pending(ticket)) = self.lookups.get(key.encoded()) {
-            return Some(Lookup { key: key.encoded().into(), ticket: *ticket });
+            let ticket = *ticket;
+            return Some(Lookup { key: key.encoded().into(), ticket, is_joined: true });
         }
-        let count_max = count_max.max(LOOKUPS_MIN);
+        let count_max = count_max.clamp(LOOKUPS_MIN, LOOKUPS_MAX);
         if self.lookups.len() >= count_max {
             self.forget_results();
             if self.lookups.len() >= count_max {
@@ -92,7 +97,7 @@ impl AbsentKeys {
         }
         let ticket = LookupTicket(NEXT_TICKET.fetch_add(1, Ordering::Relaxed));
         self.lookups.insert(key.encoded().into(), State::Pending(ticket));
-        Some(Lookup { key: key.encoded().into(), ticket })
+        Some(Lookup { key: key.encoded().into(), ticket, is_joined: false })
     }
 
     /// Ends a look-up. Returns whether it still counted: then the file has nothing newer than what
@@ -121,7 +126,7 @@ impl AbsentKeys {
     }
 
     /// Drops the results of look-ups; those that are under way stay.
-    pub(crate) fn forget_results(&mut self) {
+    fn forget_results(&mut self) {
         self.lookups.retain(|_, state| matches!(state, State::Pending(_)));
     }
 
@@ -190,6 +195,17 @@ mod tests {
         assert!(!keys.finish(&first));
         assert!(keys.finish(&second));
         assert!(!keys.finish(&second));
+    }
+
+    #[test]
+    fn however_many_documents_there_are_results_are_few_enough_to_go_at_once() {
+        let mut keys = keys_with("k");
+        for number in 0..10_000 {
+            let lookup = keys.look_up(key(&format!("k{number}")).as_key(), 100_000).unwrap();
+            assert!(keys.finish(&lookup));
+            keys.note_gone(&lookup.key, None);
+            assert!(keys.lookup_count() <= LOOKUPS_MAX);
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub struct EvictionOptions {
     /// How keys on disk are remembered.
     pub filter: FilterOptions,
     /// Look-ups of keys in the file at once, in percent of the documents in memory
-    /// (`ht_temp_items_allowed_percent`).
+    /// (`ht_temp_items_allowed_percent`), but from 64 to 1024.
     pub lookups_max_percent: usize,
     /// Where frequency counters begin.
     pub initial_frequency: InitialFrequency,

@@ -8,6 +8,9 @@ use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
 use crate::persistence::FlushBatch;
 
+/// Tombstones that leave memory in one portion.
+const TOMBSTONES_PORTION_MAX: usize = 128;
+
 impl Vbucket {
     /// What is to be flushed now: the log that is not, and the state. `None` when the file is up to
     /// date. Nothing leaves the log until [`Vbucket::flush_succeeded`]; after a failure the same
@@ -25,17 +28,14 @@ impl Vbucket {
         Some(FlushBatch::new(self.vbid, range, state, self.queued_since))
     }
 
-    /// `batch` is durable: what every reader has leaves the log, flushed tombstones leave memory,
-    /// and whoever waited for its seqnos hears of it.
+    /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
+    /// hears of it. Its tombstones leave memory by [`Vbucket::forget_tombstones`].
     pub fn flush_succeeded(&mut self, batch: &FlushBatch, effects: &mut Vec<Effect>) {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
         self.state_is_dirty = batch.state.state != self.state
             || batch.state.failover_table != self.failover_table.entries();
-        for tombstone in batch.tombstones() {
-            self.forget_tombstone(tombstone, effects);
-        }
         if let Some(range) = &batch.range {
             let detached = self.checkpoints.finish_read(range, batch.item_count());
             self.destroy(detached, effects);
@@ -51,6 +51,24 @@ impl Vbucket {
             self.wake_flusher(effects);
         }
         self.settle_account();
+    }
+
+    /// Takes a portion of the tombstones of `batch`, which is durable, out of memory: those from
+    /// index `from` on. Returns where to go on, none at the end. A batch can hold more of them than
+    /// may leave while requests wait for the lock.
+    pub fn forget_tombstones(
+        &mut self,
+        batch: &FlushBatch,
+        from: usize,
+        effects: &mut Vec<Effect>,
+    ) -> Option<usize> {
+        let tombstones = batch.tombstones();
+        let end = tombstones.len().min(from + TOMBSTONES_PORTION_MAX);
+        for tombstone in &tombstones[from..end] {
+            self.forget_tombstone(tombstone, effects);
+        }
+        self.settle_account();
+        (end < tombstones.len()).then_some(end)
     }
 
     /// The flush failed: what it was to write waits in the log and wants another try.

@@ -66,6 +66,12 @@ impl Vbucket {
         left_over
     }
 
+    /// Nobody reads the file for `lookup`: it takes no room any more. Whoever has joined it begins
+    /// another.
+    pub fn abandon_lookup(&mut self, lookup: &Lookup) {
+        self.absent.finish(lookup);
+    }
+
     /// Puts a version into the hash table that was only in the file. Returns what was there before.
     pub(super) fn put_back(&mut self, item: Item) -> Option<Item> {
         let item = item.charged_to(self.account.id());

@@ -255,11 +255,6 @@ impl Vbucket {
         self.note_departure(item.key());
         effects.push(Effect::Release(item));
     }
-
-    /// Forgets what look-ups of keys have found: it takes memory, and can be found again.
-    pub fn forget_lookup_results(&mut self) {
-        self.absent.forget_results();
-    }
 }
 
 impl Exits {

@@ -1,6 +1,6 @@
 //! Coming back from a file, and letting values go that are in it.
 
-use document::{Item, Key, Seqno, VbUuid, Vbid};
+use document::{Item, VbUuid, Vbid};
 
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointManager, Persistence};
@@ -25,6 +25,13 @@ pub struct Restored {
     pub fresh_uuid: VbUuid,
     /// Whether the node stopped in order: everything it acknowledged is in the file.
     pub was_clean: bool,
+}
+
+/// How often keys have left memory for the file, in one history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departures {
+    uuid: VbUuid,
+    count: u64,
 }
 
 impl Vbucket {
@@ -80,16 +87,16 @@ impl Vbucket {
         self.settle_account();
     }
 
-    /// Rises whenever a key leaves memory for the file: what was read from the file before may be
-    /// older than what is there now.
-    pub fn departures(&self) -> u64 {
-        self.absent.departures
+    /// Another value whenever a key leaves memory for the file, and when the bucket is emptied:
+    /// what was read from the file before may be older than what is there now.
+    pub fn departures(&self) -> Departures {
+        Departures { uuid: self.uuid(), count: self.absent.departures }
     }
 
     /// Puts a document, read from the file, into memory that was not there when there had been
     /// `departures`, unless one was there since. Returns what is left over, to be dropped outside
     /// the lock.
-    pub fn restore_absent(&mut self, item: Item, departures: u64) -> Option<Item> {
+    pub fn restore_absent(&mut self, item: Item, departures: Departures) -> Option<Item> {
         let is_here = self.hash_table.get(item.key()).is_some();
         if is_here || self.departures() != departures {
             return Some(item);
@@ -129,14 +136,15 @@ impl Vbucket {
         is_there
     }
 
-    /// The file does not have the value that `key` misses at `seqno`: the document is gone. Only
-    /// a damaged file does this; the reader sees "not found" instead of waiting for ever.
-    pub fn forget_lost_document(&mut self, key: Key<'_>, seqno: Seqno) -> Option<Item> {
+    /// The file does not have the value that the version in `metadata` misses: the document is
+    /// gone. Only a damaged file does this; the reader sees "not found" instead of waiting for
+    /// ever.
+    pub fn forget_lost_document(&mut self, metadata: &Item) -> Option<Item> {
         let is_that = self
             .hash_table
-            .get(key)
-            .is_some_and(|newest| newest.is_ejected() && newest.seqno() == seqno);
-        let lost = if is_that { self.hash_table.remove(key) } else { None };
+            .get(metadata.key())
+            .is_some_and(|newest| newest.is_ejected() && is_same_version(newest, metadata));
+        let lost = if is_that { self.hash_table.remove(metadata.key()) } else { None };
         self.settle_account();
         lost
     }
@@ -146,4 +154,50 @@ impl Vbucket {
 /// while a value was on its way.
 fn is_same_version(one: &Item, other: &Item) -> bool {
     one.seqno() == other.seqno() && one.cas() == other.cas()
+}
+
+#[cfg(test)]
+mod tests {
+    use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno, VbucketState};
+
+    use super::*;
+
+    fn item(name: &str, cas: u64) -> Item {
+        let key = KeyBuf::in_default_collection(name.as_bytes()).unwrap();
+        let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), b"value");
+        builder.finish(Cas(cas), Seqno(1), RevSeqno(1))
+    }
+
+    /// A vBucket whose file goes to seqno 1.
+    fn vbucket(uuid: u64) -> Vbucket {
+        let (account, seed) = (MemoryAccount::default(), HashSeed::new(1));
+        let mut vbucket = Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(uuid), seed, account);
+        vbucket.persisted_seqno = Seqno(1);
+        vbucket
+    }
+
+    #[test]
+    fn what_the_file_of_an_emptied_history_does_not_have_is_not_missed_in_the_next_one() {
+        let mut vbucket = vbucket(1);
+        let (old, new) = (item("k", 1).ejected(), item("k", 2).ejected());
+        assert!(vbucket.restore_document(new.clone()).is_none());
+        assert!(vbucket.forget_lost_document(&old).is_none());
+        assert_eq!(vbucket.document_count(), 1);
+        assert!(vbucket.forget_lost_document(&new).is_some());
+        assert_eq!(vbucket.document_count(), 0);
+    }
+
+    #[test]
+    fn what_was_read_of_an_emptied_history_is_not_put_into_the_next_one() {
+        // Each with one key in the file, so that nothing but the history tells them apart.
+        let [old, mut new] = [("old", 1), ("new", 2)].map(|(name, uuid)| {
+            let mut vbucket = vbucket(uuid);
+            vbucket.restore_key(&item(name, 1));
+            vbucket
+        });
+        assert!(new.restore_absent(item("old", 1), old.departures()).is_some());
+        assert_eq!(new.document_count_in_memory(), 0);
+        assert!(new.restore_absent(item("new", 1), new.departures()).is_none());
+        assert_eq!((new.document_count_in_memory(), new.document_count()), (1, 1));
+    }
 }

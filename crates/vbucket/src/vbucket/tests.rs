@@ -102,6 +102,10 @@ impl Bench {
         let Some(mut batch) = self.vbucket.begin_flush() else { return Vec::new() };
         let items = batch.take_items(usize::MAX).items;
         self.vbucket.flush_succeeded(&batch, &mut self.effects);
+        let mut next = Some(0);
+        while let Some(from) = next {
+            next = self.vbucket.forget_tombstones(&batch, from, &mut self.effects);
+        }
         items.iter().map(|item| (item.seqno().0, item.is_deleted())).collect()
     }
 
@@ -211,6 +215,28 @@ fn a_document_created_anew_continues_the_revisions_of_flushed_tombstones() {
     let now = bench.now();
     let found = bench.vbucket.get_metadata(key("a").as_key(), now).unwrap();
     assert_eq!(found.item.revision(), RevSeqno(3));
+}
+
+#[test]
+fn flushed_tombstones_leave_memory_in_portions_unless_their_key_was_written_meanwhile() {
+    let mut bench = Bench::new();
+    for number in 0..1_000 {
+        bench.set(&format!("{number}"), "v");
+        bench.delete(&format!("{number}"), Cas::ANY).unwrap();
+    }
+    let mut batch = bench.vbucket.begin_flush().unwrap();
+    batch.take_items(usize::MAX);
+    bench.vbucket.flush_succeeded(&batch, &mut bench.effects);
+    bench.set("999", "anew");
+    let mut next = Some(0);
+    let mut left = vec![bench.vbucket.tombstone_count()];
+    while let Some(from) = next {
+        next = bench.vbucket.forget_tombstones(&batch, from, &mut bench.effects);
+        left.push(bench.vbucket.tombstone_count());
+    }
+    assert_eq!((left[0], left.last()), (999, Some(&0)));
+    assert!(left.is_sorted_by(|before, after| before - after <= 128), "{left:?}");
+    assert!(bench.get("999").is_ok());
 }
 
 #[test]
