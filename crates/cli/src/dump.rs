@@ -73,8 +73,8 @@ Every commit leaves a header; --all-headers lists them and --header reads the fi
 A damaged body is named in its place; damage elsewhere ends a file. `settee verify-file` finds all.
 
 Examples:
-  settee dump data/buckets/default/17.couch.1
-  settee dump --keys-only --by-id data
+  settee dump settee-data/buckets/default/17.couch.1
+  settee dump --keys-only --by-id settee-data
   settee dump --json 17.couch.1 | jq 'select(.type == \"document\" and .deleted)'
   settee dump --start-seqno 1000 --no-body 17.couch.1
   settee dump --all-headers 17.couch.1

@@ -45,9 +45,9 @@ Nothing is written or locked, so the files may be in use. Files of Couchbase Ser
 11 to 14 are checked as well as those of settee; encrypted ones cannot be.
 
 Examples:
-  settee verify-file data
-  settee verify-file data/buckets/default/17.couch.1
-  settee verify-file --json data | jq 'select(.sound | not)'";
+  settee verify-file settee-data
+  settee verify-file settee-data/buckets/default/17.couch.1
+  settee verify-file --json settee-data | jq 'select(.sound | not)'";
 
 /// Shows on standard error how far it is.
 struct Progress {

@@ -118,8 +118,9 @@ fn check_states(
 ) -> Result<(), StorageError> {
     let mut trees = Trees::new();
     let mut tally = Tally::default();
-    trees.check(file, newest, Some(&mut tally), findings)?;
-    tally.check(file, newest, findings)?;
+    if trees.check(file, newest, Some(&mut tally), findings)? {
+        tally.check(file, newest, findings)?;
+    }
     verification.header_count = 1;
     verification.document_count = tally.alive_count;
     verification.tombstone_count = tally.tombstone_count;

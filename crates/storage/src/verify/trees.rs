@@ -62,14 +62,14 @@ impl Trees {
         }
     }
 
-    /// Checks one state.
+    /// Checks one state; says whether the trees of documents could be read whole.
     pub(super) fn check(
         &mut self,
         file: &CouchFile,
         header: &Header,
         mut tally: Option<&mut Tally>,
         findings: &mut Findings,
-    ) -> Result<(), StorageError> {
+    ) -> Result<bool, StorageError> {
         let header_size = (header.encode().len() as u64).saturating_add(9);
         self.ranges.push((header.position, header.position.saturating_add(header_size)));
         let roots = [
@@ -87,7 +87,7 @@ impl Trees {
                 None => Some(Arc::default()),
             });
         }
-        let [Some(by_seqno), Some(by_id), _] = found.as_slice() else { return Ok(()) };
+        let [Some(by_seqno), Some(by_id), _] = found.as_slice() else { return Ok(false) };
         if by_seqno.high_seqno > header.high_seqno {
             findings.damage(header.position, "a document is newer than its header");
         }
@@ -98,7 +98,7 @@ impl Trees {
         if !same_count || by_seqno.fingerprint != by_id.fingerprint {
             name_differences(file, header, findings)?;
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Checks that no two chunks overlap; tells how many bytes were read and are whole.
