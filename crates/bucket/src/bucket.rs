@@ -8,6 +8,7 @@ use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
 use storage::StorageError;
+use vbucket::checkpoint::CheckpointLimits;
 use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
@@ -301,7 +302,11 @@ impl BucketCore {
     /// Sets the marks that depend on the quota: at once those of a smaller quota that waits.
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
-        self.account.set_checkpoint_bytes_max(size_max);
+        self.account.set_checkpoint_limits(CheckpointLimits {
+            with_streams_bytes: size_max,
+            // What a flush takes at a time.
+            alone_bytes: size_max.max(self.config.flush_batch_bytes_max),
+        });
         self.account.set_estimate_drift_max(self.limits.wanted_bytes() / ESTIMATE_PARTS);
     }
 

@@ -77,7 +77,7 @@ pub struct BucketStatistics {
     pub checkpoint_items_removed: u64,
     /// Bytes of logs that they and their slots were.
     pub checkpoint_bytes_removed: u64,
-    /// Bytes above which an open checkpoint is closed.
+    /// Bytes above which an open checkpoint is closed while there are streams.
     pub checkpoint_bytes_max: usize,
     /// Bytes that checkpoints may take.
     pub checkpoints_quota_bytes: u64,
@@ -167,7 +167,7 @@ impl Bucket {
             checkpoints_pending_bytes: core.account.pending_destruction_bytes(),
             checkpoint_items_removed: load(&core.destroyers.items_removed),
             checkpoint_bytes_removed: load(&core.destroyers.bytes_removed),
-            checkpoint_bytes_max: core.account.checkpoint_bytes_max(),
+            checkpoint_bytes_max: core.account.checkpoint_limits().with_streams_bytes,
             checkpoints_quota_bytes: core.checkpoint_marks.quota_bytes(),
             checkpoints_upper_mark_bytes: core.checkpoint_marks.upper_bytes(),
             checkpoints_lower_mark_bytes: core.checkpoint_marks.lower_bytes(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use crate::checkpoint::CheckpointLimits;
 use platform::accounts::{Account, AccountId, STRIPE_COUNT};
 
 /// A bucket's memory in bytes. A handle: clones count together.
@@ -21,8 +22,9 @@ struct Counters {
     checkpoints: AtomicI64,
     /// Of `checkpoints`, what has left its log and waits to be destroyed.
     pending_destruction: AtomicI64,
-    /// No counter but a limit that all vBuckets look at: of one open checkpoint.
-    checkpoint_bytes_max: AtomicUsize,
+    /// No counters but limits that all vBuckets look at: of one open checkpoint.
+    with_streams_bytes: AtomicUsize,
+    alone_bytes: AtomicUsize,
 }
 
 /// A change of some of the counters, in bytes.
@@ -41,7 +43,8 @@ impl Default for MemoryAccount {
             log: AtomicI64::new(0),
             checkpoints: AtomicI64::new(0),
             pending_destruction: AtomicI64::new(0),
-            checkpoint_bytes_max: AtomicUsize::new(usize::MAX),
+            with_streams_bytes: AtomicUsize::new(usize::MAX),
+            alone_bytes: AtomicUsize::new(usize::MAX),
         }))
     }
 }
@@ -94,14 +97,18 @@ impl MemoryAccount {
         read(&self.0.pending_destruction)
     }
 
-    /// Bytes above which an open checkpoint is closed.
-    pub fn checkpoint_bytes_max(&self) -> usize {
-        self.0.checkpoint_bytes_max.load(Ordering::Relaxed)
+    /// When an open checkpoint is closed.
+    pub fn checkpoint_limits(&self) -> CheckpointLimits {
+        CheckpointLimits {
+            with_streams_bytes: self.0.with_streams_bytes.load(Ordering::Relaxed),
+            alone_bytes: self.0.alone_bytes.load(Ordering::Relaxed),
+        }
     }
 
-    /// Sets the limit of one open checkpoint.
-    pub fn set_checkpoint_bytes_max(&self, bytes: usize) {
-        self.0.checkpoint_bytes_max.store(bytes, Ordering::Relaxed);
+    /// Sets when an open checkpoint is closed.
+    pub fn set_checkpoint_limits(&self, limits: CheckpointLimits) {
+        self.0.with_streams_bytes.store(limits.with_streams_bytes, Ordering::Relaxed);
+        self.0.alone_bytes.store(limits.alone_bytes, Ordering::Relaxed);
     }
 
     /// A vBucket's use has changed.

@@ -55,8 +55,22 @@ pub struct CheckpointManager {
     max_visible_seqno: Seqno,
     /// The end of the last complete snapshot.
     last_snapshot_end: Seqno,
-    /// Bytes above which an active vBucket's open checkpoint is closed.
-    checkpoint_bytes_max: usize,
+    limits: CheckpointLimits,
+}
+
+/// Bytes above which an active vBucket's open checkpoint is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckpointLimits {
+    /// While there are streams, which get on a checkpoint at a time.
+    pub with_streams_bytes: usize,
+    /// While there are none: what is read leaves anyway, and the larger a checkpoint, the more
+    /// versions of a document take each other's place in it.
+    pub alone_bytes: usize,
+}
+
+impl CheckpointLimits {
+    /// No limit.
+    pub const NONE: Self = Self { with_streams_bytes: usize::MAX, alone_bytes: usize::MAX };
 }
 
 /// What is known of the open checkpoint alone.
@@ -103,7 +117,7 @@ impl CheckpointManager {
             high_seqno,
             max_visible_seqno: high_seqno,
             last_snapshot_end: high_seqno,
-            checkpoint_bytes_max: usize::MAX,
+            limits: CheckpointLimits::NONE,
         };
         if persistence == Persistence::File {
             let registered = log.register("persistence", high_seqno, false);
@@ -112,9 +126,23 @@ impl CheckpointManager {
         log
     }
 
-    /// Above this many bytes an active vBucket's open checkpoint is closed.
+    /// Sets when an active vBucket's open checkpoint is closed.
+    pub fn set_limits(&mut self, limits: CheckpointLimits) {
+        self.limits = limits;
+    }
+
+    /// Above this many bytes an active vBucket's open checkpoint is closed, with streams or without.
     pub fn set_checkpoint_bytes_max(&mut self, bytes: usize) {
-        self.checkpoint_bytes_max = bytes;
+        self.set_limits(CheckpointLimits { with_streams_bytes: bytes, alone_bytes: bytes });
+    }
+
+    /// Bytes above which the open checkpoint is closed now.
+    pub fn checkpoint_bytes_max(&self) -> usize {
+        if self.has_streams() { self.limits.with_streams_bytes } else { self.limits.alone_bytes }
+    }
+
+    fn has_streams(&self) -> bool {
+        self.cursors.iter().any(|cursor| cursor.is_droppable)
     }
 
     /// The highest seqno queued; of an empty history, the one it continues from.

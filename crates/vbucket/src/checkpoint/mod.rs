@@ -30,7 +30,7 @@ pub use detached::Detached;
 pub use extent::Extent;
 pub use info::{CheckpointInfo, CheckpointKind, Snapshot};
 pub use log_range::{LogRange, ReadLimit};
-pub use manager::{CheckpointManager, Persistence, QueueOutcome, Queued};
+pub use manager::{CheckpointLimits, CheckpointManager, Persistence, QueueOutcome, Queued};
 pub use run::MetaItem;
 
 #[cfg(test)]

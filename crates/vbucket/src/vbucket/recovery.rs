@@ -23,7 +23,8 @@ impl Vbucket {
         let mut dropped_count = 0;
         match step {
             RecoveryStep::CloseFullCheckpoint => {
-                let size_max = self.account.checkpoint_bytes_max();
+                self.checkpoints.set_limits(self.account.checkpoint_limits());
+                let size_max = self.checkpoints.checkpoint_bytes_max();
                 if self.checkpoints.open_extent().bytes() >= size_max {
                     let detached = self.checkpoints.begin_checkpoint();
                     self.destroy(detached, effects);

@@ -168,7 +168,7 @@ impl Vbucket {
         let replaced = self.hash_table.insert(item.clone());
         let initial_heat = || self.eviction.initial_frequency.get();
         item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
-        self.checkpoints.set_checkpoint_bytes_max(self.account.checkpoint_bytes_max());
+        self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         if queued.outcome == QueueOutcome::Replaced {
             self.statistics.deduplications += 1;

@@ -46,7 +46,7 @@ impl CheckpointManager {
         let may_not_meet = replaced.is_some_and(|replaced| {
             self.is_in_open(replaced.seqno()) && (is_sync(replaced) || is_sync(&item))
         });
-        let is_full = self.open_extent().bytes() >= self.checkpoint_bytes_max;
+        let is_full = self.open_extent().bytes() >= self.checkpoint_bytes_max();
         let mut detached = None;
         if may_not_meet || (is_full && self.open_has_items()) {
             detached = self.begin_checkpoint();

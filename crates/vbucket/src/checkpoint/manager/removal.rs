@@ -47,8 +47,7 @@ impl CheckpointManager {
     /// back after a short interruption. `index` goes with it.
     pub(super) fn detach_consumed(&mut self, index: Vec<Arc<Segment>>) -> Option<Detached> {
         let mut target = self.lowest_position();
-        let has_streams = self.cursors.iter().any(|cursor| cursor.is_droppable);
-        if has_streams && target.ordinal > self.open.first.ordinal {
+        if self.has_streams() && target.ordinal > self.open.first.ordinal {
             target = Arc::clone(&self.open.first);
         }
         self.detach_before(&target, index)
