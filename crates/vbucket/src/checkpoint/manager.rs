@@ -131,7 +131,7 @@ impl CheckpointManager {
         self.limits = limits;
     }
 
-    /// Above this many bytes an active vBucket's open checkpoint is closed, with streams or without.
+    /// Above this many bytes an active vBucket closes its open checkpoint, with streams or without.
     pub fn set_checkpoint_bytes_max(&mut self, bytes: usize) {
         self.set_limits(CheckpointLimits { with_streams_bytes: bytes, alone_bytes: bytes });
     }
