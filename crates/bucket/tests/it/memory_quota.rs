@@ -56,3 +56,18 @@ fn above_the_ratio_stores_are_refused_and_deletes_let_in() {
     machine.run();
     machine.set(VBID, "there is room again", b"value").unwrap();
 }
+
+#[test]
+fn the_marks_of_checkpoints_follow_the_quota() {
+    const MIB: u64 = 1 << 20;
+    let machine = Machine::with(BucketConfig { memory_quota_bytes: 100 * MIB, ..config() });
+    for quota in [100 * MIB, 400 * MIB, 200 * MIB] {
+        machine.bucket.set_memory_quota(quota).unwrap();
+        let statistics = machine.bucket.statistics();
+        let per_vbucket = quota / 5 / u64::from(machine.bucket.config().vbucket_count);
+        assert_eq!(statistics.checkpoints_quota_bytes, quota / 5);
+        assert_eq!(statistics.checkpoints_upper_mark_bytes, quota / 50 * 9);
+        assert_eq!(statistics.checkpoints_lower_mark_bytes, quota / 25 * 3);
+        assert_eq!(statistics.checkpoint_bytes_max as u64, per_vbucket / 10);
+    }
+}

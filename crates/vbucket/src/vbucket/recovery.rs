@@ -81,3 +81,144 @@ impl Vbucket {
         self.settle_account();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use document::{ItemBuilder, ItemMeta, KeyBuf, VbUuid, Vbid, VbucketState};
+
+    use super::*;
+    use crate::checkpoint::CheckpointLimits;
+    use crate::hash_table::HashSeed;
+    use crate::memory_account::MemoryAccount;
+    use crate::operation::{Now, StoreMode, WriteCondition};
+
+    struct Bench {
+        vbucket: Vbucket,
+        account: MemoryAccount,
+    }
+
+    impl Bench {
+        /// An active vBucket whose checkpoints are full at `checkpoint_bytes_max` with streams.
+        fn new(checkpoint_bytes_max: usize) -> Self {
+            let account = MemoryAccount::default();
+            account.set_checkpoint_limits(CheckpointLimits {
+                with_streams_bytes: checkpoint_bytes_max,
+                ..CheckpointLimits::NONE
+            });
+            let seed = HashSeed::new(1);
+            let vbucket =
+                Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account.clone());
+            Self { vbucket, account }
+        }
+
+        fn set(&mut self, names: &[&str]) {
+            for name in names {
+                let key = KeyBuf::in_default_collection(name.as_bytes()).unwrap();
+                let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), &[7; 100]);
+                let (mode, condition) = (StoreMode::Set, WriteCondition::default());
+                let now = Now::default();
+                self.vbucket.store(mode, builder, condition, now, &mut Vec::new()).unwrap();
+            }
+        }
+
+        fn flush(&mut self) {
+            let mut batch = self.vbucket.begin_flush().unwrap();
+            batch.take_items(usize::MAX);
+            self.vbucket.flush_succeeded(&batch, &mut Vec::new());
+        }
+
+        /// Takes a step and returns how many cursors it dropped, and how many items have left.
+        fn recover(&mut self, step: RecoveryStep) -> (usize, usize) {
+            let before = self.items();
+            let dropped = self.vbucket.recover_memory(step, &mut Vec::new());
+            (dropped, before - self.items())
+        }
+
+        fn items(&self) -> usize {
+            self.vbucket.checkpoints().extent().items
+        }
+
+        fn read(&mut self, cursor: CursorId) -> usize {
+            let Some(range) = self.vbucket.read_stream(cursor) else { return 0 };
+            let count = range.item_count();
+            self.vbucket.confirm_stream(&range, count, &mut Vec::new());
+            count
+        }
+
+        fn stream(&mut self) -> CursorId {
+            let after = self.vbucket.high_seqno();
+            self.vbucket.register_stream("stream", after).unwrap().id
+        }
+    }
+
+    #[test]
+    fn expelling_is_enough_where_the_stream_keeps_up() {
+        let mut bench = Bench::new(usize::MAX);
+        let stream = bench.stream();
+        bench.set(&["a", "b", "c"]);
+        bench.flush();
+        assert_eq!(bench.read(stream), 3);
+        assert_eq!(bench.items(), 3, "a stream that comes back would find them");
+        assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
+        assert_eq!(bench.recover(RecoveryStep::Expel), (0, 3));
+        assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), (0, 0));
+        bench.set(&["d"]);
+        assert_eq!(bench.read(stream), 1, "the stream goes on");
+    }
+
+    #[test]
+    fn nothing_can_be_expelled_before_a_slow_stream_is_dropped() {
+        let mut bench = Bench::new(usize::MAX);
+        bench.stream();
+        bench.set(&["a", "b"]);
+        bench.flush();
+        assert_eq!(bench.recover(RecoveryStep::Expel), (0, 0), "the stream has read nothing");
+        assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), (0, 0), "the same checkpoint");
+    }
+
+    #[test]
+    fn closing_a_full_checkpoint_lets_a_slow_stream_be_dropped() {
+        let mut bench = Bench::new(1);
+        bench.stream();
+        bench.set(&["a"]);
+        bench.flush();
+        assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
+        let mut effects = Vec::new();
+        let dropped = bench.vbucket.recover_memory(RecoveryStep::DropSlowCursors, &mut effects);
+        assert_eq!((dropped, bench.items()), (1, 0));
+        let is_dropped = |effect: &Effect| matches!(effect, Effect::CursorDropped(_));
+        assert_eq!(effects.iter().filter(|effect| is_dropped(effect)).count(), 1);
+        let account = &bench.account;
+        assert!(account.pending_destruction_bytes() > 0, "it counts until it is freed");
+        assert_eq!(account.checkpoints_bytes(), account.pending_destruction_bytes());
+        drop(effects);
+        assert_eq!((account.checkpoints_bytes(), account.pending_destruction_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn the_flusher_is_never_dropped_and_loses_nothing() {
+        let mut bench = Bench::new(1);
+        let stream = bench.stream();
+        bench.set(&["a", "b", "c"]);
+        bench.read(stream);
+        for step in
+            [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors]
+        {
+            assert_eq!(bench.recover(step), (0, 0), "{step:?}");
+        }
+        assert_eq!(bench.vbucket.checkpoints().unflushed_count(), 3);
+    }
+
+    #[test]
+    fn a_stream_that_ends_takes_along_what_only_it_has_kept() {
+        let mut bench = Bench::new(1);
+        let stream = bench.stream();
+        bench.set(&["a", "b"]);
+        bench.flush();
+        assert_eq!(bench.items(), 2);
+        bench.vbucket.remove_stream(stream, &mut Vec::new());
+        assert_eq!((bench.items(), bench.account.log_bytes()), (0, 0));
+        let too_far = bench.vbucket.high_seqno().next();
+        assert_eq!(bench.vbucket.register_stream("late", too_far), Err(Seqno(2)));
+    }
+}
