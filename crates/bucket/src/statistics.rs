@@ -16,6 +16,9 @@ use crate::write_gate::WriteBlock;
 pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
+    pub(crate) applies: AtomicU64,
+    pub(crate) applies_failed: AtomicU64,
+    pub(crate) journal_full_waits: AtomicU64,
     pub(crate) items_persisted: AtomicU64,
     pub(crate) flusher_deduplications: AtomicU64,
     pub(crate) values_fetched: AtomicU64,

@@ -125,6 +125,12 @@ pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), Stor
     }
 }
 
+/// Says why the file at `path` is not used.
+pub(crate) fn ignored(path: &Path, why: WhyIgnored) -> IgnoredFile {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    IgnoredFile { name, why }
+}
+
 /// The names of all files of each vBucket, in the order in which they are to be removed: the newest
 /// revision goes last, until then it hides the older ones.
 pub(crate) fn files_by_vbucket(
@@ -161,7 +167,7 @@ fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
 }
 
 /// Reads a vBucket's file. The outer error is the system's: nothing can be said about the file.
-fn load(
+pub(crate) fn load(
     files: &dyn Files,
     path: &Path,
     vbid: Vbid,
