@@ -34,6 +34,15 @@ pub enum StorageError {
         /// The highest seqno in the file.
         high_seqno: u64,
     },
+    /// The journal has no room until the vBuckets' files have caught up. Nothing was written; a
+    /// retry succeeds when something has been released.
+    #[error("the journal is full: {used_bytes} of {bytes_max} bytes are in use")]
+    JournalFull {
+        /// Bytes of the segments in use.
+        used_bytes: u64,
+        /// What they may come to.
+        bytes_max: u64,
+    },
     /// Anything else that the system refused. Callers count it, keep the batch and retry.
     #[error(transparent)]
     Failed(FileError),

@@ -2,7 +2,7 @@
 //!
 //! [`couchstore`] is the format and knows nothing of vBuckets. Above it stand the items and
 //! vBucket states of a bucket ([`VbucketRecord`], [`CollectionStatistics`])
-//! and the [`Store`], which keeps one file a vBucket.
+//! and the [`Store`], which keeps one file a vBucket. The [`journal`] is durable before them.
 
 mod collection_statistics;
 pub mod couchstore;
@@ -11,6 +11,7 @@ mod document_view;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
+pub mod journal;
 mod open_files;
 mod start_up;
 mod store;

@@ -5,6 +5,7 @@ mod batches;
 mod crash;
 mod faults;
 mod garbage;
+mod journal;
 mod model;
 mod sharing;
 mod start_up;

@@ -1,0 +1,144 @@
+//! Segments: files that groups are appended to, and the directory that they lie in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use platform::{File, FileErrorKind, Files, OpenMode};
+
+use crate::StorageError;
+use crate::journal::layout::{SEGMENT_HEADER_SIZE, SegmentHeader};
+use crate::journal::names;
+
+/// Bytes that are written at a time when a spare is filled.
+const FILL_BYTES: usize = 1 << 20;
+
+/// The `journal` directory of a bucket.
+pub(super) struct Directory {
+    pub(super) files: Arc<dyn Files>,
+    bucket: PathBuf,
+    pub(super) path: PathBuf,
+}
+
+/// A segment that groups are appended to.
+pub(super) struct OpenSegment {
+    pub(super) file: Box<dyn File>,
+    pub(super) segment: Segment,
+    /// Where the next group begins.
+    pub(super) position: u64,
+}
+
+/// A segment in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    /// In all of its groups.
+    pub(super) salt: u64,
+    /// The last lsn that was acknowledged when the segment was left, or so far. Below the first
+    /// lsn when the segment holds nothing.
+    pub(super) last_lsn: u64,
+    /// Bytes it counts for.
+    pub(super) size: u64,
+    /// Whether it may become a spare: it is of the usual size, filled, and never failed.
+    pub(super) is_recyclable: bool,
+}
+
+impl Directory {
+    pub(super) fn new(files: Arc<dyn Files>, bucket: &Path) -> Self {
+        Self { files, bucket: bucket.to_path_buf(), path: bucket.join(names::DIRECTORY) }
+    }
+
+    pub(super) fn live_path(&self, number: u64) -> PathBuf {
+        self.path.join(names::live(number))
+    }
+
+    pub(super) fn spare_path(&self, number: u64) -> PathBuf {
+        self.path.join(names::spare(number))
+    }
+
+    /// Names inside; none if there is no directory.
+    pub(super) fn list(&self) -> Result<Vec<String>, StorageError> {
+        match self.files.list(&self.path) {
+            Err(error) if error.kind == FileErrorKind::NotFound => Ok(Vec::new()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Makes a segment under a name that is not in use and gives its file, still empty: from the
+    /// spare of number `spare`, or anew.
+    pub(super) fn open_live(
+        &self,
+        number: u64,
+        spare: Option<u64>,
+    ) -> Result<Box<dyn File>, StorageError> {
+        let path = self.live_path(number);
+        let Some(spare) = spare else {
+            if !self.files.exists(&self.path) {
+                self.files.create_directories(&self.path)?;
+                self.files.sync_directory(&self.bucket)?;
+            }
+            return Ok(self.files.open(&path, OpenMode::CreateNew)?);
+        };
+        self.files.rename(&self.spare_path(spare), &path)?;
+        Ok(self.files.open(&path, OpenMode::ReadWrite)?)
+    }
+
+    /// Makes the name of a new segment durable, then its header. Until that is done the file has
+    /// no header of its number, which a replay takes for a spare.
+    pub(super) fn begin(
+        &self,
+        file: &dyn File,
+        header: &SegmentHeader,
+    ) -> Result<(), StorageError> {
+        self.files.sync_directory(&self.path)?;
+        file.write_at(&header.encode(), 0)?;
+        Ok(file.sync()?)
+    }
+
+    /// Makes a spare: every block is written once, so that no append has anything to allocate.
+    pub(super) fn make_spare(&self, number: u64, size: u64) -> Result<(), StorageError> {
+        let path = self.spare_path(number);
+        let filled = self.fill(&path, size);
+        if filled.is_err() {
+            self.remove_all(&[path]);
+        }
+        filled
+    }
+
+    fn fill(&self, path: &Path, size: u64) -> Result<(), StorageError> {
+        let file = self.files.open(path, OpenMode::CreateNew)?;
+        let zeros = vec![0; FILL_BYTES];
+        let mut position = 0;
+        while position < size {
+            let count = usize::try_from(size - position).unwrap_or(FILL_BYTES).min(FILL_BYTES);
+            file.write_at(&zeros[..count], position)?;
+            position += count as u64;
+        }
+        file.sync()?;
+        Ok(self.files.sync_directory(&self.path)?)
+    }
+
+    /// Removes files that nobody needs. What cannot be removed is removed by the next start.
+    pub(super) fn remove_all(&self, paths: &[PathBuf]) {
+        for path in paths {
+            drop(self.files.remove(path));
+        }
+    }
+
+    /// Makes renames durable, as far as that works; they are made durable by the next segment.
+    pub(super) fn sync_if_there(&self) {
+        if self.files.exists(&self.path) {
+            drop(self.files.sync_directory(&self.path));
+        }
+    }
+}
+
+impl OpenSegment {
+    pub(super) fn new(file: Box<dyn File>, segment: Segment) -> Self {
+        Self { file, segment, position: SEGMENT_HEADER_SIZE }
+    }
+
+    /// Whether a group of so many bytes fits.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        bytes <= self.segment.size.saturating_sub(self.position)
+    }
+}

@@ -1,0 +1,4 @@
+//! The journal from outside: what is acknowledged is replayed, whatever happens.
+
+mod basics;
+mod model;
