@@ -4,7 +4,7 @@
 //! segment header, one block:           group header, begins on a block:
 //!  0  4 magic "SJS1"                    0  4 magic "SJG1"
 //!  4  2 version, 1                      4  4 bytes: this header and the payload
-//!  6  2 flags, 0                        8  8 lsn
+//!  6  2 bit 0: begins with a copy        8  8 lsn
 //!  8  8 journal id                     16  8 salt of the segment
 //! 16  8 number of the segment          24  8 lsn that was durable when this was written
 //! 24  8 salt, random                   32  4 records
@@ -38,6 +38,7 @@ pub(crate) const GROUP_HEADER_SIZE: usize = 64;
 const SEGMENT_MAGIC: u32 = u32::from_be_bytes(*b"SJS1");
 const GROUP_MAGIC: u32 = u32::from_be_bytes(*b"SJG1");
 const VERSION: u16 = 1;
+const BEGINS_WITH_COPY: u16 = 1;
 
 /// Bytes of a segment's header that are not zero.
 const SEGMENT_FIELDS_SIZE: usize = 64;
@@ -58,6 +59,9 @@ pub(crate) struct SegmentHeader {
     pub(crate) created_ns: u64,
     /// Bytes it may grow to.
     pub(crate) size: u64,
+    /// Whether the first group is also in an earlier segment. Unless it is whole here, the one
+    /// there counts and this segment does not: nothing else was written to it yet.
+    pub(crate) begins_with_copy: bool,
 }
 
 /// What a group says of itself.
@@ -82,7 +86,8 @@ impl SegmentHeader {
         let mut block = Vec::with_capacity(index(SEGMENT_HEADER_SIZE));
         block.extend_from_slice(&SEGMENT_MAGIC.to_be_bytes());
         block.extend_from_slice(&VERSION.to_be_bytes());
-        block.extend_from_slice(&0_u16.to_be_bytes());
+        let flags = if self.begins_with_copy { BEGINS_WITH_COPY } else { 0 };
+        block.extend_from_slice(&flags.to_be_bytes());
         let numbers = [self.id.0, self.number, self.salt, self.first_lsn.0, self.created_ns];
         for number in numbers.into_iter().chain([self.size]) {
             block.extend_from_slice(&number.to_be_bytes());
@@ -109,16 +114,16 @@ impl SegmentHeader {
             return Err("no segment of a journal");
         }
         let version = fields.u16();
-        let flags = fields.u16();
+        let flags = fields.u16().unwrap_or_default();
         let header = Self::decode_numbers(&mut fields).ok_or("a segment's header is cut off")?;
         let zero = fields.u32();
         if fields.u32() != Some(crc32c::crc32c(covered)) || rest.iter().any(|byte| *byte != 0) {
             return Err("the checksum of a segment's header");
         }
-        if version != Some(VERSION) || flags != Some(0) || zero != Some(0) {
+        if version != Some(VERSION) || flags & !BEGINS_WITH_COPY != 0 || zero != Some(0) {
             return Err("a segment of an unknown version");
         }
-        Ok(Some(header))
+        Ok(Some(Self { begins_with_copy: flags & BEGINS_WITH_COPY != 0, ..header }))
     }
 
     fn decode_numbers(fields: &mut Fields<'_>) -> Option<Self> {
@@ -129,6 +134,7 @@ impl SegmentHeader {
             first_lsn: Lsn(fields.number::<8>()?),
             created_ns: fields.number::<8>()?,
             size: fields.number::<8>()?,
+            begins_with_copy: false,
         })
     }
 }

@@ -26,6 +26,8 @@ struct Found {
     path: PathBuf,
     header: SegmentHeader,
     size: u64,
+    /// Whether it should begin with a copy of an earlier group, and does not.
+    lacks_copy: bool,
 }
 
 /// What the names and headers in the directory say.
@@ -89,6 +91,7 @@ pub(super) fn open(
         writer.sealed.push_back(Segment {
             number: found.header.number,
             salt: found.header.salt,
+            first_lsn: found.header.first_lsn.0,
             last_lsn,
             size: found.size.max(SEGMENT_HEADER_SIZE),
             is_recyclable: found.size == options.segment_bytes,
@@ -121,13 +124,12 @@ fn check_identity(live: &[Found]) -> Result<JournalId, StorageError> {
 /// Looks at all names and headers.
 fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory, StorageError> {
     let mut inventory = Inventory::default();
-    let names = directory.list()?;
-    if names.is_empty() {
+    if !directory.files.exists(&directory.path) {
         return Ok(inventory);
     }
     // What is seen now must not change when the power goes.
     directory.files.sync_directory(&directory.path)?;
-    for name in names {
+    for name in directory.files.list(&directory.path)? {
         let path = directory.path.join(&name);
         let (number, is_live) = match names::parse(&name) {
             SegmentName::Live(number) => (number, true),
@@ -138,21 +140,44 @@ fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory
         let file = directory.files.open(&path, OpenMode::ReadWrite)?;
         let size = file.size()?;
         if is_live && let Some(header) = own_header(&*file, &path, number)? {
-            inventory.live.push(Found { file, path, header, size });
-            continue;
+            let lacks_copy = header.begins_with_copy && !holds_copy(&*file, &path, &header)?;
+            inventory.live.push(Found { file, path, header, size, lacks_copy });
+        } else {
+            drop(file);
+            inventory.put_away(directory, &path, number, size, segment_bytes)?;
         }
-        drop(file);
-        if size != segment_bytes {
-            inventory.superfluous.push(path);
-            continue;
-        }
-        if is_live {
-            directory.files.rename(&path, &directory.spare_path(number))?;
-        }
-        inventory.spares.push(number);
     }
     inventory.live.sort_by_key(|found| found.header.number);
+    // Nothing came after a copy that was not finished. In front of other segments it was.
+    while let Some(found) = inventory.live.pop_if(|found| found.lacks_copy) {
+        let Found { file, path, header, size, .. } = found;
+        drop(file);
+        inventory.put_away(directory, &path, header.number, size, segment_bytes)?;
+    }
     Ok(inventory)
+}
+
+impl Inventory {
+    /// Keeps a file that holds nothing as a spare, if it can be one.
+    fn put_away(
+        &mut self,
+        directory: &Directory,
+        path: &Path,
+        number: u64,
+        size: u64,
+        segment_bytes: u64,
+    ) -> Result<(), StorageError> {
+        if size != segment_bytes {
+            self.superfluous.push(path.to_path_buf());
+            return Ok(());
+        }
+        let spare_path = directory.spare_path(number);
+        if path != spare_path {
+            directory.files.rename(path, &spare_path)?;
+        }
+        self.spares.push(number);
+        Ok(())
+    }
 }
 
 /// The header of a segment that is in use by its name; `None` if it was never used under it.
@@ -174,6 +199,23 @@ fn own_header(
     // The header is durable before the first group is written.
     let group = scan::find_group(file, SEGMENT_HEADER_SIZE, None, Lsn(0), &mut Vec::new())?;
     if group.is_some() { Err(StorageError::corrupt(path, 0, what)) } else { Ok(None) }
+}
+
+/// Whether the first group is whole, which an earlier segment holds, too.
+fn holds_copy(file: &dyn File, path: &Path, header: &SegmentHeader) -> Result<bool, StorageError> {
+    let SegmentHeader { salt, first_lsn, .. } = *header;
+    let expected = Expected { salt, lsn: first_lsn, previous_crc: None };
+    let mut group = Vec::new();
+    match scan::read_group(file, SEGMENT_HEADER_SIZE, &expected, &mut group)? {
+        Ok(_) => Ok(true),
+        Err(what) => {
+            let later = scan::find_group(file, SEGMENT_HEADER_SIZE, Some(salt), Lsn(0), &mut group);
+            match later? {
+                Some(_) => Err(StorageError::corrupt(path, SEGMENT_HEADER_SIZE, what)),
+                None => Ok(false),
+            }
+        }
+    }
 }
 
 impl Walk<'_> {

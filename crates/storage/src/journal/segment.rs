@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use platform::{File, FileErrorKind, Files, OpenMode};
+use platform::{File, Files, OpenMode};
 
 use crate::StorageError;
 use crate::journal::layout::{SEGMENT_HEADER_SIZE, SegmentHeader};
@@ -17,6 +18,8 @@ pub(super) struct Directory {
     pub(super) files: Arc<dyn Files>,
     bucket: PathBuf,
     pub(super) path: PathBuf,
+    /// Whether this process has made the directory's own name durable.
+    is_named: AtomicBool,
 }
 
 /// A segment that groups are appended to.
@@ -33,8 +36,8 @@ pub(super) struct Segment {
     pub(super) number: u64,
     /// In all of its groups.
     pub(super) salt: u64,
-    /// The last lsn that was acknowledged when the segment was left, or so far. Below the first
-    /// lsn when the segment holds nothing.
+    pub(super) first_lsn: u64,
+    /// The last lsn in it that was acknowledged; below `first_lsn` when there is none.
     pub(super) last_lsn: u64,
     /// Bytes it counts for.
     pub(super) size: u64,
@@ -44,7 +47,8 @@ pub(super) struct Segment {
 
 impl Directory {
     pub(super) fn new(files: Arc<dyn Files>, bucket: &Path) -> Self {
-        Self { files, bucket: bucket.to_path_buf(), path: bucket.join(names::DIRECTORY) }
+        let path = bucket.join(names::DIRECTORY);
+        Self { files, bucket: bucket.to_path_buf(), path, is_named: AtomicBool::new(false) }
     }
 
     pub(super) fn live_path(&self, number: u64) -> PathBuf {
@@ -55,14 +59,6 @@ impl Directory {
         self.path.join(names::spare(number))
     }
 
-    /// Names inside; none if there is no directory.
-    pub(super) fn list(&self) -> Result<Vec<String>, StorageError> {
-        match self.files.list(&self.path) {
-            Err(error) if error.kind == FileErrorKind::NotFound => Ok(Vec::new()),
-            result => Ok(result?),
-        }
-    }
-
     /// Makes a segment under a name that is not in use and gives its file, still empty: from the
     /// spare of number `spare`, or anew.
     pub(super) fn open_live(
@@ -70,12 +66,13 @@ impl Directory {
         number: u64,
         spare: Option<u64>,
     ) -> Result<Box<dyn File>, StorageError> {
+        if !self.is_named.load(Ordering::Relaxed) {
+            self.files.create_directories(&self.path)?;
+            self.files.sync_directory(&self.bucket)?;
+            self.is_named.store(true, Ordering::Relaxed);
+        }
         let path = self.live_path(number);
         let Some(spare) = spare else {
-            if !self.files.exists(&self.path) {
-                self.files.create_directories(&self.path)?;
-                self.files.sync_directory(&self.bucket)?;
-            }
             return Ok(self.files.open(&path, OpenMode::CreateNew)?);
         };
         self.files.rename(&self.spare_path(spare), &path)?;

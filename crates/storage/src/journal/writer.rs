@@ -34,6 +34,8 @@ pub(super) struct Writer {
     pub(super) durable_lsn: u64,
     /// Its checksum; 0 before the first.
     pub(super) durable_crc: u32,
+    /// Whether the group is one that a start has read.
+    is_copying: bool,
     /// Groups below are in the files.
     needed_from: u64,
     counters: JournalUsage,
@@ -53,6 +55,7 @@ impl Writer {
             next_number: 1,
             durable_lsn: 0,
             durable_crc: 0,
+            is_copying: false,
             needed_from: 0,
             counters: JournalUsage::default(),
         }
@@ -150,7 +153,9 @@ impl Writer {
             segment.last_lsn = segment.last_lsn.min(self.durable_lsn);
         }
         let record_count = usize::try_from(header.records).unwrap_or(usize::MAX);
+        self.is_copying = true;
         self.write_group(directory, record_count, true)?;
+        self.is_copying = false;
         self.give_memory_back();
         Ok(())
     }
@@ -234,16 +239,10 @@ impl Writer {
     fn set_aside(&mut self, directory: &Directory, mut segment: Segment) {
         segment.is_recyclable = false;
         let path = directory.live_path(segment.number);
-        let is_empty = !self.holds_groups(&segment);
+        let is_empty = segment.last_lsn < segment.first_lsn;
         if !is_empty || (directory.files.remove(&path).is_err() && directory.files.exists(&path)) {
             self.sealed.push_back(segment);
         }
-    }
-
-    /// Whether any group in it was acknowledged.
-    fn holds_groups(&self, segment: &Segment) -> bool {
-        let before = self.sealed.back().map_or(0, |before| before.last_lsn);
-        segment.last_lsn > before
     }
 
     fn open_segment(
@@ -262,6 +261,7 @@ impl Writer {
         let segment = Segment {
             number,
             salt,
+            first_lsn: self.durable_lsn + 1,
             last_lsn: self.durable_lsn,
             size,
             is_recyclable: spare.is_some(),
@@ -273,6 +273,7 @@ impl Writer {
             first_lsn: Lsn(self.durable_lsn + 1),
             created_ns: self.clock.wall_time().0,
             size,
+            begins_with_copy: self.is_copying,
         };
         let opened = directory.open_live(number, spare).and_then(|file| {
             directory.begin(&*file, &header)?;
