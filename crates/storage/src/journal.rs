@@ -13,6 +13,8 @@ mod replay;
 mod scan;
 mod segment;
 mod state;
+mod verify;
+mod view;
 mod writer;
 
 use std::ops::Range;
@@ -21,8 +23,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use platform::{Clock, Files};
 
+pub(crate) use layout::image_around;
+pub use names::DIRECTORY;
 pub use options::{JournalId, JournalOptions, JournalReport, JournalUsage, Lsn, TornTail};
 pub use record::{Record, ReplayedRecord};
+pub use verify::{SegmentVerification, verify_segments};
+pub use view::{
+    BatchView, GroupView, Place, RecordView, SegmentEnd, SegmentSummary, SegmentView,
+    is_segment_name, read_segment, segment_view,
+};
 
 use crate::StorageError;
 use crate::store::lock;

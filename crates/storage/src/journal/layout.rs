@@ -40,6 +40,9 @@ const GROUP_MAGIC: u32 = u32::from_be_bytes(*b"SJG1");
 const VERSION: u16 = 1;
 const BEGINS_WITH_COPY: u16 = 1;
 
+/// Numbers of segments and groups, at most: there is always a next one.
+pub(crate) const NUMBER_MAX: u64 = 1 << 62;
+
 /// Bytes of a segment's header that are not zero.
 const SEGMENT_FIELDS_SIZE: usize = 64;
 const SEGMENT_CRC_AT: usize = 60;
@@ -122,6 +125,10 @@ impl SegmentHeader {
         }
         if version != Some(VERSION) || flags & !BEGINS_WITH_COPY != 0 || zero != Some(0) {
             return Err("a segment of an unknown version");
+        }
+        if header.number > NUMBER_MAX || header.first_lsn.0 > NUMBER_MAX || header.first_lsn.0 == 0
+        {
+            return Err("a segment with a number out of range");
         }
         Ok(Some(Self { begins_with_copy: flags & BEGINS_WITH_COPY != 0, ..header }))
     }
@@ -229,4 +236,39 @@ impl GroupHeader {
 /// `bytes` filled up to whole blocks.
 pub(crate) fn padded(bytes: u64) -> u64 {
     bytes.checked_next_multiple_of(BLOCK_SIZE).unwrap_or(u64::MAX)
+}
+
+/// A segment with one group, whose records are what `bytes` has where a segment has them, and whose
+/// checksums are right: for fuzzers, which would never get past those.
+pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
+    let group_at = index(SEGMENT_HEADER_SIZE);
+    let group = bytes.get(group_at..).and_then(|group| GroupHeader::decode(group).ok());
+    let records = group.map_or(1, |group| group.records);
+    let payload = bytes.get(group_at.saturating_add(GROUP_HEADER_SIZE)..).unwrap_or(bytes);
+    let mut whole = vec![0; GROUP_HEADER_SIZE];
+    whole.extend_from_slice(payload);
+    let (lsn, salt) = (Lsn(1), 1);
+    let header = GroupHeader {
+        bytes: 0,
+        lsn,
+        salt,
+        durable_lsn: Lsn(0),
+        records,
+        previous_crc: 0,
+        wall_ns: 0,
+        crc: 0,
+    };
+    header.finish(&mut whole);
+    let segment = SegmentHeader {
+        id: JournalId(1),
+        number: 1,
+        salt,
+        first_lsn: lsn,
+        created_ns: 0,
+        size: SEGMENT_HEADER_SIZE.saturating_add(length(&whole)),
+        begins_with_copy: false,
+    };
+    let mut image = segment.encode();
+    image.extend_from_slice(&whole);
+    image
 }

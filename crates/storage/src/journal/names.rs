@@ -1,7 +1,9 @@
 //! Names inside of a bucket's `journal` directory: `j.<16 hex>` in use, `s.<16 hex>` spare.
 
-/// The directory's name.
-pub(crate) const DIRECTORY: &str = "journal";
+use crate::journal::layout::NUMBER_MAX;
+
+/// The name of the directory inside of a bucket's.
+pub const DIRECTORY: &str = "journal";
 
 /// What a name in the directory stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +31,11 @@ pub(crate) fn parse(name: &str) -> SegmentName {
     let Some((kind, digits)) = name.split_once('.') else { return SegmentName::Foreign };
     let is_number = digits.len() == 16
         && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    match (kind, u64::from_str_radix(digits, 16)) {
-        ("j", Ok(number)) if is_number => SegmentName::Live(number),
-        ("s", Ok(number)) if is_number => SegmentName::Spare(number),
+    let number = u64::from_str_radix(digits, 16);
+    match (kind, number) {
+        _ if !is_number => SegmentName::Foreign,
+        ("j", Ok(number)) if number <= NUMBER_MAX => SegmentName::Live(number),
+        ("s", Ok(number)) if number <= NUMBER_MAX => SegmentName::Spare(number),
         _ => SegmentName::Foreign,
     }
 }
@@ -42,11 +46,13 @@ mod tests {
 
     #[test]
     fn only_our_own_names_are_taken_for_segments() {
-        for number in [0, 1, 0xabc, u64::MAX] {
+        for number in [0, 1, 0xabc, NUMBER_MAX] {
             assert_eq!(parse(&live(number)), SegmentName::Live(number));
             assert_eq!(parse(&spare(number)), SegmentName::Spare(number));
         }
-        for name in ["", "j", "j.", "j.1", "k.0000000000000001", "j.+000000000000001"] {
+        for name in
+            ["", "j", "j.", "j.1", "k.0000000000000001", "j.ffffffffffffffff", "j.+000000000000001"]
+        {
             assert_eq!(parse(name), SegmentName::Foreign, "{name}");
         }
         assert_eq!(parse("j.000000000000000A"), SegmentName::Foreign);

@@ -20,7 +20,7 @@
 
 use document::{Item, Seqno, Vbid};
 
-use crate::couchstore::bytes::{Fields, index};
+use crate::couchstore::bytes::{Fields, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
 use crate::disk_document;
 use crate::journal::state;
@@ -275,6 +275,11 @@ impl<'a> RawBatch<'a> {
             rev_meta,
         };
         Some(RawItem { info, body: has_body.then_some(body) })
+    }
+
+    /// Bytes behind the items that have been read.
+    pub(crate) fn rest_size(&self) -> u64 {
+        length(self.rest.rest())
     }
 
     /// Reads the state, once all items are read.

@@ -228,7 +228,7 @@ impl Walk<'_> {
             return Ok(before);
         }
         let mut lsn = *self.next_lsn.get_or_insert(first_lsn);
-        if lsn != first_lsn || lsn == 0 {
+        if lsn != first_lsn {
             let what = "a segment that does not follow the one before";
             return Err(StorageError::corrupt(&found.path, 0, what));
         }

@@ -16,16 +16,20 @@ fn faults_of(call: Call) -> &'static [FaultError] {
     if call == Call::Write { &[FaultError::Io, FaultError::ShortWrite] } else { &[FaultError::Io] }
 }
 
-fn run_and_check(scenario: &Scenario, faults: &[Fault], on_error: OnError, seed: u64) {
+/// Goes through a scenario until the faults stop it, and looks at what is there after a power cut;
+/// without a seed only the process ends at first.
+fn run_and_check(scenario: &Scenario, faults: &[Fault], seed: Option<u64>) {
     let files = SimulatedFiles::new();
     let mut model = Model::default();
-    let at = format!("{faults:?}, seed {seed}");
+    let at = format!("{faults:?}, seed {seed:?}");
     for fault in faults {
         files.fail(*fault);
     }
-    scenario.run(&files, &mut model, on_error, &at);
+    scenario.run(&files, &mut model, OnError::Stop, &at);
     files.heal();
-    files.power_cut(seed);
+    if let Some(seed) = seed {
+        files.power_cut(seed);
+    }
     scenario.check_after_power_cut(&files, &mut model, &at);
 }
 
@@ -40,7 +44,7 @@ fn after_a_power_cut_everything_acknowledged_is_replayed_and_nothing_else() {
                 for error in faults_of(call) {
                     let cut = Fault { call: Some(call), number, error: *error, from_then_on: true };
                     for seed in power_cut_seeds(number) {
-                        run_and_check(scenario, &[cut], OnError::Stop, seed);
+                        run_and_check(scenario, &[cut], Some(seed));
                     }
                 }
             }
@@ -65,8 +69,27 @@ fn after_a_failed_call_and_a_power_cut_later_everything_acknowledged_is_replayed
                     };
                     let cut = Fault { number: number + later, from_then_on: true, ..failure };
                     for seed in [0, number * 10 + later] {
-                        run_and_check(scenario, &[failure, cut], OnError::Stop, seed);
+                        run_and_check(scenario, &[failure, cut], Some(seed));
                     }
+                }
+            }
+        }
+    }
+}
+
+/// What a failed sync should have made durable is still read, and a later sync that succeeds does
+/// not change that: the start has to write it anew.
+#[test]
+fn what_a_start_replays_after_a_failed_sync_stays_when_the_power_goes_later() {
+    for scenario in SCENARIOS {
+        let counted = SimulatedFiles::new();
+        scenario.run(&counted, &mut Model::default(), OnError::Stop, "no fault");
+        for call in CHANGES {
+            for number in 1..=counted.calls().of(call) {
+                for error in faults_of(call) {
+                    let stop =
+                        Fault { call: Some(call), number, error: *error, from_then_on: true };
+                    run_and_check(scenario, &[stop], None);
                 }
             }
         }
