@@ -75,7 +75,7 @@ fn a_record_larger_than_a_segment_gets_one_of_its_own_that_is_not_kept() {
     let options = JournalOptions { bytes_max: SEGMENT, ..OPTIONS };
     let (journal, _, _) = try_open(&files, options).unwrap();
     let large = Batch::new(7, 1, 1_000_000);
-    append(&journal, &[large.clone()]).1.unwrap();
+    append(&journal, std::slice::from_ref(&large)).1.unwrap();
     assert!(journal.usage().used_bytes > 1_000_000);
     assert!(append(&journal, &[Batch::new(7, 2, 10)]).1.is_err(), "it is full for all others");
     let (_, _, replayed) = try_open(&files, options).unwrap();
