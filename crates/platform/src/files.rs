@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How [`Files::open`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub enum FileErrorKind {
 }
 
 /// A failed file operation: what was tried, on which file, and what the system said.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{operation} {}: {cause}", path.display())]
 pub struct FileError {
     /// Sorted by what the caller does.
@@ -44,7 +45,7 @@ pub struct FileError {
     /// The file or directory.
     pub path: PathBuf,
     /// The system's own error; part of the message, so not a source of its own.
-    pub cause: io::Error,
+    pub cause: Arc<io::Error>,
 }
 
 impl FileError {
@@ -61,7 +62,7 @@ impl FileError {
                 _ => FileErrorKind::Failed,
             },
         };
-        Self { kind, operation, path: path.to_path_buf(), cause }
+        Self { kind, operation, path: path.to_path_buf(), cause: Arc::new(cause) }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use platform::{FileError, FileErrorKind};
 
 /// A failed storage operation.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
     /// The device is full. Callers answer "temporary failure" and retry after making room.
     #[error("no space left: {0}")]

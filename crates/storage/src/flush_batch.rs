@@ -9,6 +9,8 @@ use crate::vbucket_record::VbucketRecord;
 pub struct FlushBatch {
     /// The vBucket. Its file is made if it has none.
     pub vbid: Vbid,
+    /// The last seqno before the batch: what was handed in before ends there.
+    pub previous_seqno: Seqno,
     /// In any order; each key once, values not ejected, seqnos above the file's. Bodies are
     /// written in this order: by seqno is best for scans. May be empty.
     pub items: Vec<Item>,

@@ -28,5 +28,5 @@ pub use flush_batch::{CommitReport, FlushBatch};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};
 pub use vbucket_file::ScanReport;
-pub use vbucket_record::{CheckpointType, FailoverEntry, VBSTATE, VbucketRecord};
+pub use vbucket_record::{CheckpointType, FailoverEntry, JournalPosition, VBSTATE, VbucketRecord};
 pub use verify::{Finding, Scope, Severity, Verification, verify_file};

@@ -74,6 +74,18 @@ pub struct VbucketRecord {
     pub on_disk_prepare_bytes: u64,
     /// What the last persisted items were a part of.
     pub checkpoint_type: CheckpointType,
+    /// What of the bucket's journal the file holds; `None` in a file that no journal stands before.
+    pub journal: Option<JournalPosition>,
+}
+
+/// How much of a journal a file holds: the effect of every record of its vBucket up to a group, and
+/// nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalPosition {
+    /// Which journal.
+    pub id: u64,
+    /// The number of the group.
+    pub lsn: u64,
 }
 
 /// The JSON object. Keys stand in alphabetical order.
@@ -91,6 +103,9 @@ struct Json {
     high_prepared_seqno: Text<u64>,
     #[serde(default)]
     hlc_epoch: Text<i64>,
+    /// Ours alone: the original's server ignores keys that it does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    journal: Option<JsonJournalPosition>,
     max_cas: Text<u64>,
     max_deleted_seqno: Text<u64>,
     max_visible_seqno: Option<Text<u64>>,
@@ -119,6 +134,12 @@ struct JsonFailoverEntry {
     seq: u64,
 }
 
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct JsonJournalPosition {
+    id: Text<u64>,
+    lsn: Text<u64>,
+}
+
 /// A number that is written as text and read as either.
 #[derive(Clone, Copy, Default)]
 struct Text<N>(N);
@@ -143,6 +164,7 @@ impl VbucketRecord {
             on_disk_prepares: 0,
             on_disk_prepare_bytes: 0,
             checkpoint_type: CheckpointType::Memory,
+            journal: None,
         }
     }
 
@@ -158,6 +180,10 @@ impl VbucketRecord {
                 .collect(),
             high_prepared_seqno: Text(self.high_prepared_seqno.0),
             hlc_epoch: Text(self.hlc_epoch),
+            journal: self.journal.map(|position| JsonJournalPosition {
+                id: Text(position.id),
+                lsn: Text(position.lsn),
+            }),
             max_cas: Text(self.max_cas.0),
             max_deleted_seqno: Text(self.max_deleted_revision),
             max_visible_seqno: Some(Text(self.max_visible_seqno.0)),
@@ -201,6 +227,9 @@ impl VbucketRecord {
             on_disk_prepares: json.on_disk_prepares.0,
             on_disk_prepare_bytes: json.on_disk_prepare_bytes.0,
             checkpoint_type: json.checkpoint_type,
+            journal: json
+                .journal
+                .map(|position| JournalPosition { id: position.id.0, lsn: position.lsn.0 }),
         })
     }
 }
@@ -252,6 +281,7 @@ mod tests {
         record.max_cas = Cas(u64::MAX - 1);
         record.hlc_epoch = 3;
         record.checkpoint_type = CheckpointType::InitialDisk;
+        record.journal = Some(JournalPosition { id: u64::MAX, lsn: 12 });
         assert_eq!(VbucketRecord::decode(&record.encode(), Seqno(9)), Some(record));
     }
 

@@ -27,6 +27,8 @@ pub struct PersistentState {
 pub struct FlushBatch {
     /// Whose.
     pub vbid: Vbid,
+    /// What was flushed before ends here.
+    pub previous_seqno: Seqno,
     /// The log to flush; none if it is the state alone.
     pub(crate) range: Option<LogRange>,
     /// What to remember with it.
@@ -50,11 +52,13 @@ pub struct BatchItems {
 impl FlushBatch {
     pub(crate) fn new(
         vbid: Vbid,
+        previous_seqno: Seqno,
         range: Option<LogRange>,
         state: PersistentState,
         queued_since: Instant,
     ) -> Self {
-        Self { vbid, range, state, queued_since, item_count: None, tombstones: Vec::new() }
+        let (item_count, tombstones) = (None, Vec::new());
+        Self { vbid, previous_seqno, range, state, queued_since, item_count, tombstones }
     }
 
     /// The last seqno of the batch.

@@ -168,7 +168,8 @@ impl BucketCore {
             batch.count_items();
         }
         let state = file_state::to_file(&batch.state);
-        storage::FlushBatch { vbid: batch.vbid, items, state }
+        let previous_seqno = batch.previous_seqno;
+        storage::FlushBatch { vbid: batch.vbid, previous_seqno, items, state }
     }
 
     /// Tells the vBucket how its flush went.

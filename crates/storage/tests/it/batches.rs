@@ -81,7 +81,9 @@ pub(crate) fn record(high_seqno: u64) -> VbucketRecord {
 
 pub(crate) fn batch(vbid: Vbid, items: Vec<Item>) -> FlushBatch {
     let high_seqno = items.iter().map(|item| item.seqno().0).max().unwrap_or(0);
-    FlushBatch { vbid, items, state: record(high_seqno) }
+    let lowest_seqno = items.iter().map(|item| item.seqno().0).min();
+    let previous_seqno = Seqno(lowest_seqno.map_or(high_seqno, |lowest| lowest.saturating_sub(1)));
+    FlushBatch { vbid, previous_seqno, items, state: record(high_seqno) }
 }
 
 /// Commits one batch.

@@ -104,7 +104,7 @@ fn a_state_alone_is_committed() {
     commit(&store, batch(VBID, vec![item("k", 3, b"v")])).unwrap();
     let mut state = record(3);
     state.max_cas = Cas(77);
-    let batch = storage::FlushBatch { vbid: VBID, items: vec![], state: state.clone() };
+    let batch = storage::FlushBatch { state: state.clone(), ..batch(VBID, vec![]) };
     assert_eq!(commit(&store, batch).unwrap().high_seqno, Seqno(3));
     assert_eq!(store.state(VBID).unwrap(), Some(state));
     assert_eq!(scan(&store, VBID).len(), 1);

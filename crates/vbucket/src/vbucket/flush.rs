@@ -25,7 +25,8 @@ impl Vbucket {
         let mut state = self.persistent_state();
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
         self.settle_account();
-        Some(FlushBatch::new(self.vbid, range, state, self.queued_since))
+        let previous_seqno = self.persisted_seqno;
+        Some(FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since))
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
