@@ -65,6 +65,7 @@ pub enum Record<'a> {
 }
 
 /// What was durable.
+#[expect(clippy::large_enum_variant, reason = "one exists at a time, and most are batches")]
 #[derive(Clone, Debug)]
 pub enum ReplayedRecord {
     /// Items and state of a vBucket.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use platform::{Clock, File, OpenMode};
 
 use crate::StorageError;
-use crate::couchstore::bytes::Fields;
+use crate::couchstore::bytes::{Fields, index};
 use crate::journal::layout::{GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::names::{self, SegmentName};
 use crate::journal::options::{JournalId, JournalOptions, JournalReport, Lsn, TornTail};
@@ -82,10 +82,10 @@ pub(super) fn open(
     };
     let id = check_identity(&inventory.live)?;
     let mut writer = Writer::new(id, options, clock);
-    for (index, found) in inventory.live.iter().enumerate() {
+    for (number, found) in inventory.live.iter().enumerate() {
         // The process that wrote this may have died before its last sync.
         found.file.sync()?;
-        let later = inventory.live.get(index.saturating_add(1)..).unwrap_or_default();
+        let later = inventory.live.get(number.saturating_add(1)..).unwrap_or_default();
         let limit = later.iter().map(|found| found.header.first_lsn.0).min();
         let last_lsn = walk.segment(found, limit)?;
         writer.sealed.push_back(Segment {
@@ -289,28 +289,41 @@ impl Walk<'_> {
             writer.durable_lsn = last_lsn;
             return Ok(());
         };
+        self.held.records(&header, &mut |_| Ok(()))?;
         writer.rewrite(directory, &header, &self.held.bytes)?;
         self.hand_out_held()
     }
 
     fn hand_out_held(&mut self) -> Result<(), StorageError> {
         let Some(header) = self.held.header.take() else { return Ok(()) };
-        let Group { bytes, path, position, .. } = &self.held;
-        let corrupt = |what| StorageError::corrupt(path, *position, what);
-        let size = crate::couchstore::bytes::index(header.bytes.into());
-        let payload = bytes.get(GROUP_HEADER_SIZE..size).unwrap_or_default();
-        let mut payload = Fields::new(payload);
+        let (replay, report) = (&mut self.replay, &mut self.report);
+        self.held.records(&header, &mut |record| {
+            report.record_count = report.record_count.saturating_add(1);
+            replay(header.lsn, record)
+        })?;
+        report.group_count = report.group_count.saturating_add(1);
+        report.bytes = report.bytes.saturating_add(header.padded_bytes());
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Visits the records, all of which must be understood.
+    fn records(
+        &self,
+        header: &GroupHeader,
+        visit: &mut dyn FnMut(ReplayedRecord) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let corrupt = |what| StorageError::corrupt(&self.path, self.position, what);
+        let end = index(header.bytes.into());
+        let mut payload = Fields::new(self.bytes.get(GROUP_HEADER_SIZE..end).unwrap_or_default());
         for _ in 0..header.records {
             let record = RawRecord::take(&mut payload).and_then(|raw| raw.decode());
-            let record = record.ok_or_else(|| corrupt("a record that is not understood"))?;
-            (self.replay)(header.lsn, record)?;
-            self.report.record_count = self.report.record_count.saturating_add(1);
+            visit(record.ok_or_else(|| corrupt("a record that is not understood"))?)?;
         }
         if !payload.rest().is_empty() {
             return Err(corrupt("more in a group than its records"));
         }
-        self.report.group_count = self.report.group_count.saturating_add(1);
-        self.report.bytes = self.report.bytes.saturating_add(header.padded_bytes());
         Ok(())
     }
 }

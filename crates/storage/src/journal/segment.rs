@@ -66,29 +66,44 @@ impl Directory {
         number: u64,
         spare: Option<u64>,
     ) -> Result<Box<dyn File>, StorageError> {
-        if !self.is_named.load(Ordering::Relaxed) {
-            self.files.create_directories(&self.path)?;
-            self.files.sync_directory(&self.bucket)?;
-            self.is_named.store(true, Ordering::Relaxed);
-        }
         let path = self.live_path(number);
         let Some(spare) = spare else {
+            self.files.create_directories(&self.path)?;
             return Ok(self.files.open(&path, OpenMode::CreateNew)?);
         };
         self.files.rename(&self.spare_path(spare), &path)?;
         Ok(self.files.open(&path, OpenMode::ReadWrite)?)
     }
 
-    /// Makes the name of a new segment durable, then its header. Until that is done the file has
-    /// no header of its number, which a replay takes for a spare.
+    /// Makes name and header of a new segment durable. Until that is done no file has a header of
+    /// its number under its name, which a replay takes for a spare.
     pub(super) fn begin(
         &self,
         file: &dyn File,
         header: &SegmentHeader,
+        was_spare: bool,
     ) -> Result<(), StorageError> {
-        self.files.sync_directory(&self.path)?;
+        if was_spare {
+            // The name first: a name of an earlier use that the power brings back must find the
+            // header of that use.
+            self.sync_names()?;
+        }
         file.write_at(&header.encode(), 0)?;
-        Ok(file.sync()?)
+        file.sync()?;
+        if !was_spare {
+            // A file system that has just made a new file durable has little left to do here.
+            self.sync_names()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names inside durable, and once the directory's own.
+    fn sync_names(&self) -> Result<(), StorageError> {
+        if !self.is_named.load(Ordering::Relaxed) {
+            self.files.sync_directory(&self.bucket)?;
+            self.is_named.store(true, Ordering::Relaxed);
+        }
+        Ok(self.files.sync_directory(&self.path)?)
     }
 
     /// Makes a spare: every block is written once, so that no append has anything to allocate.
@@ -111,7 +126,7 @@ impl Directory {
             position += count as u64;
         }
         file.sync()?;
-        Ok(self.files.sync_directory(&self.path)?)
+        self.sync_names()
     }
 
     /// Removes files that nobody needs. What cannot be removed is removed by the next start.

@@ -157,6 +157,7 @@ impl Writer {
         self.write_group(directory, record_count, true)?;
         self.is_copying = false;
         self.give_memory_back();
+        self.retire_void(directory);
         Ok(())
     }
 
@@ -276,7 +277,7 @@ impl Writer {
             begins_with_copy: self.is_copying,
         };
         let opened = directory.open_live(number, spare).and_then(|file| {
-            directory.begin(&*file, &header)?;
+            directory.begin(&*file, &header, spare.is_some())?;
             Ok(file)
         });
         match opened {
@@ -313,22 +314,37 @@ impl Writer {
     /// Takes the oldest segments out of use whose groups are not needed, in their order: what a
     /// power cut brings back is a gapless end of the journal.
     fn retire(&mut self, directory: &Directory) {
-        while let Some(segment) = self.sealed.front() {
-            let number = segment.number;
-            if segment.last_lsn >= self.needed_from {
+        while let Some(segment) = self.sealed.front().copied() {
+            if segment.last_lsn >= self.needed_from || !self.put_away(directory, segment) {
                 return;
-            }
-            let (path, spare) = (directory.live_path(number), directory.spare_path(number));
-            if directory.files.rename(&path, &spare).is_err() && directory.files.exists(&path) {
-                return;
-            }
-            if segment.is_recyclable && self.has_room_for_spare() {
-                self.spares.push_back(number);
-            } else {
-                self.superfluous.push(spare);
             }
             self.sealed.pop_front();
         }
+    }
+
+    /// Takes segments out of use that hold nothing that counts: starts that fail leave such.
+    fn retire_void(&mut self, directory: &Directory) {
+        for segment in std::mem::take(&mut self.sealed) {
+            let is_void = segment.last_lsn < segment.first_lsn;
+            if !is_void || !self.put_away(directory, segment) {
+                self.sealed.push_back(segment);
+            }
+        }
+    }
+
+    /// Makes a segment a spare, or a file to be removed. Says whether it is out of use.
+    fn put_away(&mut self, directory: &Directory, segment: Segment) -> bool {
+        let Segment { number, is_recyclable, .. } = segment;
+        let (path, spare) = (directory.live_path(number), directory.spare_path(number));
+        if directory.files.rename(&path, &spare).is_err() && directory.files.exists(&path) {
+            return false;
+        }
+        if is_recyclable && self.has_room_for_spare() {
+            self.spares.push_back(number);
+        } else {
+            self.superfluous.push(spare);
+        }
+        true
     }
 
     /// Spares count with what is in use, so that a journal takes no more than it may.
