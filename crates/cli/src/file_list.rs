@@ -39,8 +39,9 @@ fn files_of(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if found.is_empty() {
         bail!(
-            "{} holds no couchstore files (<vBucket>.couch.<revision>) and no segments of a journal \
-             (j.<number>); give one of them, a bucket's directory, or a node's data directory",
+            "{} holds no couchstore files (<vBucket>.couch.<revision>) and no segments of a \
+             journal (j.<number>); give one of them, a bucket's directory, or a node's data \
+             directory",
             path.display()
         );
     }
@@ -56,7 +57,7 @@ pub(crate) fn is_segment(path: &Path) -> bool {
 fn files_inside(files: &dyn Files, directory: &Path, names: &[String]) -> Vec<PathBuf> {
     let mut found = data_files(directory, names);
     found.extend(segments(directory, names));
-    let journal = directory.join(journal::DIRECTORY);
+    let journal = directory.join(journal::JOURNAL_DIRECTORY);
     if let Ok(names) = files.list(&journal) {
         found.extend(segments(&journal, &names));
     }
