@@ -137,6 +137,14 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::carry_forward`].
+    pub(crate) fn carry_forward(&self) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.carry_forward(),
+            Self::Memory => Ok(()),
+        }
+    }
+
     /// See [`Store::give_memory_back`].
     pub(crate) fn give_memory_back(&self) {
         if let Self::Files(store) = self {

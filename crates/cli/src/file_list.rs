@@ -57,7 +57,7 @@ pub(crate) fn is_segment(path: &Path) -> bool {
 fn files_inside(files: &dyn Files, directory: &Path, names: &[String]) -> Vec<PathBuf> {
     let mut found = data_files(directory, names);
     found.extend(segments(directory, names));
-    let journal = directory.join(journal::DIRECTORY);
+    let journal = directory.join(journal::JOURNAL_DIRECTORY);
     if let Ok(names) = files.list(&journal) {
         found.extend(segments(&journal, &names));
     }

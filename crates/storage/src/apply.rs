@@ -49,6 +49,22 @@ impl Store {
         self.journalled.as_ref().map_or(Ok(false), |found| found.journal.prepare_spare())
     }
 
+    /// Lets the journal go on although files are damaged: what only the journal has for them is
+    /// written to its end again. For when the journal fills up.
+    pub fn carry_forward(&self) -> Result<(), StorageError> {
+        let Some(journalled) = &self.journalled else { return Ok(()) };
+        let newest = journalled.journal.usage().durable_lsn;
+        while let Some(vbid) = journalled.backlog.oldest_held()
+            && journalled.backlog.oldest().is_some_and(|oldest| oldest <= newest)
+        {
+            let entry = self.entry_or_new(vbid);
+            let _writing = lock(&entry.writer);
+            journalled.carry_forward(vbid)?;
+        }
+        journalled.release();
+        Ok(())
+    }
+
     /// Gives back memory that commits keep for the next one.
     pub fn give_memory_back(&self) {
         if let Some(journalled) = &self.journalled {
@@ -81,7 +97,12 @@ impl Store {
                 journalled.backlog.finish(entry.vbid);
                 Vec::new()
             }
-            Err(_) => journalled.backlog.put_back(pending),
+            Err(error) => {
+                if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
+                    journalled.backlog.hold(entry.vbid);
+                }
+                journalled.backlog.put_back(pending)
+            }
         };
         drop((superfluous, left_over));
         applied.map(Some)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use document::{Item, Map, Set, Vbid};
+use document::{Item, Map, Seqno, Set, Vbid};
 use platform::Instant;
 
 use crate::flush_batch::FlushBatch;
@@ -25,6 +25,8 @@ struct Inner {
     waiting: Map<Vbid, Pending>,
     /// vBuckets that are being applied, and the oldest group of that.
     applying: BTreeMap<Vbid, Lsn>,
+    /// vBuckets whose files are damaged: only the journal has what waits for them.
+    held: BTreeSet<Vbid>,
     /// The oldest group that the file of each vBucket still needs.
     order: BTreeSet<(Lsn, Vbid)>,
     usage: BacklogUsage,
@@ -37,6 +39,8 @@ pub(crate) struct Pending {
     oldest: Lsn,
     pub(crate) newest: Lsn,
     since: Instant,
+    /// The last seqno before it.
+    pub(crate) previous_seqno: Seqno,
     /// Whether the file that there is goes first.
     pub(crate) deletes: bool,
     /// Seqnos rise; a key may be there more than once.
@@ -77,6 +81,7 @@ impl Pending {
             oldest: lsn,
             newest: lsn,
             since,
+            previous_seqno: Seqno(0),
             deletes: false,
             items: Vec::new(),
             state: None,
@@ -127,6 +132,7 @@ impl Backlog {
         let mut pending = Pending::new(batch.vbid, lsn, now);
         pending.bytes = bytes_of(&batch.items);
         pending.items = batch.items;
+        pending.previous_seqno = batch.previous_seqno;
         pending.state = Some(batch.state);
         lock(&self.0).add(pending)
     }
@@ -136,9 +142,15 @@ impl Backlog {
     pub(crate) fn delete(&self, lsn: Lsn, vbid: Vbid, now: Instant) -> Option<Pending> {
         let mut inner = lock(&self.0);
         assert!(!inner.applying.contains_key(&vbid), "a file is written or removed");
+        inner.held.remove(&vbid);
         let dropped = inner.remove(vbid);
         inner.add(Pending { deletes: true, ..Pending::new(vbid, lsn, now) });
         dropped
+    }
+
+    /// What waits for the file of a vBucket is replaced by what follows.
+    pub(crate) fn forget(&self, vbid: Vbid) -> Option<Pending> {
+        lock(&self.0).remove(vbid)
     }
 
     /// What waits for the file of a vBucket, to be written to it now. It holds back the journal
@@ -186,6 +198,24 @@ impl Backlog {
         superfluous
     }
 
+    /// The file of a vBucket is damaged: what waits for it stays in the journal.
+    pub(crate) fn hold(&self, vbid: Vbid) {
+        lock(&self.0).held.insert(vbid);
+    }
+
+    /// The vBucket that keeps the oldest group, if its file is damaged.
+    pub(crate) fn oldest_held(&self) -> Option<Vbid> {
+        let inner = lock(&self.0);
+        inner.order.first().map(|(_, vbid)| *vbid).filter(|vbid| inner.held.contains(vbid))
+    }
+
+    /// What waits for a damaged file is in group `lsn` now, whole.
+    pub(crate) fn carried(&self, lsn: Lsn, pending: Pending) {
+        let since = pending.since;
+        let left_over = self.put_back(Pending { oldest: lsn, newest: lsn, since, ..pending });
+        assert!(left_over.is_empty(), "nothing is written to a damaged vBucket");
+    }
+
     /// The oldest group that a file still needs.
     pub(crate) fn oldest(&self) -> Option<Lsn> {
         lock(&self.0).order.first().map(|(lsn, _)| *lsn)
@@ -194,7 +224,9 @@ impl Backlog {
     /// The vBucket that has waited longest of those that `is_due` picks and nobody writes now.
     pub(crate) fn next(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
         let inner = lock(&self.0);
-        let waiting = inner.order.iter().filter(|(_, vbid)| !inner.applying.contains_key(vbid));
+        let is_free =
+            |vbid: &Vbid| !inner.applying.contains_key(vbid) && !inner.held.contains(vbid);
+        let waiting = inner.order.iter().filter(|(_, vbid)| is_free(vbid));
         let unapplied = waiting.filter_map(|(_, vbid)| {
             let pending = inner.waiting.get(vbid)?;
             let (item_count, since) = (pending.items.len(), pending.since);

@@ -65,7 +65,7 @@ pub fn read_journal_segment(bytes: &[u8]) {
 fn read_segment_image(image: &[u8]) {
     let files = SimulatedFiles::new();
     let directory = Path::new("fuzz");
-    let path = directory.join(crate::journal::DIRECTORY).join("j.0000000000000001");
+    let path = directory.join(crate::journal::JOURNAL_DIRECTORY).join("j.0000000000000001");
     files.insert(&path, image);
     let visited = read_segment(&files, &path, Place::default(), &mut |group| {
         // What is damaged in a group ends it early.

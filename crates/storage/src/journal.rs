@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use platform::{Clock, Files};
 
 pub(crate) use layout::image_around;
-pub use names::DIRECTORY;
+pub use names::DIRECTORY as JOURNAL_DIRECTORY;
 pub use options::{JournalId, JournalOptions, JournalReport, JournalUsage, Lsn, TornTail};
 pub use record::{Record, ReplayedRecord};
 pub use verify::{SegmentVerification, verify_segments};

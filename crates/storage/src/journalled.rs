@@ -11,7 +11,7 @@ use platform::{Clock, Files};
 use crate::StorageError;
 use crate::backlog::{Backlog, Pending, bytes_of};
 use crate::flush_batch::{CommitReport, FlushBatch};
-use crate::journal::{self, Journal, JournalOptions, Lsn, Record, ReplayedRecord};
+use crate::journal::{JOURNAL_DIRECTORY, Journal, JournalOptions, Lsn, Record, ReplayedRecord};
 use crate::start_up::remove_if_there;
 use crate::store::lock;
 use crate::vbucket_record::JournalPosition;
@@ -89,7 +89,10 @@ impl Journalled {
         let now = self.clock.now();
         match record {
             ReplayedRecord::Delete { vbid } => drop(self.backlog.delete(lsn, vbid, now)),
-            ReplayedRecord::Batch { vbid, previous_seqno, items, state, .. } => {
+            ReplayedRecord::Batch { vbid, previous_seqno, supersedes, items, state } => {
+                if supersedes {
+                    drop(self.backlog.forget(vbid));
+                }
                 let batch = FlushBatch { vbid, previous_seqno, items, state: *state };
                 drop(self.backlog.push(lsn, batch, now));
             }
@@ -117,6 +120,39 @@ impl Journalled {
         first_error.map_or(Ok(()), Err)
     }
 
+    /// Writes again what waits for the file of a vBucket, which is damaged. The caller holds its
+    /// `writer`.
+    pub(crate) fn carry_forward(&self, vbid: Vbid) -> Result<(), StorageError> {
+        let _appending = lock(&self.appending);
+        let Some(mut pending) = self.backlog.take(vbid) else { return Ok(()) };
+        let superfluous = pending.take_superfluous();
+        let Some(state) = &pending.state else {
+            // A deletion whose file cannot be removed: it is a record of its own.
+            self.backlog.put_back(pending);
+            return Ok(());
+        };
+        let record = Record::Batch {
+            vbid,
+            previous_seqno: pending.previous_seqno,
+            supersedes: true,
+            items: &pending.items,
+            state,
+        };
+        let mut carried = None;
+        self.journal.append(&[record], &mut |_, result| carried = Some(result));
+        drop(superfluous);
+        match carried.expect("the journal answers for every record") {
+            Ok(lsn) => {
+                self.backlog.carried(lsn, pending);
+                Ok(())
+            }
+            Err(error) => {
+                self.backlog.put_back(pending);
+                Err(error)
+            }
+        }
+    }
+
     /// Lets go of what the files have of the journal. While a group is being written that is left
     /// to whoever comes next.
     pub(crate) fn release(&self) {
@@ -133,12 +169,12 @@ impl Journalled {
 
 /// Whether the bucket in `directory` has a journal.
 pub(crate) fn has_journal(files: &dyn Files, directory: &Path) -> bool {
-    files.exists(&directory.join(journal::DIRECTORY))
+    files.exists(&directory.join(JOURNAL_DIRECTORY))
 }
 
 /// Removes what a journal leaves that was sealed. The directory stays, empty.
 pub(crate) fn remove_journal(files: &dyn Files, directory: &Path) -> Result<(), StorageError> {
-    let journal = directory.join(journal::DIRECTORY);
+    let journal = directory.join(JOURNAL_DIRECTORY);
     for name in files.list(&journal)? {
         remove_if_there(files, &journal.join(name))?;
     }

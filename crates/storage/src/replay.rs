@@ -1,6 +1,6 @@
 //! What a store does with its journal when it starts: the files get what only the journal has.
 
-use document::{Map, Seqno, Vbid};
+use document::{Item, Map, Seqno, Vbid};
 
 use crate::StorageError;
 use crate::journal::{Journal, JournalId, JournalOptions, Lsn, ReplayedRecord};
@@ -14,8 +14,10 @@ use crate::vbucket_record::JournalPosition;
 struct Reached {
     /// What of the journal the file holds.
     position: Option<JournalPosition>,
-    /// The last seqno of the file, and then of what was replayed.
-    seqno: Seqno,
+    /// The last seqno of the file; `None` when nobody can tell.
+    file_seqno: Option<Seqno>,
+    /// The same, and then the last one of what was replayed.
+    seqno: Option<Seqno>,
 }
 
 impl Store {
@@ -33,8 +35,8 @@ impl Store {
         let journal = self.read_journal(options.unwrap_or_default(), report)?;
         let journalled = self.journalled.insert(journal);
         let behind = journalled.backlog.vbuckets();
-        for vbid in &behind {
-            self.apply(*vbid)?;
+        while let Some(vbid) = self.next_unapplied(|_| true) {
+            self.apply(vbid)?;
         }
         self.report_again(&behind, report)?;
         if !keeps_journal && let Some(journalled) = self.journalled.take() {
@@ -66,6 +68,10 @@ impl Store {
         let id = journal.id();
         let journalled = Journalled::new(journal, group_bytes_max, self.clock.clone());
         let mut reached: Map<Vbid, Reached> = report.vbuckets.iter().map(in_file).collect();
+        for vbid in report.unreadable_vbuckets() {
+            journalled.backlog.hold(vbid);
+            reached.insert(vbid, Reached { position: None, file_seqno: None, seqno: None });
+        }
         skip_deleted(&mut found);
         for (lsn, record) in found {
             if let Some(record) = reach(&mut reached, id, lsn, record)? {
@@ -107,8 +113,8 @@ fn skip_deleted(found: &mut Vec<(Lsn, ReplayedRecord)>) {
 }
 
 fn in_file(found: &FoundVbucket) -> (Vbid, Reached) {
-    let reached = Reached { position: found.record.journal, seqno: found.high_seqno };
-    (found.vbid, reached)
+    let seqno = Some(found.high_seqno);
+    (found.vbid, Reached { position: found.record.journal, file_seqno: seqno, seqno })
 }
 
 /// The record, if its file does not have it yet. A record that does not continue what was reached
@@ -120,7 +126,7 @@ fn reach(
     record: ReplayedRecord,
 ) -> Result<Option<ReplayedRecord>, StorageError> {
     let (ReplayedRecord::Batch { vbid, .. } | ReplayedRecord::Delete { vbid }) = record;
-    let beginning = Reached { position: None, seqno: Seqno(0) };
+    let beginning = Reached { position: None, file_seqno: Some(Seqno(0)), seqno: Some(Seqno(0)) };
     let at = reached.entry(vbid).or_insert(beginning);
     let is_in_file = |position: JournalPosition| position.id == id.0 && position.lsn >= lsn.0;
     if at.position.is_some_and(is_in_file) {
@@ -128,13 +134,13 @@ fn reach(
     }
     match &record {
         ReplayedRecord::Delete { .. } => *at = beginning,
-        ReplayedRecord::Batch { previous_seqno, items, .. } => {
-            if *previous_seqno != at.seqno {
-                let (reached, continues) = (at.seqno.0, previous_seqno.0);
+        ReplayedRecord::Batch { previous_seqno, supersedes, items, .. } => {
+            let before = if *supersedes { at.file_seqno } else { at.seqno };
+            if let Some(Seqno(reached)) = before.filter(|before| before != previous_seqno) {
+                let continues = previous_seqno.0;
                 return Err(StorageError::OtherHistory { vbid, reached, continues });
             }
-            let last = items.iter().map(document::Item::seqno).max();
-            at.seqno = last.unwrap_or(at.seqno);
+            at.seqno = Some(items.iter().map(Item::seqno).max().unwrap_or(*previous_seqno));
         }
     }
     Ok(Some(record))

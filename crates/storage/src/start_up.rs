@@ -69,6 +69,18 @@ pub enum WhyIgnored {
     Corrupt(StorageError),
 }
 
+impl StartReport {
+    /// vBuckets whose files are there and cannot be believed.
+    pub fn unreadable_vbuckets(&self) -> impl Iterator<Item = Vbid> {
+        self.ignored.iter().filter_map(|ignored| {
+            match (&ignored.why, layout::parse(&ignored.name)) {
+                (WhyIgnored::Corrupt(_), FileName::Data(vbid, _)) => Some(vbid),
+                _ => None,
+            }
+        })
+    }
+}
+
 /// What a directory's names say.
 #[derive(Default)]
 struct Listing {

@@ -105,6 +105,11 @@ impl Task for Applier {
             if let Some(wait) = self.wait(now, pause) {
                 return Next::SleepFor(wait);
             }
+            if pressure.is_high()
+                && let Err(error) = core.store.carry_forward()
+            {
+                tracing::warn!(%error, "what waits for damaged files fills the journal");
+            }
             match core.next_to_apply(pressure, now) {
                 Some(vbid) => self.apply(core, vbid),
                 None => return Next::SleepFor(LOOK_INTERVAL_MAX),
@@ -204,7 +209,8 @@ impl BucketCore {
     /// Brings all files up to date with the journal, as far as the disk allows.
     pub(crate) fn apply_everything(&self) {
         while let Some(vbid) = self.store.next_unapplied(|_| true) {
-            if self.apply(vbid).is_err() {
+            let applied = self.apply(vbid);
+            if applied.is_err() && !self.file_is_damaged(vbid) {
                 return;
             }
         }

@@ -216,3 +216,42 @@ fn a_file_of_another_time_than_the_journal_is_refused() {
     let refusal = machine.try_restart().err().unwrap().to_string();
     assert!(refusal.contains("vBucket 0 ends at seqno 1"), "{refusal}");
 }
+
+#[test]
+fn a_damaged_file_neither_fills_the_journal_nor_loses_what_only_the_journal_has() {
+    let options =
+        JournalOptions { segment_bytes: 64 << 10, bytes_max: 256 << 10, group_bytes_max: 32 << 10 };
+    let config = BucketConfig { persistence: Persistence::Journal(options), ..lazy_config() };
+    let mut machine = Machine::with(config);
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    machine.set(VBID, "in the file", b"value").unwrap();
+    machine.run();
+    machine.advance(CYCLE * 4);
+    let intact = machine.files.content(&path).unwrap();
+    machine.set(VBID, "in the file", b"newer").unwrap();
+    machine.set(VBID, "in the journal", b"value").unwrap();
+    machine.run();
+    // The trees, not the header, which is in the last block.
+    let mut damaged = intact.clone();
+    damaged[60..4000].fill(0xff);
+    machine.files.insert(&path, &damaged);
+    machine.advance(CYCLE * 4);
+    let refused = Refused::Blocked(WriteBlock::VbucketFileDamaged);
+    assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), refused);
+
+    // The others write several times what the journal may hold.
+    for number in 0..400 {
+        machine.set(OTHER, &format!("{}", number % 40), &[number as u8; 4096]).unwrap();
+        machine.advance(Duration::from_millis(500));
+    }
+    let last = machine.high_seqno(OTHER);
+    assert_eq!(machine.wait(1, OTHER, last), Ok(()));
+
+    // Somebody brings the file back: the journal still continues it.
+    machine.files.insert(&path, &intact);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "in the file").unwrap(), b"newer");
+    assert_eq!(machine.get(VBID, "in the journal").unwrap(), b"value");
+    assert_eq!(machine.persisted(OTHER), last);
+}
