@@ -5,9 +5,11 @@
 //! and the [`Store`], which keeps one file a vBucket.
 
 mod collection_statistics;
+mod compaction;
 pub mod couchstore;
 mod disk_document;
 mod document_view;
+mod dropped_collections;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
@@ -19,9 +21,14 @@ mod vbucket_record;
 mod verify;
 
 pub use collection_statistics::CollectionStatistics;
+pub use compaction::{
+    CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
+    CompactionRequest, Purged,
+};
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,
 };
+pub use dropped_collections::DroppedCollection;
 pub use error::StorageError;
 pub use flush_batch::{CommitReport, FlushBatch};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};

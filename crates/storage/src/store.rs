@@ -40,11 +40,11 @@ pub struct FileSizes {
 
 /// The files of a bucket.
 pub struct Store {
-    files: Arc<dyn Files>,
-    directory: PathBuf,
-    clock: Clock,
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) directory: PathBuf,
+    pub(crate) clock: Clock,
     entries: RwLock<Map<Vbid, Arc<Entry>>>,
-    open_files: OpenFiles,
+    pub(crate) open_files: OpenFiles,
 }
 
 impl Store {
@@ -154,9 +154,8 @@ impl Store {
     /// hears of each whose file is no more, also before an error: some of those may come back if
     /// the power goes before another call succeeds.
     pub fn delete_all(&self, mut gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
-        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
         // Writers are locked in the order of vBuckets.
-        entries.sort_unstable_by_key(|entry| entry.vbid);
+        let entries = self.entries_in_order();
         let _writing: Vec<_> = entries.iter().map(|entry| lock(&entry.writer)).collect();
         let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
         for entry in &entries {
@@ -172,11 +171,13 @@ impl Store {
         entry: &Entry,
         names: &BTreeMap<Vbid, Vec<String>>,
     ) -> Result<(), StorageError> {
+        entry.abort_compaction();
         for name in names.get(&entry.vbid).into_iter().flatten() {
             remove_if_there(&*self.files, &self.directory.join(name))?;
         }
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
+        handle.is_name_unsure = false;
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
         drop(handle);
@@ -191,6 +192,7 @@ impl Store {
     ) -> Result<CommitReport, StorageError> {
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
+        self.make_name_sure(&entry)?;
         match self.snapshot_of(&entry)? {
             Some(snapshot) => {
                 let done = self.append(&entry, &snapshot, batch, buffers);
@@ -271,7 +273,10 @@ impl Store {
     }
 
     /// The last committed state of a vBucket, its file opened if need be; `None` without a file.
-    fn snapshot_of(&self, entry: &Arc<Entry>) -> Result<Option<Arc<Snapshot>>, StorageError> {
+    pub(crate) fn snapshot_of(
+        &self,
+        entry: &Arc<Entry>,
+    ) -> Result<Option<Arc<Snapshot>>, StorageError> {
         self.open_files.touch(entry);
         let mut handle = lock(&entry.handle);
         if handle.snapshot.is_none()
@@ -309,8 +314,15 @@ impl Store {
         drop(closed);
     }
 
-    fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
+    pub(crate) fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
+    }
+
+    /// All vBuckets that have or had a file, in order.
+    pub(crate) fn entries_in_order(&self) -> Vec<Arc<Entry>> {
+        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
+        entries.sort_unstable_by_key(|entry| entry.vbid);
+        entries
     }
 
     fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {

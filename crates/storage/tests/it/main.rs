@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod batches;
+mod compaction;
 mod crash;
 mod faults;
 mod garbage;
