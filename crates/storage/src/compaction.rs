@@ -17,6 +17,8 @@ mod progress;
 mod purge;
 mod request;
 mod successor;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -73,8 +73,8 @@ pub(crate) fn encode(dropped: &[DroppedCollection]) -> Vec<u8> {
     let layout = offsets.saturating_add(dropped.len().saturating_mul(4));
     // Numbers of eight bytes lie at multiples of eight.
     let entries = layout.saturating_add(ENTRY_LAYOUT.len()).next_multiple_of(8);
-    let starts = (0..dropped.len())
-        .map(|index| entries.saturating_add(index.saturating_mul(ENTRY_SIZE)));
+    let starts =
+        (0..dropped.len()).map(|index| entries.saturating_add(index.saturating_mul(ENTRY_SIZE)));
     for (index, start) in starts.clone().enumerate() {
         let from = offsets.saturating_add(index.saturating_mul(4));
         content.extend_from_slice(&small(start.saturating_sub(from)).to_le_bytes());

@@ -53,7 +53,10 @@ pub(super) fn dropped(documents: &LocalDocuments) -> Vec<DroppedCollection> {
 }
 
 /// The statistics of collections in a copy that has just left something out.
-pub(super) fn statistics_after(source: &LocalDocuments, filter: &PurgeFilter<'_>) -> Vec<LocalEdit> {
+pub(super) fn statistics_after(
+    source: &LocalDocuments,
+    filter: &PurgeFilter<'_>,
+) -> Vec<LocalEdit> {
     let mut edits = Vec::new();
     for (id, content) in source.iter().filter(|(id, _)| is_statistics(id)) {
         let after = match collection_of_statistics(id) {
@@ -113,8 +116,7 @@ fn with_prepares(content: &[u8], prepares: Prepares) -> Vec<u8> {
     let Ok(Value::Object(mut state)) = serde_json::from_slice::<Value>(content) else {
         return content.to_vec();
     };
-    let numbers =
-        [("on_disk_prepares", prepares.count), ("on_disk_prepare_bytes", prepares.bytes)];
+    let numbers = [("on_disk_prepares", prepares.count), ("on_disk_prepare_bytes", prepares.bytes)];
     let said = |name: &str| match state.get(name) {
         Some(Value::String(text)) => text.parse().unwrap_or(0),
         Some(number) => number.as_u64().unwrap_or(0),
@@ -153,10 +155,7 @@ fn collection_of_statistics(id: &[u8]) -> Option<CollectionId> {
 }
 
 /// The highest seqno of a collection by a state's own statistics.
-pub(super) fn high_seqno_of(
-    documents: &LocalDocuments,
-    collection: CollectionId,
-) -> Option<u64> {
+pub(super) fn high_seqno_of(documents: &LocalDocuments, collection: CollectionId) -> Option<u64> {
     let content = documents.get(&collection_statistics::local_id(collection))?;
     CollectionStatistics::decode(content).map(|statistics| statistics.high_seqno)
 }

@@ -79,15 +79,15 @@ impl<'a> Successor<'a> {
             if progress.is_aborted() {
                 return Ok(Verdict::Stop);
             }
-            let mut high_seqno_of = |collection| match local_documents::high_seqno_of(
-                &locals, collection,
-            ) {
-                Some(high_seqno) => Ok(high_seqno),
-                None => {
-                    let reader = &mut source.file.reader(header);
-                    collection_statistics::read(reader, collection).map(|found| found.high_seqno)
-                }
-            };
+            let mut high_seqno_of =
+                |collection| match local_documents::high_seqno_of(&locals, collection) {
+                    Some(high_seqno) => Ok(high_seqno),
+                    None => {
+                        let reader = &mut source.file.reader(header);
+                        collection_statistics::read(reader, collection)
+                            .map(|found| found.high_seqno)
+                    }
+                };
             let verdict = filter.judge(info, &mut high_seqno_of)?;
             if verdict == Verdict::Keep && filter.is_expired(info) {
                 expired.note(info, bodies)?;
@@ -99,9 +99,8 @@ impl<'a> Successor<'a> {
         expired.report();
         state.purge_seqno = state.purge_seqno.max(filter.tally.purge_seqno);
         let unfinished = filter.unfinished(&dropped);
-        let before = record.map_or((0, 0), |record| {
-            (record.on_disk_prepares, record.on_disk_prepare_bytes)
-        });
+        let before =
+            record.map_or((0, 0), |record| (record.on_disk_prepares, record.on_disk_prepare_bytes));
         let prepares = Prepares {
             count: before.0.saturating_sub(filter.tally.prepares),
             bytes: before.1.saturating_sub(filter.tally.prepare_bytes),
@@ -205,7 +204,7 @@ impl<'a> Successor<'a> {
 }
 
 impl Prepares {
-    fn note(&mut self, old: Option<&DocumentInfo<'_>>, new: &DocumentInfo<'_>) {
+    pub(super) fn note(&mut self, old: Option<&DocumentInfo<'_>>, new: &DocumentInfo<'_>) {
         if let Some(old) = old.filter(|old| is_alive_prepare(old)) {
             self.count = self.count.saturating_sub(1);
             self.bytes = self.bytes.saturating_sub(old.disk_size());

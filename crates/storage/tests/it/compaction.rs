@@ -11,7 +11,8 @@ use platform::{Files, OpenMode, Random};
 use storage::couchstore::CouchFile;
 use storage::{
     CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
-    CompactionRequest, StorageError, Store, verify_file,
+    CompactionRequest, DocumentView, Finding, Order, Scope, Selection, Severity, StorageError,
+    Store, documents, verify_file,
 };
 
 use crate::batches::{
@@ -72,9 +73,8 @@ impl Model {
         };
         let (default, other) = (highest_in(CollectionId(0)), highest_in(CollectionId(0x88)));
         let is_highest = |item: &Item| [default, other].contains(&Some(item.seqno()));
-        let is_old = |item: &Item| {
-            request.drop_deletes || item.expiry() < request.purge_before_seconds
-        };
+        let is_old =
+            |item: &Item| request.drop_deletes || item.expiry() < request.purge_before_seconds;
         let purged = self.by_key.values().filter(|item| item.is_deleted() && is_old(item));
         purged.filter(|item| !is_highest(item)).map(|item| item.seqno().0).collect()
     }
@@ -151,15 +151,38 @@ fn check(store: &Store, model: &Model, path: &Path, seed: u64) {
         let alive = inside.clone().filter(|item| !item.is_deleted());
         let statistics = store.collection_statistics(VBID, collection).unwrap();
         assert_eq!(statistics.item_count, alive.count() as u64, "seed {seed}");
+        assert_eq!(statistics.disk_size, disk_size(path, collection), "seed {seed}");
     }
-    // The verifier compares the sums of the statistics with the documents.
     verify_sound(&RealFiles, path);
+}
+
+/// Bytes of the documents of a collection: bodies, ids, and the metadata that we write.
+fn disk_size(path: &Path, collection: CollectionId) -> u64 {
+    let file = CouchFile::open(&RealFiles, path, OpenMode::Read).unwrap();
+    let (header, _) = file.newest_header().unwrap();
+    let selection = Selection { order: Order::ById, start_seqno: 0, with_bodies: false };
+    let mut sum = 0;
+    let visit = |view: &DocumentView<'_>| {
+        if view.key.is_some_and(|(found, _)| found == collection) {
+            sum += u64::from(view.body_size) + view.id.len() as u64 + 18;
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    documents(&file, &header, selection, visit).unwrap();
+    sum
 }
 
 pub(crate) fn verify_sound(files: &dyn Files, path: &Path) {
     let file = CouchFile::open(files, path, OpenMode::Read).unwrap();
     let verification = verify_file(&file).unwrap();
-    assert!(verification.findings.is_empty(), "{:?}", verification.findings);
+    // Tests' states are not the nodes', and a power cut leaves a commit that did not end.
+    let is_wrong = |finding: &&Finding| match finding.scope {
+        Scope::VbucketState => false,
+        Scope::NewestHeader => finding.severity != Severity::Warning,
+        _ => true,
+    };
+    let wrong: Vec<_> = verification.findings.iter().filter(is_wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod batches;
 mod compaction;
+mod compaction_faults;
 mod crash;
 mod faults;
 mod garbage;
