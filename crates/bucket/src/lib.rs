@@ -9,6 +9,7 @@ mod bucket;
 mod bucket_file;
 mod bucket_type;
 mod checkpoint_memory;
+mod compaction;
 mod completion;
 mod compression;
 mod config;
@@ -30,6 +31,9 @@ mod write_gate;
 
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
+pub use compaction::{
+    CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction,
+};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::{BucketConfig, EvictionConfig};

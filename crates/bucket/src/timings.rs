@@ -17,13 +17,15 @@ pub struct Timings {
     pub bg_batch_size: Histogram,
     /// One round of the item pager.
     pub item_pager: Histogram,
+    /// The compaction of one vBucket's file.
+    pub compact: Histogram,
     /// Waits of SEQNO_PERSISTENCE requests that were met.
     pub seqno_persistence: Histogram,
 }
 
 impl Timings {
     /// All histograms with their names.
-    pub fn all(&self) -> [(&'static str, &Histogram); 7] {
+    pub fn all(&self) -> [(&'static str, &Histogram); 8] {
         [
             ("disk_commit", &self.disk_commit),
             ("storage_age", &self.storage_age),
@@ -31,6 +33,7 @@ impl Timings {
             ("bg_load", &self.bg_load),
             ("bg_batch_size", &self.bg_batch_size),
             ("item_pager", &self.item_pager),
+            ("compact", &self.compact),
             ("seqno_persistence", &self.seqno_persistence),
         ]
     }

@@ -113,6 +113,13 @@ impl Store {
         entries.iter().filter_map(running).collect()
     }
 
+    /// The highest seqno that compactions have dropped from a vBucket's file.
+    pub fn purge_seqno(&self, vbid: Vbid) -> Result<Seqno, StorageError> {
+        let Some(entry) = self.entry(vbid) else { return Ok(Seqno(0)) };
+        let snapshot = self.snapshot_of(&entry)?;
+        Ok(Seqno(snapshot.map_or(0, |snapshot| snapshot.header.purge_seqno)))
+    }
+
     /// `None`: it was told to stop, or the source is not what it was.
     fn compact_into(
         &self,

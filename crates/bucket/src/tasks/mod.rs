@@ -3,6 +3,7 @@
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
+mod compactor;
 mod defragmenter;
 mod expiry_pager;
 mod flusher;
@@ -22,6 +23,7 @@ use storage::FoundVbucket;
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
+pub(crate) use compactor::Compactors;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
@@ -68,5 +70,6 @@ pub(crate) fn start(
     item_compressor::start(bucket, pool)?;
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    compactor::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

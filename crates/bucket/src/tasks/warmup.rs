@@ -353,6 +353,7 @@ impl BucketCore {
             ControlFlow::Continue(())
         })?;
         self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
+        vbucket.note_purged(found.purge_seqno);
         let mut effects = Vec::new();
         vbucket.flush_state(&mut effects);
         let file = slot.lock_file();
