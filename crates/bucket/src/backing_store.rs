@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use document::{Item, Key, Seqno, Vbid};
 use platform::Files;
-use storage::{CompactionObserver, CompactionOutcome, CompactionProgress, CompactionRequest};
 use storage::{CommitReport, FileSizes, FlushBatch, ScanReport, StartReport, StorageError};
+use storage::{CompactionObserver, CompactionOutcome, CompactionProgress, CompactionRequest};
 use storage::{Store, StoreOptions};
 
 use crate::bucket_type::BucketType;

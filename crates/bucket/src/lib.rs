@@ -31,9 +31,7 @@ mod write_gate;
 
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
-pub use compaction::{
-    CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction,
-};
+pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::{BucketConfig, EvictionConfig};

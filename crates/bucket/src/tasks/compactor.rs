@@ -18,8 +18,9 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
 use crate::compaction::{Begun, CompactionEnd, CompactionOrder};
 
-static COMPACTOR: TaskName =
-    TaskName::new("CompactVBucketTask", TaskKind::AuxIo).priority(5).expected(Duration::from_secs(25));
+static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo)
+    .priority(5)
+    .expected(Duration::from_secs(25));
 static WATCHER: TaskName = TaskName::new("CompactionWatcherTask", TaskKind::AuxIo)
     .priority(6)
     .expected(Duration::from_secs(1));
@@ -260,9 +261,7 @@ impl BucketCore {
             };
             let found = self.store.get(vbid, &[key]).ok().and_then(|mut found| found.pop());
             let left_over = match (slot.lock().as_mut(), lookup, found) {
-                (Some(vbucket), Some(lookup), Some(found)) => {
-                    vbucket.finish_lookup(&lookup, found)
-                }
+                (Some(vbucket), Some(lookup), Some(found)) => vbucket.finish_lookup(&lookup, found),
                 (Some(vbucket), Some(lookup), None) => {
                     vbucket.abandon_lookup(&lookup);
                     return false;
@@ -322,9 +321,8 @@ mod tests {
 
     #[test]
     fn fragmentation_is_what_nothing_needs() {
-        let percent = |file_bytes, live_bytes| {
-            fragmentation_percent(FileSizes { file_bytes, live_bytes })
-        };
+        let percent =
+            |file_bytes, live_bytes| fragmentation_percent(FileSizes { file_bytes, live_bytes });
         assert_eq!([percent(0, 0), percent(100, 100), percent(100, 70)], [0, 0, 30]);
         assert_eq!([percent(100, 0), percent(100, 200)], [100, 0]);
     }

@@ -57,8 +57,7 @@ mod tests {
     #[test]
     fn only_the_newest_version_decides_whether_a_document_is_deleted() {
         let (seed, account) = (HashSeed::new(1), MemoryAccount::default());
-        let mut vbucket =
-            Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account);
+        let mut vbucket = Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account);
         let key = KeyBuf::in_default_collection(b"k").unwrap();
         let effects = &mut Vec::new();
         assert!(!vbucket.delete_if_expired(key.as_key(), at(1), effects).unwrap());
