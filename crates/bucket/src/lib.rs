@@ -10,6 +10,7 @@ mod bucket_file;
 mod bucket_type;
 mod checkpoint_memory;
 mod compaction;
+mod compaction_settings;
 mod completion;
 mod compression;
 mod config;

@@ -261,7 +261,7 @@ enum Loaded {
 
 /// What a run is to do.
 enum Step {
-    Metadata(FoundVbucket),
+    Metadata(Box<FoundVbucket>),
     Values(Vbid, Seqno),
     Wait,
     Finish,
@@ -290,7 +290,8 @@ impl WarmupState {
         let mut inner = self.lock();
         match inner.phase {
             WarmupPhase::Metadata => {
-                inner.metadata_queue.pop_front().map_or(Step::Wait, Step::Metadata)
+                let found = inner.metadata_queue.pop_front();
+                found.map_or(Step::Wait, |found| Step::Metadata(Box::new(found)))
             }
             WarmupPhase::Values => inner
                 .values_queue

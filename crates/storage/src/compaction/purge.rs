@@ -99,11 +99,11 @@ impl<'a> PurgeFilter<'a> {
         is_document && expiry != 0 && expiry < self.request.now_seconds
     }
 
-    /// Of the collections that the file says are gone, those of which something may be left or may
-    /// still come.
-    pub(super) fn unfinished(&self, dropped: &[DroppedCollection]) -> Vec<DroppedCollection> {
-        let is_unfinished = |entry: &&DroppedCollection| entry.end_seqno.0 > self.high_seqno;
-        dropped.iter().filter(is_unfinished).copied().collect()
+    /// Of the collections that the file says are gone, those of which nothing is left and nothing
+    /// can come.
+    pub(super) fn finished(&self, dropped: &[DroppedCollection]) -> Vec<DroppedCollection> {
+        let is_finished = |entry: &&DroppedCollection| entry.end_seqno.0 <= self.high_seqno;
+        dropped.iter().filter(is_finished).copied().collect()
     }
 
     /// Whether everything is gone that a collection ever had in the file.

@@ -3,7 +3,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use document::{Item, Seqno};
+use document::{CollectionId, Item, Seqno};
 
 use super::local_documents::{self, Differences, LocalDocuments, Prepares};
 use super::progress::{CompactionObserver, CompactionProgress};
@@ -17,6 +17,7 @@ use crate::couchstore::{
 };
 use crate::disk_document;
 use crate::vbucket_file::{CommitBuffers, Snapshot};
+use crate::vbucket_record::VbucketRecord;
 
 /// Documents of one round that are held in memory, at most, unless one is larger.
 const REPLAY_BYTES_MAX: usize = 4 << 20;
@@ -79,15 +80,7 @@ impl<'a> Successor<'a> {
             if progress.is_aborted() {
                 return Ok(Verdict::Stop);
             }
-            let mut high_seqno_of =
-                |collection| match local_documents::high_seqno_of(&locals, collection) {
-                    Some(high_seqno) => Ok(high_seqno),
-                    None => {
-                        let reader = &mut source.file.reader(header);
-                        collection_statistics::read(reader, collection)
-                            .map(|found| found.high_seqno)
-                    }
-                };
+            let mut high_seqno_of = |id| high_seqno_of(source, &locals, id);
             let verdict = filter.judge(info, &mut high_seqno_of)?;
             if verdict == Verdict::Keep && filter.is_expired(info) {
                 expired.note(info, bodies)?;
@@ -98,15 +91,10 @@ impl<'a> Successor<'a> {
         let Some(mut state) = copied else { return Ok(None) };
         expired.report();
         state.purge_seqno = state.purge_seqno.max(filter.tally.purge_seqno);
-        let unfinished = filter.unfinished(&dropped);
-        let before =
-            record.map_or((0, 0), |record| (record.on_disk_prepares, record.on_disk_prepare_bytes));
-        let prepares = Prepares {
-            count: before.0.saturating_sub(filter.tally.prepares),
-            bytes: before.1.saturating_sub(filter.tally.prepare_bytes),
+        let differences = Differences {
+            prepares: Prepares::of(record.as_ref()).without(&filter.tally),
+            finished: filter.finished(&dropped),
         };
-        let finished = dropped.iter().filter(|entry| !unfinished.contains(entry)).copied();
-        let differences = Differences { prepares, finished: finished.collect() };
         let mut edits = local_documents::statistics_after(&locals, &filter);
         edits.extend(local_documents::edits(&locals, &LocalDocuments::new(), &differences));
         let mut successor = Self {
@@ -203,7 +191,37 @@ impl<'a> Successor<'a> {
     }
 }
 
+/// The highest seqno of a collection: what the file says of it, or else what a count finds.
+fn high_seqno_of(
+    source: &Snapshot,
+    locals: &LocalDocuments,
+    collection: CollectionId,
+) -> Result<u64, StorageError> {
+    match local_documents::high_seqno_of(locals, collection) {
+        Some(high_seqno) => Ok(high_seqno),
+        None => {
+            let reader = &mut source.file.reader(&source.header);
+            Ok(collection_statistics::read(reader, collection)?.high_seqno)
+        }
+    }
+}
+
 impl Prepares {
+    /// Those that a state tells of.
+    fn of(record: Option<&VbucketRecord>) -> Self {
+        record.map_or(Self::default(), |record| Self {
+            count: record.on_disk_prepares,
+            bytes: record.on_disk_prepare_bytes,
+        })
+    }
+
+    fn without(self, tally: &Tally) -> Self {
+        Self {
+            count: self.count.saturating_sub(tally.prepares),
+            bytes: self.bytes.saturating_sub(tally.prepare_bytes),
+        }
+    }
+
     pub(super) fn note(&mut self, old: Option<&DocumentInfo<'_>>, new: &DocumentInfo<'_>) {
         if let Some(old) = old.filter(|old| is_alive_prepare(old)) {
             self.count = self.count.saturating_sub(1);

@@ -42,10 +42,6 @@ impl TreeBuilder {
         Self { kind, levels: vec![Level::new(LEAF)], value: Vec::new(), count: 0 }
     }
 
-    pub(crate) fn kind(&self) -> TreeKind {
-        self.kind
-    }
-
     /// Items so far.
     pub(crate) fn count(&self) -> u64 {
         self.count

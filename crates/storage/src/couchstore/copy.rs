@@ -43,12 +43,20 @@ struct Kept {
     fingerprint: u64,
 }
 
-/// What both walks write through.
-struct Target<'a> {
+/// A copy in the making.
+struct Copy<'a> {
+    from: &'a CouchFile,
+    header: &'a Header,
+    /// What stands for the new file where nodes are written; nothing is read back.
     source: ChunkSource<'a>,
     scratch: Scratch,
     output: ChunkWriter<'a>,
+    kept: Kept,
 }
+
+/// Says what becomes of a document.
+pub(crate) type Judge<'j> =
+    dyn FnMut(&DocumentInfo<'_>, &mut BodyReader<'_>) -> Result<Verdict, StorageError> + 'j;
 
 /// Copies the documents of `header`, a state of `source`, for which `judge` says so, into `target`,
 /// which is empty. Gives the state so far: without local documents, and with a header that is not
@@ -58,7 +66,7 @@ pub(crate) fn copy(
     header: &Header,
     target: &CouchFile,
     buffer: &mut Vec<u8>,
-    judge: &mut dyn FnMut(&DocumentInfo<'_>, &mut BodyReader<'_>) -> Result<Verdict, StorageError>,
+    judge: &mut Judge<'_>,
 ) -> Result<Option<Header>, StorageError> {
     let mut state = Header {
         high_seqno: header.high_seqno,
@@ -66,61 +74,20 @@ pub(crate) fn copy(
         timestamp: header.timestamp,
         ..Header::empty()
     };
-    let checksum = Checksum::of_version(VERSION);
-    let mut target = Target {
+    let mut copy = Copy {
+        from: source,
+        header,
         source: target.source(&state),
         scratch: Scratch::new(),
-        output: ChunkWriter::new(target.file(), checksum, START, buffer),
+        output: ChunkWriter::new(target.file(), state.checksum(), START, buffer),
+        kept: Kept::default(),
     };
-    let mut kept = Kept::default();
-    let mut by_seqno = TreeBuilder::new(TreeKind::BySeqno);
-    let flow = source.reader(header).scan_by_seqno(0, |info, bodies| {
-        if info.seqno > header.high_seqno {
-            return Err(corrupt(source, header, "a document is newer than its header"));
-        }
-        match judge(info, bodies)? {
-            Verdict::Stop => return Ok(ControlFlow::Break(())),
-            Verdict::Drop => return Ok(ControlFlow::Continue(())),
-            Verdict::Keep => {}
-        }
-        if !info.deleted && info.body_position == 0 {
-            return Err(corrupt(source, header, "a document that is alive without a body"));
-        }
-        let body_position = match bodies.stored(info)? {
-            Some(body) => target.output.append(body)?.0,
-            None => 0,
-        };
-        kept.note(info, body_position);
-        let moved = DocumentInfo { body_position, ..*info };
-        target.push(&mut by_seqno, seqno_key(&info.seqno.to_be_bytes()), |value| {
-            moved.encode_by_seqno(value);
-        })?;
-        Ok(ControlFlow::Continue(()))
-    })?;
-    if flow.is_break() {
-        return Ok(None);
-    }
-    state.by_seqno = by_seqno.finish(&mut target.writer(TreeKind::BySeqno))?;
-
-    let mut by_id = TreeBuilder::new(TreeKind::ById);
-    let mut fingerprint = 0_u64;
-    let flow = source.reader(header).scan_by_id(&[], |info, _| {
-        let Some(body_position) = kept.position_of(info.seqno) else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        fingerprint = fingerprint.wrapping_add(fingerprint_of(info));
-        let moved = DocumentInfo { body_position, ..*info };
-        target.push(&mut by_id, info.id, |value| moved.encode_by_id(value))?;
-        Ok(ControlFlow::Continue(()))
-    })?;
-    assert!(flow.is_continue(), "nothing breaks this walk");
-    let kept_count = u64::try_from(kept.positions.len()).unwrap_or(u64::MAX);
-    if by_id.count() != kept_count || fingerprint != kept.fingerprint {
-        return Err(corrupt(source, header, "the trees hold different documents"));
-    }
-    state.by_id = by_id.finish(&mut target.writer(TreeKind::ById))?;
-    target.output.flush()?;
-    state.position = target.output.position();
+    let Some(by_seqno) = copy.copy_by_seqno(judge)? else { return Ok(None) };
+    state.by_seqno = by_seqno.finish(&mut copy.writer(TreeKind::BySeqno))?;
+    let by_id = copy.build_by_id()?;
+    state.by_id = by_id.finish(&mut copy.writer(TreeKind::ById))?;
+    copy.output.flush()?;
+    state.position = copy.output.position();
     Ok(Some(state))
 }
 
@@ -136,20 +103,69 @@ impl Kept {
     }
 }
 
-impl<'a> Target<'a> {
+impl<'a> Copy<'a> {
+    /// Copies bodies, and remembers where they are now. `None` when `judge` stops it.
+    fn copy_by_seqno(
+        &mut self,
+        judge: &mut Judge<'_>,
+    ) -> Result<Option<TreeBuilder>, StorageError> {
+        let (from, header) = (self.from, self.header);
+        let mut tree = TreeBuilder::new(TreeKind::BySeqno);
+        let flow = from.reader(header).scan_by_seqno(0, |info, bodies| {
+            if info.seqno > header.high_seqno {
+                return Err(self.corrupt("a document is newer than its header"));
+            }
+            match judge(info, bodies)? {
+                Verdict::Stop => return Ok(ControlFlow::Break(())),
+                Verdict::Drop => return Ok(ControlFlow::Continue(())),
+                Verdict::Keep => {}
+            }
+            if !info.deleted && info.body_position == 0 {
+                return Err(self.corrupt("a document that is alive without a body"));
+            }
+            let body_position = match bodies.stored(info)? {
+                Some(body) => self.output.append(body)?.0,
+                None => 0,
+            };
+            self.kept.note(info, body_position);
+            let moved = DocumentInfo { body_position, ..*info };
+            let mut writer = self.writer(TreeKind::BySeqno);
+            let seqno = info.seqno.to_be_bytes();
+            tree.push(&mut writer, seqno_key(&seqno), |value| moved.encode_by_seqno(value))?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(flow.is_continue().then_some(tree))
+    }
+
+    /// Builds the tree by id over the documents that were kept.
+    fn build_by_id(&mut self) -> Result<TreeBuilder, StorageError> {
+        let (from, header) = (self.from, self.header);
+        let mut tree = TreeBuilder::new(TreeKind::ById);
+        let mut fingerprint = 0_u64;
+        let flow = from.reader(header).scan_by_id(&[], |info, _| {
+            if let Some(body_position) = self.kept.position_of(info.seqno) {
+                fingerprint = fingerprint.wrapping_add(fingerprint_of(info));
+                let moved = DocumentInfo { body_position, ..*info };
+                let mut writer = self.writer(TreeKind::ById);
+                tree.push(&mut writer, info.id, |value| moved.encode_by_id(value))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        assert!(flow.is_continue(), "nothing breaks this walk");
+        let kept_count = u64::try_from(self.kept.positions.len()).unwrap_or(u64::MAX);
+        if tree.count() != kept_count || fingerprint != self.kept.fingerprint {
+            return Err(self.corrupt("the trees hold different documents"));
+        }
+        Ok(tree)
+    }
+
     fn writer(&mut self, kind: TreeKind) -> TreeWriter<'_, 'a> {
         let (scratch, output) = (&mut self.scratch, &mut self.output);
         TreeWriter { source: self.source, kind, scratch, output }
     }
 
-    fn push(
-        &mut self,
-        tree: &mut TreeBuilder,
-        key: &[u8],
-        put_value: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), StorageError> {
-        let mut writer = self.writer(tree.kind());
-        tree.push(&mut writer, key, put_value)
+    fn corrupt(&self, what: &'static str) -> StorageError {
+        StorageError::corrupt(self.from.path(), self.header.position, what)
     }
 }
 
@@ -162,8 +178,4 @@ fn fingerprint_of(info: &DocumentInfo<'_>) -> u64 {
     let id = Checksum::of_version(VERSION).of(info.id);
     let mixed = (info.seqno ^ (u64::from(id) << 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
-}
-
-fn corrupt(file: &CouchFile, header: &Header, what: &'static str) -> StorageError {
-    StorageError::corrupt(file.path(), header.position, what)
 }
