@@ -201,10 +201,10 @@ impl Store {
         if run.progress.is_aborted() {
             return Ok(None);
         }
-        let newest = self.snapshot_of(run.entry)?;
+        let Some(newest) = self.snapshot_of(run.entry)? else { return Ok(None) };
         // Another file has another revision, and with it another path.
-        let is_same = |newest: &Arc<Snapshot>| newest.file.path() == source.file.path();
-        Ok(newest.filter(|newest| is_same(newest) && successor.can_follow(newest)))
+        let is_same = newest.file.path() == source.file.path();
+        Ok((is_same && successor.can_follow(&newest)?).then_some(newest))
     }
 
     /// Puts the file at `path`, which is durable, into force. The caller holds the entry's writer.

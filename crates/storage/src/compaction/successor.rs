@@ -118,10 +118,24 @@ impl<'a> Successor<'a> {
         self.source_position == source.header.position
     }
 
-    /// Whether the source's history goes on from what is held.
-    pub(super) fn can_follow(&self, source: &Snapshot) -> bool {
-        let header = &source.header;
-        header.position >= self.source_position && header.high_seqno >= self.state.high_seqno
+    /// Whether the source's history goes on from what is held: it was not rolled back.
+    pub(super) fn can_follow(&self, source: &Snapshot) -> Result<bool, StorageError> {
+        let newest = &source.header;
+        if newest.position < self.source_position || newest.high_seqno < self.state.high_seqno {
+            return Ok(false);
+        }
+        if newest.version < 14 {
+            // Such headers do not say where they come from.
+            return Ok(true);
+        }
+        let mut header = newest.clone();
+        while header.position > self.source_position {
+            match source.file.header_before(&header)? {
+                Some(before) => header = before,
+                None => return Ok(false),
+            }
+        }
+        Ok(header.position == self.source_position)
     }
 
     /// Copies what a newer state of the source has. Gives the number of documents. Stops early
@@ -131,7 +145,8 @@ impl<'a> Successor<'a> {
         source: &Snapshot,
         progress: &CompactionProgress,
     ) -> Result<u64, StorageError> {
-        assert!(self.can_follow(source), "a source goes forward, or the compaction is aborted");
+        let (before, now) = (self.state.high_seqno, source.header.high_seqno);
+        assert!(before <= now, "a source goes forward, or the compaction is aborted");
         self.rounds += 1;
         let mut count = 0;
         let mut from = self.state.high_seqno.saturating_add(1);

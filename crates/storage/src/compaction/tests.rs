@@ -277,6 +277,25 @@ fn counters_are_right_when_what_was_purged_is_written_again_meanwhile() {
 }
 
 #[test]
+fn a_history_that_was_rolled_back_is_not_followed() {
+    let mut source = Source::new();
+    let first = source.commit(&[alive(b"\x00a", 1, 0)], vec![]);
+    let second = source.commit(&[alive(b"\x00b", 2, 0)], vec![]);
+    let file = source.new_file();
+    let (request, progress) = (CompactionRequest::default(), CompactionProgress::new());
+    let successor = Successor::copy(&second, &file, &request, &progress, &()).unwrap().unwrap();
+    assert!(successor.can_follow(&second).unwrap() && !successor.can_follow(&first).unwrap());
+    source.commit(&[alive(b"\x00c", 3, 0)], vec![]);
+    let fourth = source.commit(&[alive(b"\x00d", 4, 0)], vec![]);
+    assert!(successor.can_follow(&fourth).unwrap());
+    source.header = Some(first.header);
+    let other = source.commit(&[alive(b"\x00e", 5, 0)], vec![]);
+    assert!(!successor.can_follow(&other).unwrap());
+    let later = source.commit(&[alive(b"\x00f", 6, 0)], vec![]);
+    assert!(!successor.can_follow(&later).unwrap());
+}
+
+#[test]
 fn what_is_in_dropped_collections_goes_with_all_that_is_known_of_it() {
     let dropped = |collection, end_seqno| DroppedCollection {
         collection: CollectionId(collection),
