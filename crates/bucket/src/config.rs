@@ -118,7 +118,8 @@ pub struct BucketConfig {
     pub compaction_bytes_per_second: u64,
     /// Bytes after which a compaction syncs its file (`fsync_after_every_n_bytes_written`).
     pub compaction_sync_bytes: u64,
-    /// Compactions at a time, as a part of the threads that write (`compaction_max_concurrent_ratio`).
+    /// Compactions at a time, as a part of the threads that write
+    /// (`compaction_max_concurrent_ratio`).
     pub compaction_concurrency_ratio: f64,
     /// Seconds for which files keep tombstones, to begin with (`persistent_metadata_purge_age`).
     pub persistent_metadata_purge_age_seconds: u64,

@@ -71,8 +71,8 @@ impl Run<'_> {
 }
 
 impl Store {
-    /// Writes a vBucket's file anew without what `request` wants gone. Commits and reads go on; only
-    /// the end keeps commits out. Takes room for the new file on disk.
+    /// Writes a vBucket's file anew without what `request` wants gone. Commits and reads go on;
+    /// only the end keeps commits out. Takes room for the new file on disk.
     ///
     /// # Errors
     /// The old file goes on being used, unless the error is about making the new name durable: then
