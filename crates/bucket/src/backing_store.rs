@@ -11,9 +11,10 @@ use std::sync::Arc;
 use document::{Item, Key, Seqno, Vbid};
 use platform::Files;
 use storage::{
-    Applied, BacklogUsage, CommitReport, FileSizes, FlushBatch, JournalUsage, ScanReport,
+    Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
+    CompactionRequest, FileSizes, FlushBatch, JournalUsage, ScanReport, StartReport, StorageError,
+    Store, StoreOptions, Unapplied,
 };
-use storage::{StartReport, StorageError, Store, StoreOptions, Unapplied};
 
 use crate::bucket_type::BucketType;
 
@@ -165,6 +166,28 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.file_sizes(vbid),
             Self::Memory => Ok(FileSizes::default()),
+        }
+    }
+
+    /// See [`Store::compact`].
+    pub(crate) fn compact(
+        &self,
+        vbid: Vbid,
+        request: &CompactionRequest,
+        progress: &CompactionProgress,
+        observer: &dyn CompactionObserver,
+    ) -> Result<CompactionOutcome, StorageError> {
+        match self {
+            Self::Files(store) => store.compact(vbid, request, progress, observer),
+            Self::Memory => Ok(CompactionOutcome::NoFile),
+        }
+    }
+
+    /// See [`Store::purge_seqno`].
+    pub(crate) fn purge_seqno(&self, vbid: Vbid) -> Result<Seqno, StorageError> {
+        match self {
+            Self::Files(store) => store.purge_seqno(vbid),
+            Self::Memory => Ok(Seqno(0)),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
 use crate::checkpoint_memory::{CheckpointMarks, CheckpointState};
+use crate::compaction::Compactions;
 use crate::completion::{Completion, Completions};
 use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
@@ -25,8 +26,8 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    Appliers, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
-    PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
+    Appliers, CheckpointRecovery, Compactors, CompressorHandle, Destroyers, FetchQueue,
+    FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -80,6 +81,8 @@ pub(crate) struct BucketCore {
     pub(crate) checkpoint_marks: CheckpointMarks,
     pub(crate) checkpoint_recovery: CheckpointRecovery,
     pub(crate) destroyers: Destroyers,
+    pub(crate) compactions: Compactions,
+    pub(crate) compactors: Compactors,
     pub(crate) flush_queues: FlushQueues,
     pub(crate) appliers: Appliers,
     pub(crate) fetch_queue: FetchQueue,
@@ -131,6 +134,8 @@ impl Bucket {
             checkpoint_marks: CheckpointMarks::default(),
             checkpoint_recovery: CheckpointRecovery::default(),
             destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
+            compactions: Compactions::new(&config),
+            compactors: Compactors::default(),
             flush_queues: FlushQueues::new(config.persistence.flusher_count()),
             appliers: Appliers::default(),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
@@ -189,6 +194,8 @@ impl Bucket {
     /// document and the next start is a clean one; otherwise this many vBuckets have documents that
     /// are not on disk.
     pub fn shut_down(&self) -> Result<(), usize> {
+        // A compaction is not worth waiting for.
+        self.0.compactions.close();
         self.0.owner.unregister(Shutdown::Drain);
         let is_unflushed = |slot: &&VbucketSlot| {
             slot.lock()

@@ -192,6 +192,25 @@ pub struct BucketConfig {
     /// Bytes that the process occupies beyond what the bucket uses, below which the defragmenter
     /// does nothing.
     pub defragmenter_wasted_bytes_min: u64,
+    /// The part of a file, in percent, from which on it is compacted if nothing needs it, to begin
+    /// with; 0 for never.
+    pub compaction_fragmentation_percent: u8,
+    /// Bytes below which files are not compacted on their own, to begin with.
+    pub compaction_file_bytes_min: u64,
+    /// How often fragmented files are looked for.
+    pub compaction_interval: Duration,
+    /// Bytes a second that one compaction writes, at most, to begin with; 0 for no limit.
+    pub compaction_bytes_per_second: u64,
+    /// Bytes after which a compaction syncs its file (`fsync_after_every_n_bytes_written`).
+    pub compaction_sync_bytes: u64,
+    /// Compactions at a time, as a part of the threads that write
+    /// (`compaction_max_concurrent_ratio`).
+    pub compaction_concurrency_ratio: f64,
+    /// Seconds for which files keep tombstones, to begin with (`persistent_metadata_purge_age`).
+    pub persistent_metadata_purge_age_seconds: u64,
+    /// Whether files keep tombstones that do not say when they were made
+    /// (`retain_erroneous_tombstones`).
+    pub retain_erroneous_tombstones: bool,
     /// How often documents are deleted whose time is over and that nobody reads.
     pub expiry_pager_interval: Duration,
     /// How long SEQNO_PERSISTENCE waits at most.
@@ -238,6 +257,14 @@ impl BucketConfig {
             defragmenter_interval: Duration::from_secs(10),
             defragmenter_chunk_duration: Duration::from_millis(20),
             defragmenter_wasted_bytes_min: 32 << 20,
+            compaction_fragmentation_percent: 30,
+            compaction_file_bytes_min: 1 << 20,
+            compaction_interval: Duration::from_secs(30),
+            compaction_bytes_per_second: 0,
+            compaction_sync_bytes: 1 << 20,
+            compaction_concurrency_ratio: 0.5,
+            persistent_metadata_purge_age_seconds: 3 * 24 * 60 * 60,
+            retain_erroneous_tombstones: false,
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,

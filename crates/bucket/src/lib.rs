@@ -10,6 +10,8 @@ mod bucket;
 mod bucket_file;
 mod bucket_type;
 mod checkpoint_memory;
+mod compaction;
+mod compaction_settings;
 mod completion;
 mod compression;
 mod config;
@@ -31,6 +33,7 @@ mod write_gate;
 
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
+pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};

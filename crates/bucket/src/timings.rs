@@ -20,13 +20,15 @@ pub struct Timings {
     pub bg_batch_size: Histogram,
     /// One round of the item pager.
     pub item_pager: Histogram,
+    /// The compaction of one vBucket's file.
+    pub compact: Histogram,
     /// Waits of SEQNO_PERSISTENCE requests that were met.
     pub seqno_persistence: Histogram,
 }
 
 impl Timings {
     /// All histograms with their names.
-    pub fn all(&self) -> [(&'static str, &Histogram); 8] {
+    pub fn all(&self) -> [(&'static str, &Histogram); 9] {
         [
             ("disk_commit", &self.disk_commit),
             ("disk_apply", &self.disk_apply),
@@ -35,6 +37,7 @@ impl Timings {
             ("bg_load", &self.bg_load),
             ("bg_batch_size", &self.bg_batch_size),
             ("item_pager", &self.item_pager),
+            ("compact", &self.compact),
             ("seqno_persistence", &self.seqno_persistence),
         ]
     }

@@ -27,6 +27,12 @@ pub trait NodeView: Send + Sync {
     /// Removes every document of the bucket. Returns when they are gone; may take seconds.
     fn flush(&self) -> Result<(), FlushError>;
 
+    /// Has the files of the bucket compacted, behind the caller's back; otherwise says why not.
+    fn compact(&self) -> Result<(), String>;
+
+    /// Stops compactions that are under way or wait.
+    fn cancel_compactions(&self);
+
     /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
     /// force later.
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;

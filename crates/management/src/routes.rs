@@ -76,6 +76,11 @@ fn bucket_routes() -> Router<Arc<Context>> {
             get(buckets::verbose).post(buckets::change).delete(buckets::refuse_change),
         )
         .route("/pools/default/buckets/{bucket}/controller/doFlush", post(buckets::flush))
+        .route("/pools/default/buckets/{bucket}/controller/compactBucket", post(buckets::compact))
+        .route(
+            "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
+            post(buckets::cancel_compaction),
+        )
 }
 
 fn collection_routes() -> Router<Arc<Context>> {

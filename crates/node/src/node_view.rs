@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bucket::{
-    Bucket, BucketStatistics, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase,
+    Bucket, BucketStatistics, BucketType, CompactionStatistics, EvictionPolicy, FullPolicy, Named,
+    WarmupPhase,
 };
 use cluster::{BucketMap, ClusterMap};
 use document::histogram::HistogramSnapshot;
@@ -127,6 +128,14 @@ impl NodeView for View {
         self.bucket.flush_all().map_err(|error| FlushError::Failed(error.to_string()))
     }
 
+    fn compact(&self) -> Result<(), String> {
+        self.bucket.compact_all().map_err(|_| "The bucket keeps nothing in files".to_owned())
+    }
+
+    fn cancel_compactions(&self) {
+        self.bucket.cancel_compactions();
+    }
+
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
     }
@@ -134,6 +143,7 @@ impl NodeView for View {
     fn metrics(&self) -> Vec<Metric> {
         let name = self.bucket.config().name.clone();
         let mut metrics = bucket_metrics(&self.bucket.statistics());
+        metrics.extend(compaction_metrics(&self.bucket.compaction_statistics()));
         metrics.extend(self.operation_metrics());
         for metric in &mut metrics {
             metric.labels.insert(0, ("bucket", name.clone().into()));
@@ -228,6 +238,23 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
     let gauges = gauges.map(|(name, value)| Metric::gauge(name, float(value)));
     let counters = counters.map(|(name, value)| Metric::counter(name, float(value)));
     gauges.into_iter().chain(counters).collect()
+}
+
+fn compaction_metrics(statistics: &CompactionStatistics) -> Vec<Metric> {
+    let waiting = statistics.ordered_count + statistics.fragmented_count;
+    let pending = count(waiting + statistics.running.len());
+    let purged = |kind: &'static str, value| {
+        Metric::counter("kv_ep_compaction_purged", float(value)).with_label("type", kind)
+    };
+    vec![
+        Metric::gauge("kv_ep_pending_compactions", float(pending)),
+        Metric::counter("kv_ep_compaction_failed", float(statistics.failed)),
+        Metric::counter("kv_ep_compaction_aborted", float(statistics.aborted)),
+        Metric::counter("kv_ep_expired_compactor", float(statistics.expired)),
+        purged("tombstones", statistics.tombstones_purged),
+        purged("prepares", statistics.prepares_purged),
+        purged("dropped_collections", statistics.of_dropped_collections),
+    ]
 }
 
 /// A histogram of nanoseconds as Prometheus reads it, in seconds.

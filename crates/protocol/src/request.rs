@@ -214,6 +214,29 @@ impl<'a> Parameter<'a> {
     }
 }
 
+/// What COMPACT_DB leaves out of a vBucket's file. Source: protocol specification, section 18.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactDb {
+    /// Tombstones from before this second since 1970 go; 0 for the bucket's own purge age.
+    pub purge_before_seconds: u64,
+    /// Of these, only those up to here; 0 for all.
+    pub purge_before_seqno: u64,
+    /// All tombstones go.
+    pub drop_deletes: bool,
+}
+
+impl CompactDb {
+    /// Reads a request. What was the id of a file and its padding is passed over.
+    pub fn parse(frame: &Frame<'_>) -> Option<Self> {
+        let mut fields = Fields::new(frame.extras);
+        let purge_before_seconds = fields.u64()?;
+        let purge_before_seqno = fields.u64()?;
+        let drop_deletes = fields.u8()? != 0;
+        let (_padding, _file, _reserved) = (fields.u8()?, fields.u16()?, fields.u32()?);
+        fields.finish(Self { purge_before_seconds, purge_before_seqno, drop_deletes })
+    }
+}
+
 /// What SELECT_BUCKET selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketSelection<'a> {

@@ -96,7 +96,7 @@ fn count(
 }
 
 impl CollectionStatistics {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut content = Vec::new();
         for number in [self.item_count, self.high_seqno, self.disk_size] {
             put_leb128(&mut content, number);

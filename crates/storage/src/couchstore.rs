@@ -5,12 +5,14 @@
 //! a new header. Reading bytes that somebody else wrote, or that a disk has damaged, gives
 //! [`crate::StorageError::Corrupt`], never a panic and never an endless walk.
 
+mod btree_build;
 pub(crate) mod btree_read;
 mod btree_write;
 pub(crate) mod bytes;
 mod checksum;
 pub(crate) mod chunk;
 mod commit;
+mod copy;
 mod document_info;
 mod file;
 pub(crate) mod header;
@@ -22,8 +24,9 @@ pub(crate) mod scratch;
 mod tests;
 
 pub(crate) use commit::{Commit, NewDocument};
+pub(crate) use copy::{Verdict, copy};
 pub use document_info::DocumentInfo;
-pub(crate) use document_info::{BODY_IS_SNAPPY, RevMeta};
+pub(crate) use document_info::{BODY_IS_SNAPPY, REV_META_SIZE_MAX, RevMeta};
 pub(crate) use file::BodyReader;
 pub use file::{CouchFile, OpenReport, Reader};
 pub use header::Header;

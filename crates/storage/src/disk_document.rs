@@ -31,6 +31,9 @@ pub(crate) const DELETED_BY_EXPIRY: u8 = 0x80;
 /// Bytes of rev meta V1, which we write.
 const REV_META_V1_SIZE: usize = 18;
 
+/// Bytes of rev meta V0 to V3.
+const REV_META_SIZES: [usize; 4] = [16, 18, 19, 25];
+
 /// Rev meta, as far as an item needs it.
 struct Metadata {
     cas: Cas,
@@ -101,6 +104,15 @@ pub(crate) fn item_with_body(
     Ok(builder.finish(cas, Seqno(info.seqno), RevSeqno(info.rev_seqno)))
 }
 
+/// When a document's time is over, or of a tombstone, when it was made, in seconds since 1970; 0
+/// for never and for unknown. `None` for metadata that is not understood.
+pub(crate) fn expiry_of(info: &DocumentInfo<'_>) -> Option<u32> {
+    if !REV_META_SIZES.contains(&info.rev_meta.len()) {
+        return None;
+    }
+    info.rev_meta.get(8..)?.first_chunk().copied().map(u32::from_be_bytes)
+}
+
 fn content_meta(datatype: Datatype, value: &[u8]) -> u8 {
     let content = if datatype.contains(Datatype::JSON) { CONTENT_JSON } else { CONTENT_NOT_JSON };
     let compresses = !value.is_empty() && !datatype.contains(Datatype::SNAPPY);
@@ -119,7 +131,7 @@ fn rev_meta(cas: Cas, meta: ItemMeta) -> RevMeta {
 
 fn decode_rev_meta(info: &DocumentInfo<'_>) -> Result<Metadata, &'static str> {
     let meta = info.rev_meta;
-    if !matches!(meta.len(), 16 | 18 | 19 | 25) {
+    if !REV_META_SIZES.contains(&meta.len()) {
         return Err("rev meta of unknown size");
     }
     let field = |at: usize| -> [u8; 4] {

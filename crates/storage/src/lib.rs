@@ -7,9 +7,11 @@
 mod apply;
 mod backlog;
 mod collection_statistics;
+mod compaction;
 pub mod couchstore;
 mod disk_document;
 mod document_view;
+mod dropped_collections;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
@@ -25,9 +27,14 @@ mod verify;
 
 pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
+pub use compaction::{
+    CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
+    CompactionRequest, Purged,
+};
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,
 };
+pub use dropped_collections::DroppedCollection;
 pub use error::StorageError;
 pub use flush_batch::{Applied, CommitReport, FlushBatch};
 pub use journal::{JournalOptions, JournalUsage};

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use document::Vbid;
 
+use crate::compaction::CompactionProgress;
 use crate::store::lock;
 use crate::vbucket_file::Snapshot;
 
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) handle: Mutex<Handle>,
     /// When it was last used, in uses of the store.
     last_used: AtomicU64,
+    /// The compaction that is under way. Held for moments; no other lock is taken under it.
+    pub(crate) compaction: Mutex<Option<CompactionProgress>>,
 }
 
 /// A vBucket's file.
@@ -32,6 +35,9 @@ pub(crate) struct Handle {
     /// Where the last header that is known to be durable stands; `None` without a file. Whatever
     /// is behind it in the file is not trusted.
     pub(crate) header_position: Option<u64>,
+    /// Whether a compaction has put this file into the place of the revision before without being
+    /// sure that the directory's new names are durable. Nothing is committed until they are.
+    pub(crate) is_name_unsure: bool,
     /// The open file in its last committed state.
     pub(crate) snapshot: Option<Arc<Snapshot>>,
 }
@@ -39,14 +45,39 @@ pub(crate) struct Handle {
 pub(crate) struct OpenFiles {
     /// Handles open at a time, those left out that running calls hold when all are in use.
     count_max: usize,
-    entries: Mutex<BTreeMap<Vbid, Arc<Entry>>>,
+    listed: Mutex<Listed>,
     uses: AtomicU64,
+}
+
+#[derive(Default)]
+struct Listed {
+    entries: BTreeMap<Vbid, Arc<Entry>>,
+    /// Handles beside those of the entries.
+    extra_count: usize,
+}
+
+/// Room for a handle that belongs to no entry.
+pub(crate) struct ExtraHandle<'a>(&'a OpenFiles);
+
+impl Drop for ExtraHandle<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.listed).extra_count -= 1;
+    }
 }
 
 impl Entry {
     pub(crate) fn new(vbid: Vbid, handle: Handle) -> Arc<Self> {
         let (writer, handle) = (Mutex::new(()), Mutex::new(handle));
-        Arc::new(Self { vbid, writer, handle, last_used: AtomicU64::new(0) })
+        let (last_used, compaction) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self { vbid, writer, handle, last_used, compaction })
+    }
+
+    /// Has the compaction that is under way, if there is one, give up: the file's history does not
+    /// go on from what it has copied. The caller holds `writer`.
+    pub(crate) fn abort_compaction(&self) {
+        if let Some(progress) = &*lock(&self.compaction) {
+            progress.abort();
+        }
     }
 
     /// Takes the file out if nobody is using it.
@@ -61,7 +92,7 @@ impl Entry {
 impl OpenFiles {
     pub(crate) fn new(count_max: usize) -> Self {
         assert!(count_max > 0, "a store needs at least one open file");
-        Self { count_max, entries: Mutex::default(), uses: AtomicU64::new(0) }
+        Self { count_max, listed: Mutex::default(), uses: AtomicU64::new(0) }
     }
 
     /// Takes note that an entry is being used.
@@ -73,29 +104,56 @@ impl OpenFiles {
     /// Puts an entry that is about to open its file on the list, and closes the least recently used
     /// idle files until the list fits. The caller holds the entry's `handle`.
     pub(crate) fn reserve(&self, entry: &Arc<Entry>) {
-        let mut closed = Vec::new();
-        let mut entries = lock(&self.entries);
-        if entries.len() >= self.count_max && !entries.contains_key(&entry.vbid) {
-            let mut by_use: Vec<_> = entries.values().cloned().collect();
-            by_use.sort_unstable_by_key(|entry| entry.last_used.load(Ordering::Relaxed));
-            for idle in by_use {
-                if entries.len() < self.count_max {
-                    break;
-                }
-                if let Some(snapshot) = idle.close_if_idle() {
-                    closed.push(snapshot);
-                    entries.remove(&idle.vbid);
-                }
-            }
-        }
-        entries.insert(entry.vbid, entry.clone());
+        let mut listed = lock(&self.listed);
+        let closed = match listed.entries.contains_key(&entry.vbid) {
+            true => Vec::new(),
+            false => listed.make_room(self.count_max),
+        };
+        listed.entries.insert(entry.vbid, entry.clone());
         // The files are closed behind the lock.
-        drop(entries);
+        drop(listed);
         drop(closed);
+    }
+
+    /// Makes room for a handle that belongs to no entry, as long as the result lives.
+    pub(crate) fn reserve_extra(&self) -> ExtraHandle<'_> {
+        let mut listed = lock(&self.listed);
+        let closed = listed.make_room(self.count_max);
+        listed.extra_count += 1;
+        drop(listed);
+        drop(closed);
+        ExtraHandle(self)
     }
 
     /// Takes an entry whose file is closed off the list. The caller holds the entry's `handle`.
     pub(crate) fn release(&self, entry: &Entry) {
-        lock(&self.entries).remove(&entry.vbid);
+        lock(&self.listed).entries.remove(&entry.vbid);
+    }
+}
+
+impl Listed {
+    /// Takes the least recently used idle files off the list until one more fits. They are to be
+    /// closed behind the lock.
+    fn make_room(&mut self, count_max: usize) -> Vec<Arc<Snapshot>> {
+        let mut closed = Vec::new();
+        if self.count() < count_max {
+            return closed;
+        }
+        let mut by_use: Vec<_> = self.entries.values().cloned().collect();
+        by_use.sort_unstable_by_key(|entry| entry.last_used.load(Ordering::Relaxed));
+        for idle in by_use {
+            if self.count() < count_max {
+                break;
+            }
+            if let Some(snapshot) = idle.close_if_idle() {
+                closed.push(snapshot);
+                self.entries.remove(&idle.vbid);
+            }
+        }
+        closed
+    }
+
+    fn count(&self) -> usize {
+        self.entries.len() + self.extra_count
     }
 }

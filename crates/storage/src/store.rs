@@ -48,7 +48,7 @@ pub struct Store {
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
     entries: RwLock<Map<Vbid, Arc<Entry>>>,
-    open_files: OpenFiles,
+    pub(crate) open_files: OpenFiles,
     /// `None` when commits go to the files at once.
     pub(crate) journalled: Option<Journalled>,
 }
@@ -175,10 +175,8 @@ impl Store {
     /// hears of each whose file is no more, also before an error: some of those may come back if
     /// the power goes before another call succeeds.
     pub fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
-        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
         // Writers are locked in the order of vBuckets.
-        entries.sort_unstable_by_key(|entry| entry.vbid);
-        self.delete_entries(&entries, gone)
+        self.delete_entries(&self.entries_in_order(), gone)
     }
 
     /// Removes the files of `entries`, which stand in the order of their vBuckets.
@@ -217,6 +215,7 @@ impl Store {
         entry: &Entry,
         names: &BTreeMap<Vbid, Vec<String>>,
     ) -> Result<(), StorageError> {
+        entry.abort_compaction();
         for name in names.get(&entry.vbid).into_iter().flatten() {
             remove_if_there(&*self.files, &self.directory.join(name))?;
         }
@@ -228,6 +227,7 @@ impl Store {
     pub(crate) fn forget_file(&self, entry: &Entry) {
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
+        handle.is_name_unsure = false;
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
         drop(handle);
@@ -252,6 +252,7 @@ impl Store {
         batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
+        self.make_name_sure(entry)?;
         match self.snapshot_of(entry)? {
             Some(snapshot) => {
                 let done = self.append(entry, &snapshot, batch, buffers);
@@ -332,7 +333,10 @@ impl Store {
     }
 
     /// The last committed state of a vBucket, its file opened if need be; `None` without a file.
-    fn snapshot_of(&self, entry: &Arc<Entry>) -> Result<Option<Arc<Snapshot>>, StorageError> {
+    pub(crate) fn snapshot_of(
+        &self,
+        entry: &Arc<Entry>,
+    ) -> Result<Option<Arc<Snapshot>>, StorageError> {
         self.open_files.touch(entry);
         let mut handle = lock(&entry.handle);
         if handle.snapshot.is_none()
@@ -370,7 +374,7 @@ impl Store {
         drop(closed);
     }
 
-    fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
+    pub(crate) fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
     }
 
@@ -380,6 +384,13 @@ impl Store {
         let handle = lock(&entry.handle);
         handle.header_position?;
         Some(self.directory.join(layout::data_file(vbid, handle.revision)))
+    }
+
+    /// All vBuckets that have or had a file, in order.
+    pub(crate) fn entries_in_order(&self) -> Vec<Arc<Entry>> {
+        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
+        entries.sort_unstable_by_key(|entry| entry.vbid);
+        entries
     }
 
     pub(crate) fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {

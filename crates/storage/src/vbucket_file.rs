@@ -29,8 +29,8 @@ pub(crate) struct FileBatch<'a> {
 
 /// Memory that the commits of one call share and that is released after it.
 pub(crate) struct CommitBuffers {
-    output: Vec<u8>,
-    scratch: Scratch,
+    pub(crate) output: Vec<u8>,
+    pub(crate) scratch: Scratch,
 }
 
 /// What a scan came to.

@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod compaction;
 mod ephemeral;
 mod flush;
 mod locking;

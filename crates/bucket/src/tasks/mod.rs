@@ -4,6 +4,7 @@ mod applier;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
+mod compactor;
 mod defragmenter;
 mod expiry_pager;
 mod flusher;
@@ -24,6 +25,7 @@ pub(crate) use applier::Appliers;
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
+pub(crate) use compactor::Compactors;
 pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
@@ -71,5 +73,6 @@ pub(crate) fn start(
     item_compressor::start(bucket, pool)?;
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    compactor::start(bucket, pool)?;
     warmup::start(bucket, pool, found)
 }

@@ -289,10 +289,10 @@ impl WarmupState {
     fn next_step(&self) -> Step {
         let mut inner = self.lock();
         match inner.phase {
-            WarmupPhase::Metadata => inner
-                .metadata_queue
-                .pop_front()
-                .map_or(Step::Wait, |found| Step::Metadata(Box::new(found))),
+            WarmupPhase::Metadata => {
+                let found = inner.metadata_queue.pop_front();
+                found.map_or(Step::Wait, |found| Step::Metadata(Box::new(found)))
+            }
             WarmupPhase::Values => inner
                 .values_queue
                 .pop_front()
@@ -354,6 +354,7 @@ impl BucketCore {
             ControlFlow::Continue(())
         })?;
         self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
+        vbucket.note_purged(found.purge_seqno);
         let mut effects = Vec::new();
         vbucket.flush_state(&mut effects);
         let file = slot.lock_file();

@@ -142,6 +142,36 @@ pub(super) async fn flush(
     }
 }
 
+/// POST /pools/default/buckets/{bucket}/controller/compactBucket: does not wait for the end.
+pub(super) async fn compact(
+    State(context): State<Arc<Context>>,
+    Path(name): Path<String>,
+    Query(query): Query<Fields>,
+) -> Response {
+    if find(&*context.view, &name, &query).is_none() {
+        return answers::not_found();
+    }
+    match context.view.compact() {
+        Ok(()) => StatusCode::OK.into_response(),
+        Err(reason) => {
+            answers::json_text(StatusCode::BAD_REQUEST, json!({"_": reason}).to_string())
+        }
+    }
+}
+
+/// POST /pools/default/buckets/{bucket}/controller/cancelBucketCompaction
+pub(super) async fn cancel_compaction(
+    State(context): State<Arc<Context>>,
+    Path(name): Path<String>,
+    Query(query): Query<Fields>,
+) -> Response {
+    if find(&*context.view, &name, &query).is_none() {
+        return answers::not_found();
+    }
+    context.view.cancel_compactions();
+    StatusCode::OK.into_response()
+}
+
 /// The bucket of that name; none when the request means an earlier bucket of that name.
 pub(super) fn find(view: &dyn NodeView, name: &str, query: &Fields) -> Option<BucketMap> {
     let bucket = view.bucket_map();
@@ -210,9 +240,11 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
 
 /// What can be done to the bucket. Clients take `flush` as the promise that it is enabled.
 fn controllers(name: &str, flush_enabled: bool) -> Value {
+    let route = |what: &str| format!("/pools/default/buckets/{name}/controller/{what}");
+    let compact = route("compactBucket");
     if flush_enabled {
-        json!({"flush": format!("/pools/default/buckets/{name}/controller/doFlush")})
+        json!({"compactAll": compact, "flush": route("doFlush")})
     } else {
-        json!({})
+        json!({"compactAll": compact})
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct FakeNode {
     pub(crate) flush: Mutex<Result<(), FlushError>>,
     /// What kind of bucket it has.
     pub(crate) kind: Mutex<BucketKind>,
+    /// How often a compaction was asked for since one was cancelled.
+    pub(crate) compactions: Mutex<usize>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
     /// The bucket's memory quota.
@@ -31,6 +33,7 @@ impl FakeNode {
             warmup: Mutex::new(WARM),
             flush: Mutex::new(Ok(())),
             kind: Mutex::default(),
+            compactions: Mutex::new(0),
             flushes: Mutex::new(0),
             quota_bytes: Mutex::new(1 << 28),
         }
@@ -89,6 +92,18 @@ impl NodeView for FakeNode {
     fn flush(&self) -> Result<(), FlushError> {
         *self.flushes.lock().unwrap() += 1;
         self.flush.lock().unwrap().clone()
+    }
+
+    fn compact(&self) -> Result<(), String> {
+        *self.compactions.lock().unwrap() += 1;
+        match *self.kind.lock().unwrap() {
+            BucketKind::Couchbase | BucketKind::FullEviction => Ok(()),
+            _ => Err("no files".to_owned()),
+        }
+    }
+
+    fn cancel_compactions(&self) {
+        *self.compactions.lock().unwrap() = 0;
     }
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {

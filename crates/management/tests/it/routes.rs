@@ -196,6 +196,26 @@ fn a_flush_is_done_or_refused_or_fails() {
 }
 
 #[test]
+fn a_compaction_is_begun_or_cancelled_or_refused() {
+    let port = RestPort::start();
+    let bucket = "/pools/default/buckets/default";
+    let route = port.ask("GET", bucket).json()["controllers"]["compactAll"].clone();
+    let compact = route.as_str().unwrap();
+    assert_eq!(port.ask("POST", compact).status, 200);
+    assert_eq!(*port.node.compactions.lock().unwrap(), 1);
+    let cancel = format!("{bucket}/controller/cancelBucketCompaction");
+    assert_eq!(port.ask("POST", &cancel).status, 200);
+    assert_eq!(*port.node.compactions.lock().unwrap(), 0);
+    for what in ["compactBucket", "cancelBucketCompaction"] {
+        let other = format!("/pools/default/buckets/other/controller/{what}");
+        assert_eq!(port.ask("POST", &other).status, 404);
+    }
+    *port.node.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
+    let refused = port.ask("POST", compact);
+    assert_eq!((refused.status, &refused.json()["_"]), (400, &"no files".into()));
+}
+
+#[test]
 fn a_bucket_tells_its_kind_in_the_words_that_clients_read() {
     let port = RestPort::start();
     for (kind, bucket_type, eviction) in [

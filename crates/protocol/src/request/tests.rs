@@ -52,6 +52,24 @@ fn a_parameter_is_text_in_a_group() {
 }
 
 #[test]
+fn a_compaction_says_what_is_to_go() {
+    let parse = |extras: &[u8]| {
+        let mut bytes = Vec::new();
+        Request { extras, ..Request::new(Opcode::CompactDb) }.encode(&mut bytes);
+        let Parsed::Complete { frame, .. } = Frame::parse(&bytes, 1 << 20) else { panic!() };
+        CompactDb::parse(&frame)
+    };
+    let mut extras = [0; 24];
+    extras[7] = 5;
+    extras[15] = 6;
+    extras[16] = 1;
+    let expected = CompactDb { purge_before_seconds: 5, purge_before_seqno: 6, drop_deletes: true };
+    assert_eq!(parse(&extras), Some(expected));
+    assert_eq!(parse(&extras[..23]), None);
+    assert_eq!(parse(&[0; 25]), None);
+}
+
+#[test]
 fn sections_of_the_wrong_size_are_refused() {
     for size in 0..40 {
         let bytes = vec![0; size];

@@ -3,6 +3,7 @@
 mod admin;
 mod bootstrap;
 mod collections;
+mod compaction;
 mod count;
 mod documents;
 mod observe;
@@ -14,7 +15,7 @@ mod stat;
 mod store;
 mod touch;
 
-use bucket::Completion;
+use bucket::{CompactionEnd, Completion};
 use documents::{on_bucket, on_document};
 use protocol::{Opcode, Status};
 
@@ -33,6 +34,8 @@ pub(crate) enum Completed {
     Plain(PlainResult),
     /// Whether the bucket has been emptied.
     Flushed(bool),
+    /// How a compaction has ended.
+    Compacted(CompactionEnd),
 }
 
 /// Executes a request that has the form of its command.
@@ -84,6 +87,7 @@ pub(crate) fn execute(
         Opcode::GetVbucket => on_bucket(admin::get_vbucket, connection, request, turn),
         Opcode::SetParam => parameters::set_parameter(connection, request, turn),
         Opcode::Flush => on_bucket(admin::flush, connection, request, turn),
+        Opcode::CompactDb => on_bucket(compaction::compact, connection, request, turn),
         Opcode::Noop => admin::noop(connection, request, turn),
         Opcode::Version => admin::version(connection, request, turn),
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
@@ -129,6 +133,10 @@ pub(crate) fn complete(
         }
         Completed::Flushed(is_empty) => {
             admin::flushed(connection, request, is_empty, turn);
+            Done::Answered
+        }
+        Completed::Compacted(end) => {
+            compaction::compacted(connection, request, end, turn);
             Done::Answered
         }
         Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),

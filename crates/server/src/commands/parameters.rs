@@ -20,7 +20,7 @@ const FLUSH_GROUP: u32 = 1;
 type Setter = fn(&Bucket, &str) -> Result<(), String>;
 
 /// Parameters of the first group that are the bucket's.
-const BUCKET_PARAMETERS: [(&str, Setter); 9] = [
+const BUCKET_PARAMETERS: [(&str, Setter); 13] = [
     ("max_size", set_memory_quota),
     ("mem_low_wat_percent", set_low_watermark),
     ("mem_high_wat_percent", set_high_watermark),
@@ -30,6 +30,10 @@ const BUCKET_PARAMETERS: [(&str, Setter); 9] = [
     ("ephemeral_full_policy", set_full_policy),
     ("ephemeral_metadata_purge_age", set_purge_age),
     ("ephemeral_metadata_purge_interval", set_purge_interval),
+    ("persistent_metadata_purge_age", set_persistent_purge_age),
+    ("compaction_fragmentation_percent", set_compaction_fragmentation),
+    ("compaction_min_file_size", set_compaction_file_size),
+    ("compaction_bytes_per_second", set_compaction_rate),
 ];
 
 /// SET_PARAM.
@@ -88,8 +92,7 @@ fn set_threads(kind: TaskKind, value: &str, turn: &Turn<'_>) -> Result<(), Strin
 }
 
 fn set_memory_quota(bucket: &Bucket, value: &str) -> Result<(), String> {
-    let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
-    bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    bucket.set_memory_quota(bytes(value)?).map_err(|error| error.to_string())
 }
 
 fn set_low_watermark(bucket: &Bucket, value: &str) -> Result<(), String> {
@@ -141,6 +144,43 @@ fn set_purge_interval(bucket: &Bucket, value: &str) -> Result<(), String> {
     check_ephemeral(bucket)?;
     bucket.set_tombstone_purge_interval_seconds(seconds(value)?);
     Ok(())
+}
+
+fn set_persistent_purge_age(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_has_files(bucket)?;
+    bucket.set_persistent_purge_age_seconds(seconds(value)?);
+    Ok(())
+}
+
+fn set_compaction_fragmentation(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_has_files(bucket)?;
+    let percent = value.parse().ok().filter(|percent| (0..=100).contains(percent));
+    let percent = percent.ok_or_else(|| format!("`{value}` is no percentage; 0 is for never"))?;
+    bucket.set_compaction_fragmentation_percent(percent);
+    Ok(())
+}
+
+fn set_compaction_file_size(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_has_files(bucket)?;
+    bucket.set_compaction_file_bytes_min(bytes(value)?);
+    Ok(())
+}
+
+fn set_compaction_rate(bucket: &Bucket, value: &str) -> Result<(), String> {
+    check_has_files(bucket)?;
+    bucket.set_compaction_bytes_per_second(bytes(value)?);
+    Ok(())
+}
+
+fn check_has_files(bucket: &Bucket) -> Result<(), String> {
+    match bucket.bucket_type() {
+        BucketType::Couchbase => Ok(()),
+        BucketType::Ephemeral => Err("an ephemeral bucket has no files to compact".to_owned()),
+    }
+}
+
+fn bytes(value: &str) -> Result<u64, String> {
+    value.parse().map_err(|_| format!("`{value}` is no number of bytes"))
 }
 
 fn check_ephemeral(bucket: &Bucket) -> Result<(), String> {

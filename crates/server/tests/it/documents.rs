@@ -6,6 +6,8 @@ const XERROR: u16 = 0x07;
 const JSON: u16 = 0x0b;
 const KEY_ENOENT: u16 = 1;
 const KEY_EEXISTS: u16 = 2;
+const EINVAL: u16 = 4;
+const NOT_MY_VBUCKET: u16 = 7;
 const LOCKED: u16 = 9;
 const NOT_LOCKED: u16 = 0x0e;
 const NOT_SUPPORTED: u16 = 0x83;
@@ -259,6 +261,43 @@ fn json_is_what_is_json_whatever_the_client_says() {
         assert_eq!(client.ask(get(b"k")).datatype, datatype, "{value:?}");
         assert_eq!(port.client(&[]).ask(get(b"k")).datatype, 0, "not negotiated");
     }
+}
+
+#[test]
+fn a_vbucket_is_compacted_before_the_answer() {
+    let port = Port::open();
+    let mut client = port.classic_client();
+    let number = |client: &mut Client, name: &str| -> u64 {
+        let statistics = client.statistics("compaction").unwrap();
+        statistics.iter().find(|(known, _)| known == name).unwrap().1.parse().unwrap()
+    };
+    for value in [&b"old"[..], b"new"] {
+        assert_eq!(client.ask(set(b"k", value)).status, 0);
+        let seqno = 1_u64.to_be_bytes();
+        assert_eq!(client.ask(frame(0xb7).extras(&seqno)).status, 0, "persisted");
+    }
+    let compact = || frame(0xb3).extras(&[0; 24]);
+    assert_eq!(client.ask(compact()).status, 0);
+    assert_eq!(number(&mut client, "ep_compaction_done"), 1);
+    assert_eq!(number(&mut client, "ep_pending_compactions"), 0);
+    assert_eq!(client.ask(get(b"k")).value, b"new");
+    assert_eq!(client.ask(compact().vbucket(3)).status, 0, "there is no file");
+    assert_eq!(client.ask(compact().vbucket(4)).status, NOT_MY_VBUCKET);
+    assert_eq!(client.ask(frame(0xb3).extras(&[0; 23])).status, EINVAL);
+    let parameters = [
+        ("compaction_fragmentation_percent", "40", 0),
+        ("compaction_fragmentation_percent", "101", EINVAL),
+        ("compaction_min_file_size", "4096", 0),
+        ("compaction_bytes_per_second", "fast", EINVAL),
+        ("compaction_bytes_per_second", "1000000", 0),
+        ("persistent_metadata_purge_age", "60", 0),
+    ];
+    for (name, value, status) in parameters {
+        let request = frame(0x82).extras(&[0, 0, 0, 1]).key(name.as_bytes());
+        assert_eq!(client.ask(request.value(value.as_bytes())).status, status, "{name} {value}");
+    }
+    assert_eq!(number(&mut client, "ep_compaction_fragmentation_percent"), 40);
+    assert_eq!(number(&mut client, "ep_persistent_metadata_purge_age"), 60);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::couchstore::scratch::Scratch;
 const NODE_SIZE_MAX: usize = 1279;
 
 /// Bytes of items that such a part has at least: two thirds of the limit.
-const NODE_PART_SIZE_MIN: usize = NODE_SIZE_MAX * 2 / 3;
+pub(super) const NODE_PART_SIZE_MIN: usize = NODE_SIZE_MAX * 2 / 3;
 
 /// Nodes of so few items are never divided.
 const UNDIVIDED_ITEMS_MAX: usize = 3;
@@ -280,7 +280,11 @@ impl TreeWriter<'_, '_> {
     }
 
     /// Writes a node and appends the pointer to it.
-    fn write(&mut self, node: &[u8], pointers: &mut Vec<u8>) -> Result<(), StorageError> {
+    pub(super) fn write(
+        &mut self,
+        node: &[u8],
+        pointers: &mut Vec<u8>,
+    ) -> Result<(), StorageError> {
         let (position, size) = self.output.append(self.scratch.compress(node))?;
         let is_leaf = node[0] == LEAF;
         let mut totals = Totals::default();

@@ -24,7 +24,7 @@ pub(crate) struct NewDocument<'a> {
     pub(crate) seqno: u64,
     pub(crate) rev_seqno: u64,
     pub(crate) deleted: bool,
-    /// With [`BODY_IS_SNAPPY`] the body is compressed here.
+    /// With [`BODY_IS_SNAPPY`] the body is compressed here, unless it comes as it is stored.
     pub(crate) content_meta: u8,
     pub(crate) rev_meta: RevMeta,
     /// `None` only in tombstones.
@@ -39,6 +39,8 @@ pub(crate) struct Commit<'a> {
     header: Header,
     output: ChunkWriter<'a>,
     scratch: &'a mut Scratch,
+    /// Whether bodies come as another file stores them.
+    bodies_are_stored: bool,
 }
 
 /// A document with its body in place.
@@ -100,7 +102,20 @@ impl<'a> Commit<'a> {
     ) -> Self {
         let source = file.source(&header);
         let output = ChunkWriter::new(source.file, header.checksum(), position, buffer);
-        Self { file, source, header, output, scratch }
+        Self { file, source, header, output, scratch, bodies_are_stored: false }
+    }
+
+    /// Goes on with a file that nobody uses yet, directly behind `header`, which is not in it:
+    /// [`Commit::pause`] or a copy has given it. Bodies come as another file stores them.
+    pub(crate) fn resume(
+        file: &'a CouchFile,
+        header: &Header,
+        buffer: &'a mut Vec<u8>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        let mut commit = Self::begin_at(file, header.clone(), header.position, buffer, scratch);
+        commit.bodies_are_stored = true;
+        commit
     }
 
     /// Writes `documents`, in their order as far as bodies go, and puts them into the trees.
@@ -157,12 +172,39 @@ impl<'a> Commit<'a> {
         Ok((self.header, self.output.bytes_written().saturating_add(1)))
     }
 
+    /// Says what only the file that is being copied knows: how far its history goes, up to where it
+    /// has been purged, and when it was written. None of them falls.
+    pub(crate) fn follow(&mut self, source: &Header) {
+        let header = &mut self.header;
+        assert!(header.high_seqno <= source.high_seqno, "a copy is not ahead of its source");
+        header.high_seqno = source.high_seqno;
+        header.purge_seqno = header.purge_seqno.max(source.purge_seqno);
+        header.timestamp = source.timestamp;
+    }
+
+    /// Leaves what was written so far without a header, to be gone on with by [`Commit::resume`].
+    pub(crate) fn pause(mut self) -> Result<Header, StorageError> {
+        self.output.flush()?;
+        self.header.position = self.output.position();
+        Ok(self.header)
+    }
+
+    /// Ends a file that nobody uses yet with its only header. Nothing is synced.
+    pub(crate) fn finish_copy(mut self) -> Result<Header, StorageError> {
+        // As the original has it in compacted files, although no header is there.
+        self.header.previous = Some(0);
+        let position = self.output.append_header(HEADER_BLOCK, &self.header.encode())?;
+        self.output.flush()?;
+        self.header.position = position;
+        Ok(self.header)
+    }
+
     fn place(&mut self, document: NewDocument<'a>) -> Result<Placed<'a>, StorageError> {
         assert!(document.deleted || document.body.is_some(), "what is alive has a body");
         let Some(body) = document.body else {
             return Ok(Placed { document, body_position: 0, body_size: 0 });
         };
-        let stored = if document.content_meta & BODY_IS_SNAPPY == 0 {
+        let stored = if self.bodies_are_stored || document.content_meta & BODY_IS_SNAPPY == 0 {
             body
         } else {
             self.scratch.compress(body)

@@ -22,7 +22,7 @@ pub(crate) const BODY_IS_SNAPPY: u8 = 0x80;
 const DELETED: u64 = 1 << 47;
 
 /// Bytes of rev meta that we write, at most.
-const REV_META_SIZE_MAX: usize = 25;
+pub(crate) const REV_META_SIZE_MAX: usize = 25;
 
 /// One document's entry in the trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,6 +54,11 @@ impl CouchFile {
         Ok(Self { file: files.open(path, mode)?, path: path.to_path_buf() })
     }
 
+    /// A file that is open already.
+    pub(crate) fn new(file: Box<dyn File>, path: &Path) -> Self {
+        Self { file, path: path.to_path_buf() }
+    }
+
     /// The newest state whose header is whole.
     pub fn newest_header(&self) -> Result<(Header, OpenReport), StorageError> {
         let mut skipped = Vec::new();

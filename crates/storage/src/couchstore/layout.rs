@@ -32,6 +32,9 @@ pub fn boot_file(vbid: Vbid) -> String {
     format!("{vbid}.couch.boot")
 }
 
+/// What a compaction appends to the name of the file that it copies.
+pub(crate) const COMPACT_SUFFIX: &str = ".compact";
+
 /// Sorts a name.
 pub fn parse(name: &str) -> FileName {
     let Some((vbid, rest)) = name.split_once(".couch.") else { return FileName::Foreign };
@@ -87,5 +90,7 @@ mod tests {
         }
         assert_eq!(parse(&data_file(Vbid(12), 34)), FileName::Data(Vbid(12), 34));
         assert_eq!(parse(&boot_file(Vbid(12))), FileName::Leftover(Vbid(12)));
+        let compacted = data_file(Vbid(12), 34) + COMPACT_SUFFIX;
+        assert_eq!(parse(&compacted), FileName::Leftover(Vbid(12)));
     }
 }

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod batches;
+mod compaction;
+mod compaction_faults;
 mod crash;
 mod faults;
 mod garbage;

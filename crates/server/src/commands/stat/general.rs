@@ -80,6 +80,7 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     for (name, value) in numbers {
         emitter.emit(name, value);
     }
+    super::compaction::counters(emitter);
     for (name, count) in DATATYPE_NAMES.iter().zip(bucket.datatype_counts) {
         emitter.emit(&format!("ep_active_datatype_{name}"), count);
     }

@@ -2,6 +2,7 @@
 //! section 17.
 
 mod bucket_groups;
+mod compaction;
 mod general;
 mod journal;
 mod task_groups;
@@ -46,11 +47,12 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 30] = [
+const GROUPS: [(&str, Group); 31] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
     ("collections", bucket_groups::collections),
+    ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
     ("dcp", bucket_groups::no_dcp),
