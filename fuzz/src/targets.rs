@@ -65,11 +65,8 @@ fn couchstore_files() -> Vec<Vec<u8>> {
 fn journal_segments() -> Vec<Vec<u8>> {
     const GROUP_AT: usize = 4096;
     let mut segments = fixtures("journal");
-    let payloads: Vec<_> = segments
-        .iter()
-        .filter_map(|segment| segment.get(GROUP_AT + 64..))
-        .map(<[u8]>::to_vec)
-        .collect();
+    let after_header = segments.iter().filter_map(|segment| segment.get(GROUP_AT + 64..));
+    let payloads: Vec<_> = after_header.map(<[u8]>::to_vec).collect();
     segments.extend(payloads);
     segments
 }
@@ -77,9 +74,8 @@ fn journal_segments() -> Vec<Vec<u8>> {
 fn fixtures(directory: &str) -> Vec<Vec<u8>> {
     const SIZE_MAX: u64 = 256 << 10;
     let mut files = vec![Vec::new()];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/storage/tests/fixtures")
-        .join(directory);
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/storage/tests/fixtures");
+    let root = fixtures.join(directory);
     let mut directories = vec![root];
     while let Some(directory) = directories.pop() {
         let Ok(entries) = fs::read_dir(&directory) else { continue };

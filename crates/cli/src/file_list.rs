@@ -39,7 +39,7 @@ fn files_of(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if found.is_empty() {
         bail!(
-            "{} holds no couchstore files (<vBucket>.couch.<revision>) and no segments of a \
+            "{} holds no couchstore files (<vBucket>.couch.<revision>) nor segments of a \
              journal (j.<number>); give one of them, a bucket's directory, or a node's data \
              directory",
             path.display()

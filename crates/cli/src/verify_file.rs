@@ -43,8 +43,7 @@ For the newest state of a file and for every older one that its headers lead to,
 
 Of the segments of a bucket's journal (journal/j.<number>) it checks the checksum of every header
 and group, that no group and no segment is missing between others, and all batches in them. A
-segment that is named by itself is not compared with others. A running node may use a segment again
-while it is read: what is reported then is gone when it is checked once more.
+segment that is named by itself is not compared with others.
 
 Problems mean that the file is not what was written: the exit code is 1.
 Warnings are of files that are whole but unusual, or that a node would not load: the exit code is 0.

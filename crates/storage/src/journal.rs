@@ -111,8 +111,13 @@ impl Journal {
             self.publish(&writer);
             start = end;
         }
-        writer.give_memory_back();
         self.publish(&writer);
+    }
+
+    /// Gives back the memory in which groups are gathered, which is as large as the largest one
+    /// was. For when there is nothing to append for a while.
+    pub fn give_memory_back(&self) {
+        self.lock_writer().give_memory_back();
     }
 
     /// Groups below `needed_from` are of no use any more. Segments that hold nothing else are

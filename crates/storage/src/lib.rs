@@ -4,6 +4,8 @@
 //! vBucket states of a bucket ([`VbucketRecord`], [`CollectionStatistics`])
 //! and the [`Store`], which keeps one file a vBucket. The [`journal`] is durable before them.
 
+mod apply;
+mod backlog;
 mod collection_statistics;
 pub mod couchstore;
 mod disk_document;
@@ -12,19 +14,23 @@ mod error;
 mod flush_batch;
 pub mod fuzzing;
 pub mod journal;
+mod journalled;
 mod open_files;
+mod replay;
 mod start_up;
 mod store;
 mod vbucket_file;
 mod vbucket_record;
 mod verify;
 
+pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,
 };
 pub use error::StorageError;
-pub use flush_batch::{CommitReport, FlushBatch};
+pub use flush_batch::{Applied, CommitReport, FlushBatch};
+pub use journal::{JournalOptions, JournalUsage};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};
 pub use vbucket_file::ScanReport;

@@ -261,7 +261,7 @@ enum Loaded {
 
 /// What a run is to do.
 enum Step {
-    Metadata(FoundVbucket),
+    Metadata(Box<FoundVbucket>),
     Values(Vbid, Seqno),
     Wait,
     Finish,
@@ -289,9 +289,10 @@ impl WarmupState {
     fn next_step(&self) -> Step {
         let mut inner = self.lock();
         match inner.phase {
-            WarmupPhase::Metadata => {
-                inner.metadata_queue.pop_front().map_or(Step::Wait, Step::Metadata)
-            }
+            WarmupPhase::Metadata => inner
+                .metadata_queue
+                .pop_front()
+                .map_or(Step::Wait, |found| Step::Metadata(Box::new(found))),
             WarmupPhase::Values => inner
                 .values_queue
                 .pop_front()

@@ -65,7 +65,6 @@ pub enum Record<'a> {
 }
 
 /// What was durable.
-#[expect(clippy::large_enum_variant, reason = "one exists at a time, and most are batches")]
 #[derive(Clone, Debug)]
 pub enum ReplayedRecord {
     /// Items and state of a vBucket.
@@ -79,7 +78,7 @@ pub enum ReplayedRecord {
         /// In the order in which they were handed in.
         items: Vec<Item>,
         /// The state as of the last of the items.
-        state: VbucketRecord,
+        state: Box<VbucketRecord>,
     },
     /// The vBucket is gone, with everything before this.
     Delete {
@@ -243,6 +242,7 @@ impl<'a> RawRecord<'a> {
         }
         let RawBatch { previous_seqno, supersedes, .. } = batch;
         let state = batch.state()?;
+        let state = Box::new(state);
         Some(ReplayedRecord::Batch { vbid, previous_seqno, supersedes, items, state })
     }
 }

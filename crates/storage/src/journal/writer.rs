@@ -373,9 +373,8 @@ impl Writer {
         self.spares.push_back(number);
     }
 
-    /// Gives back what an unusually large group took.
+    /// Gives back the memory of groups.
     pub(super) fn give_memory_back(&mut self) {
-        self.group.clear();
-        self.group.shrink_to(self.options.group_bytes_max.saturating_mul(2));
+        self.group = Vec::new();
     }
 }

@@ -242,5 +242,5 @@ fn a_batch_without_items_carries_its_state() {
     else {
         panic!("a batch was appended");
     };
-    assert_eq!((previous_seqno.0, items.len(), found), (17, 0, &state));
+    assert_eq!((previous_seqno.0, items.len(), found), (17, 0, &Box::new(state)));
 }

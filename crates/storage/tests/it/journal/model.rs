@@ -79,7 +79,7 @@ impl Batch {
                 assert_eq!(items[0].cas(), expected.cas());
                 assert_eq!(previous_seqno.0 + 1, found.seqno);
                 assert_eq!(supersedes, found.seqno.is_multiple_of(7));
-                assert_eq!(state, found.parts().state);
+                assert_eq!(*state, found.parts().state);
                 found
             }
         }
