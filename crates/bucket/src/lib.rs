@@ -4,6 +4,7 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod apply_pace;
 mod backing_store;
 mod bucket;
 mod bucket_file;
@@ -35,7 +36,7 @@ pub use bucket_type::{BucketType, FullPolicy};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
-pub use config::{BucketConfig, EvictionConfig};
+pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};
 pub use memory_limits::{MemoryParameter, QuotaError};
 pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};

@@ -66,6 +66,7 @@ impl Node {
             vbucket_count: config.vbucket_count,
             memory_quota_bytes: config.memory_quota_bytes,
             bucket_type: config.bucket_type,
+            persistence: config.persistence,
             ephemeral_full_policy: config.ephemeral_full_policy,
             compression: config.compression,
             eviction: EvictionConfig {

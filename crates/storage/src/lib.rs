@@ -2,8 +2,10 @@
 //!
 //! [`couchstore`] is the format and knows nothing of vBuckets. Above it stand the items and
 //! vBucket states of a bucket ([`VbucketRecord`], [`CollectionStatistics`])
-//! and the [`Store`], which keeps one file a vBucket.
+//! and the [`Store`], which keeps one file a vBucket. The [`journal`] is durable before them.
 
+mod apply;
+mod backlog;
 mod collection_statistics;
 mod compaction;
 pub mod couchstore;
@@ -13,13 +15,17 @@ mod dropped_collections;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
+pub mod journal;
+mod journalled;
 mod open_files;
+mod replay;
 mod start_up;
 mod store;
 mod vbucket_file;
 mod vbucket_record;
 mod verify;
 
+pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use compaction::{
     CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
@@ -30,7 +36,8 @@ pub use document_view::{
 };
 pub use dropped_collections::DroppedCollection;
 pub use error::StorageError;
-pub use flush_batch::{CommitReport, FlushBatch};
+pub use flush_batch::{Applied, CommitReport, FlushBatch};
+pub use journal::{JournalOptions, JournalUsage};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};
 pub use vbucket_file::ScanReport;

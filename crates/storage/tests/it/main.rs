@@ -7,6 +7,7 @@ mod compaction_faults;
 mod crash;
 mod faults;
 mod garbage;
+mod journal;
 mod model;
 mod sharing;
 mod start_up;
