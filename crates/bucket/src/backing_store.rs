@@ -11,10 +11,10 @@ use std::sync::Arc;
 use document::{Item, Key, Seqno, Vbid};
 use platform::Files;
 use storage::{
-    Applied, BacklogUsage, CommitReport, FileSizes, FlushBatch, JournalUsage, ScanReport,
+    Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
+    CompactionRequest, FileSizes, FlushBatch, JournalUsage, ScanReport, StartReport, StorageError,
+    Store, StoreOptions, Unapplied,
 };
-use storage::{CompactionObserver, CompactionOutcome, CompactionProgress, CompactionRequest};
-use storage::{StartReport, StorageError, Store, StoreOptions, Unapplied};
 
 use crate::bucket_type::BucketType;
 

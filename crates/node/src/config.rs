@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bucket::{BucketType, CompressionMode, EvictionPolicy, FullPolicy};
@@ -52,6 +53,10 @@ pub struct Settings {
     /// What the journal may take on the disk; a start after a crash reads it [default: 512MiB]
     #[arg(long, value_name = "SIZE", env = "SETTEE_JOURNAL_SIZE")]
     pub journal_size: Option<MemorySize>,
+    /// Milliseconds in which each file that is behind the journal is written once; 0: at once
+    /// [default: 10000]
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
+    pub apply_cycle_ms: Option<u64>,
     /// The bucket's name [default: default]
     #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
     pub bucket: Option<String>,
@@ -134,6 +139,9 @@ pub struct NodeConfig {
     pub memory_quota_bytes: u64,
     /// Where documents become durable first.
     pub persistence: Persistence,
+    /// Time in which each file that is behind the journal is written once; the bucket's default
+    /// when nobody says it.
+    pub apply_cycle: Option<Duration>,
     /// The bucket's name.
     pub bucket: String,
     /// vBuckets of a new bucket.
@@ -192,6 +200,7 @@ impl Settings {
             memory_quota: self.memory_quota.or(other.memory_quota),
             persistence: self.persistence.or(other.persistence),
             journal_size: self.journal_size.or(other.journal_size),
+            apply_cycle_ms: self.apply_cycle_ms.or(other.apply_cycle_ms),
             bucket: self.bucket.or(other.bucket),
             vbuckets: self.vbuckets.or(other.vbuckets),
             bucket_type: self.bucket_type.or(other.bucket_type),
@@ -274,6 +283,7 @@ impl Settings {
             ready_file: self.ready_file,
             memory_quota_bytes,
             persistence: Persistence::new(mode, journal_bytes_max),
+            apply_cycle: self.apply_cycle_ms.map(Duration::from_millis),
             bucket,
             vbucket_count,
             bucket_type: self.bucket_type.map(|choice| choice.0),

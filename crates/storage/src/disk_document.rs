@@ -90,15 +90,6 @@ pub(crate) fn to_item(
     Ok(finish(builder))
 }
 
-/// When a document's time is over, or of a tombstone, when it was made, in seconds since 1970; 0
-/// for never and for unknown. `None` for metadata that is not understood.
-pub(crate) fn expiry_of(info: &DocumentInfo<'_>) -> Option<u32> {
-    if !REV_META_SIZES.contains(&info.rev_meta.len()) {
-        return None;
-    }
-    info.rev_meta.get(8..)?.first_chunk().copied().map(u32::from_be_bytes)
-}
-
 /// The item that a document holds whose body, without the compression of the file, is at hand.
 pub(crate) fn item_with_body(
     info: &DocumentInfo<'_>,
@@ -111,6 +102,15 @@ pub(crate) fn item_with_body(
     }
     let builder = ItemBuilder::new(key, meta, body.unwrap_or_default());
     Ok(builder.finish(cas, Seqno(info.seqno), RevSeqno(info.rev_seqno)))
+}
+
+/// When a document's time is over, or of a tombstone, when it was made, in seconds since 1970; 0
+/// for never and for unknown. `None` for metadata that is not understood.
+pub(crate) fn expiry_of(info: &DocumentInfo<'_>) -> Option<u32> {
+    if !REV_META_SIZES.contains(&info.rev_meta.len()) {
+        return None;
+    }
+    info.rev_meta.get(8..)?.first_chunk().copied().map(u32::from_be_bytes)
 }
 
 fn content_meta(datatype: Datatype, value: &[u8]) -> u8 {

@@ -378,19 +378,19 @@ impl Store {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
     }
 
-    /// All vBuckets that have or had a file, in order.
-    pub(crate) fn entries_in_order(&self) -> Vec<Arc<Entry>> {
-        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
-        entries.sort_unstable_by_key(|entry| entry.vbid);
-        entries
-    }
-
     /// Where the file of a vBucket is; `None` when it has none.
     pub(crate) fn path_of(&self, vbid: Vbid) -> Option<PathBuf> {
         let entry = self.entry(vbid)?;
         let handle = lock(&entry.handle);
         handle.header_position?;
         Some(self.directory.join(layout::data_file(vbid, handle.revision)))
+    }
+
+    /// All vBuckets that have or had a file, in order.
+    pub(crate) fn entries_in_order(&self) -> Vec<Arc<Entry>> {
+        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
+        entries.sort_unstable_by_key(|entry| entry.vbid);
+        entries
     }
 
     pub(crate) fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {

@@ -67,7 +67,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     }
     let core = &bucket.0;
     let count = concurrency(
-        pool.threads(TaskKind::Writer).normal.min(core.config.persistence.flusher_count()),
+        pool.threads(TaskKind::Writer).normal.min(core.config.apply.applier_count),
         pool.threads(TaskKind::AuxIo).normal,
         core.config.compaction_concurrency_ratio,
     );

@@ -158,7 +158,8 @@ fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory
 }
 
 impl Inventory {
-    /// Keeps a file that holds nothing as a spare, if it can be one.
+    /// Keeps a file that holds nothing as a spare, if it can be one. It loses a name of a segment
+    /// in use in any case: removals may fail, and later segments must not stand behind it.
     fn put_away(
         &mut self,
         directory: &Directory,
@@ -167,15 +168,15 @@ impl Inventory {
         size: u64,
         segment_bytes: u64,
     ) -> Result<(), StorageError> {
-        if size != segment_bytes {
-            self.superfluous.push(path.to_path_buf());
-            return Ok(());
-        }
         let spare_path = directory.spare_path(number);
         if path != spare_path {
             directory.files.rename(path, &spare_path)?;
         }
-        self.spares.push(number);
+        if size == segment_bytes {
+            self.spares.push(number);
+        } else {
+            self.superfluous.push(spare_path);
+        }
         Ok(())
     }
 }

@@ -1,8 +1,11 @@
 //! The power is cut at every call that changes the disk, in every scenario.
 
+use platform::Random;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
+use storage::journal::JournalOptions;
 
-use super::scenarios::{Model, OnError, SCENARIOS, Scenario};
+use super::model::OPTIONS;
+use super::scenarios::{Model, OnError, SCENARIOS, Scenario, Step};
 
 const CHANGES: [Call; 6] =
     [Call::Write, Call::Sync, Call::SyncDirectory, Call::Rename, Call::Remove, Call::Open];
@@ -18,7 +21,7 @@ fn faults_of(call: Call) -> &'static [FaultError] {
 
 /// Goes through a scenario until the faults stop it, and looks at what is there after a power cut;
 /// without a seed only the process ends at first.
-fn run_and_check(scenario: &Scenario, faults: &[Fault], seed: Option<u64>) {
+fn run_and_check(scenario: &Scenario<'_>, faults: &[Fault], seed: Option<u64>) {
     let files = SimulatedFiles::new();
     let mut model = Model::default();
     let at = format!("{faults:?}, seed {seed:?}");
@@ -93,5 +96,67 @@ fn what_a_start_replays_after_a_failed_sync_stays_when_the_power_goes_later() {
                 }
             }
         }
+    }
+}
+
+fn random_step(random: &mut Random) -> Step {
+    let size = match random.below(20) {
+        0 => 70_000,
+        1..5 => 12_000,
+        _ => usize::try_from(random.below(3000)).unwrap(),
+    };
+    match random.below(12) {
+        0 => Step::Delete,
+        1 | 2 => Step::Release(random.below(6)),
+        3 => Step::Prepare,
+        4 => Step::Reopen,
+        5 if random.below(4) == 0 => Step::Seal,
+        _ => Step::Append(random.below(12) + 1, size),
+    }
+}
+
+fn random_fault(random: &mut Random, from_then_on: bool) -> Fault {
+    let errors =
+        [FaultError::Io, FaultError::NoSpace, FaultError::TooManyOpen, FaultError::ShortWrite];
+    let index = usize::try_from(random.below(CHANGES.len() as u64)).unwrap();
+    Fault {
+        call: Some(CHANGES[index]),
+        number: random.below(30) + 1,
+        error: errors[usize::try_from(random.below(4)).unwrap()],
+        from_then_on,
+    }
+}
+
+/// One disk goes through several lives, each with a few failures and a bad end.
+#[test]
+fn whatever_happens_to_a_journal_nothing_acknowledged_is_lost() {
+    for seed in platform::seeds::seeds(500) {
+        let mut random = Random::from_seed(seed);
+        let files = SimulatedFiles::new();
+        let mut model = Model::default();
+        let bytes_max = OPTIONS.segment_bytes * (random.below(8) + 1);
+        for life in 0..4 {
+            let steps: Vec<_> =
+                (0..random.below(12) + 1).map(|_| random_step(&mut random)).collect();
+            let options = JournalOptions { bytes_max, ..OPTIONS };
+            let scenario = Scenario { name: "random", options, steps: &steps };
+            let is_stopped = random.below(2) == 0;
+            for _ in 0..random.below(4) {
+                files.fail(random_fault(&mut random, false));
+            }
+            if is_stopped {
+                files.fail(random_fault(&mut random, true));
+            }
+            let on_error = if is_stopped { OnError::Stop } else { OnError::Retry };
+            scenario.run(&files, &mut model, on_error, &format!("seed {seed}, life {life}"));
+            files.heal();
+            match random.below(4) {
+                0 => {}
+                1 => files.power_cut(0),
+                _ => files.power_cut(random.next_u64()),
+            }
+        }
+        let scenario = Scenario { name: "random", options: OPTIONS, steps: &[] };
+        scenario.check_after_power_cut(&files, &mut model, &format!("seed {seed}"));
     }
 }

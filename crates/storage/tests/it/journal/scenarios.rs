@@ -26,13 +26,13 @@ pub(crate) enum Step {
 
 use Step::{Append, Delete, Prepare, Release, Reopen, Seal};
 
-pub(crate) struct Scenario {
+pub(crate) struct Scenario<'a> {
     pub(crate) name: &'static str,
     pub(crate) options: JournalOptions,
-    pub(crate) steps: &'static [Step],
+    pub(crate) steps: &'a [Step],
 }
 
-pub(crate) const SCENARIOS: &[Scenario] = &[
+pub(crate) const SCENARIOS: &[Scenario<'_>] = &[
     Scenario {
         name: "small groups",
         options: OPTIONS,
@@ -131,7 +131,7 @@ pub(crate) enum OnError {
     Retry,
 }
 
-impl Scenario {
+impl Scenario<'_> {
     /// Goes through the steps. `None` when an error stopped it.
     pub(crate) fn run(
         &self,
@@ -149,7 +149,7 @@ impl Scenario {
                 }
                 Delete => self.append(&journal, model, vec![Batch::delete(9)], on_error)?,
                 Release(kept) => {
-                    let needed_from = journal.usage().durable_lsn.0 + 1 - kept;
+                    let needed_from = (journal.usage().durable_lsn.0 + 1).saturating_sub(kept);
                     model.needed_from = model.needed_from.max(needed_from);
                     journal.release((kept > 0).then_some(Lsn(needed_from)));
                 }
