@@ -215,7 +215,6 @@ impl Store {
         entry: &Entry,
         names: &BTreeMap<Vbid, Vec<String>>,
     ) -> Result<(), StorageError> {
-        entry.abort_compaction();
         for name in names.get(&entry.vbid).into_iter().flatten() {
             remove_if_there(&*self.files, &self.directory.join(name))?;
         }
@@ -225,6 +224,7 @@ impl Store {
 
     /// The vBucket has no file from now on.
     pub(crate) fn forget_file(&self, entry: &Entry) {
+        entry.abort_compaction();
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
         handle.is_name_unsure = false;
