@@ -12,6 +12,8 @@ mod error;
 mod flush_batch;
 pub mod fuzzing;
 mod open_files;
+mod prepares;
+mod rollback;
 mod start_up;
 mod store;
 mod vbucket_file;
@@ -24,6 +26,7 @@ pub use document_view::{
 };
 pub use error::StorageError;
 pub use flush_batch::{CommitReport, FlushBatch};
+pub use rollback::{Rewind, RollbackPlan, RolledBack};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};
 pub use vbucket_file::ScanReport;

@@ -5,7 +5,7 @@
 //! have one. Locks: an entry's `handle` before the list; the list never waits for an entry.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use document::Vbid;
@@ -20,6 +20,9 @@ pub(crate) struct Entry {
     pub(crate) writer: Mutex<()>,
     /// Held for moments, and while the file is opened; never across a write or a sync.
     pub(crate) handle: Mutex<Handle>,
+    /// Set by whoever makes the file another one: a compaction that began before has to end without
+    /// having its way. Cleared by a compaction that begins.
+    pub(crate) abort_compaction: AtomicBool,
     /// When it was last used, in uses of the store.
     last_used: AtomicU64,
 }
@@ -46,7 +49,8 @@ pub(crate) struct OpenFiles {
 impl Entry {
     pub(crate) fn new(vbid: Vbid, handle: Handle) -> Arc<Self> {
         let (writer, handle) = (Mutex::new(()), Mutex::new(handle));
-        Arc::new(Self { vbid, writer, handle, last_used: AtomicU64::new(0) })
+        let (abort_compaction, last_used) = (AtomicBool::new(false), AtomicU64::new(0));
+        Arc::new(Self { vbid, writer, handle, abort_compaction, last_used })
     }
 
     /// Takes the file out if nobody is using it.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use document::{CollectionId, Item, Key, Map, Seqno, Vbid};
@@ -166,12 +167,40 @@ impl Store {
         Ok(self.files.sync_directory(&self.directory)?)
     }
 
+    pub(crate) fn files(&self) -> &dyn Files {
+        &*self.files
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn path(&self, vbid: Vbid, revision: u64) -> PathBuf {
+        self.directory.join(layout::data_file(vbid, revision))
+    }
+
+    pub(crate) fn sync_directory(&self) -> Result<(), StorageError> {
+        Ok(self.files.sync_directory(&self.directory)?)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub(crate) fn wall_time(&self) -> u64 {
+        self.clock.wall_time().0
+    }
+
+    /// Takes an entry whose file is closed off the list of open files. The caller holds its
+    /// `handle`.
+    pub(crate) fn release(&self, entry: &Entry) {
+        self.open_files.release(entry);
+    }
+
     /// Removes the files of one vBucket, and forgets them.
     fn remove_files(
         &self,
         entry: &Entry,
         names: &BTreeMap<Vbid, Vec<String>>,
     ) -> Result<(), StorageError> {
+        entry.abort_compaction.store(true, Ordering::Relaxed);
         for name in names.get(&entry.vbid).into_iter().flatten() {
             remove_if_there(&*self.files, &self.directory.join(name))?;
         }
@@ -271,7 +300,10 @@ impl Store {
     }
 
     /// The last committed state of a vBucket, its file opened if need be; `None` without a file.
-    fn snapshot_of(&self, entry: &Arc<Entry>) -> Result<Option<Arc<Snapshot>>, StorageError> {
+    pub(crate) fn snapshot_of(
+        &self,
+        entry: &Arc<Entry>,
+    ) -> Result<Option<Arc<Snapshot>>, StorageError> {
         self.open_files.touch(entry);
         let mut handle = lock(&entry.handle);
         if handle.snapshot.is_none()
@@ -301,7 +333,7 @@ impl Store {
         Ok(Snapshot { file: Arc::new(file), header })
     }
 
-    fn close(&self, entry: &Entry) {
+    pub(crate) fn close(&self, entry: &Entry) {
         let mut handle = lock(&entry.handle);
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
@@ -309,11 +341,11 @@ impl Store {
         drop(closed);
     }
 
-    fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
+    pub(crate) fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
     }
 
-    fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {
+    pub(crate) fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {
         if let Some(entry) = self.entry(vbid) {
             return entry;
         }

@@ -6,6 +6,7 @@ mod crash;
 mod faults;
 mod garbage;
 mod model;
+mod rollback;
 mod sharing;
 mod start_up;
 mod verify;
