@@ -4,6 +4,8 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod absent_vbuckets;
+mod adoption;
 mod backing_store;
 mod bucket;
 mod bucket_file;
@@ -17,7 +19,9 @@ mod memory_limits;
 mod named;
 mod operations;
 mod page_density;
+mod rebuild;
 mod refused;
+mod rollback;
 mod session;
 mod settings;
 mod start_up;
@@ -25,6 +29,7 @@ mod statistics;
 mod tasks;
 mod timings;
 mod value;
+mod vbucket_life;
 mod vbucket_slot;
 mod write_gate;
 
@@ -44,4 +49,5 @@ pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
 pub use value::{Incoming, body_of};
 pub use vbucket::eviction::EvictionPolicy;
+pub use vbucket_life::LifeError;
 pub use write_gate::WriteBlock;

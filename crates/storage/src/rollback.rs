@@ -72,7 +72,8 @@ impl Rewind {
         self.to.scan(from, with_values, visit)
     }
 
-    fn is_present(&self) -> bool {
+    /// Whether the file is in that state now: there is nothing to commit.
+    pub fn is_present(&self) -> bool {
         self.to.header.position == self.from.header.position
     }
 }
