@@ -30,13 +30,24 @@ pub(crate) enum Adoption {
     Files { vbucket_count: u16 },
 }
 
+/// Whether a directory is one in which the original's server keeps, or kept, a bucket.
+pub fn is_bucket_directory(files: &dyn Files, directory: &Path) -> bool {
+    let is_data = |name: &String| matches!(layout::parse(name), FileName::Data(..));
+    let names = files.list(directory).unwrap_or_default();
+    names.iter().any(is_data) || has_magma(&names)
+}
+
+fn has_magma(names: &[String]) -> bool {
+    names.iter().any(|name| name.starts_with("magma."))
+}
+
 /// Looks for vBucket files in a directory that has no description. Changes nothing.
 pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, OpenError> {
     let names = files.list(directory)?;
     let refuse = |what: &str| {
         Err(OpenError::BadDescription { path: directory.to_path_buf(), what: what.to_owned() })
     };
-    if names.iter().any(|name| name.starts_with("magma.")) {
+    if has_magma(&names) {
         return refuse("holds a bucket in Magma's format, which is not read; only couchstore is");
     }
     let newest = newest_files(directory, &names);

@@ -33,6 +33,7 @@ mod vbucket_life;
 mod vbucket_slot;
 mod write_gate;
 
+pub use adoption::is_bucket_directory;
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
