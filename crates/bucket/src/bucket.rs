@@ -220,7 +220,7 @@ impl Bucket {
             let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
             // One without a file is active: other roles have to be written again.
             let flushes_state = state != VbucketState::Active;
-            core.supersede(slot, core.new_vbucket(vbid, state), flushes_state);
+            drop(core.supersede(slot, core.new_vbucket(vbid, state), flushes_state));
         }
         deleted
     }

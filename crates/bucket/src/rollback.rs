@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use document::{Seqno, Vbid, VbucketState};
-use storage::{Rewind, RollbackPlan, VbucketRecord};
+use storage::{Rewind, RollbackPlan, StorageError, VbucketRecord};
 use vbucket::{PersistentState, Vbucket, VbucketStatistics};
 
 use crate::bucket::{Bucket, BucketCore};
@@ -27,17 +27,19 @@ impl Bucket {
     pub fn rollback(&self, vbid: Vbid, seqno: Seqno) -> Result<Seqno, LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
-        let _file = slot.lock_file();
+        let file = slot.lock_file();
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
             None => return Err(LifeError::Loading),
             Some(vbucket) => Before::of(vbucket)?,
         };
         let high_before = before.state.high_seqno;
-        let (vbucket, is_state_in_file) = core.rolled_back(vbid, seqno, before)?;
+        let (vbucket, is_state_in_file) = core.rolled_back(vbid, seqno, &before)?;
         let high_after = vbucket.high_seqno();
         assert!(high_after <= seqno, "a rollback goes back far enough");
-        core.supersede(slot, vbucket, !is_state_in_file);
+        let old = core.supersede(slot, vbucket, !is_state_in_file);
+        drop(file);
+        drop(old);
         core.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
         let (vbucket, from, to) = (vbid.0, high_before.0, high_after.0);
         tracing::info!(vbucket, from, to, "the vBucket was rolled back");
@@ -51,33 +53,46 @@ impl BucketCore {
         &self,
         vbid: Vbid,
         seqno: Seqno,
-        before: Before,
+        before: &Before,
     ) -> Result<(Vbucket, bool), LifeError> {
-        loop {
-            match self.store.plan_rollback(vbid, seqno)? {
-                RollbackPlan::Reset => {
-                    let mut vbucket = self.new_vbucket(vbid, before.state.state);
-                    before.continue_in(&mut vbucket);
-                    self.store.reset(vbid, &file_state::to_file(&vbucket.persistent_state()))?;
-                    return Ok((vbucket, false));
-                }
-                RollbackPlan::Rewind(mut rewind) => {
-                    // All that can fail by reading comes before anything is changed.
-                    let vbucket = self.rewound(vbid, &mut rewind, &before)?;
-                    if self.store.rewind(&rewind)? {
-                        return Ok((vbucket, !rewind.is_present()));
-                    }
-                }
+        match self.rewound_vbucket(vbid, seqno, before) {
+            Ok(Some(rewound)) => return Ok(rewound),
+            Ok(None) => {}
+            Err(error @ StorageError::Corrupt { .. }) => {
+                // Everything comes again, from another node.
+                tracing::warn!(%error, vbucket = vbid.0, "a damaged file is given up");
             }
+            Err(error) => return Err(error.into()),
         }
+        let mut vbucket = self.new_vbucket(vbid, before.state.state);
+        before.continue_in(&mut vbucket);
+        self.store.reset(vbid, &file_state::to_file(&vbucket.persistent_state()))?;
+        Ok((vbucket, false))
     }
 
-    fn rewound(
+    /// The same, if the file can go back.
+    fn rewound_vbucket(
+        &self,
+        vbid: Vbid,
+        seqno: Seqno,
+        before: &Before,
+    ) -> Result<Option<(Vbucket, bool)>, StorageError> {
+        while let RollbackPlan::Rewind(mut rewind) = self.store.plan_rollback(vbid, seqno)? {
+            // All that can fail by reading comes before anything is changed.
+            let vbucket = self.rebuild_from(vbid, &mut rewind, before)?;
+            if self.store.rewind(&rewind)? {
+                return Ok(Some((vbucket, !rewind.is_present())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rebuild_from(
         &self,
         vbid: Vbid,
         rewind: &mut Rewind,
         before: &Before,
-    ) -> Result<Vbucket, LifeError> {
+    ) -> Result<Vbucket, StorageError> {
         let then = file_state::from_file(&rewind.record, rewind.high_seqno());
         let now = before.state.clone();
         // Branches that began later are dropped with what they wrote.

@@ -82,7 +82,7 @@ impl Bucket {
     pub fn delete_vbucket(&self, vbid: Vbid) -> Result<(), LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
-        let _file = slot.lock_file();
+        let file = slot.lock_file();
         let state = slot.lock().as_ref().map(Vbucket::state);
         match state {
             None if slot.is_absent() => return Err(LifeError::NotHere),
@@ -101,7 +101,10 @@ impl Bucket {
         core.carry_out(vbid, &mut effects);
         slot.set_file_is_damaged(false);
         core.note_disk(vbid, None);
-        Ok(core.store.delete(vbid)?)
+        let deleted = core.store.delete(vbid);
+        drop(file);
+        drop(old);
+        Ok(deleted?)
     }
 }
 
@@ -159,8 +162,13 @@ impl BucketCore {
     }
 
     /// Puts `vbucket` into the place of the one that was there, whose requests that wait hear of it.
-    /// The caller holds its file.
-    pub(crate) fn supersede(&self, slot: &VbucketSlot, vbucket: Vbucket, flushes_state: bool) {
+    /// The caller holds its file, and drops what it is given when it does not any more.
+    pub(crate) fn supersede(
+        &self,
+        slot: &VbucketSlot,
+        vbucket: Vbucket,
+        flushes_state: bool,
+    ) -> Option<Vbucket> {
         let vbid = vbucket.vbid();
         let mut effects: Vec<Effect> = Vec::new();
         let mut old = slot.replace(vbucket);
@@ -174,5 +182,6 @@ impl BucketCore {
         // What could not be flushed is not wanted any more.
         slot.set_file_is_damaged(false);
         self.note_disk(vbid, None);
+        old
     }
 }

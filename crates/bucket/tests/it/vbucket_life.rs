@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::{BucketConfig, Completion, EvictionConfig, LifeError, Refused};
-use document::{Seqno, Vbid, VbucketState};
+use document::{
+    Cas, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, VbUuid, Vbid, VbucketState,
+};
 use platform::seeds::seeds;
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
-use platform::{Files, Random};
+use platform::{Clock, Files, Random, WallTime};
+use storage::{FailoverEntry, FlushBatch, Store, StoreOptions, VbucketRecord};
 use vbucket::Waiter;
 use vbucket::eviction::EvictionPolicy;
 
@@ -134,7 +138,7 @@ fn a_replica_goes_back_to_what_its_file_was_and_on_from_there() {
 #[test]
 fn branches_that_began_later_are_given_up_and_no_cas_is_given_twice() {
     let mut machine = Machine::new();
-    let mut last_cas = document::Cas(0);
+    let mut last_cas = Cas(0);
     for number in 0..10 {
         if number == 8 {
             become_role(&machine, VBID, VbucketState::Dead);
@@ -192,6 +196,30 @@ fn what_was_read_before_a_rollback_does_not_come_back_after_it() {
         become_role(&machine, VBID, VbucketState::Active);
         assert_eq!(machine.get(VBID, "1").unwrap(), b"old");
         assert_eq!(machine.bucket.statistics().document_count, 10);
+    }
+}
+
+#[test]
+fn an_earlier_state_that_is_damaged_is_none_to_go_back_to() {
+    const BLOCK: usize = 4096;
+    // Two blocks a commit: headers of all earlier states; bodies and nodes of the eighth.
+    for damaged in [2 * BLOCK..15 * BLOCK + 100, 14 * BLOCK + 1..14 * BLOCK + 2000] {
+        let machine = replica();
+        let path = Path::new(DIRECTORY).join("0.couch.1");
+        machine.bucket.shut_down().unwrap();
+        let mut content = machine.files.content(&path).unwrap();
+        assert_eq!(content.len() / BLOCK, 19, "nine commits of documents, one of the role");
+        content[damaged].fill(0x55);
+        machine.files.insert(&path, &content);
+        let mut machine = machine.restart();
+        machine.run();
+        assert_eq!(machine.high_seqno(VBID), Seqno(9), "the newest state is whole");
+        assert_eq!(machine.bucket.rollback(VBID, Seqno(8)).unwrap(), Seqno(0));
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
+        let mut machine = machine.power_cut(0);
+        machine.run();
+        assert_eq!(machine.high_seqno(VBID), Seqno(0));
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
     }
 }
 
@@ -441,6 +469,62 @@ fn a_directory_of_the_original_is_taken_over() {
         let kept = machine.files.content(&Path::new(DIRECTORY).join("access.log"));
         assert_eq!(kept.as_deref(), Some(&b"kept"[..]));
     }
+}
+
+/// The key of a prepare has 0x02 in front.
+fn prepare(seqno: u64) -> Item {
+    let builder = ItemBuilder::new(Key::from_trusted(b"\x02\x00p"), ItemMeta::default(), b"new");
+    builder.finish(Cas(seqno), Seqno(seqno), RevSeqno(1))
+}
+
+#[test]
+fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
+    let files = SimulatedFiles::new();
+    let open_store = || {
+        let clock = Clock::simulated(WallTime(1));
+        let options = StoreOptions { clock, open_files_max: 2 };
+        Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
+    };
+    let mut state = VbucketRecord::new(VbucketState::Active);
+    state.replication_topology = vec![vec![Some("ns_1@a".to_owned()), None]];
+    state.failover_table = vec![FailoverEntry { uuid: VbUuid(77), seqno: Seqno(0) }];
+    state.hlc_epoch = 3;
+    state.might_contain_xattrs = true;
+    state.completed_seqno = Seqno(4);
+    state.prepared_seqno = Seqno(9);
+    state.high_prepared_seqno = Seqno(9);
+    state.max_visible_seqno = Seqno(8);
+    let batch = |items, state| FlushBatch { vbid: VBID, previous_seqno: Seqno(0), items, state };
+    open_store().commit(vec![batch(vec![prepare(9)], state.clone())], |_, result| {
+        result.unwrap();
+    });
+    let mut machine = Machine::begin(files.clone(), config()).unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.statistics().document_count, 0, "a prepare is no document yet");
+    assert_eq!(machine.set(VBID, "k", b"v").unwrap().seqno, Seqno(10));
+    machine.run();
+    let read = |machine: &Machine| {
+        let record = open_store().state(VBID).unwrap().unwrap();
+        let newest = machine.branches(VBID)[0];
+        assert_eq!(record.failover_table[0].uuid, newest, "a crash is assumed");
+        record
+    };
+    let found = read(&machine);
+    state.failover_table.insert(0, FailoverEntry { seqno: Seqno(9), ..found.failover_table[0] });
+    state.max_visible_seqno = Seqno(10);
+    (state.snapshot_start, state.snapshot_end) = (Seqno(10), Seqno(10));
+    state.max_cas = found.max_cas;
+    (state.on_disk_prepares, state.on_disk_prepare_bytes) = (1, found.on_disk_prepare_bytes);
+    assert_eq!(found, state);
+    assert!(found.on_disk_prepare_bytes > 0);
+    // The role changes, the rest does not, nor over a restart.
+    become_role(&machine, VBID, VbucketState::Pending);
+    let mut machine = machine.stop_and_start();
+    machine.run();
+    state.state = VbucketState::Pending;
+    state.replication_topology = Vec::new();
+    state.max_cas = found.max_cas;
+    assert_eq!(read(&machine), state);
 }
 
 #[test]
