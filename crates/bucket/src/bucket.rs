@@ -202,9 +202,9 @@ impl Bucket {
         Ok(())
     }
 
-    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed, also that of a
-    /// vBucket which is still being loaded or cannot be. After an error some are empty and the
-    /// others as they were; empty the bucket again.
+    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
+    /// also that of a vBucket which is still being loaded or cannot be. After an error some are
+    /// empty and the others as they were; empty the bucket again.
     pub fn flush_all(&self) -> Result<(), StorageError> {
         let core = &self.0;
         let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();

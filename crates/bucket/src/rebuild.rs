@@ -9,6 +9,9 @@ use vbucket::{PersistentState, Restored, Vbucket};
 
 use crate::bucket::BucketCore;
 
+/// What is shown the items of a file, until it breaks.
+pub(crate) type Visit<'a> = dyn FnMut(Item) -> ControlFlow<()> + 'a;
+
 /// A state of a file that a vBucket is made of.
 pub(crate) struct FileContent {
     pub(crate) vbid: Vbid,
@@ -33,7 +36,7 @@ impl BucketCore {
     pub(crate) fn rebuild(
         &self,
         content: FileContent,
-        scan: impl FnOnce(&mut dyn FnMut(Item) -> ControlFlow<()>) -> Result<ScanReport, StorageError>,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<ScanReport, StorageError>,
     ) -> Result<Rebuilt, StorageError> {
         let FileContent { vbid, state, item_count, is_whole } = content;
         let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;

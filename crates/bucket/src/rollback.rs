@@ -8,7 +8,7 @@ use vbucket::{PersistentState, Vbucket, VbucketStatistics};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
-use crate::rebuild::FileContent;
+use crate::rebuild::{FileContent, Visit};
 use crate::vbucket_life::LifeError;
 
 /// What of a vBucket outlives a rollback.
@@ -18,9 +18,9 @@ struct Before {
 }
 
 impl Bucket {
-    /// Takes a replica, or a pending vBucket, back to `seqno` or below: to a state that its file was
-    /// in, or to nothing. Mutations that are not persisted are gone, too. Returns where it is then.
-    /// It keeps its role. Not for front-end workers.
+    /// Takes a replica, or a pending vBucket, back to `seqno` or below: to a state that its file
+    /// was in, or to nothing. Mutations that are not persisted are gone, too. Returns where it is
+    /// then. It keeps its role. Not for front-end workers.
     ///
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
@@ -104,7 +104,7 @@ impl BucketCore {
         };
         let item_count = rewind.item_count();
         let content = FileContent { vbid, state, item_count, is_whole: true };
-        let scan = |visit: &mut dyn FnMut(_) -> _| rewind.scan(Seqno(0), false, visit);
+        let scan = |visit: &mut Visit<'_>| rewind.scan(Seqno(0), false, visit);
         let mut vbucket = self.rebuild(content, scan)?.vbucket;
         before.continue_in(&mut vbucket);
         rewind.record = VbucketRecord {

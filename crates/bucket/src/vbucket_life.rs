@@ -161,7 +161,7 @@ impl BucketCore {
         }
     }
 
-    /// Puts `vbucket` into the place of the one that was there, whose requests that wait hear of it.
+    /// Puts `vbucket` into the place of the one that was there; requests that wait hear of it.
     /// The caller holds its file, and drops what it is given when it does not any more.
     pub(crate) fn supersede(
         &self,

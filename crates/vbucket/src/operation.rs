@@ -65,8 +65,8 @@ pub enum Refusal {
     /// The vBucket is about to take up another role: have the request wait
     /// ([`crate::Vbucket::park`]), and try again then.
     NotYetActive,
-    /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the vBuckets,
-    /// never by one.
+    /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the
+    /// vBuckets, never by one.
     TooManyParked,
     /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
     Loading,

@@ -18,7 +18,7 @@ use vbucket::eviction::EvictionPolicy;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
-use crate::rebuild::{FileContent, Rebuilt};
+use crate::rebuild::{FileContent, Rebuilt, Visit};
 
 static WARMUP: TaskName =
     TaskName::new("Warmup", TaskKind::Reader).priority(0).expected(Duration::from_millis(200));
@@ -334,9 +334,7 @@ impl BucketCore {
             item_count: found.item_count,
             is_whole: self.warmup.was_clean,
         };
-        let scan = |visit: &mut dyn FnMut(Item) -> ControlFlow<()>| {
-            self.store.scan(found.vbid, Seqno(0), false, visit)
-        };
+        let scan = |visit: &mut Visit<'_>| self.store.scan(found.vbid, Seqno(0), false, visit);
         let Rebuilt { mut vbucket, document_count } = self.rebuild(content, scan)?;
         self.warmup.documents_loaded.fetch_add(document_count, Ordering::Relaxed);
         let mut effects = Vec::new();

@@ -79,7 +79,8 @@ fn check(store: &storage::Store, model: &Model, seed: u64) {
     assert!(sizes.live_bytes < sizes.file_bytes, "seed {seed}");
 }
 
-/// Runs the independent verifier, which has to be content and to say `expected`. Without Python there is none, which is an error in CI.
+/// Runs the independent verifier, which has to be content and to say `expected`. Without Python
+/// there is none, which is an error in CI.
 #[expect(clippy::print_stderr, reason = "who runs the test is to know what it did not do")]
 pub(crate) fn verify_with(file: &Path, expected: &str) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/couchverify.py");
