@@ -19,6 +19,11 @@ pub(crate) const TARGETS: &[Target] = &[
         read: storage::fuzzing::read_couchstore_file,
         corpus: couchstore_files,
     },
+    Target {
+        name: "journal_segment",
+        read: storage::fuzzing::read_journal_segment,
+        corpus: journal_segments,
+    },
     Target { name: "scram", read: auth::fuzzing::scram, corpus: scram_messages },
 ];
 
@@ -51,11 +56,26 @@ fn request(opcode: u8, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The files that the tests of `storage` read, small ones, and an empty one.
+/// The couchstore files that the tests of `storage` read, small ones, and an empty one.
 fn couchstore_files() -> Vec<Vec<u8>> {
+    fixtures("couchstore")
+}
+
+/// Segments, and what is in their first groups.
+fn journal_segments() -> Vec<Vec<u8>> {
+    const GROUP_AT: usize = 4096;
+    let mut segments = fixtures("journal");
+    let after_header = segments.iter().filter_map(|segment| segment.get(GROUP_AT + 64..));
+    let payloads: Vec<_> = after_header.map(<[u8]>::to_vec).collect();
+    segments.extend(payloads);
+    segments
+}
+
+fn fixtures(directory: &str) -> Vec<Vec<u8>> {
     const SIZE_MAX: u64 = 256 << 10;
     let mut files = vec![Vec::new()];
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/storage/tests/fixtures");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/storage/tests/fixtures");
+    let root = fixtures.join(directory);
     let mut directories = vec![root];
     while let Some(directory) = directories.pop() {
         let Ok(entries) = fs::read_dir(&directory) else { continue };

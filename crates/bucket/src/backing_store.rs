@@ -10,15 +10,18 @@ use std::sync::Arc;
 
 use document::{Item, Key, Seqno, Vbid};
 use platform::Files;
-use storage::{CommitReport, FileSizes, FlushBatch, ScanReport, StartReport, StorageError};
-use storage::{Rewind, RollbackPlan, Store, StoreOptions, VbucketRecord};
+use storage::VbucketRecord;
+use storage::{
+    Applied, BacklogUsage, CommitReport, FileSizes, FlushBatch, JournalUsage, ScanReport,
+};
+use storage::{Rewind, RollbackPlan, StartReport, StorageError, Store, StoreOptions, Unapplied};
 
 use crate::bucket_type::BucketType;
 
 /// Where flushed documents go.
 pub(crate) enum BackingStore {
     /// To a file for each vBucket.
-    Files(Store),
+    Files(Box<Store>),
     /// Nowhere: memory is all there is.
     Memory,
 }
@@ -34,7 +37,7 @@ impl BackingStore {
         match bucket_type {
             BucketType::Couchbase => {
                 let (store, report) = Store::open(Arc::clone(files), directory, options)?;
-                Ok((Self::Files(store), report))
+                Ok((Self::Files(Box::new(store)), report))
             }
             BucketType::Ephemeral => Ok((Self::Memory, StartReport::default())),
         }
@@ -151,6 +154,69 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.delete_all(gone),
             Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::apply`].
+    pub(crate) fn apply(&self, vbid: Vbid) -> Result<Option<Applied>, StorageError> {
+        match self {
+            Self::Files(store) => store.apply(vbid),
+            Self::Memory => Ok(None),
+        }
+    }
+
+    /// See [`Store::next_unapplied`].
+    pub(crate) fn next_unapplied(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
+        match self {
+            Self::Files(store) => store.next_unapplied(is_due),
+            Self::Memory => None,
+        }
+    }
+
+    /// See [`Store::backlog`].
+    pub(crate) fn backlog(&self) -> BacklogUsage {
+        match self {
+            Self::Files(store) => store.backlog(),
+            Self::Memory => BacklogUsage::default(),
+        }
+    }
+
+    /// See [`Store::journal_usage`].
+    pub(crate) fn journal_usage(&self) -> Option<JournalUsage> {
+        match self {
+            Self::Files(store) => store.journal_usage(),
+            Self::Memory => None,
+        }
+    }
+
+    /// See [`Store::prepare_journal`].
+    pub(crate) fn prepare_journal(&self) -> Result<bool, StorageError> {
+        match self {
+            Self::Files(store) => store.prepare_journal(),
+            Self::Memory => Ok(false),
+        }
+    }
+
+    /// See [`Store::carry_forward`].
+    pub(crate) fn carry_forward(&self) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.carry_forward(),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::give_memory_back`].
+    pub(crate) fn give_memory_back(&self) {
+        if let Self::Files(store) = self {
+            store.give_memory_back();
+        }
+    }
+
+    /// See [`Store::close_journal`].
+    pub(crate) fn close_journal(&self) -> bool {
+        match self {
+            Self::Files(store) => store.close_journal(),
+            Self::Memory => true,
         }
     }
 

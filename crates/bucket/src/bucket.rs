@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::{VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, Owner, Shutdown};
 use platform::{Clock, Files, Instant};
-use storage::StorageError;
+use storage::{BacklogUsage, JournalUsage, StorageError};
 use vbucket::checkpoint::CheckpointLimits;
 use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
@@ -26,12 +26,12 @@ use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
 use crate::tasks::{
-    CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
+    Appliers, CheckpointRecovery, CompressorHandle, Destroyers, FetchQueue, FlushQueues, Pager,
     PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
-use crate::write_gate::{WriteBlock, WriteGate};
+use crate::write_gate::{WriteBlock, WriteGate, WritePath};
 
 /// The outside world of a bucket.
 #[derive(Clone)]
@@ -83,6 +83,7 @@ pub(crate) struct BucketCore {
     pub(crate) checkpoint_recovery: CheckpointRecovery,
     pub(crate) destroyers: Destroyers,
     pub(crate) flush_queues: FlushQueues,
+    pub(crate) appliers: Appliers,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
     pub(crate) warmup: WarmupState,
@@ -107,8 +108,11 @@ impl Bucket {
         config.vbucket_count = description.vbucket_count;
         let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
         let absent = AbsentVbuckets::open(&*files, directory)?;
-        let options =
-            storage::StoreOptions { clock: clock.clone(), open_files_max: config.open_files_max };
+        let options = storage::StoreOptions {
+            clock: clock.clone(),
+            open_files_max: config.open_files_max,
+            journal: config.persistence.journal(),
+        };
         let bucket_type = description.bucket_type;
         let (store, mut report) = BackingStore::open(bucket_type, &files, directory, options)?;
         let count = usize::from(config.vbucket_count);
@@ -130,7 +134,8 @@ impl Bucket {
             checkpoint_marks: CheckpointMarks::default(),
             checkpoint_recovery: CheckpointRecovery::default(),
             destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
-            flush_queues: FlushQueues::new(config.flusher_count.max(1)),
+            flush_queues: FlushQueues::new(config.persistence.flusher_count()),
+            appliers: Appliers::default(),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
             warmup: WarmupState::new(clock.now(), was_clean),
@@ -165,6 +170,16 @@ impl Bucket {
         &self.0.description.uuid
     }
 
+    /// How full its journal is; `None` without one.
+    pub fn journal_usage(&self) -> Option<JournalUsage> {
+        self.0.store.journal_usage()
+    }
+
+    /// How far its files are behind the journal.
+    pub fn backlog(&self) -> BacklogUsage {
+        self.0.store.backlog()
+    }
+
     /// For whom its tasks run.
     pub fn task_owner(&self) -> &Owner {
         self.0.owner()
@@ -189,6 +204,10 @@ impl Bucket {
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
+        if !self.0.close_journal() {
+            // The journal has it all, and the next start reads it.
+            return Ok(());
+        }
         // The branch that begins after a crash has to be in every file before the crash is
         // forgotten.
         let is_there = |slot: &VbucketSlot| slot.lock().is_some() || slot.is_absent();
@@ -207,6 +226,7 @@ impl Bucket {
     /// empty and the others as they were; empty the bucket again.
     pub fn flush_all(&self) -> Result<(), StorageError> {
         let core = &self.0;
+        let _histories: Vec<_> = core.slots.iter().map(VbucketSlot::lock_history).collect();
         let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();
         let roles: Vec<_> = core.slots().map(|(vbid, slot)| core.role_of(vbid, slot)).collect();
         let mut gone = Vec::new();
@@ -375,12 +395,12 @@ impl BucketCore {
     }
 
     /// Notes what the disk said to the flush of a vBucket; logs when that is news.
-    pub(crate) fn note_disk(&self, vbid: Vbid, error: Option<&StorageError>) {
+    pub(crate) fn note_disk(&self, vbid: Vbid, path: WritePath, error: Option<&StorageError>) {
         let block = error.map(|error| match error {
             StorageError::NoSpace { .. } => WriteBlock::DiskFull,
             _ => WriteBlock::DiskFailed,
         });
-        if !self.gate.note_flush(vbid, block) {
+        if !self.gate.note_write(vbid, path, block) {
             return;
         }
         match error {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use storage::JournalOptions;
 use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
 
 use crate::bucket_type::{BucketType, FullPolicy};
@@ -47,6 +48,54 @@ impl Default for EvictionConfig {
             pager_interval: Duration::from_secs(5),
             decay_percent: frequency_counter::DECAY_PERCENT,
         }
+    }
+}
+
+/// Where documents become durable first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// In a journal, all vBuckets' together; their files follow.
+    Journal(JournalOptions),
+    /// In the file of each vBucket.
+    Files,
+}
+
+/// How files follow the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApplyConfig {
+    /// Time in which each file that is behind is written once, unless it presses.
+    pub cycle: Duration,
+    /// Tasks that write files.
+    pub applier_count: usize,
+}
+
+/// Flushers that commit files: each serves every n-th vBucket.
+const FILE_FLUSHER_COUNT: usize = 2;
+/// vBuckets whose batches such a flusher takes at a time.
+const FILE_GROUP_VBUCKETS_MAX: usize = 8;
+
+impl Default for Persistence {
+    fn default() -> Self {
+        Self::Journal(JournalOptions::default())
+    }
+}
+
+impl Persistence {
+    pub(crate) fn journal(self) -> Option<JournalOptions> {
+        match self {
+            Self::Journal(options) => Some(options),
+            Self::Files => None,
+        }
+    }
+
+    /// There is one journal, and one task that writes it.
+    pub fn flusher_count(self) -> usize {
+        if self == Self::Files { FILE_FLUSHER_COUNT } else { 1 }
+    }
+
+    /// vBuckets whose batches go to storage together.
+    pub(crate) fn group_vbuckets_max(self) -> usize {
+        if self == Self::Files { FILE_GROUP_VBUCKETS_MAX } else { usize::MAX }
     }
 }
 
@@ -113,12 +162,12 @@ pub struct BucketConfig {
     pub seqno_persistence_timeout: Duration,
     /// Bytes of one vBucket's items that a flush takes at most (plus the last checkpoint).
     pub flush_batch_bytes_max: usize,
-    /// vBuckets whose batches go to storage together.
-    pub flush_group_vbuckets_max: usize,
+    /// Where documents become durable first.
+    pub persistence: Persistence,
+    /// How files follow the journal.
+    pub apply: ApplyConfig,
     /// Pause between a failed flush and the next try.
     pub flush_retry_interval: Duration,
-    /// Flushers: each serves every n-th vBucket.
-    pub flusher_count: usize,
     /// Files that the bucket keeps open at most.
     pub open_files_max: usize,
     /// Requests that may wait for values from files at most; more are answered "temporary failure".
@@ -156,9 +205,9 @@ impl BucketConfig {
             expiry_pager_interval: Duration::from_secs(600),
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,
-            flush_group_vbuckets_max: 8,
+            persistence: Persistence::default(),
+            apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 },
             flush_retry_interval: Duration::from_secs(1),
-            flusher_count: 2,
             open_files_max: 2048,
             fetches_waiting_max: 10_000,
         }

@@ -6,6 +6,7 @@
 
 mod absent_vbuckets;
 mod adoption;
+mod apply_pace;
 mod backing_store;
 mod bucket;
 mod bucket_file;
@@ -38,7 +39,7 @@ pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
-pub use config::{BucketConfig, EvictionConfig};
+pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence};
 pub use memory_limits::{MemoryParameter, QuotaError};
 pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};

@@ -27,18 +27,24 @@ impl Bucket {
     pub fn rollback(&self, vbid: Vbid, seqno: Seqno) -> Result<Seqno, LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
+        let history = slot.lock_history();
         let file = slot.lock_file();
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
             None => return Err(LifeError::Loading),
             Some(vbucket) => Before::of(vbucket)?,
         };
+        // What is rolled back is what the file has.
+        if let Some(applied) = core.store.apply(vbid)? {
+            core.tell_of_apply(vbid, &applied);
+        }
         let high_before = before.state.high_seqno;
         let (vbucket, is_state_in_file) = core.rolled_back(vbid, seqno, &before)?;
         let high_after = vbucket.high_seqno();
         assert!(high_after <= seqno, "a rollback goes back far enough");
         let old = core.supersede(slot, vbucket, !is_state_in_file);
         drop(file);
+        drop(history);
         drop(old);
         core.counters.rollbacks.fetch_add(1, Ordering::Relaxed);
         let (vbucket, from, to) = (vbid.0, high_before.0, high_after.0);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use document::{Vbid, VbucketState};
 use platform::FileError;
+use storage::couchstore::layout::{self, FileName};
 use storage::{IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::bucket::Bucket;
@@ -53,7 +54,10 @@ impl Bucket {
 
     /// Ends deletions of vBuckets that a crash has cut short: what there is of them is not used.
     pub(crate) fn forget_absent(&self, report: &mut StartReport) {
-        self.0.forget_absent();
+        self.0.forget_absent(|vbid| {
+            report.vbuckets.iter().any(|found| found.vbid == vbid)
+                || report.ignored.iter().any(|ignored| is_file_of(ignored, vbid))
+        });
         let is_absent = |vbid| self.0.slot(vbid).is_some_and(VbucketSlot::is_absent);
         report.vbuckets.retain(|found| !is_absent(found.vbid));
         report.ignored.retain(|ignored| !unreadable_vbucket(ignored).is_some_and(is_absent));
@@ -79,6 +83,11 @@ impl Bucket {
             }
         }
     }
+}
+
+/// Whether it is a file of that vBucket, whatever is in it.
+fn is_file_of(ignored: &IgnoredFile, vbid: Vbid) -> bool {
+    matches!(layout::parse(&ignored.name), FileName::Data(found, _) if found == vbid)
 }
 
 /// The vBucket whose data are in a file that cannot be believed.

@@ -5,8 +5,11 @@ use document::histogram::Histogram;
 /// Durations in microseconds unless said otherwise.
 #[derive(Debug, Default)]
 pub struct Timings {
-    /// One commit of one vBucket's file.
+    /// Making a batch durable: one commit of a vBucket's file or, with a journal, the group that it
+    /// was part of.
     pub disk_commit: Histogram,
+    /// Bringing one vBucket's file up to date with the journal.
+    pub disk_apply: Histogram,
     /// From the first unflushed mutation of a vBucket until its batch is durable.
     pub storage_age: Histogram,
     /// From the request for a value until the fetch of it begins.
@@ -23,9 +26,10 @@ pub struct Timings {
 
 impl Timings {
     /// All histograms with their names.
-    pub fn all(&self) -> [(&'static str, &Histogram); 7] {
+    pub fn all(&self) -> [(&'static str, &Histogram); 8] {
         [
             ("disk_commit", &self.disk_commit),
+            ("disk_apply", &self.disk_apply),
             ("storage_age", &self.storage_age),
             ("bg_wait", &self.bg_wait),
             ("bg_load", &self.bg_load),

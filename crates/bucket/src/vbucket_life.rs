@@ -13,6 +13,7 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
 use crate::start_up::OpenError;
 use crate::vbucket_slot::VbucketSlot;
+use crate::write_gate::WritePath;
 
 /// Why a vBucket's role or existence could not be changed.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,7 @@ impl Bucket {
         let fresh_uuid = core.new_uuid();
         let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
         let mut effects = Vec::new();
+        let history = slot.lock_history();
         let file = slot.lock_file();
         if slot.is_absent() {
             return core.create_vbucket(vbid, slot, change);
@@ -66,6 +68,7 @@ impl Bucket {
             Some(vbucket) => vbucket.change_role(change, &mut effects),
         }
         drop(file);
+        drop(history);
         core.carry_out(vbid, &mut effects);
         core.flush(&[vbid]);
         match slot.lock().as_ref() {
@@ -82,6 +85,7 @@ impl Bucket {
     pub fn delete_vbucket(&self, vbid: Vbid) -> Result<(), LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
+        let history = slot.lock_history();
         let file = slot.lock_file();
         let state = slot.lock().as_ref().map(Vbucket::state);
         match state {
@@ -100,9 +104,11 @@ impl Bucket {
         }
         core.carry_out(vbid, &mut effects);
         slot.set_file_is_damaged(false);
-        core.note_disk(vbid, None);
+        core.note_disk(vbid, WritePath::Flush, None);
+        core.note_disk(vbid, WritePath::Apply, None);
         let deleted = core.store.delete(vbid);
         drop(file);
+        drop(history);
         drop(old);
         Ok(deleted?)
     }
@@ -122,6 +128,8 @@ impl BucketCore {
         let mut vbucket = self.new_vbucket(vbid, change.state);
         vbucket.change_role(change, &mut effects);
         self.flush_new(&mut vbucket)?;
+        // The name of its file remembers the revision from here on.
+        self.store.apply(vbid)?;
         if self.has_files() {
             self.absent.set(&*self.files, vbid, None)?;
         }
@@ -149,11 +157,13 @@ impl BucketCore {
     }
 
     /// Ends deletions that a crash has cut short, and takes the places of deleted vBuckets.
-    pub(crate) fn forget_absent(&self) {
+    pub(crate) fn forget_absent(&self, has_file: impl Fn(Vbid) -> bool) {
         for (vbid, revision) in self.absent.all() {
             let Some(slot) = self.slot(vbid) else { continue };
             drop(slot.take_absent());
-            if let Err(error) = self.store.delete(vbid) {
+            if has_file(vbid)
+                && let Err(error) = self.store.delete(vbid)
+            {
                 let vbucket = vbid.0;
                 tracing::warn!(%error, vbucket, "the file of a deleted vBucket stays for now");
             }
@@ -181,7 +191,8 @@ impl BucketCore {
         self.carry_out(vbid, &mut effects);
         // What could not be flushed is not wanted any more.
         slot.set_file_is_damaged(false);
-        self.note_disk(vbid, None);
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
         old
     }
 }

@@ -7,13 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use platform::no_free::Zone;
 use vbucket::Vbucket;
 
-/// One vBucket and what guards it. Lock order: `file` before `vbucket` (docs/locks.md).
+/// One vBucket and what guards it. Lock order: `history`, `file`, `vbucket` (docs/locks.md).
 #[derive(Debug, Default)]
 pub(crate) struct VbucketSlot {
     /// `None` while it is being loaded.
     vbucket: Mutex<Option<Vbucket>>,
-    /// Held by whoever changes the vBucket's file: a flush, a removal. Held across I/O; never taken
-    /// by a front-end worker.
+    /// Held by whoever brings the file up to date with the journal, and by whoever puts another
+    /// history in the place of the vBucket's. Held across I/O; never taken by a front-end worker.
+    history: Mutex<()>,
+    /// Held by whoever hands over batches of the vBucket, and by whoever removes its file: the
+    /// order of batches. Held across I/O; never taken by a front-end worker.
     file: Mutex<()>,
     /// Whether the file is damaged, so that nothing more can be flushed to it.
     file_is_damaged: AtomicBool,
@@ -50,7 +53,13 @@ impl VbucketSlot {
         VbucketGuard { vbucket, _zone: Zone::enter() }
     }
 
-    /// The right to change the vBucket's file.
+    /// The right to keep the vBucket's history what it is, or to put another in its place; for the
+    /// latter [`VbucketSlot::lock_file`] is taken after it.
+    pub(crate) fn lock_history(&self) -> MutexGuard<'_, ()> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to hand over batches of the vBucket.
     pub(crate) fn lock_file(&self) -> MutexGuard<'_, ()> {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -55,12 +55,22 @@ const OPEN: u8 = 0;
 const DISK_FULL: u8 = 1;
 const DISK_FAILED: u8 = 2;
 
+/// What writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum WritePath {
+    /// The flusher, to the journal or to files.
+    Flush,
+    /// The applier, from the journal to files.
+    Apply,
+}
+
 /// The gate. Flushers close and open it; writers look.
 #[derive(Debug, Default)]
 pub(crate) struct WriteGate {
     disk: AtomicU8,
-    /// vBuckets whose last flush failed. While there is any the gate stays closed.
-    failing: Mutex<BTreeSet<Vbid>>,
+    /// vBuckets whose last flush failed, or whose file could not follow the journal. While there is
+    /// any the gate stays closed.
+    failing: Mutex<BTreeSet<(Vbid, WritePath)>>,
     /// Writes refused because of memory.
     pub(crate) memory_refusals: AtomicU64,
     /// Writes refused because of the checkpoints' memory.
@@ -108,16 +118,21 @@ impl WriteGate {
         }
     }
 
-    /// Notes how the flush of a vBucket went. Returns whether the gate has closed or opened by it.
-    pub(crate) fn note_flush(&self, vbid: Vbid, block: Option<WriteBlock>) -> bool {
+    /// Notes how writing a vBucket went. Returns whether the gate has closed or opened by it.
+    pub(crate) fn note_write(
+        &self,
+        vbid: Vbid,
+        path: WritePath,
+        block: Option<WriteBlock>,
+    ) -> bool {
         if block.is_none() && self.disk_block().is_none() {
             return false;
         }
         let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         if block.is_some() {
-            failing.insert(vbid);
+            failing.insert((vbid, path));
         } else {
-            failing.remove(&vbid);
+            failing.remove(&(vbid, path));
             if !failing.is_empty() {
                 return false;
             }

@@ -1,7 +1,8 @@
-//! `settee dump`: what is in couchstore files, for people and for programs.
+//! `settee dump`: what is in couchstore files and journals, for people and for programs.
 
 mod human;
 mod json;
+mod segment;
 mod text;
 
 use std::io::{self, Write};
@@ -13,18 +14,19 @@ use anyhow::bail;
 use platform::files::RealFiles;
 use platform::{Files, OpenMode};
 use storage::couchstore::{CouchFile, Header};
+use storage::journal::{GroupView, RecordView, SegmentSummary, SegmentView};
 use storage::{DocumentView, Order, Selection, StorageError, VBSTATE};
 
-use crate::file_list::couchstore_files;
+use crate::file_list::{bucket_files, is_segment};
 use crate::output::{note, with_stdout};
 use human::Human;
 use json::Json;
 
-/// Shows what is in couchstore files, of a running node too
+/// Shows what is in couchstore files and journals, of a running node too
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct DumpArguments {
-    /// Couchstore files, buckets' directories, or a node's data directory
+    /// Couchstore files, segments of journals, buckets' directories, or a node's data directory
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// One JSON object a line
@@ -67,6 +69,14 @@ What is shown:
   document    seqno, revision, CAS, key, metadata, where the body stands, the body
   local       documents beside the documents: --local
 
+A segment of a bucket's journal (journal/j.<number>) holds batches of all vBuckets, in groups that
+became durable together. What is shown of it:
+  segment     the journal, the lsn of its first group
+  group       where it stands, its lsn, when it was written (--all-headers: nothing else)
+  batch       the vBucket, the seqno it follows, its state; then its documents
+  delete      a vBucket that was deleted
+  end         whether a group is cut off, or damaged
+
 Bytes that are no text are escaped (\\xff), in JSON they are base64 (key_base64, body_base64).
 Bodies are shown without the compression of the file or of the client.
 Every commit leaves a header; --all-headers lists them and --header reads the file as of one.
@@ -78,7 +88,8 @@ Examples:
   settee dump --json 17.couch.1 | jq 'select(.type == \"document\" and .deleted)'
   settee dump --start-seqno 1000 --no-body 17.couch.1
   settee dump --all-headers 17.couch.1
-  settee dump --header 40960 17.couch.1";
+  settee dump --header 40960 17.couch.1
+  settee dump --no-body settee-data/buckets/default/journal";
 
 /// Headers stand at multiples of this many bytes.
 const HEADER_ALIGNMENT: u64 = 4096;
@@ -91,6 +102,10 @@ trait Form {
     fn key(&mut self, document: &DocumentView<'_>) -> io::Result<()>;
     fn document(&mut self, document: &DocumentView<'_>) -> io::Result<()>;
     fn local(&mut self, name: &[u8], content: &[u8]) -> io::Result<()>;
+    fn segment(&mut self, segment: &SegmentView) -> io::Result<()>;
+    fn group(&mut self, group: &GroupView<'_>) -> io::Result<()>;
+    fn record(&mut self, record: &RecordView<'_>) -> io::Result<()>;
+    fn segment_end(&mut self, summary: &SegmentSummary) -> io::Result<()>;
 }
 
 /// Runs the tool.
@@ -104,7 +119,7 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = couchstore_files(files, &arguments.paths)?;
+    let paths = bucket_files(files, &arguments.paths)?;
     if paths.len() > 1 && arguments.header.is_some() {
         bail!("--header needs one file, not {}", paths.len());
     }
@@ -119,7 +134,11 @@ pub fn write_to(
     };
     let mut code = ExitCode::SUCCESS;
     for path in &paths {
-        let result = dump_file(arguments, files, path, form);
+        let result = if is_segment(path) {
+            segment::dump(arguments, files, path, form)
+        } else {
+            dump_file(arguments, files, path, form)
+        };
         match result {
             Err(error) if paths.len() > 1 && !is_output_error(&error) => {
                 note(&format!("settee: {error:#}\n"));

@@ -1,4 +1,6 @@
-//! `settee verify-file`: whether couchstore files are what was written.
+//! `settee verify-file`: whether couchstore files and journals are what was written.
+
+mod segment;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -12,17 +14,17 @@ use serde_json::{Value, json};
 use storage::couchstore::{CouchFile, Header};
 use storage::{Finding, Scope, Severity, StorageError, Verification, verify_file};
 
-use crate::file_list::couchstore_files;
+use crate::file_list::{bucket_files, is_segment};
 use crate::output::{note, with_stdout};
 
 /// Between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Checks everything in couchstore files, of a running node too
+/// Checks everything in couchstore files and journals, of a running node too
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct VerifyFileArguments {
-    /// Couchstore files, buckets' directories, or a node's data directory
+    /// Couchstore files, segments of journals, buckets' directories, or a node's data directory
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// One JSON object a file
@@ -38,6 +40,10 @@ For the newest state of a file and for every older one that its headers lead to,
   - that the two trees of documents hold the same documents;
   - that no two parts of the file overlap;
   - in the newest state, whether the vBucket's state and statistics fit the documents.
+
+Of the segments of a bucket's journal (journal/j.<number>) it checks the checksum of every header
+and group, that no group and no segment is missing between others, and all batches in them. A
+segment that is named by itself is not compared with others.
 
 Problems mean that the file is not what was written: the exit code is 1.
 Warnings are of files that are whole but unusual, or that a node would not load: the exit code is 0.
@@ -77,11 +83,14 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = couchstore_files(files, &arguments.paths)?;
+    let paths = bucket_files(files, &arguments.paths)?;
     let mut progress = Progress::new(paths.len());
     let mut totals = Totals::default();
     for (index, path) in paths.iter().enumerate() {
         progress.show(index, totals.bytes);
+        if is_segment(path) {
+            continue;
+        }
         let result = CouchFile::open(files, path, OpenMode::Read);
         let result = match result.and_then(|file| verify_file(&file)) {
             // A node removes files while it runs.
@@ -100,6 +109,7 @@ pub fn write_to(
             write_lines(path, &result, out)?;
         }
     }
+    segment::verify(arguments, files, &paths, &mut totals, out)?;
     progress.clear();
     if !arguments.json && paths.len() > 1 {
         let Totals { files, damaged, documents, bytes } = totals;
@@ -167,14 +177,24 @@ fn write_lines(path: &Path, outcome: &Outcome, out: &mut dyn Write) -> io::Resul
         verification.checked_bytes,
         verification.file_size,
     )?;
-    for finding in &verification.findings {
+    let Verification { findings, unlisted_count, .. } = verification;
+    write_findings(findings, *unlisted_count, &advices(verification), out)
+}
+
+fn write_findings(
+    findings: &[Finding],
+    unlisted_count: u64,
+    advices: &[&str],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for finding in findings {
         let kind = severity_name(finding.severity);
         writeln!(out, "  {kind} at byte {}: {}", finding.position, finding.what)?;
     }
-    if verification.unlisted_count > 0 {
-        writeln!(out, "  and {} findings more", verification.unlisted_count)?;
+    if unlisted_count > 0 {
+        writeln!(out, "  and {unlisted_count} findings more")?;
     }
-    for advice in advices(verification) {
+    for advice in advices {
         writeln!(out, "  what to do: {advice}")?;
     }
     Ok(())
@@ -220,6 +240,7 @@ fn finding_json(finding: &Finding) -> Value {
             Scope::OlderState => "older_state",
             Scope::History => "history",
             Scope::VbucketState => "vbucket_state",
+            Scope::Journal => "journal",
         },
         "position": finding.position,
         "what": finding.what,
@@ -235,10 +256,13 @@ fn severity_name(severity: Severity) -> &'static str {
 
 /// One a scope of what was found.
 fn advices(verification: &Verification) -> Vec<&'static str> {
-    let findings = verification.findings.iter();
+    advices_on(&verification.findings, verification.newest.is_some())
+}
+
+fn advices_on(findings: &[Finding], has_state: bool) -> Vec<&'static str> {
+    let findings = findings.iter();
     let scopes: BTreeSet<_> =
         findings.map(|finding| (finding.scope, finding.severity == Severity::Problem)).collect();
-    let has_state = verification.newest.is_some();
     scopes
         .into_iter()
         .filter_map(|(scope, is_problem)| advice(scope, is_problem, has_state))
@@ -264,6 +288,13 @@ fn advice(scope: Scope, is_problem: bool, has_state: bool) -> Option<&'static st
         ),
         (Scope::NewestHeader, false) => {
             Some("nothing: a commit was cut off or is under way, and the one before it is whole")
+        }
+        (Scope::Journal, true) => Some(
+            "keep a copy of the journal and check the disk; a node does not start with it, because \
+             acknowledged writes are missing; restore the bucket from replicas or a backup",
+        ),
+        (Scope::Journal, false) => {
+            Some("nothing: what a node has not finished writing was never acknowledged")
         }
         (Scope::VbucketState, _) => {
             Some("the documents are whole; settee dump --local shows what the file says of them")

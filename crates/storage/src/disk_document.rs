@@ -87,6 +87,20 @@ pub(crate) fn to_item(
     Ok(finish(builder))
 }
 
+/// The item that a document holds whose body, without the compression of the file, is at hand.
+pub(crate) fn item_with_body(
+    info: &DocumentInfo<'_>,
+    body: Option<&[u8]>,
+) -> Result<Item, &'static str> {
+    let key = checked_key(info.id).ok_or("an id that is no key")?;
+    let Metadata { cas, mut meta } = decode_rev_meta(info)?;
+    if body.is_some_and(<[u8]>::is_empty) {
+        meta.datatype = Datatype::RAW;
+    }
+    let builder = ItemBuilder::new(key, meta, body.unwrap_or_default());
+    Ok(builder.finish(cas, Seqno(info.seqno), RevSeqno(info.rev_seqno)))
+}
+
 fn content_meta(datatype: Datatype, value: &[u8]) -> u8 {
     let content = if datatype.contains(Datatype::JSON) { CONTENT_JSON } else { CONTENT_NOT_JSON };
     let compresses = !value.is_empty() && !datatype.contains(Datatype::SNAPPY);

@@ -152,7 +152,7 @@ pub fn documents(
 }
 
 impl<'a> DocumentView<'a> {
-    fn new(info: &DocumentInfo<'a>) -> Self {
+    pub(crate) fn new(info: &DocumentInfo<'a>) -> Self {
         let (is_prepare, encoded) = match info.id.split_first() {
             Some((&PREPARE_PREFIX, encoded)) => (true, encoded),
             _ => (false, info.id),
@@ -170,6 +170,13 @@ impl<'a> DocumentView<'a> {
             is_compressed: info.content_meta & BODY_IS_SNAPPY != 0,
             body: BodyView::NotRead,
         }
+    }
+
+    /// The same without the body's bytes.
+    #[must_use]
+    pub fn without_body(&self) -> Self {
+        let (id, key) = (self.id, self.key);
+        Self { id, key, body: BodyView::NotRead, ..*self }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use document::Vbid;
 use platform::{FileError, FileErrorKind};
 
 /// A failed storage operation.
@@ -33,6 +34,31 @@ pub enum StorageError {
         seqno: u64,
         /// The highest seqno in the file.
         high_seqno: u64,
+    },
+    /// The journal does not continue the file of a vBucket: one of the two is of another time.
+    /// Callers report it and do not start.
+    #[error(
+        "the file of vBucket {} ends at seqno {reached}, and the journal goes on from \
+         {continues}; put back the file that belongs to the journal, or take the directory \
+         `journal` away to go on without what it holds",
+        vbid.0
+    )]
+    OtherHistory {
+        /// Which vBucket.
+        vbid: Vbid,
+        /// The last seqno of the file, with what was replayed to it.
+        reached: u64,
+        /// The seqno after which the journal goes on.
+        continues: u64,
+    },
+    /// The journal has no room until the vBuckets' files have caught up. Nothing was written; a
+    /// retry succeeds when something has been released.
+    #[error("the journal is full: {used_bytes} of {bytes_max} bytes are in use")]
+    JournalFull {
+        /// Bytes of the segments in use.
+        used_bytes: u64,
+        /// What they may come to.
+        bytes_max: u64,
     },
     /// Anything else that the system refused. Callers count it, keep the batch and retry.
     #[error(transparent)]

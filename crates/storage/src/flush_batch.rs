@@ -1,4 +1,4 @@
-//! What goes to a vBucket's file in one commit, and what comes of it.
+//! What becomes durable of a vBucket in one commit, and what comes of it.
 
 use document::{Item, Seqno, Vbid};
 
@@ -19,8 +19,19 @@ pub struct FlushBatch {
 }
 
 /// A commit that is durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct CommitReport {
+    /// Everything up to here is durable.
+    pub high_seqno: Seqno,
+    /// Items of the batch.
+    pub item_count: usize,
+    /// What was written to the file; `None` when that comes later, from the journal.
+    pub applied: Option<Applied>,
+}
+
+/// What a vBucket's file has got.
+#[derive(Debug, Default)]
+pub struct Applied {
     /// The highest seqno in the file now.
     pub high_seqno: Seqno,
     /// Bytes handed to the system.
@@ -31,4 +42,13 @@ pub struct CommitReport {
     pub updates: u64,
     /// Tombstones written.
     pub deletes: u64,
+    /// The tombstones themselves: memory needs them no more.
+    pub tombstones: Vec<Item>,
+}
+
+impl FlushBatch {
+    /// The last seqno of the batch.
+    pub(crate) fn high_seqno(&self) -> Seqno {
+        self.items.iter().map(Item::seqno).max().unwrap_or(self.previous_seqno)
+    }
 }

@@ -4,12 +4,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use document::Seqno;
-use platform::OpenMode;
+use document::{Seqno, Vbid};
 use platform::simulated::SimulatedFiles;
+use platform::{Clock, OpenMode};
 
 use crate::couchstore::{CouchFile, Header};
 use crate::disk_document;
+use crate::journal::{
+    Journal, JournalOptions, Place, Record, image_around, read_segment, verify_segments,
+};
 use crate::vbucket_file::Snapshot;
 use crate::{Order, Selection, documents, verify_file};
 
@@ -50,4 +53,38 @@ fn read_state(file: &Arc<CouchFile>, header: &Header) {
     drop(snapshot.scan(Seqno(0), true, |_| ControlFlow::Continue(())));
     let keys: Vec<_> = ids.iter().map(|id| document::Key::from_trusted(id)).collect();
     drop(snapshot.get(&keys));
+}
+
+/// Reads bytes as a segment of a journal: as tools do, and as a start does, which goes on behind
+/// it if it can. Then takes them for the records of a group whose checksums are right.
+pub fn read_journal_segment(bytes: &[u8]) {
+    read_segment_image(bytes);
+    read_segment_image(&image_around(bytes));
+}
+
+fn read_segment_image(image: &[u8]) {
+    let files = SimulatedFiles::new();
+    let directory = Path::new("fuzz");
+    let path = directory.join(crate::journal::JOURNAL_DIRECTORY).join("j.0000000000000001");
+    files.insert(&path, image);
+    let visited = read_segment(&files, &path, Place::default(), &mut |group| {
+        // What is damaged in a group ends it early.
+        let _damage = group.records(&mut |record| {
+            if let Some(batch) = &record.batch {
+                batch.documents(&mut |_| ControlFlow::Continue(()));
+                drop(batch.state_json());
+            }
+            ControlFlow::Continue(())
+        });
+        ControlFlow::Continue(())
+    });
+    drop(visited);
+    verify_segments(&files, std::slice::from_ref(&path), &mut |_, outcome| drop(outcome));
+    let options =
+        JournalOptions { segment_bytes: 64 << 10, bytes_max: 1 << 20, group_bytes_max: 16 << 10 };
+    let clock = Clock::simulated(platform::WallTime(0));
+    let opened = Journal::open(Arc::new(files), directory, options, clock, &mut |_, _| Ok(()));
+    if let Ok((journal, _)) = opened {
+        journal.append(&[Record::Delete { vbid: Vbid(0) }], &mut |_, outcome| drop(outcome));
+    }
 }

@@ -2,8 +2,10 @@
 //!
 //! [`couchstore`] is the format and knows nothing of vBuckets. Above it stand the items and
 //! vBucket states of a bucket ([`VbucketRecord`], [`CollectionStatistics`])
-//! and the [`Store`], which keeps one file a vBucket.
+//! and the [`Store`], which keeps one file a vBucket. The [`journal`] is durable before them.
 
+mod apply;
+mod backlog;
 mod collection_statistics;
 pub mod couchstore;
 mod disk_document;
@@ -11,8 +13,11 @@ mod document_view;
 mod error;
 mod flush_batch;
 pub mod fuzzing;
+pub mod journal;
+mod journalled;
 mod open_files;
 mod prepares;
+mod replay;
 mod rollback;
 mod start_up;
 mod store;
@@ -20,12 +25,14 @@ mod vbucket_file;
 mod vbucket_record;
 mod verify;
 
+pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,
 };
 pub use error::StorageError;
-pub use flush_batch::{CommitReport, FlushBatch};
+pub use flush_batch::{Applied, CommitReport, FlushBatch};
+pub use journal::{JournalOptions, JournalUsage};
 pub use rollback::{Rewind, RollbackPlan, RolledBack};
 pub use start_up::{FoundVbucket, IgnoredFile, StartReport, WhyIgnored};
 pub use store::{FileSizes, Store, StoreOptions};

@@ -13,11 +13,10 @@ use platform::OpenMode;
 
 use crate::StorageError;
 use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, layout};
-use crate::flush_batch::FlushBatch;
 use crate::open_files::Entry;
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
-use crate::vbucket_file::{self, CommitBuffers, ScanReport, Snapshot};
+use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::{VBSTATE, VbucketRecord};
 
 /// How a vBucket can get back to a seqno.
@@ -182,7 +181,7 @@ impl Store {
             None => Ok(None),
         }) {
             Ok(before) => before.and_then(|before| before.journal),
-            Err(StorageError::Corrupt { .. }) => None,
+            Err(StorageError::Corrupt { .. }) if self.journalled.is_none() => None,
             Err(error) => return Err(error),
         };
         let old_revision = lock(&entry.handle).revision;
@@ -199,6 +198,9 @@ impl Store {
         if is_durable.is_ok() {
             // What stays is removed at the next start.
             remove_if_there(self.files(), &self.path(vbid, old_revision)).ok();
+        } else if self.journalled.is_some() {
+            // What a journal says next would not fit to the old file, if that came back.
+            return is_durable;
         }
         Ok(())
     }
@@ -210,13 +212,13 @@ impl Store {
         state: VbucketRecord,
     ) -> Result<u64, StorageError> {
         let (files, vbid) = (self.files(), entry.vbid);
-        let batch = FlushBatch { vbid, previous_seqno: Seqno(0), items: Vec::new(), state };
+        let batch = FileBatch { items: &[], state: &state };
         let boot_path = self.directory().join(layout::boot_file(vbid));
         remove_if_there(files, &boot_path)?;
         let file = CouchFile::open(files, &boot_path, OpenMode::CreateNew)?;
         let mut buffers = CommitBuffers::new();
         let now = self.wall_time();
-        let (header, _) = vbucket_file::write(&file, None, &batch, now, &mut buffers)?;
+        let (header, _) = vbucket_file::write(&file, None, batch, now, &mut buffers)?;
         drop(file);
         files.rename(&boot_path, &self.path(vbid, old_revision + 1))?;
         Ok(header.position)
@@ -300,6 +302,7 @@ mod tests {
     use platform::{Clock, Files, WallTime};
 
     use super::*;
+    use crate::flush_batch::FlushBatch;
     use crate::store::StoreOptions;
 
     const LEGACY: &[u8] = include_bytes!("../tests/fixtures/couchstore/legacy-v11.couch.1");
@@ -337,13 +340,14 @@ mod tests {
             state: VbucketRecord::new(VbucketState::Active),
         };
         for seqno in last + 1..=last + 5 {
-            header = vbucket_file::write(&file, Some(&header), &batch(seqno), 0, &mut buffers)
-                .unwrap()
-                .0;
+            let FlushBatch { items, state, .. } = batch(seqno);
+            let batch = FileBatch { items: &items, state: &state };
+            let written = vbucket_file::write(&file, Some(&header), batch, 0, &mut buffers);
+            header = written.unwrap().0;
         }
         assert_eq!((header.version, header.previous), (11, None));
         let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { clock, open_files_max: 2 };
+        let options = StoreOptions { clock, open_files_max: 2, journal: None };
         let (store, _) = Store::open(Arc::new(files), Path::new("bucket"), options).unwrap();
         let to = |seqno| RolledBack::To(Seqno(seqno));
         assert_eq!(store.rollback(Vbid(7), Seqno(last + 3)).unwrap(), to(last + 3));

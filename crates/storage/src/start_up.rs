@@ -69,6 +69,18 @@ pub enum WhyIgnored {
     Corrupt(StorageError),
 }
 
+impl StartReport {
+    /// vBuckets whose files are there and cannot be believed.
+    pub fn unreadable_vbuckets(&self) -> impl Iterator<Item = Vbid> {
+        self.ignored.iter().filter_map(|ignored| {
+            match (&ignored.why, layout::parse(&ignored.name)) {
+                (WhyIgnored::Corrupt(_), FileName::Data(vbid, _)) => Some(vbid),
+                _ => None,
+            }
+        })
+    }
+}
+
 /// What a directory's names say.
 #[derive(Default)]
 struct Listing {
@@ -125,6 +137,12 @@ pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), Stor
     }
 }
 
+/// Says why the file at `path` is not used.
+pub(crate) fn ignored(path: &Path, why: WhyIgnored) -> IgnoredFile {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    IgnoredFile { name, why }
+}
+
 /// The names of all files of each vBucket, in the order in which they are to be removed: the newest
 /// revision goes last, until then it hides the older ones.
 pub(crate) fn files_by_vbucket(
@@ -161,7 +179,7 @@ fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
 }
 
 /// Reads a vBucket's file. The outer error is the system's: nothing can be said about the file.
-fn load(
+pub(crate) fn load(
     files: &dyn Files,
     path: &Path,
     vbid: Vbid,

@@ -15,10 +15,12 @@ use platform::{Clock, Files, OpenMode};
 use crate::StorageError;
 use crate::collection_statistics::{self, CollectionStatistics};
 use crate::couchstore::{CouchFile, layout};
-use crate::flush_batch::{CommitReport, FlushBatch};
+use crate::flush_batch::{Applied, CommitReport, FlushBatch};
+use crate::journal::JournalOptions;
+use crate::journalled::Journalled;
 use crate::open_files::{Entry, Handle, OpenFiles};
 use crate::start_up::{self, StartReport, remove_if_there};
-use crate::vbucket_file::{self, CommitBuffers, ScanReport, Snapshot};
+use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::VbucketRecord;
 
 /// How a store is to work.
@@ -28,6 +30,8 @@ pub struct StoreOptions {
     pub clock: Clock,
     /// File handles kept open, at most. Beyond it the least recently used idle one is closed.
     pub open_files_max: usize,
+    /// The journal in front of the files; `None` for a store whose commits go to the files at once.
+    pub journal: Option<JournalOptions>,
 }
 
 /// How large a vBucket's file is.
@@ -41,42 +45,62 @@ pub struct FileSizes {
 
 /// The files of a bucket.
 pub struct Store {
-    files: Arc<dyn Files>,
-    directory: PathBuf,
-    clock: Clock,
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) directory: PathBuf,
+    pub(crate) clock: Clock,
     entries: RwLock<Map<Vbid, Arc<Entry>>>,
     open_files: OpenFiles,
+    /// `None` when commits go to the files at once.
+    pub(crate) journalled: Option<Journalled>,
 }
 
 impl Store {
-    /// Opens the directory of a bucket, which is created if it is missing, and says what is in it.
+    /// Opens the directory of a bucket, which is created if it is missing, brings its files up to
+    /// date with its journal, and says what is in it.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when a part of the journal that was acknowledged cannot be read,
+    /// or does not continue the files: nothing is dropped silently.
     pub fn open(
         files: Arc<dyn Files>,
         directory: &Path,
         options: StoreOptions,
     ) -> Result<(Self, StartReport), StorageError> {
-        let (report, handles) = start_up::start(&*files, directory)?;
+        let (mut report, handles) = start_up::start(&*files, directory)?;
         let entry = |(vbid, handle)| (vbid, Entry::new(vbid, handle));
-        let store = Self {
+        let mut store = Self {
             files,
             directory: directory.to_path_buf(),
             clock: options.clock,
             entries: RwLock::new(handles.into_iter().map(entry).collect()),
             open_files: OpenFiles::new(options.open_files_max),
+            journalled: None,
         };
+        store.open_journal(options.journal, &mut report)?;
         Ok((store, report))
     }
 
-    /// Makes the batches durable and reports each as soon as it is, or is not. What fails leaves
-    /// the vBucket as it was; its batch is to be handed in again, with whatever came since.
+    /// Makes the batches durable and reports each, in their order, as soon as it is, or is not.
+    /// What fails leaves the vBucket as it was; its batch is to be handed in again, with whatever
+    /// came since.
     pub fn commit(
         &self,
         batches: Vec<FlushBatch>,
         mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
     ) {
+        if let Some(journalled) = &self.journalled {
+            // Whatever the journal may hold of a vBucket, deleting all of them meets it.
+            batches.iter().for_each(|batch| drop(self.entry_or_new(batch.vbid)));
+            return journalled.commit(batches, report);
+        }
         let mut buffers = CommitBuffers::new();
         for batch in batches {
-            report(batch.vbid, self.commit_one(&batch, &mut buffers));
+            let committed = self.commit_one(&batch, &mut buffers).map(|applied| CommitReport {
+                high_seqno: applied.high_seqno,
+                item_count: batch.items.len(),
+                applied: Some(applied),
+            });
+            report(batch.vbid, committed);
         }
     }
 
@@ -143,28 +167,49 @@ impl Store {
     /// Removes a vBucket's file. Scans that are under way go on. After an error the vBucket may or
     /// may not be there; delete it again.
     pub fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
-        let Some(entry) = self.entry(vbid) else { return Ok(()) };
-        let _writing = lock(&entry.writer);
-        let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
-        self.remove_files(&entry, &names)?;
-        Ok(self.files.sync_directory(&self.directory)?)
+        let entry = self.entry_or_new(vbid);
+        self.delete_entries(&[entry], |_| {})
     }
 
     /// Removes the files of all vBuckets; the directory is looked through and made durable once.
     /// Whenever the power goes before this returns, each vBucket is either whole or gone. `gone`
     /// hears of each whose file is no more, also before an error: some of those may come back if
     /// the power goes before another call succeeds.
-    pub fn delete_all(&self, mut gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
+    pub fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
         let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
         // Writers are locked in the order of vBuckets.
         entries.sort_unstable_by_key(|entry| entry.vbid);
+        self.delete_entries(&entries, gone)
+    }
+
+    /// Removes the files of `entries`, which stand in the order of their vBuckets.
+    fn delete_entries(
+        &self,
+        entries: &[Arc<Entry>],
+        mut gone: impl FnMut(Vbid),
+    ) -> Result<(), StorageError> {
         let _writing: Vec<_> = entries.iter().map(|entry| lock(&entry.writer)).collect();
-        let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
-        for entry in &entries {
-            self.remove_files(entry, &names)?;
-            gone(entry.vbid);
+        if let Some(journalled) = &self.journalled {
+            let vbids: Vec<Vbid> = entries.iter().map(|entry| entry.vbid).collect();
+            journalled.delete(&vbids)?;
+            // That was it: whatever becomes of the files, nothing of them is believed again.
+            for entry in entries {
+                self.forget_file(entry);
+                gone(entry.vbid);
+            }
         }
-        Ok(self.files.sync_directory(&self.directory)?)
+        let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
+        for entry in entries {
+            self.remove_files(entry, &names)?;
+            if self.journalled.is_none() {
+                gone(entry.vbid);
+            }
+        }
+        self.files.sync_directory(&self.directory)?;
+        if let Some(journalled) = &self.journalled {
+            entries.iter().for_each(|entry| journalled.backlog.finish_deletion(entry.vbid));
+        }
+        Ok(())
     }
 
     pub(crate) fn files(&self) -> &dyn Files {
@@ -195,7 +240,7 @@ impl Store {
     }
 
     /// Removes the files of one vBucket, and forgets them.
-    fn remove_files(
+    pub(crate) fn remove_files(
         &self,
         entry: &Entry,
         names: &BTreeMap<Vbid, Vec<String>>,
@@ -204,33 +249,49 @@ impl Store {
         for name in names.get(&entry.vbid).into_iter().flatten() {
             remove_if_there(&*self.files, &self.directory.join(name))?;
         }
+        self.forget_file(entry);
+        Ok(())
+    }
+
+    /// The vBucket has no file from now on.
+    pub(crate) fn forget_file(&self, entry: &Entry) {
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
         drop(handle);
         drop(closed);
-        Ok(())
     }
 
     fn commit_one(
         &self,
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
-    ) -> Result<CommitReport, StorageError> {
+    ) -> Result<Applied, StorageError> {
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
-        match self.snapshot_of(&entry)? {
+        let batch = FileBatch { items: &batch.items, state: &batch.state };
+        self.write(&entry, batch, buffers)
+    }
+
+    /// Commits a batch to a vBucket's file. The caller holds the entry's `writer`.
+    pub(crate) fn write(
+        &self,
+        entry: &Arc<Entry>,
+        batch: FileBatch<'_>,
+        buffers: &mut CommitBuffers,
+    ) -> Result<Applied, StorageError> {
+        match self.snapshot_of(entry)? {
             Some(snapshot) => {
-                let done = self.append(&entry, &snapshot, batch, buffers);
+                let done = self.append(entry, &snapshot, batch, buffers);
                 if done.is_err() {
                     // Nothing behind the last durable header is trusted: the next use opens the
                     // file anew at that header, and the next commit goes behind the end.
-                    self.close(&entry);
+                    self.close(entry);
                 }
                 done
             }
-            None => self.create(&entry, batch, buffers),
+            None => self.create(entry, batch, buffers),
         }
     }
 
@@ -238,9 +299,9 @@ impl Store {
         &self,
         entry: &Entry,
         before: &Snapshot,
-        batch: &FlushBatch,
+        batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<CommitReport, StorageError> {
+    ) -> Result<Applied, StorageError> {
         check_order(batch, before.file.path(), before.header.high_seqno)?;
         let now = self.clock.wall_time().0;
         let (header, report) =
@@ -254,9 +315,9 @@ impl Store {
     fn create(
         &self,
         entry: &Arc<Entry>,
-        batch: &FlushBatch,
+        batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<CommitReport, StorageError> {
+    ) -> Result<Applied, StorageError> {
         let handle = lock(&entry.handle);
         let old_revision = handle.revision;
         self.open_files.reserve(entry);
@@ -276,9 +337,9 @@ impl Store {
         &self,
         vbid: Vbid,
         old_revision: u64,
-        batch: &FlushBatch,
+        batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<(u64, CommitReport), StorageError> {
+    ) -> Result<(u64, Applied), StorageError> {
         let boot_path = self.directory.join(layout::boot_file(vbid));
         let path = self.directory.join(layout::data_file(vbid, old_revision + 1));
         check_order(batch, &path, 0)?;
@@ -345,6 +406,14 @@ impl Store {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
     }
 
+    /// Where the file of a vBucket is; `None` when it has none.
+    pub(crate) fn path_of(&self, vbid: Vbid) -> Option<PathBuf> {
+        let entry = self.entry(vbid)?;
+        let handle = lock(&entry.handle);
+        handle.header_position?;
+        Some(self.directory.join(layout::data_file(vbid, handle.revision)))
+    }
+
     pub(crate) fn entry_or_new(&self, vbid: Vbid) -> Arc<Entry> {
         if let Some(entry) = self.entry(vbid) {
             return entry;
@@ -361,7 +430,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().expect(NO_PANIC)
 }
 
-fn check_order(batch: &FlushBatch, path: &Path, high_seqno: u64) -> Result<(), StorageError> {
+fn check_order(batch: FileBatch<'_>, path: &Path, high_seqno: u64) -> Result<(), StorageError> {
     let lowest = batch.items.iter().map(|item| item.seqno().0).min();
     match lowest {
         Some(seqno) if seqno <= high_seqno => {

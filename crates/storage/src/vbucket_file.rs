@@ -9,7 +9,7 @@ use crate::StorageError;
 use crate::collection_statistics::CollectionChanges;
 use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, Scratch};
 use crate::disk_document;
-use crate::flush_batch::{CommitReport, FlushBatch};
+use crate::flush_batch::Applied;
 use crate::prepares::PrepareChanges;
 use crate::vbucket_record::{VBSTATE, VbucketRecord};
 
@@ -17,6 +17,15 @@ use crate::vbucket_record::{VBSTATE, VbucketRecord};
 pub(crate) struct Snapshot {
     pub(crate) file: Arc<CouchFile>,
     pub(crate) header: Header,
+}
+
+/// What goes to a file in one commit.
+#[derive(Clone, Copy)]
+pub(crate) struct FileBatch<'a> {
+    /// As [`crate::FlushBatch::items`].
+    pub(crate) items: &'a [Item],
+    /// The state as of the last of the items.
+    pub(crate) state: &'a VbucketRecord,
 }
 
 /// Memory that the commits of one call share and that is released after it.
@@ -48,17 +57,17 @@ impl CommitBuffers {
 pub(crate) fn write(
     file: &CouchFile,
     before: Option<&Header>,
-    batch: &FlushBatch,
+    batch: FileBatch<'_>,
     timestamp: u64,
     buffers: &mut CommitBuffers,
-) -> Result<(Header, CommitReport), StorageError> {
+) -> Result<(Header, Applied), StorageError> {
     let CommitBuffers { output, scratch } = buffers;
     let nothing = Header::empty();
     let mut commit = match before {
         Some(before) => Commit::begin(file, before, output, scratch)?,
         None => Commit::begin_first(file, output, scratch)?,
     };
-    let mut report = CommitReport::default();
+    let mut report = Applied::default();
     let mut collections = CollectionChanges::default();
     let mut prepares = PrepareChanges::default();
     commit.save(batch.items.iter().map(disk_document::from_item), |old, new| {
@@ -79,6 +88,7 @@ pub(crate) fn write(
     let (header, bytes_written) = commit.finish(timestamp)?;
     report.high_seqno = Seqno(header.high_seqno);
     report.bytes_written = bytes_written;
+    report.tombstones = batch.items.iter().filter(|item| item.is_deleted()).cloned().collect();
     Ok((header, report))
 }
 

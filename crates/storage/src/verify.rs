@@ -18,7 +18,7 @@ use crate::StorageError;
 use crate::couchstore::chunk::BLOCK_SIZE;
 use crate::couchstore::header::{self, Block};
 use crate::couchstore::{CouchFile, Header};
-use findings::Findings;
+pub(crate) use findings::Findings;
 pub use findings::{Finding, Scope, Severity};
 use tally::Tally;
 use trees::Trees;

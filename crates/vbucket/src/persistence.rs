@@ -129,7 +129,6 @@ pub struct FlushBatch {
     pub queued_since: Instant,
     /// Items in `range`, once somebody has counted.
     item_count: Option<usize>,
-    tombstones: Vec<Item>,
 }
 
 /// The content of a batch.
@@ -149,8 +148,7 @@ impl FlushBatch {
         state: PersistentState,
         queued_since: Instant,
     ) -> Self {
-        let (item_count, tombstones) = (None, Vec::new());
-        Self { vbid, previous_seqno, range, state, queued_since, item_count, tombstones }
+        Self { vbid, previous_seqno, range, state, queued_since, item_count: None }
     }
 
     /// The last seqno of the batch.
@@ -162,11 +160,6 @@ impl FlushBatch {
     /// [`FlushBatch::take_items`] or [`FlushBatch::count_items`] was called.
     pub fn item_count(&self) -> usize {
         self.item_count.expect("a batch is counted before it is flushed")
-    }
-
-    /// Tombstones among its items. Known once [`FlushBatch::take_items`] was called.
-    pub(crate) fn tombstones(&self) -> &[Item] {
-        &self.tombstones
     }
 
     /// Counts the items for a store that keeps none. Like [`FlushBatch::take_items`] not under the
@@ -192,7 +185,6 @@ impl FlushBatch {
         self.state.facts.note(&all);
         let count = all.len();
         self.item_count = Some(count);
-        self.tombstones = all.iter().filter(|item| item.is_deleted()).cloned().collect();
         let items = if range.is_one_checkpoint() { all } else { newest_versions(all) };
         let superfluous = count - items.len();
         BatchItems { items, superfluous }

@@ -45,8 +45,12 @@ pub struct Vbucket {
     /// The highest revision that a deleted document had: a document that is created anew
     /// continues after it, its tombstone may be gone from memory.
     max_deleted_revision: RevSeqno,
-    /// Everything up to here is on disk; without a file, it is only in the log no more.
+    /// Everything up to here is durable: in the journal, or in the file; in an ephemeral bucket, it
+    /// is only in the log no more.
     persisted_seqno: Seqno,
+    /// Everything up to here is in the file, and may leave memory for it. Not above
+    /// `persisted_seqno`.
+    applied_seqno: Seqno,
     /// Whether there is no file.
     is_ephemeral: bool,
     /// The highest seqno of a tombstone that was purged.
@@ -108,6 +112,7 @@ impl Vbucket {
             locks: DocumentLocks::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
+            applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),
             topology: Topology::new(),
@@ -164,9 +169,15 @@ impl Vbucket {
         self.checkpoints.high_seqno()
     }
 
-    /// Everything up to here is on disk; without a file, it is only in the log no more.
+    /// Everything up to here is durable: in the journal, or in the file; in an ephemeral bucket, it
+    /// is only in the log no more.
     pub fn persisted_seqno(&self) -> Seqno {
         self.persisted_seqno
+    }
+
+    /// Everything up to here is in the file, where reads find it.
+    pub fn applied_seqno(&self) -> Seqno {
+        self.applied_seqno
     }
 
     /// Whether anything ever happened to it that a file should remember.

@@ -1,7 +1,7 @@
 //! Brings what vBuckets have queued to disk.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -14,9 +14,17 @@ use vbucket::FlushBatch;
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
+use crate::write_gate::WritePath;
 
 static FLUSHER: TaskName =
     TaskName::new("FlusherTask", TaskKind::Writer).priority(5).expected(Duration::from_secs(1));
+/// Clients wait for what the journal's flusher does, and it takes no longer than a fetch: it must
+/// not stand behind others at the lowest priority.
+static JOURNAL_FLUSHER: TaskName = TaskName::new("JournalFlusherTask", TaskKind::Reader)
+    .priority(0)
+    .expected(Duration::from_millis(100));
+/// Pause before another try when the journal is full and nobody says earlier that it is not.
+const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;
@@ -25,7 +33,11 @@ const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 
 /// vBuckets with something to flush, one queue for each flusher. A vBucket is queued once until
 /// its flusher has come: it keeps a flag itself.
-pub(crate) struct FlushQueues(Vec<FlushQueue>);
+pub(crate) struct FlushQueues {
+    queues: Vec<FlushQueue>,
+    /// A flusher waits for room in the journal.
+    journal_was_full: AtomicBool,
+}
 
 #[derive(Default)]
 struct FlushQueue {
@@ -35,7 +47,17 @@ struct FlushQueue {
 
 impl FlushQueues {
     pub(crate) fn new(count: usize) -> Self {
-        Self(std::iter::repeat_with(FlushQueue::default).take(count).collect())
+        let queues = std::iter::repeat_with(FlushQueue::default).take(count).collect();
+        Self { queues, journal_was_full: AtomicBool::new(false) }
+    }
+
+    /// The journal may have room again.
+    pub(crate) fn wake_if_journal_was_full(&self) {
+        if self.journal_was_full.load(Ordering::Relaxed)
+            && self.journal_was_full.swap(false, Ordering::Relaxed)
+        {
+            self.queues.iter().filter_map(|queue| queue.flusher.get()).for_each(TaskHandle::wake);
+        }
     }
 
     /// Queues a vBucket for its flusher.
@@ -54,12 +76,12 @@ impl FlushQueues {
     }
 
     fn queue_of(&self, vbid: Vbid) -> &FlushQueue {
-        &self.0[usize::from(vbid.0) % self.0.len()]
+        &self.queues[usize::from(vbid.0) % self.queues.len()]
     }
 
     /// How many vBuckets wait for their flushers.
     pub(crate) fn waiting_count(&self) -> usize {
-        self.0.iter().map(|queue| queue.lock().len()).sum()
+        self.queues.iter().map(|queue| queue.lock().len()).sum()
     }
 }
 
@@ -91,14 +113,30 @@ struct Flusher {
 /// What became of a group of vBuckets.
 pub(crate) struct Flushed {
     item_count: usize,
-    all_succeeded: bool,
+    /// A vBucket could not be flushed: the disk failed.
+    has_failed: bool,
+    /// The journal has no room before files have followed it.
+    journal_is_full: bool,
+}
+
+/// How the flush of one vBucket went.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It is durable, or will never be.
+    Done,
+    /// The disk failed.
+    Failed,
+    /// The journal has no room.
+    JournalIsFull,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    for (index, queue) in bucket.0.flush_queues.0.iter().enumerate() {
+    let is_journal = bucket.0.config.persistence.journal().is_some();
+    let name = if is_journal { &JOURNAL_FLUSHER } else { &FLUSHER };
+    for (index, queue) in bucket.0.flush_queues.queues.iter().enumerate() {
         let flusher =
             Flusher { bucket: bucket.clone(), index, failed_attempts: 0, unreleased_items: 0 };
-        let handle = pool.schedule(bucket.0.owner(), &FLUSHER, flusher)?;
+        let handle = pool.schedule(bucket.0.owner(), name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
     }
     Ok(())
@@ -107,15 +145,24 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for Flusher {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
-        let group =
-            core.flush_queues.0[self.index].pop_group(core.config.flush_group_vbuckets_max.max(1));
+        let queue = &core.flush_queues.queues[self.index];
+        let group = queue.pop_group(core.config.persistence.group_vbuckets_max());
         if group.is_empty() {
             self.release_memory();
             return Next::Sleep;
         }
         let flushed = core.flush(&group);
         self.unreleased_items += flushed.item_count;
-        if flushed.all_succeeded {
+        if flushed.journal_is_full {
+            // Nobody else brings the files up to date any more.
+            return if context.is_shutting_down() {
+                core.apply_everything();
+                Next::Again
+            } else {
+                Next::SleepFor(JOURNAL_FULL_PAUSE)
+            };
+        }
+        if !flushed.has_failed {
             self.failed_attempts = 0;
             return Next::Again;
         }
@@ -132,6 +179,7 @@ impl Flusher {
     fn release_memory(&mut self) {
         if self.unreleased_items >= UNRELEASED_ITEMS_MAX {
             self.unreleased_items = 0;
+            self.bucket.0.store.give_memory_back();
             platform::allocator::release_unused();
         }
     }
@@ -147,15 +195,28 @@ impl BucketCore {
         let mut started = self.clock.now();
         let writes = batches.iter_mut().map(|batch| self.storage_batch(batch)).collect();
         let item_count = batches.iter().map(FlushBatch::item_count).sum();
-        let mut all_succeeded = true;
+        let mut flushed = Flushed { item_count, has_failed: false, journal_is_full: false };
+        let mut answered = batches.iter();
         self.store.commit(writes, |vbid, result| {
-            let took = self.clock.now().since(started);
-            let batch = batches.iter().find(|batch| batch.vbid == vbid);
-            let batch = batch.expect("storage answers for what it was given");
-            all_succeeded &= self.finish_flush(batch, took, result);
-            started = self.clock.now();
+            let batch = answered.next().filter(|batch| batch.vbid == vbid);
+            let batch = batch.expect("storage answers for what it was given, in its order");
+            let now = self.clock.now();
+            let is_own_commit = result.as_ref().is_ok_and(|report| report.applied.is_some());
+            match self.finish_flush(batch, now.since(started), result) {
+                Outcome::Done => {}
+                Outcome::Failed => flushed.has_failed = true,
+                Outcome::JournalIsFull => flushed.journal_is_full = true,
+            }
+            if is_own_commit {
+                started = self.clock.now();
+            }
         });
-        Flushed { item_count, all_succeeded }
+        if flushed.journal_is_full {
+            self.counters.add(&self.counters.journal_full_waits, 1);
+            self.flush_queues.journal_was_full.store(true, Ordering::Relaxed);
+        }
+        self.wake_appliers();
+        flushed
     }
 
     pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
@@ -178,55 +239,46 @@ impl BucketCore {
         batch: &FlushBatch,
         took: Duration,
         result: Result<CommitReport, StorageError>,
-    ) -> bool {
+    ) -> Outcome {
         let slot = self.slot(batch.vbid).expect("a flushed vBucket has a place");
         match result {
             Ok(report) => {
                 self.note_commit(batch, took, &report);
-                self.tell_of_success(batch, slot);
-                self.note_disk(batch.vbid, None);
-                // What is on disk now can leave memory.
-                self.page_if_full();
-                true
+                let mut effects = Vec::new();
+                if let Some(vbucket) = slot.lock().as_mut() {
+                    vbucket.flush_succeeded(batch, &mut effects);
+                }
+                self.carry_out(batch.vbid, &mut effects);
+                self.note_disk(batch.vbid, WritePath::Flush, None);
+                if let Some(applied) = report.applied {
+                    self.tell_of_apply(batch.vbid, &applied);
+                }
+                Outcome::Done
             }
             Err(error) => {
-                self.counters.add(&self.counters.commits_failed, 1);
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_failed();
                 }
+                if matches!(error, StorageError::JournalFull { .. }) {
+                    self.flush_queues.push_again(batch.vbid);
+                    return Outcome::JournalIsFull;
+                }
+                self.counters.add(&self.counters.commits_failed, 1);
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
                     self.give_up_file(batch.vbid, slot, &error);
-                    return true;
+                    return Outcome::Done;
                 }
-                self.note_disk(batch.vbid, Some(&error));
+                self.note_disk(batch.vbid, WritePath::Flush, Some(&error));
                 self.flush_queues.push_again(batch.vbid);
-                false
+                Outcome::Failed
             }
-        }
-    }
-
-    /// Tells the vBucket that `batch` is durable. Of many tombstones most leave memory with pauses
-    /// for others who want the lock.
-    fn tell_of_success(&self, batch: &FlushBatch, slot: &VbucketSlot) {
-        let mut effects = Vec::new();
-        let mut next_tombstone = slot.lock().as_mut().and_then(|vbucket| {
-            vbucket.flush_succeeded(batch, &mut effects);
-            vbucket.forget_tombstones(batch, 0, &mut effects)
-        });
-        self.carry_out(batch.vbid, &mut effects);
-        while let Some(from) = next_tombstone {
-            let mut place = slot.lock();
-            let vbucket = place.as_mut();
-            next_tombstone =
-                vbucket.and_then(|vbucket| vbucket.forget_tombstones(batch, from, &mut effects));
-            drop(place);
-            self.carry_out(batch.vbid, &mut effects);
         }
     }
 
     /// The file of one vBucket is damaged. Another try would not help; the others go on.
-    fn give_up_file(&self, vbid: Vbid, slot: &VbucketSlot, error: &StorageError) {
-        self.note_disk(vbid, None);
+    pub(super) fn give_up_file(&self, vbid: Vbid, slot: &VbucketSlot, error: &StorageError) {
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
         if !slot.set_file_is_damaged(true) {
             tracing::error!(
                 %error,
@@ -242,8 +294,7 @@ impl BucketCore {
         self.timings.storage_age.record(micros(age));
         self.timings.disk_commit.record(micros(took));
         self.counters.add(&self.counters.commits, 1);
-        let item_count = report.inserts + report.updates + report.deletes;
-        self.counters.items_persisted.fetch_add(item_count, Ordering::Relaxed);
+        self.counters.add(&self.counters.items_persisted, report.item_count);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The background tasks of a bucket, and how they start.
 
+mod applier;
 mod background_fetcher;
 mod checkpoint_destroyer;
 mod checkpoint_recovery;
@@ -19,6 +20,7 @@ use std::sync::OnceLock;
 use executor::{ExecutorPool, OwnerIsGone, TaskHandle};
 use storage::FoundVbucket;
 
+pub(crate) use applier::Appliers;
 pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
@@ -59,6 +61,7 @@ pub(crate) fn start(
     checkpoint_destroyer::start(bucket, pool)?;
     checkpoint_recovery::start(bucket, pool)?;
     flusher::start(bucket, pool)?;
+    applier::start(bucket, pool)?;
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;

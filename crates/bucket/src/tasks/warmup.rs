@@ -290,10 +290,10 @@ impl WarmupState {
     fn next_step(&self) -> Step {
         let mut inner = self.lock();
         match inner.phase {
-            WarmupPhase::Metadata => {
-                let found = inner.metadata_queue.pop_front();
-                found.map_or(Step::Wait, |found| Step::Metadata(Box::new(found)))
-            }
+            WarmupPhase::Metadata => inner
+                .metadata_queue
+                .pop_front()
+                .map_or(Step::Wait, |found| Step::Metadata(Box::new(found))),
             WarmupPhase::Values => inner
                 .values_queue
                 .pop_front()

@@ -7,7 +7,7 @@ use bucket::{Completion, Refused, WriteBlock};
 use document::Seqno;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config};
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
 
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -17,7 +17,7 @@ fn fault(call: Option<Call>, number: u64, error: FaultError, from_then_on: bool)
 
 #[test]
 fn a_full_disk_blocks_writers_not_readers_and_loses_nothing_that_was_acknowledged() {
-    let mut machine = Machine::new();
+    let mut machine = Machine::with(files_config());
     machine.set(VBID, "old", b"value").unwrap();
     machine.run();
     assert_eq!(machine.persisted(VBID), Seqno(1));
@@ -54,7 +54,7 @@ fn a_full_disk_blocks_writers_not_readers_and_loses_nothing_that_was_acknowledge
 #[test]
 fn what_was_acknowledged_before_the_disk_was_full_survives_a_power_cut() {
     for seed in 0..20 {
-        let mut machine = Machine::new();
+        let mut machine = Machine::with(files_config());
         machine.set(VBID, "old", b"value").unwrap();
         machine.run();
         machine.files.set_capacity(0);
@@ -80,7 +80,7 @@ fn a_failing_disk_is_tried_once_an_interval() {
 
 #[test]
 fn a_sync_that_fails_once_is_made_up_for() {
-    let mut machine = Machine::new();
+    let mut machine = Machine::with(files_config());
     machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, false));
     let mutation = machine.set(VBID, "key", b"value").unwrap();
     assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Refused::Pending));
@@ -97,7 +97,7 @@ fn a_sync_that_fails_once_is_made_up_for() {
 
 #[test]
 fn one_vbucket_that_cannot_be_flushed_keeps_the_gate_closed() {
-    let mut machine = Machine::with(bucket::BucketConfig { flusher_count: 1, ..config() });
+    let mut machine = Machine::with(files_config());
     machine.set(VBID, "key", b"value").unwrap();
     machine.set(OTHER, "key", b"value").unwrap();
     // The first vBucket of the group fails, the second does not.
@@ -231,7 +231,7 @@ fn a_stop_with_a_failing_disk_says_so_and_counts_as_a_crash() {
 
 #[test]
 fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
-    let config = bucket::BucketConfig { flusher_count: 1, open_files_max: 1, ..config() };
+    let config = bucket::BucketConfig { open_files_max: 1, ..files_config() };
     let mut machine = Machine::with(config);
     for vbid in [VBID, OTHER] {
         machine.set(vbid, "key", b"value").unwrap();
@@ -268,7 +268,7 @@ fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
 
 #[test]
 fn a_stop_with_a_damaged_file_is_not_a_clean_one() {
-    let config = bucket::BucketConfig { flusher_count: 1, open_files_max: 1, ..config() };
+    let config = bucket::BucketConfig { open_files_max: 1, ..files_config() };
     let mut machine = Machine::with(config);
     for vbid in [VBID, OTHER] {
         machine.set(vbid, "key", b"value").unwrap();

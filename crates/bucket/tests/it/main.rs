@@ -8,6 +8,7 @@ mod ephemeral;
 mod evicted_documents;
 mod eviction;
 mod flush_all;
+mod journal;
 mod locks;
 mod lookups;
 mod memory_quota;

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, OpenError, Refused};
-use bucket::{Session, Surroundings};
+use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming, OpenError};
+use bucket::{Persistence, Refused, Session, Surroundings};
 use document::{ItemMeta, KeyBuf, Seqno, VbUuid, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, WallTime};
+use storage::JournalOptions;
 use vbucket::{Found, Mutation, StoreMode, Waiter, WriteCondition};
 
 pub(crate) const DIRECTORY: &str = "/data/bucket";
@@ -50,14 +51,26 @@ pub(crate) struct Machine {
     starts: u64,
 }
 
-/// A small bucket whose background rounds never come unasked.
+/// A small bucket whose background rounds never come unasked, and whose files follow the journal at
+/// once.
 pub(crate) fn config() -> BucketConfig {
     BucketConfig {
         vbucket_count: 4,
         expiry_pager_interval: Duration::from_secs(1_000_000),
         defragmenter_interval: Duration::from_secs(1_000_000),
+        apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
+        persistence: Persistence::Journal(JournalOptions {
+            segment_bytes: 256 << 10,
+            bytes_max: 2 << 20,
+            group_bytes_max: 128 << 10,
+        }),
         ..BucketConfig::named("test")
     }
+}
+
+/// The same without a journal.
+pub(crate) fn files_config() -> BucketConfig {
+    BucketConfig { persistence: Persistence::Files, ..config() }
 }
 
 pub(crate) fn key(name: &str) -> KeyBuf {

@@ -17,7 +17,7 @@ use vbucket::Waiter;
 use vbucket::eviction::EvictionPolicy;
 
 use crate::eviction::finish;
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config};
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
 
 /// Values by name; `None` for a tombstone.
 type Model = BTreeMap<String, Option<Vec<u8>>>;
@@ -402,7 +402,8 @@ fn roles_outlast_power_cuts_and_emptying_the_bucket() {
 
 #[test]
 fn a_role_that_cannot_be_written_is_said_to_be_and_tried_again() {
-    let mut machine = Machine::new();
+    // A journal keeps room for it.
+    let mut machine = Machine::with(files_config());
     machine.set(VBID, "k", b"v").unwrap();
     machine.run();
     machine.files.set_capacity(0);
@@ -482,7 +483,7 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     let files = SimulatedFiles::new();
     let open_store = || {
         let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { clock, open_files_max: 2 };
+        let options = StoreOptions { clock, open_files_max: 2, journal: None };
         Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
     };
     let mut state = VbucketRecord::new(VbucketState::Active);
@@ -498,7 +499,7 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     open_store().commit(vec![batch(vec![prepare(9)], state.clone())], |_, result| {
         result.unwrap();
     });
-    let mut machine = Machine::begin(files.clone(), config()).unwrap();
+    let mut machine = Machine::begin(files.clone(), files_config()).unwrap();
     machine.run();
     assert_eq!(machine.bucket.statistics().document_count, 0, "a prepare is no document yet");
     assert_eq!(machine.set(VBID, "k", b"v").unwrap().seqno, Seqno(10));

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::Surroundings;
+use bucket::{ApplyConfig, Surroundings};
 use bucket::{Bucket, BucketConfig, BucketType, Completion, Completions, Incoming, Session};
 use document::{ItemMeta, KeyBuf, Vbid};
 use executor::DeterministicPool;
@@ -66,6 +66,8 @@ impl Machine {
             vbucket_count: VBUCKETS,
             defragmenter_interval: DEFRAGMENTER_INTERVAL,
             defragmenter_wasted_bytes_min: 0,
+            // Files follow the journal at once.
+            apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
             ..config
         };
         let bucket = Bucket::open(surroundings, config, directory.path()).unwrap();

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use storage::couchstore::Header;
+use storage::journal::{GroupView, RecordView, SegmentEnd, SegmentSummary, SegmentView};
 use storage::{BodyView, DocumentView, MetadataView, Operation};
 
 use super::Form;
@@ -83,6 +84,52 @@ impl Form for Human<'_> {
 
     fn local(&mut self, name: &[u8], content: &[u8]) -> io::Result<()> {
         writeln!(self.out, "local {}: {}", escaped(name), escaped(content))
+    }
+
+    fn segment(&mut self, segment: &SegmentView) -> io::Result<()> {
+        let SegmentView { id, number, first_lsn, created_ns, begins_with_copy } = *segment;
+        let copy = if begins_with_copy { ", which is a copy" } else { "" };
+        let created = moment(created_ns / 1_000_000_000);
+        writeln!(
+            self.out,
+            "segment {number:x} of journal {id}: first lsn {first_lsn}{copy}, begun {created}",
+        )
+    }
+
+    fn group(&mut self, group: &GroupView<'_>) -> io::Result<()> {
+        let written = moment(group.wall_ns / 1_000_000_000);
+        writeln!(
+            self.out,
+            "group {}: lsn {}, {} bytes, {} records, written {written}, durable before: lsn {}",
+            group.position, group.lsn, group.bytes, group.record_count, group.durable_lsn,
+        )
+    }
+
+    fn record(&mut self, record: &RecordView<'_>) -> io::Result<()> {
+        let (position, vbid, bytes) = (record.position, record.vbid, record.bytes);
+        let Some(batch) = &record.batch else {
+            return writeln!(self.out, "delete {position}: vBucket {vbid}");
+        };
+        let supersedes = if batch.supersedes { ", supersedes what was before" } else { "" };
+        writeln!(
+            self.out,
+            "batch {position}: vBucket {vbid}, {bytes} bytes, {} documents after seqno \
+             {}{supersedes}",
+            batch.item_count, batch.previous_seqno,
+        )
+    }
+
+    fn segment_end(&mut self, summary: &SegmentSummary) -> io::Result<()> {
+        let (position, lsn) = (summary.end_position, summary.next_lsn);
+        match summary.end {
+            SegmentEnd::Clean => writeln!(self.out, "end {position}: before lsn {lsn}"),
+            SegmentEnd::Torn(what) => {
+                writeln!(self.out, "end {position}: lsn {lsn} is not whole yet: {what}")
+            }
+            SegmentEnd::Damaged(what) => {
+                writeln!(self.out, "end {position}: lsn {lsn} is damaged: {what}")
+            }
+        }
     }
 }
 

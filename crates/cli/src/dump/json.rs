@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use storage::couchstore::Header;
+use storage::journal::{GroupView, RecordView, SegmentEnd, SegmentSummary, SegmentView};
 use storage::{BodyView, DocumentView, MetadataView, Operation};
 
 use super::Form;
@@ -96,6 +97,60 @@ impl Form for Json<'_> {
         let mut members = of_type("local");
         put_bytes(&mut members, "name", name);
         put_content(&mut members, content);
+        self.line(members)
+    }
+
+    fn segment(&mut self, segment: &SegmentView) -> io::Result<()> {
+        let mut members = of_type("segment");
+        members.insert("journal".to_owned(), segment.id.to_string().into());
+        let numbers = [
+            ("number", segment.number),
+            ("first_lsn", segment.first_lsn.0),
+            ("created_ns", segment.created_ns),
+        ];
+        members.extend(numbers.map(|(name, number)| (name.to_owned(), number.into())));
+        members.insert("begins_with_copy".to_owned(), segment.begins_with_copy.into());
+        self.line(members)
+    }
+
+    fn group(&mut self, group: &GroupView<'_>) -> io::Result<()> {
+        let mut members = of_type("group");
+        let numbers = [
+            ("position", group.position),
+            ("lsn", group.lsn.0),
+            ("durable_lsn", group.durable_lsn.0),
+            ("bytes", group.bytes),
+            ("records", group.record_count.into()),
+            ("written_ns", group.wall_ns),
+        ];
+        members.extend(numbers.map(|(name, number)| (name.to_owned(), number.into())));
+        self.line(members)
+    }
+
+    fn record(&mut self, record: &RecordView<'_>) -> io::Result<()> {
+        let mut members = of_type(if record.batch.is_some() { "batch" } else { "delete" });
+        members.insert("position".to_owned(), record.position.into());
+        members.insert("bytes".to_owned(), record.bytes.into());
+        members.insert("vbucket".to_owned(), record.vbid.0.into());
+        if let Some(batch) = &record.batch {
+            members.insert("previous_seqno".to_owned(), batch.previous_seqno.0.into());
+            members.insert("supersedes".to_owned(), batch.supersedes.into());
+            members.insert("documents".to_owned(), batch.item_count.into());
+        }
+        self.line(members)
+    }
+
+    fn segment_end(&mut self, summary: &SegmentSummary) -> io::Result<()> {
+        let mut members = of_type("end");
+        members.insert("position".to_owned(), summary.end_position.into());
+        members.insert("next_lsn".to_owned(), summary.next_lsn.0.into());
+        let (state, what) = match summary.end {
+            SegmentEnd::Clean => ("clean", None),
+            SegmentEnd::Torn(what) => ("torn", Some(what)),
+            SegmentEnd::Damaged(what) => ("damaged", Some(what)),
+        };
+        members.insert("state".to_owned(), state.into());
+        members.insert("what".to_owned(), what.into());
         self.line(members)
     }
 }

@@ -24,7 +24,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Runs a tool as from the command line, on `path`.
-fn run(line: &str, path: &Path) -> anyhow::Result<(ExitCode, String)> {
+pub(crate) fn run(line: &str, path: &Path) -> anyhow::Result<(ExitCode, String)> {
     let words = ["settee"].into_iter().chain(line.split_whitespace()).map(str::to_owned);
     let path = path.to_str().expect("paths of tests are text").to_owned();
     let mut out = Vec::new();
@@ -37,18 +37,18 @@ fn run(line: &str, path: &Path) -> anyhow::Result<(ExitCode, String)> {
     Ok((code, String::from_utf8(out)?))
 }
 
-fn text(line: &str, path: &Path) -> String {
+pub(crate) fn text(line: &str, path: &Path) -> String {
     let (code, text) = run(line, path).unwrap();
     assert_eq!(code, ExitCode::SUCCESS, "{line} {}: {text}", path.display());
     text
 }
 
-fn objects(line: &str, path: &Path) -> Vec<Value> {
+pub(crate) fn objects(line: &str, path: &Path) -> Vec<Value> {
     text(line, path).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// The objects of one type.
-fn of_type<'a>(objects: &'a [Value], name: &str) -> Vec<&'a Value> {
+pub(crate) fn of_type<'a>(objects: &'a [Value], name: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["type"] == name).collect()
 }
 

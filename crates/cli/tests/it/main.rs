@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod files;
+mod journal;
 mod load;
 mod memcached;
 mod tools;

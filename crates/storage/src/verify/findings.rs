@@ -28,6 +28,8 @@ pub enum Scope {
     History,
     /// What the vBucket's state says, beside the documents.
     VbucketState,
+    /// Batches that vBuckets' files may not have yet.
+    Journal,
 }
 
 /// One thing that is wrong.
@@ -43,22 +45,33 @@ pub struct Finding {
     pub what: Cow<'static, str>,
 }
 
+impl Finding {
+    pub(crate) fn is_problem(&self) -> bool {
+        self.severity == Severity::Problem
+    }
+}
+
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     /// What is affected by a damaged tree.
-    pub(super) scope: Scope,
+    pub(crate) scope: Scope,
     listed: Vec<Finding>,
     unlisted_count: u64,
 }
 
 impl Findings {
+    /// None yet; a damaged tree, or group, will affect `scope`.
+    pub(crate) fn new(scope: Scope) -> Self {
+        Self { scope, ..Self::default() }
+    }
+
     /// Damage in a tree of the state that is being checked.
-    pub(super) fn damage(&mut self, position: u64, what: impl Into<Cow<'static, str>>) {
+    pub(crate) fn damage(&mut self, position: u64, what: impl Into<Cow<'static, str>>) {
         self.problem(self.scope, position, what);
     }
 
-    pub(super) fn problem(
+    pub(crate) fn problem(
         &mut self,
         scope: Scope,
         position: u64,
@@ -67,7 +80,7 @@ impl Findings {
         self.add(Finding { severity: Severity::Problem, scope, position, what: what.into() });
     }
 
-    pub(super) fn warning(
+    pub(crate) fn warning(
         &mut self,
         scope: Scope,
         position: u64,
@@ -89,7 +102,7 @@ impl Findings {
         }
     }
 
-    pub(super) fn into_listed(self) -> (Vec<Finding>, u64) {
+    pub(crate) fn into_listed(self) -> (Vec<Finding>, u64) {
         (self.listed, self.unlisted_count)
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn try_open(
     open_files_max: usize,
 ) -> Result<(Store, StartReport), StorageError> {
     let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
-    Store::open(Arc::new(files), directory, StoreOptions { clock, open_files_max })
+    Store::open(Arc::new(files), directory, StoreOptions { clock, open_files_max, journal: None })
 }
 
 pub(crate) fn open(files: impl Files + 'static) -> (Store, StartReport) {

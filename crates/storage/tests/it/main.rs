@@ -5,6 +5,7 @@ mod batches;
 mod crash;
 mod faults;
 mod garbage;
+mod journal;
 mod model;
 mod rollback;
 mod sharing;

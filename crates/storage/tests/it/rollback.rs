@@ -350,7 +350,7 @@ fn revisions_rise_over_deletions_and_restarts_that_say_so() {
 fn the_verifier_is_content_with_files_that_went_back() {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::simulated(WallTime(1));
-    let options = storage::StoreOptions { clock, open_files_max: 2 };
+    let options = storage::StoreOptions { clock, open_files_max: 2, journal: None };
     let files = std::sync::Arc::new(platform::files::RealFiles);
     let (store, _) = Store::open(files, directory.path(), options).unwrap();
     let mut random = Random::from_seed(7);

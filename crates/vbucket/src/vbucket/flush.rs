@@ -1,6 +1,6 @@
 //! Handing the log to the flusher, and who waits for it.
 
-use document::Seqno;
+use document::{Item, Seqno};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
@@ -30,12 +30,15 @@ impl Vbucket {
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
-    /// hears of it. Its tombstones leave memory by [`Vbucket::forget_tombstones`].
+    /// hears of it. Nothing leaves the hash table before [`Vbucket::apply_succeeded`].
     pub fn flush_succeeded(&mut self, batch: &FlushBatch, effects: &mut Vec<Effect>) {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
         self.facts = batch.state.facts;
+        if self.is_ephemeral {
+            self.applied_seqno = seqno;
+        }
         self.state_is_dirty = batch.state.state != self.state
             || batch.state.topology != self.topology
             || batch.state.failover_table != self.failover_table.entries();
@@ -56,16 +59,23 @@ impl Vbucket {
         self.settle_account();
     }
 
-    /// Takes a portion of the tombstones of `batch`, which is durable, out of memory: those from
-    /// index `from` on. Returns where to go on, none at the end. A batch can hold more of them than
-    /// may leave while requests wait for the lock.
+    /// The file holds everything up to `seqno`: values, and whole documents, may leave memory for
+    /// it. The tombstones among what it was given leave by [`Vbucket::forget_tombstones`].
+    pub fn apply_succeeded(&mut self, seqno: Seqno) {
+        assert!(seqno <= self.persisted_seqno, "what is in the file was durable before");
+        assert!(seqno >= self.applied_seqno, "what is in the file stays there");
+        self.applied_seqno = seqno;
+    }
+
+    /// Takes a portion of `tombstones`, which are in the file, out of memory: those from index
+    /// `from` on. Returns where to go on, none at the end. There can be more of them than may leave
+    /// while requests wait for the lock.
     pub fn forget_tombstones(
         &mut self,
-        batch: &FlushBatch,
+        tombstones: &[Item],
         from: usize,
         effects: &mut Vec<Effect>,
     ) -> Option<usize> {
-        let tombstones = batch.tombstones();
         let end = tombstones.len().min(from + TOMBSTONES_PORTION_MAX);
         for tombstone in &tombstones[from..end] {
             self.forget_tombstone(tombstone, effects);
@@ -140,13 +150,13 @@ impl Vbucket {
         }
     }
 
-    /// A tombstone that is on disk need not stay in memory, unless it is no longer the newest
+    /// A tombstone that is in the file need not stay in memory, unless it is no longer the newest
     /// version of its key.
-    fn forget_tombstone(&mut self, tombstone: &document::Item, effects: &mut Vec<Effect>) {
+    fn forget_tombstone(&mut self, tombstone: &Item, effects: &mut Vec<Effect>) {
         if self.is_ephemeral {
             return;
         }
-        let newest = self.hash_table.get(tombstone.key()).map(document::Item::seqno);
+        let newest = self.hash_table.get(tombstone.key()).map(Item::seqno);
         if newest == Some(tombstone.seqno()) {
             release(self.hash_table.remove(tombstone.key()), effects);
             self.note_departure(tombstone.key());

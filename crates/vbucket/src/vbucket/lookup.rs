@@ -53,7 +53,7 @@ impl Vbucket {
         }
         let left_over = match found {
             Some(item) if !item.is_deleted() && self.eviction.policy == EvictionPolicy::Full => {
-                assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of memory");
+                assert!(item.seqno() <= self.high_seqno(), "the file is not ahead of memory");
                 self.absent.document_count = self.absent.document_count.saturating_sub(1);
                 self.put_back(item)
             }
@@ -124,6 +124,7 @@ mod tests {
         let mut batch = vbucket.begin_flush().unwrap();
         let item = batch.take_items(usize::MAX).items.remove(0);
         vbucket.flush_succeeded(&batch, effects);
+        vbucket.apply_succeeded(batch.high_seqno());
         assert_eq!(vbucket.eject(key().as_key(), Now::default(), effects), Some(true));
         item
     }

@@ -84,7 +84,8 @@ enum Leaving {
 #[derive(Clone, Copy)]
 struct Exits {
     policy: EvictionPolicy,
-    persisted: Seqno,
+    /// What is above is in memory alone, or in the journal, where nobody looks.
+    applied: Seqno,
     is_ephemeral: bool,
     is_active: bool,
     now: Now,
@@ -242,7 +243,7 @@ impl Vbucket {
     fn exits(&self, now: Now) -> Exits {
         Exits {
             policy: self.eviction.policy,
-            persisted: self.persisted_seqno,
+            applied: self.applied_seqno,
             is_ephemeral: self.is_ephemeral,
             is_active: self.state == VbucketState::Active,
             now,
@@ -260,12 +261,12 @@ impl Vbucket {
 impl Exits {
     /// Whether `item` is a tombstone that no disk has and no log holds any more.
     fn may_forget(&self, item: &Item) -> bool {
-        self.is_ephemeral && item.is_deleted() && item.seqno() <= self.persisted
+        self.is_ephemeral && item.is_deleted() && item.seqno() <= self.applied
     }
 
     /// What of `item` can leave memory. A lock is in memory alone, and stays with its document.
     fn of(&self, item: &Item, locks: &mut DocumentLocks) -> Leaving {
-        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.persisted {
+        if item.is_deleted() || item.operation().is_prepared() || item.seqno() > self.applied {
             return Leaving::Nothing;
         }
         let is_locked = locks.get(item.key(), self.now.monotonic).is_some();

@@ -53,6 +53,7 @@ impl Vbucket {
         vbucket.failover_table = failover_table;
         vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
         vbucket.persisted_seqno = high_seqno;
+        vbucket.applied_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
         vbucket.topology = state.topology;
@@ -67,7 +68,7 @@ impl Vbucket {
     /// Puts a document from the file into memory unless a newer version is there already. Dropping
     /// what it returns is the caller's business, outside the lock.
     pub fn restore_document(&mut self, item: Item) -> Option<Item> {
-        assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        assert!(item.seqno() <= self.applied_seqno, "the file is not ahead of its vBucket");
         self.clock.observe(item.cas());
         if self.hash_table.get(item.key()).is_some_and(|newest| newest.seqno() >= item.seqno()) {
             return Some(item);
@@ -85,7 +86,7 @@ impl Vbucket {
 
     /// Remembers that `item`, of which nothing stays in memory, is in the file.
     pub fn restore_key(&mut self, item: &Item) {
-        assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        assert!(item.seqno() <= self.applied_seqno, "the file is not ahead of its vBucket");
         self.clock.observe(item.cas());
         self.absent.document_count += usize::from(!item.is_deleted());
         self.note_departure(item.key());
@@ -178,6 +179,7 @@ mod tests {
         let (account, seed) = (MemoryAccount::default(), HashSeed::new(1));
         let mut vbucket = Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(uuid), seed, account);
         vbucket.persisted_seqno = Seqno(1);
+        vbucket.applied_seqno = Seqno(1);
         vbucket
     }
 

@@ -87,7 +87,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_exp_pager_stime", config.expiry_pager_interval.as_secs());
     emitter.emit("ep_seqno_persistence_timeout", config.seqno_persistence_timeout.as_secs());
     emitter.emit("ep_flush_batch_max_bytes", config.flush_batch_bytes_max);
-    emitter.emit("ep_max_num_flushers", config.flusher_count);
+    emitter.emit("ep_max_num_flushers", bucket::Persistence::flusher_count(config.persistence));
     emitter.emit("ep_open_files_max", config.open_files_max);
     Ok(())
 }

@@ -1,0 +1,129 @@
+//! How fast files follow the journal: evenly, and faster the fuller it is.
+//!
+//! Each vBucket that is behind gets its turn once a cycle, so with `n` of them a turn comes every
+//! `cycle / n`. Bursts would make everybody's sync wait; what is put off long enough is written
+//! once instead of many times. Under pressure the cycle shrinks, to nothing when a limit is
+//! reached.
+
+use std::time::Duration;
+
+use storage::Unapplied;
+
+use crate::config::ApplyConfig;
+
+/// Of the quota, the part that may be kept in memory for the files without any pressure.
+const PINNED_RATIO: f64 = 0.05;
+/// Of the journal, the part that may be in use without any pressure.
+const JOURNAL_RATIO: f64 = 0.5;
+/// The level from which on files are written at the priority of clients, too.
+const CRITICAL_LEVEL: f64 = 1.5;
+/// vBuckets with fewer items wait longer: a commit costs the same for one item as for some.
+const TURN_ITEMS_MIN: usize = 8;
+/// Cycles after which a vBucket gets its turn however few its items are.
+const SKIPPED_CYCLES_MAX: u32 = 3;
+/// While files are behind, an applier looks at least this often whether it has to hurry.
+pub(crate) const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(200);
+
+/// How urgent it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ApplyPressure {
+    /// vBuckets that are behind.
+    pub(crate) vbuckets: usize,
+    /// Parts of the journal in use, 1 for all of it.
+    pub(crate) journal_ratio: f64,
+    /// Bytes that stay in memory for the files, in parts of the quota.
+    pub(crate) pinned_ratio: f64,
+}
+
+impl ApplyPressure {
+    /// 0 for none, 1 from which on turns come faster, 2 when a limit is reached.
+    fn level(self) -> f64 {
+        (self.journal_ratio / JOURNAL_RATIO).max(self.pinned_ratio / PINNED_RATIO)
+    }
+
+    /// Whether anything but the clock asks for a turn.
+    pub(crate) fn is_high(self) -> bool {
+        self.level() > 1.0
+    }
+
+    /// Whether those who write files at the lowest priority do not keep up.
+    pub(crate) fn is_critical(self) -> bool {
+        self.level() > CRITICAL_LEVEL
+    }
+}
+
+/// Time from one turn to the next of one applier; `None` when nothing is behind.
+pub(crate) fn pause(config: &ApplyConfig, pressure: ApplyPressure) -> Option<Duration> {
+    let vbuckets = u32::try_from(pressure.vbuckets).ok().filter(|count| *count > 0)?;
+    let appliers = u32::try_from(config.applier_count).unwrap_or(1).max(1);
+    let part_left = (2.0 - pressure.level()).clamp(0.0, 1.0);
+    Some((config.cycle * appliers / vbuckets).mul_f64(part_left))
+}
+
+/// Whether a vBucket's turn is worth its commit, `waited` after the oldest of it came.
+pub(crate) fn is_due(
+    config: &ApplyConfig,
+    pressure: ApplyPressure,
+    unapplied: &Unapplied,
+    waited: Duration,
+) -> bool {
+    pressure.is_high()
+        || unapplied.item_count >= TURN_ITEMS_MIN
+        || waited >= config.cycle * SKIPPED_CYCLES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use document::Vbid;
+    use platform::Instant;
+
+    use super::*;
+
+    const CONFIG: ApplyConfig = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
+
+    fn pause_ms(vbuckets: usize, journal_ratio: f64, pinned_ratio: f64) -> Option<u128> {
+        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio };
+        pause(&CONFIG, pressure).map(|pause| pause.as_millis())
+    }
+
+    #[test]
+    fn each_vbucket_has_its_turn_once_a_cycle_and_oftener_under_pressure() {
+        let rows = [
+            (0, 0.0, 0.0, None),
+            (1, 0.0, 0.0, Some(20_000)),
+            (1_000, 0.0, 0.0, Some(20)),
+            (1_000, 0.5, 0.05, Some(20)),
+            (1_000, 0.75, 0.0, Some(10)),
+            (1_000, 0.0, 0.075, Some(10)),
+            (1_000, 0.9, 0.0, Some(4)),
+            (1_000, 1.0, 0.0, Some(0)),
+            (1_000, 3.0, 0.0, Some(0)),
+        ];
+        for (vbuckets, journal, pinned, expected) in rows {
+            let pause = pause_ms(vbuckets, journal, pinned);
+            let is_near = match (pause, expected) {
+                (Some(pause), Some(expected)) => u128::abs_diff(pause, expected) <= 1,
+                (pause, expected) => pause == expected,
+            };
+            assert!(is_near, "{vbuckets} {journal} {pinned}: {pause:?}");
+        }
+    }
+
+    #[test]
+    fn few_items_wait_for_more_unless_it_presses() {
+        let rows = [
+            (8, 0, 0.0, true),
+            (7, 0, 0.0, false),
+            (7, 29, 0.5, false),
+            (7, 30, 0.0, true),
+            (1, 0, 0.51, true),
+        ];
+        for (item_count, seconds, journal_ratio, expected) in rows {
+            let unapplied = Unapplied { vbid: Vbid(0), item_count, since: Instant::default() };
+            let pressure = ApplyPressure { vbuckets: 1, journal_ratio, pinned_ratio: 0.0 };
+            let waited = Duration::from_secs(seconds);
+            let is_due = is_due(&CONFIG, pressure, &unapplied, waited);
+            assert_eq!(is_due, expected, "{item_count} {seconds} {journal_ratio}");
+        }
+    }
+}

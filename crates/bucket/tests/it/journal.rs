@@ -1,0 +1,257 @@
+//! A bucket whose files follow its journal: what is where, and what that means for everybody.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bucket::{ApplyConfig, BucketConfig, Completion, Persistence, Refused, WriteBlock};
+use document::{Seqno, Vbid};
+use platform::Files;
+use platform::simulated::{Call, Fault, FaultError};
+use storage::JournalOptions;
+
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+
+const CYCLE: Duration = Duration::from_secs(10);
+
+/// A bucket whose files are behind for a while.
+fn lazy_config() -> BucketConfig {
+    BucketConfig { apply: ApplyConfig { cycle: CYCLE, applier_count: 2 }, ..config() }
+}
+
+/// A bucket with documents that are in the journal alone.
+fn journalled() -> Machine {
+    let mut machine = Machine::with(lazy_config());
+    for number in 1..=3 {
+        machine.set(VBID, "key", format!("{number}").as_bytes()).unwrap();
+        machine.set(OTHER, &format!("key-{number}"), b"value").unwrap();
+        machine.run();
+    }
+    assert_eq!(applied(&machine, VBID), Seqno(0));
+    machine
+}
+
+fn applied(machine: &Machine, vbid: Vbid) -> Seqno {
+    let mut seqno = Seqno(0);
+    machine.bucket.with_vbucket(vbid, |vbucket| seqno = vbucket.applied_seqno());
+    seqno
+}
+
+fn check_journalled(machine: &mut Machine, at: &str) {
+    assert_eq!(machine.get(VBID, "key").unwrap(), b"3", "{at}");
+    for number in 1..=3 {
+        assert_eq!(machine.get(OTHER, &format!("key-{number}")).unwrap(), b"value", "{at}");
+    }
+    for vbid in [VBID, OTHER] {
+        assert_eq!(machine.persisted(vbid), Seqno(3), "{at}");
+        assert_eq!(machine.high_seqno(vbid), Seqno(3), "{at}");
+    }
+}
+
+#[test]
+fn a_write_is_persisted_when_the_journal_has_it_and_leaves_memory_when_the_file_has_it() {
+    let mut machine = journalled();
+    check_journalled(&mut machine, "in the journal");
+    machine.evict(VBID, "key").unwrap();
+    assert_eq!(machine.bucket.statistics().ejected_count, 0, "nobody reads the journal for it");
+    machine.advance(CYCLE * 4);
+    assert_eq!(applied(&machine, VBID), Seqno(3));
+    machine.evict(VBID, "key").unwrap();
+    assert_eq!(machine.bucket.statistics().ejected_count, 1);
+    check_journalled(&mut machine, "in the file");
+}
+
+#[test]
+fn a_tombstone_hides_the_document_in_the_file_until_the_file_has_it() {
+    let mut machine = journalled();
+    machine.advance(CYCLE * 4);
+    machine.delete(VBID, "key").unwrap();
+    machine.run();
+    assert_eq!(machine.persisted(VBID), Seqno(4));
+    assert_eq!(machine.bucket.statistics().tombstone_count, 1);
+    assert_eq!(machine.get(VBID, "key"), Err(Refused::NotFound));
+    machine.advance(CYCLE * 4);
+    assert_eq!(machine.bucket.statistics().tombstone_count, 0);
+    assert_eq!(machine.get(VBID, "key"), Err(Refused::NotFound));
+}
+
+#[test]
+fn what_only_the_journal_has_is_there_after_a_power_cut() {
+    for seed in 0..20 {
+        let mut machine = journalled().power_cut(seed);
+        machine.run();
+        check_journalled(&mut machine, &format!("seed {seed}"));
+        assert_eq!(applied(&machine, VBID), Seqno(3), "a start brings files up to date");
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        check_journalled(&mut machine, &format!("seed {seed}, again"));
+    }
+}
+
+#[test]
+fn after_a_clean_stop_the_files_have_everything_and_the_journal_nothing() {
+    let mut machine = journalled();
+    machine.bucket.shut_down().unwrap();
+    let journal = Path::new(DIRECTORY).join("journal");
+    let names = machine.files.list(&journal).unwrap();
+    assert!(names.iter().all(|name| name.starts_with("s.")), "{names:?}");
+    for name in names {
+        machine.files.remove(&journal.join(name)).unwrap();
+    }
+    machine = machine.restart();
+    machine.run();
+    check_journalled(&mut machine, "without the journal");
+}
+
+#[test]
+fn a_bucket_can_do_without_its_journal_from_the_next_start_on_and_with_it_again() {
+    let mut machine = journalled();
+    for persistence in [Persistence::Files, lazy_config().persistence, Persistence::Files] {
+        machine.config.persistence = persistence;
+        machine = machine.power_cut(0);
+        machine.run();
+        check_journalled(&mut machine, &format!("{persistence:?}"));
+        let journal = Path::new(DIRECTORY).join("journal");
+        if persistence == Persistence::Files {
+            assert!(machine.files.list(&journal).unwrap().is_empty());
+        }
+    }
+    machine.set(VBID, "key", b"in the file at once").unwrap();
+    machine.run();
+    assert_eq!(applied(&machine, VBID), Seqno(4));
+}
+
+#[test]
+fn files_that_cannot_follow_close_the_gate_and_what_was_acknowledged_stays() {
+    for seed in 0..8 {
+        let mut machine = journalled();
+        machine.files.set_capacity(0);
+        machine.advance(CYCLE * 4);
+        let blocked = Refused::Blocked(WriteBlock::DiskFull);
+        assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), blocked);
+        check_journalled(&mut machine, "while the disk is full");
+        machine.files.set_capacity(1 << 30);
+        if seed == 0 {
+            machine.advance(CYCLE * 4);
+            assert_eq!(machine.bucket.statistics().disk_block, None);
+            assert_eq!(applied(&machine, VBID), Seqno(3));
+        } else {
+            machine = machine.power_cut(seed);
+            machine.run();
+        }
+        check_journalled(&mut machine, &format!("seed {seed}"));
+        machine.set(VBID, "key", b"let in").unwrap();
+    }
+}
+
+#[test]
+fn a_sync_of_the_journal_that_fails_once_is_made_up_for_at_once() {
+    let mut machine = journalled();
+    let (call, error) = (Some(Call::Sync), FaultError::Io);
+    machine.files.fail(Fault { call, number: 1, error, from_then_on: false });
+    let mutation = machine.set(VBID, "new", b"value").unwrap();
+    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Refused::Pending));
+    machine.run();
+    assert_eq!(machine.heard.take(), [(3, Completion::Persisted)]);
+    assert_eq!(machine.bucket.journal_usage().unwrap().failure_count, 1);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "new").unwrap(), b"value");
+}
+
+#[test]
+fn a_full_journal_delays_persistence_until_files_have_followed() {
+    let options =
+        JournalOptions { segment_bytes: 64 << 10, bytes_max: 128 << 10, group_bytes_max: 32 << 10 };
+    let config = BucketConfig { persistence: Persistence::Journal(options), ..lazy_config() };
+    let mut machine = Machine::with(config);
+    let mut last = Seqno(0);
+    for number in 0..100 {
+        last = machine.set(VBID, &format!("{number}"), &[7; 4096]).unwrap().seqno;
+        machine.driver.run_one();
+    }
+    assert_eq!(machine.wait(1, VBID, last), Err(Refused::Pending));
+    machine.advance(CYCLE * 4);
+    assert_eq!(machine.heard.take(), [(1, Completion::Persisted)]);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    for number in 0..100 {
+        assert_eq!(machine.get(VBID, &format!("{number}")).unwrap(), [7; 4096]);
+    }
+}
+
+#[test]
+fn an_emptied_bucket_stays_empty_whatever_the_journal_had() {
+    for seed in 0..20 {
+        let machine = journalled();
+        machine.bucket.flush_all().unwrap();
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        assert_eq!(machine.bucket.statistics().document_count, 0, "seed {seed}");
+        machine.set(VBID, "key", b"anew").unwrap();
+        machine.run();
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        assert_eq!(machine.get(VBID, "key").unwrap(), b"anew", "seed {seed}");
+        assert_eq!(machine.bucket.statistics().document_count, 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_file_of_another_time_than_the_journal_is_refused() {
+    let mut machine = Machine::with(files_config());
+    machine.set(VBID, "key", b"old").unwrap();
+    machine.run();
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    let old = machine.files.content(&path).unwrap();
+    for number in 0..3 {
+        machine.set(VBID, &format!("{number}"), b"value").unwrap();
+    }
+    machine.run();
+    machine.config = lazy_config();
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    machine.set(VBID, "key", b"newer").unwrap();
+    machine.run();
+    machine.files.insert(&path, &old);
+    let refusal = machine.try_restart().err().unwrap().to_string();
+    assert!(refusal.contains("vBucket 0 ends at seqno 1"), "{refusal}");
+}
+
+#[test]
+fn a_damaged_file_neither_fills_the_journal_nor_loses_what_only_the_journal_has() {
+    let options =
+        JournalOptions { segment_bytes: 64 << 10, bytes_max: 256 << 10, group_bytes_max: 32 << 10 };
+    let config = BucketConfig { persistence: Persistence::Journal(options), ..lazy_config() };
+    let mut machine = Machine::with(config);
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    machine.set(VBID, "in the file", b"value").unwrap();
+    machine.run();
+    machine.advance(CYCLE * 4);
+    let intact = machine.files.content(&path).unwrap();
+    machine.set(VBID, "in the file", b"newer").unwrap();
+    machine.set(VBID, "in the journal", b"value").unwrap();
+    machine.run();
+    // The trees, not the header, which is in the last block.
+    let mut damaged = intact.clone();
+    damaged[60..4000].fill(0xff);
+    machine.files.insert(&path, &damaged);
+    machine.advance(CYCLE * 4);
+    let refused = Refused::Blocked(WriteBlock::VbucketFileDamaged);
+    assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), refused);
+
+    // The others write several times what the journal may hold.
+    for number in 0..400 {
+        machine.set(OTHER, &format!("{}", number % 40), &[number as u8; 4096]).unwrap();
+        machine.advance(Duration::from_millis(500));
+    }
+    let last = machine.high_seqno(OTHER);
+    assert_eq!(machine.wait(1, OTHER, last), Ok(()));
+
+    // Somebody brings the file back: the journal still continues it.
+    machine.files.insert(&path, &intact);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "in the file").unwrap(), b"newer");
+    assert_eq!(machine.get(VBID, "in the journal").unwrap(), b"value");
+    assert_eq!(machine.persisted(OTHER), last);
+}

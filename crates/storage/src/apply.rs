@@ -1,0 +1,129 @@
+//! Bringing files up to date with the journal.
+
+use std::sync::Arc;
+
+use document::Vbid;
+
+use crate::StorageError;
+use crate::backlog::{BacklogUsage, Pending, Unapplied};
+use crate::flush_batch::Applied;
+use crate::journal::JournalUsage;
+use crate::journalled::Journalled;
+use crate::open_files::Entry;
+use crate::start_up;
+use crate::store::{Store, lock};
+use crate::vbucket_file::{CommitBuffers, FileBatch};
+use crate::vbucket_record::VbucketRecord;
+
+impl Store {
+    /// Brings the file of one vBucket up to date with the journal; `None` when it is. What fails
+    /// stays in the journal, to be tried again.
+    pub fn apply(&self, vbid: Vbid) -> Result<Option<Applied>, StorageError> {
+        let Some(journalled) = &self.journalled else { return Ok(None) };
+        let entry = self.entry_or_new(vbid);
+        let writing = lock(&entry.writer);
+        let applied = self.apply_to(journalled, &entry);
+        drop(writing);
+        journalled.release();
+        applied
+    }
+
+    /// The vBucket that has waited longest of those that `is_due` picks.
+    pub fn next_unapplied(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
+        self.journalled.as_ref()?.backlog.next(is_due)
+    }
+
+    /// How far the files are behind the journal.
+    pub fn backlog(&self) -> BacklogUsage {
+        self.journalled.as_ref().map_or(BacklogUsage::default(), |found| found.backlog.usage())
+    }
+
+    /// How full the journal is; `None` for a store without one.
+    pub fn journal_usage(&self) -> Option<JournalUsage> {
+        self.journalled.as_ref().map(|journalled| journalled.journal.usage())
+    }
+
+    /// Makes room ahead of need, so that no commit waits for it. Says whether there was anything to
+    /// do; may take as long as writing a segment does.
+    pub fn prepare_journal(&self) -> Result<bool, StorageError> {
+        self.journalled.as_ref().map_or(Ok(false), |found| found.journal.prepare_spare())
+    }
+
+    /// Lets the journal go on although files are damaged: what only the journal has for them is
+    /// written to its end again. For when the journal fills up.
+    pub fn carry_forward(&self) -> Result<(), StorageError> {
+        let Some(journalled) = &self.journalled else { return Ok(()) };
+        let newest = journalled.journal.usage().durable_lsn;
+        while let Some(vbid) = journalled.backlog.oldest_held()
+            && journalled.backlog.oldest().is_some_and(|oldest| oldest <= newest)
+        {
+            let entry = self.entry_or_new(vbid);
+            let _writing = lock(&entry.writer);
+            journalled.carry_forward(vbid)?;
+        }
+        journalled.release();
+        Ok(())
+    }
+
+    /// Gives back memory that commits keep for the next one.
+    pub fn give_memory_back(&self) {
+        if let Some(journalled) = &self.journalled {
+            journalled.journal.give_memory_back();
+        }
+    }
+
+    /// Lets go of the whole journal when the files have everything: the directory is one of
+    /// couchstore files alone then. Says whether that is so. Nothing is committed any more.
+    pub fn close_journal(&self) -> bool {
+        let Some(journalled) = &self.journalled else { return true };
+        let is_applied = journalled.backlog.oldest().is_none();
+        if is_applied {
+            journalled.journal.seal();
+        }
+        is_applied
+    }
+
+    /// The caller holds the entry's `writer`.
+    pub(crate) fn apply_to(
+        &self,
+        journalled: &Journalled,
+        entry: &Arc<Entry>,
+    ) -> Result<Option<Applied>, StorageError> {
+        let Some(mut pending) = journalled.backlog.take(entry.vbid) else { return Ok(None) };
+        let superfluous = pending.take_superfluous();
+        let applied = self.write_pending(journalled, entry, &mut pending);
+        let left_over = match &applied {
+            Ok(_) => {
+                journalled.backlog.finish(entry.vbid);
+                Vec::new()
+            }
+            Err(error) => {
+                if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
+                    journalled.backlog.hold(entry.vbid);
+                }
+                journalled.backlog.put_back(pending)
+            }
+        };
+        drop((superfluous, left_over));
+        applied.map(Some)
+    }
+
+    fn write_pending(
+        &self,
+        journalled: &Journalled,
+        entry: &Arc<Entry>,
+        pending: &mut Pending,
+    ) -> Result<Applied, StorageError> {
+        if pending.deletes {
+            let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
+            self.remove_files(entry, &names)?;
+            self.files.sync_directory(&self.directory)?;
+            pending.deletes = false;
+        }
+        let Some(state) = &pending.state else { return Ok(Applied::default()) };
+        let journal = Some(journalled.position(pending.newest));
+        let state = VbucketRecord { journal, ..state.clone() };
+        let batch = FileBatch { items: &pending.items, state: &state };
+        self.write(entry, batch, &mut CommitBuffers::new())
+    }
+}

@@ -1,0 +1,178 @@
+//! The journal of a bucket: one file that all vBuckets' batches go to, durable with one sync.
+//!
+//! Batches are gathered into groups. A group is written behind the last one, synced, and only then
+//! acknowledged; the next one waits for that. The vBuckets' files follow later, and what they hold
+//! is released. `docs/file-format.md`, section Journal, draws the bytes; `docs/storage.md` has the
+//! invariants.
+
+mod layout;
+mod names;
+mod options;
+mod record;
+mod replay;
+mod scan;
+mod segment;
+mod state;
+mod verify;
+mod view;
+mod writer;
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use platform::{Clock, Files};
+
+pub(crate) use layout::image_around;
+pub use names::DIRECTORY as JOURNAL_DIRECTORY;
+pub use options::{JournalId, JournalOptions, JournalReport, JournalUsage, Lsn, TornTail};
+pub use record::{Record, ReplayedRecord};
+pub use verify::{SegmentVerification, verify_segments};
+pub use view::{
+    BatchView, GroupView, Place, RecordView, SegmentEnd, SegmentSummary, SegmentView,
+    is_segment_name, read_segment, segment_view,
+};
+
+use crate::StorageError;
+use crate::store::lock;
+use segment::Directory;
+use writer::Writer;
+
+/// A bucket's journal. Threads append one after the other; releasing waits for an append that is
+/// under way, looking at the usage does not.
+pub struct Journal {
+    id: JournalId,
+    directory: Directory,
+    /// Held across the write and the sync of a group: the order of groups is that of their
+    /// acknowledgements. It comes before `usage`.
+    writer: Mutex<Writer>,
+    /// Held by who makes a spare: one is enough.
+    preparing: Mutex<()>,
+    /// What [`Journal::usage`] tells; held for a copy.
+    usage: Mutex<JournalUsage>,
+}
+
+impl Journal {
+    /// Opens the journal of the bucket in `bucket_directory` and hands `replay` every record that
+    /// is durable, in order. An empty journal leaves no trace on the disk before the first
+    /// [`Journal::append`].
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when something that was acknowledged is damaged or missing: what
+    /// lies before it may have been replayed. Otherwise what the system or `replay` says.
+    pub fn open(
+        files: Arc<dyn Files>,
+        bucket_directory: &Path,
+        options: JournalOptions,
+        clock: Clock,
+        replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+    ) -> Result<(Self, JournalReport), StorageError> {
+        options.check();
+        let directory = Directory::new(files, bucket_directory);
+        let (writer, report) = replay::open(&directory, options, clock, replay)?;
+        let usage = Mutex::new(writer.usage());
+        let journal = Self {
+            id: writer.id(),
+            directory,
+            writer: Mutex::new(writer),
+            preparing: Mutex::new(()),
+            usage,
+        };
+        Ok((journal, report))
+    }
+
+    /// Makes records durable, in order, in groups of one sync each; a record is never divided.
+    /// `durable` hears of each group, as a range of `records`, as soon as it is: while the journal
+    /// is locked, so in the order of lsns whoever appends. An error ends the call, for that group
+    /// and all records behind it: those are not durable, but the first group of them may be found
+    /// by a replay nevertheless.
+    ///
+    /// # Errors
+    /// [`StorageError::JournalFull`] until [`Journal::release`] has made room; deletions are
+    /// written in spite of it. Otherwise what the system said when a second segment was tried.
+    pub fn append(
+        &self,
+        records: &[Record<'_>],
+        durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
+    ) {
+        let mut writer = self.lock_writer();
+        let mut start = 0;
+        while start < records.len() {
+            let end = writer.gather(&records[start..]) + start;
+            let only_deletes = records[start..end].iter().all(Record::is_delete);
+            match writer.write_group(&self.directory, end - start, only_deletes) {
+                Ok(lsn) => durable(start..end, Ok(lsn)),
+                Err(error) => {
+                    durable(start..records.len(), Err(error));
+                    break;
+                }
+            }
+            // Who reads a durable lsn finds its records where `durable` has put them.
+            self.publish(&writer);
+            start = end;
+        }
+        self.publish(&writer);
+    }
+
+    /// Gives back the memory in which groups are gathered, which is as large as the largest one
+    /// was. For when there is nothing to append for a while.
+    pub fn give_memory_back(&self) {
+        self.lock_writer().give_memory_back();
+    }
+
+    /// Groups below `needed_from` are of no use any more. Segments that hold nothing else are
+    /// retired: all but the current one, which is when the next group wants a new segment. With
+    /// `None` nothing that is durable now is needed, so nobody may append meanwhile; who cannot
+    /// know that reads [`JournalUsage::durable_lsn`] first and names the lsn after it.
+    pub fn release(&self, needed_from: Option<Lsn>) {
+        let mut writer = self.lock_writer();
+        writer.release(&self.directory, needed_from);
+        self.publish(&writer);
+        let superfluous = writer.take_superfluous();
+        drop(writer);
+        self.directory.remove_all(&superfluous);
+    }
+
+    /// Everything is in the files: all segments are retired, so that the next start has nothing to
+    /// read. Failures are of no harm, they only leave something to be read.
+    pub fn seal(&self) {
+        let mut writer = self.lock_writer();
+        writer.seal(&self.directory);
+        self.publish(&writer);
+        let superfluous = writer.take_superfluous();
+        drop(writer);
+        self.directory.remove_all(&superfluous);
+        self.directory.sync_if_there();
+    }
+
+    /// Fills a segment with zeros and keeps it for later, if there is none: appends to it have no
+    /// metadata to write. Takes as long as writing a whole segment does; appends go on meanwhile.
+    /// Says whether it made one. Does nothing before the first append.
+    pub fn prepare_spare(&self) -> Result<bool, StorageError> {
+        let _preparing = lock(&self.preparing);
+        let Some((number, size)) = self.lock_writer().wanted_spare() else { return Ok(false) };
+        self.directory.make_spare(number, size)?;
+        let mut writer = self.lock_writer();
+        writer.add_spare(number);
+        self.publish(&writer);
+        Ok(true)
+    }
+
+    /// The journal's name, in every segment. It changes when a start finds no segment in use.
+    pub fn id(&self) -> JournalId {
+        self.id
+    }
+
+    /// How full it is, as of the last group. Never waits for the disk.
+    pub fn usage(&self) -> JournalUsage {
+        *lock(&self.usage)
+    }
+
+    fn lock_writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
+    }
+
+    fn publish(&self, writer: &Writer) {
+        *lock(&self.usage) = writer.usage();
+    }
+}

@@ -1,0 +1,110 @@
+//! How a journal is to work, and what it says of itself.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::journal::layout::{BLOCK_SIZE, SEGMENT_HEADER_SIZE};
+
+/// The number of a group: 1, 2, 3, ... In one journal none is given to two groups that were
+/// acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+/// The random name of a journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct JournalId(pub u64);
+
+/// Sizes of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalOptions {
+    /// Bytes of a segment, a multiple of 4096, at least 8192.
+    pub segment_bytes: u64,
+    /// Bytes of all segments in use, at most. An empty journal takes any group.
+    pub bytes_max: u64,
+    /// Bytes of a group with more than one record, at most.
+    pub group_bytes_max: usize,
+}
+
+/// What was found when a journal was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JournalReport {
+    /// Segments in use.
+    pub segment_count: u64,
+    /// Groups that were replayed.
+    pub group_count: u64,
+    /// Their records.
+    pub record_count: u64,
+    /// Their bytes, as they lie on the disk.
+    pub bytes: u64,
+    /// The last of them; 0 for none.
+    pub last_lsn: Lsn,
+    /// A group that was being written when the power went or the process died.
+    pub torn_tail: Option<TornTail>,
+}
+
+/// The beginning of a group that was never acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TornTail {
+    /// The segment.
+    pub file: PathBuf,
+    /// Where it begins, in bytes.
+    pub position: u64,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// How full a journal is, and what it has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JournalUsage {
+    /// The last durable group; 0 for none.
+    pub durable_lsn: Lsn,
+    /// The lowest lsn that is still needed, as of the last release.
+    pub needed_from: Lsn,
+    /// Segments in use.
+    pub segment_count: u64,
+    /// Bytes of the segments in use; of the current one, what is written.
+    pub used_bytes: u64,
+    /// What `used_bytes` may come to.
+    pub bytes_max: u64,
+    /// Segments that are kept for later.
+    pub spare_count: u64,
+    /// Bytes of those.
+    pub spare_bytes: u64,
+    /// Groups that became durable.
+    pub group_count: u64,
+    /// Their records.
+    pub record_count: u64,
+    /// Their bytes, headers and padding included.
+    pub written_bytes: u64,
+    /// Writes, syncs and new segments that failed. Each ended a segment.
+    pub failure_count: u64,
+    /// Groups that were refused after a second failure.
+    pub refused_count: u64,
+    /// Groups that were refused because the journal was full.
+    pub full_count: u64,
+}
+
+impl JournalOptions {
+    pub(super) fn check(&self) {
+        assert!(
+            self.segment_bytes.is_multiple_of(BLOCK_SIZE),
+            "segments consist of blocks of 4096 bytes"
+        );
+        assert!(
+            self.segment_bytes >= SEGMENT_HEADER_SIZE + BLOCK_SIZE,
+            "a segment has room for a group"
+        );
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+impl fmt::Display for JournalId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:016x}", self.0)
+    }
+}

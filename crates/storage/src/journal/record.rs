@@ -1,0 +1,293 @@
+//! What groups carry: batches of vBuckets, and deletions of vBuckets.
+//!
+//! ```text
+//! record, begins at a multiple of 8 of the payload:     item:
+//!  0  4 bytes, padding included                          0  6 seqno
+//!  4  1 type: 1 batch, 2 delete                          6  6 revision
+//!  5  1 bit 0: the batch supersedes what was before     12  1 content meta, as in files
+//!  6  2 vBucket                                         13  1 bits: 0 deleted, 1 has a body
+//! batch only:                                           14  1 bytes of rev meta
+//!  8  8 previous seqno                                  15  2 bytes of the id
+//! 16  4 items                                           17  4 bytes of the body
+//! 20  4 bytes of the state                              21    id, rev meta, body (as it is in
+//! 24    items, state, zeros                                   memory: files may compress it)
+//! ```
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+use document::{Item, Seqno, Vbid};
+
+use crate::couchstore::bytes::{Fields, index, length};
+use crate::couchstore::{DocumentInfo, NewDocument};
+use crate::disk_document;
+use crate::journal::state;
+use crate::vbucket_record::VbucketRecord;
+
+const BATCH: u8 = 1;
+const DELETE: u8 = 2;
+const SUPERSEDES: u8 = 1;
+const DELETED: u8 = 1;
+const HAS_BODY: u8 = 2;
+
+/// Records begin at multiples of this.
+const ALIGNMENT: usize = 8;
+
+/// Bytes in front of a record's own.
+const HEAD_SIZE: usize = 8;
+
+/// Bytes in front of an item's id.
+const ITEM_HEAD_SIZE: usize = 21;
+
+/// What is to become durable.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// Items and state of a vBucket.
+    Batch {
+        /// The vBucket.
+        vbid: Vbid,
+        /// The seqno that the vBucket had reached before these items.
+        previous_seqno: Seqno,
+        /// Whether what the vBucket held before is replaced.
+        supersedes: bool,
+        /// Not ejected, each key once.
+        items: &'a [Item],
+        /// The state as of the last of the items.
+        state: &'a VbucketRecord,
+    },
+    /// The vBucket is gone, with everything before this.
+    Delete {
+        /// The vBucket.
+        vbid: Vbid,
+    },
+}
+
+/// What was durable.
+#[derive(Clone, Debug)]
+pub enum ReplayedRecord {
+    /// Items and state of a vBucket.
+    Batch {
+        /// The vBucket.
+        vbid: Vbid,
+        /// The seqno that the vBucket had reached before these items.
+        previous_seqno: Seqno,
+        /// Whether what the vBucket held before is replaced.
+        supersedes: bool,
+        /// In the order in which they were handed in.
+        items: Vec<Item>,
+        /// The state as of the last of the items.
+        state: Box<VbucketRecord>,
+    },
+    /// The vBucket is gone, with everything before this.
+    Delete {
+        /// The vBucket.
+        vbid: Vbid,
+    },
+}
+
+impl Record<'_> {
+    /// Whether it is a deletion.
+    pub(super) fn is_delete(&self) -> bool {
+        matches!(self, Self::Delete { .. })
+    }
+
+    /// Appends the record to `target`, whose end is aligned before and after.
+    pub(super) fn encode(&self, target: &mut Vec<u8>) {
+        let start = target.len();
+        assert!(start.is_multiple_of(ALIGNMENT), "records begin aligned");
+        match *self {
+            Self::Delete { vbid } => put_head(target, DELETE, 0, vbid),
+            Self::Batch { vbid, previous_seqno, supersedes, items, state } => {
+                put_head(target, BATCH, if supersedes { SUPERSEDES } else { 0 }, vbid);
+                target.extend_from_slice(&previous_seqno.0.to_be_bytes());
+                target.extend_from_slice(&size(items.len()).to_be_bytes());
+                target.extend_from_slice(&[0; 4]);
+                for item in items {
+                    put_item(target, &disk_document::from_item(item));
+                }
+                let state_at = target.len();
+                state::encode(state, target);
+                let state_size = size(target.len().saturating_sub(state_at));
+                set_u32(target, start.saturating_add(20), state_size);
+            }
+        }
+        target.resize(target.len().next_multiple_of(ALIGNMENT), 0);
+        let record_size = size(target.len().saturating_sub(start));
+        set_u32(target, start, record_size);
+    }
+}
+
+fn put_head(target: &mut Vec<u8>, kind: u8, flags: u8, vbid: Vbid) {
+    target.extend_from_slice(&[0, 0, 0, 0, kind, flags]);
+    target.extend_from_slice(&vbid.0.to_be_bytes());
+}
+
+fn put_item(target: &mut Vec<u8>, document: &NewDocument<'_>) {
+    let deleted = if document.deleted { DELETED } else { 0 };
+    let has_body = if document.body.is_some() { HAS_BODY } else { 0 };
+    let body = document.body.unwrap_or_default();
+    let rev_meta = document.rev_meta.as_slice();
+    let id_size = u16::try_from(document.id.len()).expect("an id has at most 252 bytes");
+    let meta_size = u8::try_from(rev_meta.len()).expect("rev meta has at most 25 bytes");
+    // Number by number into the target would check its room each time.
+    let fields = u128::from(document.seqno) << 80
+        | u128::from(document.rev_seqno) << 32
+        | u128::from(document.content_meta) << 24
+        | u128::from(deleted | has_body) << 16
+        | u128::from(meta_size) << 8;
+    let mut head = [0; ITEM_HEAD_SIZE];
+    head[..16].copy_from_slice(&fields.to_be_bytes());
+    head[15..17].copy_from_slice(&id_size.to_be_bytes());
+    head[17..].copy_from_slice(&size(body.len()).to_be_bytes());
+    target.extend_from_slice(&head);
+    target.extend_from_slice(document.id);
+    target.extend_from_slice(rev_meta);
+    target.extend_from_slice(body);
+}
+
+fn size(count: usize) -> u32 {
+    u32::try_from(count).expect("a record has less than 4 GiB")
+}
+
+fn set_u32(target: &mut [u8], at: usize, number: u32) {
+    let room = target.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
+    *room.expect("the field was appended before") = number.to_be_bytes();
+}
+
+/// A record as it lies in a payload, checked for its extent only.
+#[derive(Clone, Copy)]
+pub(crate) struct RawRecord<'a> {
+    kind: u8,
+    flags: u8,
+    pub(crate) vbid: Vbid,
+    /// Behind the head.
+    content: &'a [u8],
+    /// Bytes with head and padding.
+    pub(crate) bytes: u32,
+}
+
+/// A batch as it lies in a payload: its items are still to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct RawBatch<'a> {
+    pub(crate) previous_seqno: Seqno,
+    pub(crate) supersedes: bool,
+    pub(crate) item_count: u32,
+    state_size: u32,
+    rest: Fields<'a>,
+}
+
+/// The content of a record.
+pub(crate) enum RawContent<'a> {
+    Batch(RawBatch<'a>),
+    Delete,
+}
+
+/// One document of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct RawItem<'a> {
+    /// With [`BODY_PRESENT`] as its position if there is a body.
+    pub(crate) info: DocumentInfo<'a>,
+    pub(crate) body: Option<&'a [u8]>,
+}
+
+/// Stands in [`DocumentInfo::body_position`] for a body that is beside it.
+const BODY_PRESENT: u64 = 1;
+
+impl<'a> RawRecord<'a> {
+    /// Takes the first record off a payload; `None` if it is not whole.
+    pub(crate) fn take(payload: &mut Fields<'a>) -> Option<Self> {
+        let mut head = Fields::new(payload.rest());
+        let bytes = head.u32()?;
+        let kind = head.u8()?;
+        let flags = head.u8()?;
+        let vbid = Vbid(head.u16()?);
+        let whole = payload.take(index(bytes.into()))?;
+        let content = whole.get(HEAD_SIZE..)?;
+        let is_aligned = whole.len().is_multiple_of(ALIGNMENT);
+        is_aligned.then_some(Self { kind, flags, vbid, content, bytes })
+    }
+
+    /// What kind of record it is.
+    pub(crate) fn content(&self) -> Option<RawContent<'a>> {
+        match (self.kind, self.flags) {
+            (DELETE, 0) if self.content.is_empty() => Some(RawContent::Delete),
+            (BATCH, flags) if flags & !SUPERSEDES == 0 => self.batch().map(RawContent::Batch),
+            _ => None,
+        }
+    }
+
+    fn batch(&self) -> Option<RawBatch<'a>> {
+        let mut rest = Fields::new(self.content);
+        Some(RawBatch {
+            previous_seqno: Seqno(rest.number::<8>()?),
+            supersedes: self.flags & SUPERSEDES != 0,
+            item_count: rest.u32()?,
+            state_size: rest.u32()?,
+            rest,
+        })
+    }
+
+    /// The record with all that is in it; `None` if any of it is not understood.
+    pub(crate) fn decode(&self) -> Option<ReplayedRecord> {
+        let vbid = self.vbid;
+        let RawContent::Batch(mut batch) = self.content()? else {
+            return Some(ReplayedRecord::Delete { vbid });
+        };
+        let mut items = Vec::new();
+        for _ in 0..batch.item_count {
+            let RawItem { info, body } = batch.next_item()?;
+            items.push(disk_document::item_with_body(&info, body).ok()?);
+        }
+        let RawBatch { previous_seqno, supersedes, .. } = batch;
+        let state = batch.state()?;
+        let state = Box::new(state);
+        Some(ReplayedRecord::Batch { vbid, previous_seqno, supersedes, items, state })
+    }
+}
+
+impl<'a> RawBatch<'a> {
+    /// Reads the next of the items.
+    pub(crate) fn next_item(&mut self) -> Option<RawItem<'a>> {
+        let fields = &mut self.rest;
+        let seqno = fields.number::<6>()?;
+        let rev_seqno = fields.number::<6>()?;
+        let content_meta = fields.u8()?;
+        let bits = fields.u8()?;
+        let meta_size = fields.u8()?;
+        let id_size = fields.u16()?;
+        let body_size = fields.u32()?;
+        let id = fields.take(id_size.into())?;
+        let rev_meta = fields.take(meta_size.into())?;
+        let body = fields.take(index(body_size.into()))?;
+        let has_body = bits & HAS_BODY != 0;
+        if bits & !(DELETED | HAS_BODY) != 0 || (!has_body && body_size > 0) {
+            return None;
+        }
+        let info = DocumentInfo {
+            id,
+            seqno,
+            rev_seqno,
+            deleted: bits & DELETED != 0,
+            content_meta,
+            body_position: if has_body { BODY_PRESENT } else { 0 },
+            body_size,
+            rev_meta,
+        };
+        Some(RawItem { info, body: has_body.then_some(body) })
+    }
+
+    /// Bytes behind the items that have been read.
+    pub(crate) fn rest_size(&self) -> u64 {
+        length(self.rest.rest())
+    }
+
+    /// Reads the state, once all items are read.
+    pub(crate) fn state(mut self) -> Option<VbucketRecord> {
+        let state = self.rest.take(index(self.state_size.into()))?;
+        let padding = self.rest.rest();
+        let is_padding = padding.len() < ALIGNMENT && padding.iter().all(|byte| *byte == 0);
+        if is_padding { state::decode(state) } else { None }
+    }
+}

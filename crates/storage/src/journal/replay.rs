@@ -1,0 +1,329 @@
+//! Opening a journal: what is durable is found, checked, written anew as far as it is unsure, and
+//! handed out in order.
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+use std::path::{Path, PathBuf};
+
+use platform::{Clock, File, OpenMode};
+
+use crate::StorageError;
+use crate::couchstore::bytes::{Fields, index};
+use crate::journal::layout::{GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
+use crate::journal::names::{self, SegmentName};
+use crate::journal::options::{JournalId, JournalOptions, JournalReport, Lsn, TornTail};
+use crate::journal::record::{RawRecord, ReplayedRecord};
+use crate::journal::scan::{self, Expected};
+use crate::journal::segment::{Directory, Segment};
+use crate::journal::writer::Writer;
+
+/// A segment that was found in use.
+struct Found {
+    file: Box<dyn File>,
+    path: PathBuf,
+    header: SegmentHeader,
+    size: u64,
+    /// Whether it should begin with a copy of an earlier group, and does not.
+    lacks_copy: bool,
+}
+
+/// What the names and headers in the directory say.
+#[derive(Default)]
+struct Inventory {
+    /// By number.
+    live: Vec<Found>,
+    /// Of the usual size.
+    spares: Vec<u64>,
+    superfluous: Vec<PathBuf>,
+    highest_number: u64,
+}
+
+/// A group that was read, and where.
+#[derive(Default)]
+struct Group {
+    bytes: Vec<u8>,
+    header: Option<GroupHeader>,
+    path: PathBuf,
+    position: u64,
+}
+
+/// Walks through the groups in order, one behind: the last one is written anew before it is handed
+/// out.
+struct Walk<'a> {
+    replay: &'a mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+    report: JournalReport,
+    /// Of the next group; `None` before the first segment.
+    next_lsn: Option<u64>,
+    previous_crc: Option<u32>,
+    /// Read, not yet handed out.
+    held: Group,
+    /// Lends its memory to the next one.
+    next: Group,
+}
+
+/// Reads the journal in `directory`, hands out its records, and makes a writer that goes on.
+pub(super) fn open(
+    directory: &Directory,
+    options: JournalOptions,
+    clock: Clock,
+    replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+) -> Result<(Writer, JournalReport), StorageError> {
+    let inventory = take_inventory(directory, options.segment_bytes)?;
+    let mut walk = Walk {
+        replay,
+        report: JournalReport::default(),
+        next_lsn: None,
+        previous_crc: None,
+        held: Group::default(),
+        next: Group::default(),
+    };
+    let id = check_identity(&inventory.live)?;
+    let mut writer = Writer::new(id, options, clock);
+    for (number, found) in inventory.live.iter().enumerate() {
+        // The process that wrote this may have died before its last sync.
+        found.file.sync()?;
+        let later = inventory.live.get(number.saturating_add(1)..).unwrap_or_default();
+        let limit = later.iter().map(|found| found.header.first_lsn.0).min();
+        let last_lsn = walk.segment(found, limit)?;
+        writer.sealed.push_back(Segment {
+            number: found.header.number,
+            salt: found.header.salt,
+            first_lsn: found.header.first_lsn.0,
+            last_lsn,
+            size: found.size.max(SEGMENT_HEADER_SIZE),
+            is_recyclable: found.size == options.segment_bytes,
+        });
+    }
+    writer.next_number = inventory.highest_number.saturating_add(1);
+    writer.spares = inventory.spares.into();
+    directory.remove_all(&inventory.superfluous);
+    walk.report.segment_count = inventory.live.len() as u64;
+    drop(inventory.live);
+    walk.finish(directory, &mut writer)?;
+    Ok((writer, walk.report))
+}
+
+/// The journal that all segments belong to; a new one if there are none.
+fn check_identity(live: &[Found]) -> Result<JournalId, StorageError> {
+    let Some(first) = live.first() else {
+        let mut id = [0; 8];
+        platform::random::secret(&mut id);
+        return Ok(JournalId(u64::from_be_bytes(id)));
+    };
+    for found in live {
+        if found.header.id != first.header.id {
+            return Err(StorageError::corrupt(&found.path, 0, "a segment of another journal"));
+        }
+    }
+    Ok(first.header.id)
+}
+
+/// Looks at all names and headers.
+fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory, StorageError> {
+    let mut inventory = Inventory::default();
+    if !directory.files.exists(&directory.path) {
+        return Ok(inventory);
+    }
+    // What is seen now must not change when the power goes.
+    directory.files.sync_directory(&directory.path)?;
+    for name in directory.files.list(&directory.path)? {
+        let path = directory.path.join(&name);
+        let (number, is_live) = match names::parse(&name) {
+            SegmentName::Live(number) => (number, true),
+            SegmentName::Spare(number) => (number, false),
+            SegmentName::Foreign => continue,
+        };
+        inventory.highest_number = inventory.highest_number.max(number);
+        let file = directory.files.open(&path, OpenMode::ReadWrite)?;
+        let size = file.size()?;
+        if is_live && let Some(header) = own_header(&*file, &path, number)? {
+            let lacks_copy = header.begins_with_copy && !holds_copy(&*file, &path, &header)?;
+            inventory.live.push(Found { file, path, header, size, lacks_copy });
+        } else {
+            drop(file);
+            inventory.put_away(directory, &path, number, size, segment_bytes)?;
+        }
+    }
+    inventory.live.sort_by_key(|found| found.header.number);
+    // Nothing came after a copy that was not finished. In front of other segments it was.
+    while let Some(found) = inventory.live.pop_if(|found| found.lacks_copy) {
+        let Found { file, path, header, size, .. } = found;
+        drop(file);
+        inventory.put_away(directory, &path, header.number, size, segment_bytes)?;
+    }
+    Ok(inventory)
+}
+
+impl Inventory {
+    /// Keeps a file that holds nothing as a spare, if it can be one.
+    fn put_away(
+        &mut self,
+        directory: &Directory,
+        path: &Path,
+        number: u64,
+        size: u64,
+        segment_bytes: u64,
+    ) -> Result<(), StorageError> {
+        if size != segment_bytes {
+            self.superfluous.push(path.to_path_buf());
+            return Ok(());
+        }
+        let spare_path = directory.spare_path(number);
+        if path != spare_path {
+            directory.files.rename(path, &spare_path)?;
+        }
+        self.spares.push(number);
+        Ok(())
+    }
+}
+
+/// The header of a segment that is in use by its name; `None` if it was never used under it.
+fn own_header(
+    file: &dyn File,
+    path: &Path,
+    number: u64,
+) -> Result<Option<SegmentHeader>, StorageError> {
+    let what = match scan::read_segment_header(file)? {
+        Ok(Some(header)) if header.number == number => return Ok(Some(header)),
+        // Renamed for use when the power went.
+        Ok(Some(header)) if header.number < number => return Ok(None),
+        Ok(Some(_)) => {
+            return Err(StorageError::corrupt(path, 0, "a segment under another's name"));
+        }
+        Ok(None) => "a segment that lost its header",
+        Err(what) => what,
+    };
+    // The header is durable before the first group is written.
+    let group = scan::find_group(file, SEGMENT_HEADER_SIZE, None, Lsn(0), &mut Vec::new())?;
+    if group.is_some() { Err(StorageError::corrupt(path, 0, what)) } else { Ok(None) }
+}
+
+/// Whether the first group is whole, which an earlier segment holds, too.
+fn holds_copy(file: &dyn File, path: &Path, header: &SegmentHeader) -> Result<bool, StorageError> {
+    let SegmentHeader { salt, first_lsn, .. } = *header;
+    let expected = Expected { salt, lsn: first_lsn, previous_crc: None };
+    let mut group = Vec::new();
+    match scan::read_group(file, SEGMENT_HEADER_SIZE, &expected, &mut group)? {
+        Ok(_) => Ok(true),
+        Err(what) => {
+            let later = scan::find_group(file, SEGMENT_HEADER_SIZE, Some(salt), Lsn(0), &mut group);
+            match later? {
+                Some(_) => Err(StorageError::corrupt(path, SEGMENT_HEADER_SIZE, what)),
+                None => Ok(false),
+            }
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Reads a segment's groups below `limit`, all of which must be there; in the last segment,
+    /// without a limit, as many as there are. Gives the last lsn that counts.
+    fn segment(&mut self, found: &Found, limit: Option<u64>) -> Result<u64, StorageError> {
+        let first_lsn = found.header.first_lsn.0;
+        let before = first_lsn.saturating_sub(1);
+        if limit.is_some_and(|limit| limit <= first_lsn) {
+            return Ok(before);
+        }
+        let mut lsn = *self.next_lsn.get_or_insert(first_lsn);
+        if lsn != first_lsn {
+            let what = "a segment that does not follow the one before";
+            return Err(StorageError::corrupt(&found.path, 0, what));
+        }
+        let mut position = SEGMENT_HEADER_SIZE;
+        while limit.is_none_or(|limit| lsn < limit) {
+            let salt = found.header.salt;
+            let expected = Expected { salt, lsn: Lsn(lsn), previous_crc: self.previous_crc };
+            let bytes = &mut self.next.bytes;
+            let header = match scan::read_group(&*found.file, position, &expected, bytes)? {
+                Ok(header) => header,
+                Err(what) if limit.is_some() => {
+                    return Err(StorageError::corrupt(&found.path, position, what));
+                }
+                Err(what) => {
+                    self.end(found, position, what)?;
+                    break;
+                }
+            };
+            self.hand_out_held()?;
+            self.next.header = Some(header);
+            self.next.path.clone_from(&found.path);
+            self.next.position = position;
+            std::mem::swap(&mut self.held, &mut self.next);
+            self.previous_crc = Some(header.crc);
+            position = position.saturating_add(header.padded_bytes());
+            lsn = lsn.saturating_add(1);
+        }
+        self.next_lsn = Some(lsn);
+        Ok(lsn.saturating_sub(1))
+    }
+
+    /// Looks at what follows the last group: nothing of this segment, or a group that was being
+    /// written. Groups are written one after the other, so behind such a one there is nothing.
+    fn end(
+        &mut self,
+        found: &Found,
+        position: u64,
+        what: &'static str,
+    ) -> Result<(), StorageError> {
+        let (file, salt) = (&*found.file, found.header.salt);
+        let bytes = &mut self.next.bytes;
+        if scan::find_group(file, position, Some(salt), Lsn(0), bytes)?.is_some() {
+            return Err(StorageError::corrupt(&found.path, position, what));
+        }
+        if scan::has_salt(file, position, salt)? {
+            let file = found.path.clone();
+            self.report.torn_tail = Some(TornTail { file, position, what });
+        }
+        Ok(())
+    }
+
+    /// Writes the last group into a new segment, and hands it out: its sync may have failed, and
+    /// then nobody can tell whether what was read here is on the disk.
+    fn finish(&mut self, directory: &Directory, writer: &mut Writer) -> Result<(), StorageError> {
+        let last_lsn = self.next_lsn.map_or(0, |lsn| lsn.saturating_sub(1));
+        self.report.last_lsn = Lsn(last_lsn);
+        let Some(header) = self.held.header else {
+            writer.durable_lsn = last_lsn;
+            return Ok(());
+        };
+        self.held.records(&header, &mut |_| Ok(()))?;
+        writer.rewrite(directory, &header, &self.held.bytes)?;
+        self.hand_out_held()
+    }
+
+    fn hand_out_held(&mut self) -> Result<(), StorageError> {
+        let Some(header) = self.held.header.take() else { return Ok(()) };
+        let (replay, report) = (&mut self.replay, &mut self.report);
+        self.held.records(&header, &mut |record| {
+            report.record_count = report.record_count.saturating_add(1);
+            replay(header.lsn, record)
+        })?;
+        report.group_count = report.group_count.saturating_add(1);
+        report.bytes = report.bytes.saturating_add(header.padded_bytes());
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Visits the records, all of which must be understood.
+    fn records(
+        &self,
+        header: &GroupHeader,
+        visit: &mut dyn FnMut(ReplayedRecord) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        let corrupt = |what| StorageError::corrupt(&self.path, self.position, what);
+        let end = index(header.bytes.into());
+        let mut payload = Fields::new(self.bytes.get(GROUP_HEADER_SIZE..end).unwrap_or_default());
+        for _ in 0..header.records {
+            let record = RawRecord::take(&mut payload).and_then(|raw| raw.decode());
+            visit(record.ok_or_else(|| corrupt("a record that is not understood"))?)?;
+        }
+        if !payload.rest().is_empty() {
+            return Err(corrupt("more in a group than its records"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Segments: files that groups are appended to, and the directory that they lie in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use platform::{File, Files, OpenMode};
+
+use crate::StorageError;
+use crate::journal::layout::{SEGMENT_HEADER_SIZE, SegmentHeader};
+use crate::journal::names;
+
+/// Bytes that are written at a time when a spare is filled.
+const FILL_BYTES: usize = 1 << 20;
+
+/// The `journal` directory of a bucket.
+pub(super) struct Directory {
+    pub(super) files: Arc<dyn Files>,
+    bucket: PathBuf,
+    pub(super) path: PathBuf,
+    /// Whether this process has made the directory's own name durable.
+    is_named: AtomicBool,
+}
+
+/// A segment that groups are appended to.
+pub(super) struct OpenSegment {
+    pub(super) file: Box<dyn File>,
+    pub(super) segment: Segment,
+    /// Where the next group begins.
+    pub(super) position: u64,
+}
+
+/// A segment in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    /// In all of its groups.
+    pub(super) salt: u64,
+    pub(super) first_lsn: u64,
+    /// The last lsn in it that was acknowledged; below `first_lsn` when there is none.
+    pub(super) last_lsn: u64,
+    /// Bytes it counts for.
+    pub(super) size: u64,
+    /// Whether it may become a spare: it is of the usual size, filled, and never failed.
+    pub(super) is_recyclable: bool,
+}
+
+impl Directory {
+    pub(super) fn new(files: Arc<dyn Files>, bucket: &Path) -> Self {
+        let path = bucket.join(names::DIRECTORY);
+        Self { files, bucket: bucket.to_path_buf(), path, is_named: AtomicBool::new(false) }
+    }
+
+    pub(super) fn live_path(&self, number: u64) -> PathBuf {
+        self.path.join(names::live(number))
+    }
+
+    pub(super) fn spare_path(&self, number: u64) -> PathBuf {
+        self.path.join(names::spare(number))
+    }
+
+    /// Makes a segment under a name that is not in use and gives its file, still empty: from the
+    /// spare of number `spare`, or anew.
+    pub(super) fn open_live(
+        &self,
+        number: u64,
+        spare: Option<u64>,
+    ) -> Result<Box<dyn File>, StorageError> {
+        let path = self.live_path(number);
+        let Some(spare) = spare else {
+            self.files.create_directories(&self.path)?;
+            return Ok(self.files.open(&path, OpenMode::CreateNew)?);
+        };
+        self.files.rename(&self.spare_path(spare), &path)?;
+        Ok(self.files.open(&path, OpenMode::ReadWrite)?)
+    }
+
+    /// Makes name and header of a new segment durable. Until that is done no file has a header of
+    /// its number under its name, which a replay takes for a spare.
+    pub(super) fn begin(
+        &self,
+        file: &dyn File,
+        header: &SegmentHeader,
+        was_spare: bool,
+    ) -> Result<(), StorageError> {
+        if was_spare {
+            // The name first: a name of an earlier use that the power brings back must find the
+            // header of that use.
+            self.sync_names()?;
+        }
+        file.write_at(&header.encode(), 0)?;
+        file.sync()?;
+        if !was_spare {
+            // A file system that has just made a new file durable has little left to do here.
+            self.sync_names()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the names inside durable, and once the directory's own.
+    fn sync_names(&self) -> Result<(), StorageError> {
+        if !self.is_named.load(Ordering::Relaxed) {
+            self.files.sync_directory(&self.bucket)?;
+            self.is_named.store(true, Ordering::Relaxed);
+        }
+        Ok(self.files.sync_directory(&self.path)?)
+    }
+
+    /// Makes a spare: every block is written once, so that no append has anything to allocate.
+    pub(super) fn make_spare(&self, number: u64, size: u64) -> Result<(), StorageError> {
+        let path = self.spare_path(number);
+        let filled = self.fill(&path, size);
+        if filled.is_err() {
+            self.remove_all(&[path]);
+        }
+        filled
+    }
+
+    fn fill(&self, path: &Path, size: u64) -> Result<(), StorageError> {
+        let file = self.files.open(path, OpenMode::CreateNew)?;
+        let zeros = vec![0; FILL_BYTES];
+        let mut position = 0;
+        while position < size {
+            let count = usize::try_from(size - position).unwrap_or(FILL_BYTES).min(FILL_BYTES);
+            file.write_at(&zeros[..count], position)?;
+            position += count as u64;
+        }
+        file.sync()?;
+        self.sync_names()
+    }
+
+    /// Removes files that nobody needs. What cannot be removed is removed by the next start.
+    pub(super) fn remove_all(&self, paths: &[PathBuf]) {
+        for path in paths {
+            drop(self.files.remove(path));
+        }
+    }
+
+    /// Makes renames durable, as far as that works; they are made durable by the next segment.
+    pub(super) fn sync_if_there(&self) {
+        if self.files.exists(&self.path) {
+            drop(self.files.sync_directory(&self.path));
+        }
+    }
+}
+
+impl OpenSegment {
+    pub(super) fn new(file: Box<dyn File>, segment: Segment) -> Self {
+        Self { file, segment, position: SEGMENT_HEADER_SIZE }
+    }
+
+    /// Whether a group of so many bytes fits.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        bytes <= self.segment.size.saturating_sub(self.position)
+    }
+}

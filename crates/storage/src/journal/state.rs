@@ -1,0 +1,197 @@
+//! A vBucket's state as a batch carries it: what [`VbucketRecord`] has but for its place in the
+//! journal.
+//!
+//! ```text
+//!  0  1 version, 1                 12  8 first seqno of the snapshot    60  8 high prepared seqno
+//!  1  1 state, as on the wire      20  8 last one                       68  8 max visible seqno
+//!  2  1 bit 0: may have xattrs     28  8 highest CAS                    76  8 prepares on disk
+//!  3  1 0 disk, 1 initial disk,    36  8 clock epoch, signed            84  8 their bytes
+//!       2 memory                   44  8 completed seqno                92  4 failover entries
+//!  4  8 max deleted revision       52  8 prepared seqno                 96  4 chains
+//! 100  entries: 8 uuid, 8 seqno; chains: 4 nodes; each 4 length (all ones: not placed), name
+//! ```
+#![warn(
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation
+)]
+
+use document::{Cas, Seqno, VbUuid, VbucketState};
+
+use crate::couchstore::bytes::{Fields, index};
+use crate::vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
+
+const VERSION: u8 = 1;
+const XATTRS: u8 = 1;
+const NOT_PLACED: u32 = u32::MAX;
+
+pub(super) fn encode(state: &VbucketRecord, target: &mut Vec<u8>) {
+    let xattrs = if state.might_contain_xattrs { XATTRS } else { 0 };
+    let checkpoint_type = match state.checkpoint_type {
+        CheckpointType::Disk => 0,
+        CheckpointType::InitialDisk => 1,
+        CheckpointType::Memory => 2,
+    };
+    target.extend_from_slice(&[VERSION, state.state as u8, xattrs, checkpoint_type]);
+    let numbers = [
+        state.max_deleted_revision,
+        state.snapshot_start.0,
+        state.snapshot_end.0,
+        state.max_cas.0,
+        state.hlc_epoch.cast_unsigned(),
+        state.completed_seqno.0,
+        state.prepared_seqno.0,
+        state.high_prepared_seqno.0,
+        state.max_visible_seqno.0,
+        state.on_disk_prepares,
+        state.on_disk_prepare_bytes,
+    ];
+    for number in numbers {
+        target.extend_from_slice(&number.to_be_bytes());
+    }
+    put_count(target, state.failover_table.len());
+    put_count(target, state.replication_topology.len());
+    for entry in &state.failover_table {
+        target.extend_from_slice(&entry.uuid.0.to_be_bytes());
+        target.extend_from_slice(&entry.seqno.0.to_be_bytes());
+    }
+    for chain in &state.replication_topology {
+        put_count(target, chain.len());
+        for node in chain {
+            match node {
+                None => target.extend_from_slice(&NOT_PLACED.to_be_bytes()),
+                Some(name) => {
+                    put_count(target, name.len());
+                    target.extend_from_slice(name.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn put_count(target: &mut Vec<u8>, count: usize) {
+    let count = u32::try_from(count).expect("what one vBucket's state lists is below 2^32");
+    target.extend_from_slice(&count.to_be_bytes());
+}
+
+/// Reads what [`encode`] wrote, all of it.
+pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
+    let mut fields = Fields::new(bytes);
+    if fields.u8()? != VERSION {
+        return None;
+    }
+    let mut state = VbucketRecord::new(state_of(fields.u8()?)?);
+    state.might_contain_xattrs = match fields.u8()? {
+        0 => false,
+        XATTRS => true,
+        _ => return None,
+    };
+    state.checkpoint_type = match fields.u8()? {
+        0 => CheckpointType::Disk,
+        1 => CheckpointType::InitialDisk,
+        2 => CheckpointType::Memory,
+        _ => return None,
+    };
+    state.max_deleted_revision = fields.number::<8>()?;
+    state.snapshot_start = Seqno(fields.number::<8>()?);
+    state.snapshot_end = Seqno(fields.number::<8>()?);
+    state.max_cas = Cas(fields.number::<8>()?);
+    state.hlc_epoch = fields.number::<8>()?.cast_signed();
+    state.completed_seqno = Seqno(fields.number::<8>()?);
+    state.prepared_seqno = Seqno(fields.number::<8>()?);
+    state.high_prepared_seqno = Seqno(fields.number::<8>()?);
+    state.max_visible_seqno = Seqno(fields.number::<8>()?);
+    state.on_disk_prepares = fields.number::<8>()?;
+    state.on_disk_prepare_bytes = fields.number::<8>()?;
+    let (entries, chains) = (fields.u32()?, fields.u32()?);
+    for _ in 0..entries {
+        let uuid = VbUuid(fields.number::<8>()?);
+        state.failover_table.push(FailoverEntry { uuid, seqno: Seqno(fields.number::<8>()?) });
+    }
+    for _ in 0..chains {
+        let chain = decode_chain(&mut fields)?;
+        state.replication_topology.push(chain);
+    }
+    fields.rest().is_empty().then_some(state)
+}
+
+fn decode_chain(fields: &mut Fields<'_>) -> Option<Vec<Option<String>>> {
+    let mut chain = Vec::new();
+    for _ in 0..fields.u32()? {
+        let length = fields.u32()?;
+        chain.push(if length == NOT_PLACED {
+            None
+        } else {
+            let name = fields.take(index(length.into()))?;
+            Some(String::from_utf8(name.to_vec()).ok()?)
+        });
+    }
+    Some(chain)
+}
+
+fn state_of(number: u8) -> Option<VbucketState> {
+    [VbucketState::Active, VbucketState::Replica, VbucketState::Pending, VbucketState::Dead]
+        .into_iter()
+        .find(|state| *state as u8 == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> VbucketRecord {
+        VbucketRecord {
+            max_deleted_revision: 1,
+            snapshot_start: Seqno(2),
+            snapshot_end: Seqno(3),
+            max_cas: Cas(u64::MAX - 1),
+            hlc_epoch: -5,
+            might_contain_xattrs: true,
+            completed_seqno: Seqno(6),
+            prepared_seqno: Seqno(7),
+            high_prepared_seqno: Seqno(8),
+            max_visible_seqno: Seqno(9),
+            on_disk_prepares: 10,
+            on_disk_prepare_bytes: 11,
+            checkpoint_type: CheckpointType::InitialDisk,
+            failover_table: vec![
+                FailoverEntry { uuid: VbUuid(12), seqno: Seqno(13) },
+                FailoverEntry { uuid: VbUuid(14), seqno: Seqno(0) },
+            ],
+            replication_topology: vec![
+                vec![Some("a".to_owned()), None, Some(String::new())],
+                vec![],
+            ],
+            ..VbucketRecord::new(VbucketState::Replica)
+        }
+    }
+
+    #[test]
+    fn a_state_reads_back_as_it_was_written() {
+        use CheckpointType::{Disk, InitialDisk, Memory};
+        use VbucketState::{Active, Dead, Pending, Replica};
+        for state in [Active, Replica, Pending, Dead] {
+            for checkpoint_type in [Disk, InitialDisk, Memory] {
+                let empty = VbucketRecord { checkpoint_type, ..VbucketRecord::new(state) };
+                for record in [empty, VbucketRecord { state, checkpoint_type, ..full() }] {
+                    let mut bytes = Vec::new();
+                    encode(&record, &mut bytes);
+                    assert_eq!(decode(&bytes), Some(record));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_prefix_and_no_extension_of_a_state_is_one() {
+        let mut bytes = Vec::new();
+        encode(&full(), &mut bytes);
+        for end in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..end]), None, "{end}");
+        }
+        bytes.push(0);
+        assert_eq!(decode(&bytes), None);
+        bytes[0] = VERSION + 1;
+        assert_eq!(decode(&bytes[..bytes.len() - 1]), None);
+    }
+}

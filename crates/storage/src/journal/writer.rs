@@ -1,0 +1,380 @@
+//! Appending: groups, segments, spares, and what is done when a write fails.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use platform::Clock;
+
+use crate::StorageError;
+use crate::journal::layout::{
+    GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader, padded,
+};
+use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn};
+use crate::journal::record::Record;
+use crate::journal::segment::{Directory, OpenSegment, Segment};
+
+/// What is behind the journal's lock.
+pub(super) struct Writer {
+    pub(super) id: JournalId,
+    options: JournalOptions,
+    clock: Clock,
+    /// The group in the making: room for a header, then records; padded when it is written.
+    group: Vec<u8>,
+    /// The segment that groups go to; none after a start, a failure or a seal.
+    current: Option<OpenSegment>,
+    /// Segments before the current one that are in use, by number.
+    pub(super) sealed: VecDeque<Segment>,
+    /// Segments of the usual size that are filled, by name.
+    pub(super) spares: VecDeque<u64>,
+    /// Files that were taken out of use and are no spares.
+    pub(super) superfluous: Vec<PathBuf>,
+    /// Above the numbers of all files.
+    pub(super) next_number: u64,
+    /// The last group that was acknowledged.
+    pub(super) durable_lsn: u64,
+    /// Its checksum; 0 before the first.
+    pub(super) durable_crc: u32,
+    /// Whether the group is one that a start has read.
+    is_copying: bool,
+    /// Groups below are in the files.
+    needed_from: u64,
+    counters: JournalUsage,
+}
+
+impl Writer {
+    pub(super) fn new(id: JournalId, options: JournalOptions, clock: Clock) -> Self {
+        Self {
+            id,
+            options,
+            clock,
+            group: Vec::new(),
+            current: None,
+            sealed: VecDeque::new(),
+            spares: VecDeque::new(),
+            superfluous: Vec::new(),
+            next_number: 1,
+            durable_lsn: 0,
+            durable_crc: 0,
+            is_copying: false,
+            needed_from: 0,
+            counters: JournalUsage::default(),
+        }
+    }
+
+    pub(super) fn id(&self) -> JournalId {
+        self.id
+    }
+
+    pub(super) fn usage(&self) -> JournalUsage {
+        let sealed_bytes: u64 = self.sealed.iter().map(|segment| segment.size).sum();
+        let current = self.current.as_ref().map_or(0, |current| current.position);
+        let spare_count = self.spares.len() as u64;
+        JournalUsage {
+            durable_lsn: Lsn(self.durable_lsn),
+            needed_from: Lsn(self.needed_from),
+            segment_count: self.sealed.len() as u64 + u64::from(self.current.is_some()),
+            used_bytes: sealed_bytes + current,
+            bytes_max: self.options.bytes_max,
+            spare_count,
+            spare_bytes: spare_count * self.options.segment_bytes,
+            ..self.counters
+        }
+    }
+
+    /// Encodes as many of `records` as one group takes, at least one, and says how many.
+    pub(super) fn gather(&mut self, records: &[Record<'_>]) -> usize {
+        let room = self.options.segment_bytes - SEGMENT_HEADER_SIZE;
+        let bytes_max = self.options.group_bytes_max.min(usize::try_from(room).unwrap_or(0));
+        self.group.clear();
+        self.group.resize(GROUP_HEADER_SIZE, 0);
+        let mut count = 0;
+        for record in records {
+            let before = self.group.len();
+            record.encode(&mut self.group);
+            if count > 0 && self.group.len() > bytes_max {
+                self.group.truncate(before);
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Writes and syncs the gathered group. When that fails, once more into a new segment: nothing
+    /// of the old one is believed from this group on.
+    pub(super) fn write_group(
+        &mut self,
+        directory: &Directory,
+        record_count: usize,
+        may_exceed: bool,
+    ) -> Result<Lsn, StorageError> {
+        let bytes = self.group.len();
+        let padded_bytes = padded(bytes as u64);
+        self.check_room(directory, padded_bytes, may_exceed)?;
+        let mut result = self.try_write(directory, record_count);
+        if result.is_err() {
+            self.leave_failed(directory);
+            self.group.truncate(bytes);
+            result = self.try_write(directory, record_count);
+        }
+        let crc = match result {
+            Ok(crc) => crc,
+            Err(error) => {
+                self.leave_failed(directory);
+                self.counters.refused_count += 1;
+                return Err(error);
+            }
+        };
+        self.durable_lsn += 1;
+        self.durable_crc = crc;
+        let current = self.current.as_mut().expect("a group was just written to it");
+        current.position += padded_bytes;
+        current.segment.last_lsn = self.durable_lsn;
+        self.counters.group_count += 1;
+        self.counters.record_count += record_count as u64;
+        self.counters.written_bytes += padded_bytes;
+        Ok(Lsn(self.durable_lsn))
+    }
+
+    /// Writes a group that was read at a start into a segment of its own, under the same lsn, and
+    /// goes on behind it.
+    pub(super) fn rewrite(
+        &mut self,
+        directory: &Directory,
+        header: &GroupHeader,
+        group: &[u8],
+    ) -> Result<(), StorageError> {
+        let size = usize::try_from(header.bytes).unwrap_or(usize::MAX).min(group.len());
+        self.group.clear();
+        self.group.extend_from_slice(&group[..size]);
+        self.durable_lsn = header.lsn.0 - 1;
+        self.durable_crc = header.previous_crc;
+        for segment in &mut self.sealed {
+            segment.last_lsn = segment.last_lsn.min(self.durable_lsn);
+        }
+        let record_count = usize::try_from(header.records).unwrap_or(usize::MAX);
+        self.is_copying = true;
+        self.write_group(directory, record_count, true)?;
+        self.is_copying = false;
+        self.give_memory_back();
+        self.retire_void(directory);
+        Ok(())
+    }
+
+    /// Refuses a group that needs a new segment for which there is no room.
+    fn check_room(
+        &mut self,
+        directory: &Directory,
+        bytes: u64,
+        may_exceed: bool,
+    ) -> Result<(), StorageError> {
+        if self.current.as_ref().is_some_and(|current| current.has_room(bytes)) {
+            return Ok(());
+        }
+        self.retire(directory);
+        let current = self.current.as_ref().map(|current| &current.segment);
+        // What nobody needs is retired as soon as it is left.
+        let current = current.filter(|segment| segment.last_lsn >= self.needed_from);
+        let segments = self.sealed.iter().chain(current);
+        let used_bytes: u64 = segments.map(|segment| segment.size).sum();
+        let bytes_max = self.options.bytes_max;
+        let wanted_bytes = self.segment_bytes_for(bytes);
+        if used_bytes > 0 && used_bytes + wanted_bytes > bytes_max && !may_exceed {
+            self.counters.full_count += 1;
+            return Err(StorageError::JournalFull { used_bytes, bytes_max });
+        }
+        Ok(())
+    }
+
+    fn segment_bytes_for(&self, group_bytes: u64) -> u64 {
+        self.options.segment_bytes.max(SEGMENT_HEADER_SIZE + group_bytes)
+    }
+
+    /// One attempt. Gives the checksum of the group.
+    fn try_write(
+        &mut self,
+        directory: &Directory,
+        record_count: usize,
+    ) -> Result<u32, StorageError> {
+        let bytes = padded(self.group.len() as u64);
+        if !self.current.as_ref().is_some_and(|current| current.has_room(bytes)) {
+            self.leave_full(directory);
+            self.open_segment(directory, bytes)?;
+        }
+        let current = self.current.as_ref().expect("a segment with room was just opened");
+        let header = GroupHeader {
+            bytes: 0,
+            lsn: Lsn(self.durable_lsn + 1),
+            salt: current.segment.salt,
+            durable_lsn: Lsn(self.durable_lsn),
+            records: u32::try_from(record_count).expect("a record has at least 8 bytes"),
+            previous_crc: self.durable_crc,
+            wall_ns: self.clock.wall_time().0,
+            crc: 0,
+        };
+        let header = header.finish(&mut self.group);
+        current.file.write_at(&self.group, current.position)?;
+        current.file.sync()?;
+        Ok(header.crc)
+    }
+
+    /// Leaves a segment without room for the next group.
+    fn leave_full(&mut self, directory: &Directory) {
+        if let Some(current) = self.current.take() {
+            self.sealed.push_back(current.segment);
+            self.retire(directory);
+        }
+    }
+
+    /// Leaves a segment whose write or sync has failed.
+    fn leave_failed(&mut self, directory: &Directory) {
+        self.counters.failure_count += 1;
+        if let Some(current) = self.current.take() {
+            drop(current.file);
+            self.set_aside(directory, current.segment);
+        }
+    }
+
+    /// Keeps a failed segment for the groups that it holds; without any it is removed, so that
+    /// attempts on a failing disk do not pile up.
+    fn set_aside(&mut self, directory: &Directory, mut segment: Segment) {
+        segment.is_recyclable = false;
+        let path = directory.live_path(segment.number);
+        let is_empty = segment.last_lsn < segment.first_lsn;
+        if !is_empty || (directory.files.remove(&path).is_err() && directory.files.exists(&path)) {
+            self.sealed.push_back(segment);
+        }
+    }
+
+    fn open_segment(
+        &mut self,
+        directory: &Directory,
+        group_bytes: u64,
+    ) -> Result<(), StorageError> {
+        let number = self.next_number;
+        self.next_number += 1;
+        let size = self.segment_bytes_for(group_bytes);
+        let is_usual = size == self.options.segment_bytes;
+        let spare = if is_usual { self.spares.pop_front() } else { None };
+        let mut salt = [0; 8];
+        platform::random::secret(&mut salt);
+        let salt = u64::from_be_bytes(salt);
+        let segment = Segment {
+            number,
+            salt,
+            first_lsn: self.durable_lsn + 1,
+            last_lsn: self.durable_lsn,
+            size,
+            is_recyclable: spare.is_some(),
+        };
+        let header = SegmentHeader {
+            id: self.id,
+            number,
+            salt,
+            first_lsn: Lsn(self.durable_lsn + 1),
+            created_ns: self.clock.wall_time().0,
+            size,
+            begins_with_copy: self.is_copying,
+        };
+        let opened = directory.open_live(number, spare).and_then(|file| {
+            directory.begin(&*file, &header, spare.is_some())?;
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => {
+                self.current = Some(OpenSegment::new(file, segment));
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(spare) = spare
+                    && directory.files.exists(&directory.spare_path(spare))
+                {
+                    self.spares.push_back(spare);
+                }
+                self.set_aside(directory, segment);
+                Err(error)
+            }
+        }
+    }
+
+    /// Notes what is needed, and retires.
+    pub(super) fn release(&mut self, directory: &Directory, needed_from: Option<Lsn>) {
+        let needed_from = needed_from.map_or(self.durable_lsn + 1, |lsn| lsn.0);
+        self.needed_from = self.needed_from.max(needed_from);
+        self.retire(directory);
+    }
+
+    /// Retires everything.
+    pub(super) fn seal(&mut self, directory: &Directory) {
+        self.needed_from = self.durable_lsn + 1;
+        self.leave_full(directory);
+        self.retire(directory);
+    }
+
+    /// Takes the oldest segments out of use whose groups are not needed, in their order: what a
+    /// power cut brings back is a gapless end of the journal.
+    fn retire(&mut self, directory: &Directory) {
+        while let Some(segment) = self.sealed.front().copied() {
+            if segment.last_lsn >= self.needed_from || !self.put_away(directory, segment) {
+                return;
+            }
+            self.sealed.pop_front();
+        }
+    }
+
+    /// Takes segments out of use that hold nothing that counts: starts that fail leave such.
+    fn retire_void(&mut self, directory: &Directory) {
+        for segment in std::mem::take(&mut self.sealed) {
+            let is_void = segment.last_lsn < segment.first_lsn;
+            if !is_void || !self.put_away(directory, segment) {
+                self.sealed.push_back(segment);
+            }
+        }
+    }
+
+    /// Makes a segment a spare, or a file to be removed. Says whether it is out of use.
+    fn put_away(&mut self, directory: &Directory, segment: Segment) -> bool {
+        let Segment { number, is_recyclable, .. } = segment;
+        let (path, spare) = (directory.live_path(number), directory.spare_path(number));
+        if directory.files.rename(&path, &spare).is_err() && directory.files.exists(&path) {
+            return false;
+        }
+        if is_recyclable && self.has_room_for_spare() {
+            self.spares.push_back(number);
+        } else {
+            self.superfluous.push(spare);
+        }
+        true
+    }
+
+    /// Spares count with what is in use, so that a journal takes no more than it may.
+    fn has_room_for_spare(&self) -> bool {
+        let usage = self.usage();
+        usage.used_bytes + usage.spare_bytes <= self.options.bytes_max
+    }
+
+    /// Files to be removed, which takes time that nobody should wait for.
+    pub(super) fn take_superfluous(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.superfluous)
+    }
+
+    /// The number and the size of a spare that is to be made, if there is none.
+    pub(super) fn wanted_spare(&mut self) -> Option<(u64, u64)> {
+        let is_in_use = self.current.is_some() || !self.sealed.is_empty();
+        if !self.spares.is_empty() || !is_in_use {
+            return None;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        Some((number, self.options.segment_bytes))
+    }
+
+    pub(super) fn add_spare(&mut self, number: u64) {
+        self.spares.push_back(number);
+    }
+
+    /// Gives back the memory of groups.
+    pub(super) fn give_memory_back(&mut self) {
+        self.group = Vec::new();
+    }
+}

@@ -1,0 +1,147 @@
+//! What a store does with its journal when it starts: the files get what only the journal has.
+
+use document::{Item, Map, Seqno, Vbid};
+
+use crate::StorageError;
+use crate::journal::{Journal, JournalId, JournalOptions, Lsn, ReplayedRecord};
+use crate::journalled::{self, Journalled};
+use crate::start_up::{self, FoundVbucket, StartReport};
+use crate::store::Store;
+use crate::vbucket_record::JournalPosition;
+
+/// Where the replay of one vBucket is.
+#[derive(Clone, Copy)]
+struct Reached {
+    /// What of the journal the file holds.
+    position: Option<JournalPosition>,
+    /// The last seqno of the file; `None` when nobody can tell.
+    file_seqno: Option<Seqno>,
+    /// The same, and then the last one of what was replayed.
+    seqno: Option<Seqno>,
+}
+
+impl Store {
+    /// Opens the journal, if there is to be one or is one, and applies it to the files. `report` is
+    /// of the files before, and then of the files after.
+    pub(crate) fn open_journal(
+        &mut self,
+        options: Option<JournalOptions>,
+        report: &mut StartReport,
+    ) -> Result<(), StorageError> {
+        let keeps_journal = options.is_some();
+        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory) {
+            return Ok(());
+        }
+        let journal = self.read_journal(options.unwrap_or_default(), report)?;
+        let journalled = self.journalled.insert(journal);
+        let behind = journalled.backlog.vbuckets();
+        while let Some(vbid) = self.next_unapplied(|_| true) {
+            self.apply(vbid)?;
+        }
+        self.report_again(&behind, report)?;
+        if !keeps_journal && let Some(journalled) = self.journalled.take() {
+            journalled.journal.seal();
+            journalled::remove_journal(&*self.files, &self.directory)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the journal into a backlog.
+    fn read_journal(
+        &self,
+        options: JournalOptions,
+        report: &StartReport,
+    ) -> Result<Journalled, StorageError> {
+        let mut found = Vec::new();
+        let mut replay = |lsn: Lsn, record: ReplayedRecord| {
+            found.push((lsn, record));
+            Ok(())
+        };
+        let group_bytes_max = u64::try_from(options.group_bytes_max).unwrap_or(u64::MAX);
+        let (journal, _report) = Journal::open(
+            self.files.clone(),
+            &self.directory,
+            options,
+            self.clock.clone(),
+            &mut replay,
+        )?;
+        let id = journal.id();
+        let journalled = Journalled::new(journal, group_bytes_max, self.clock.clone());
+        let mut reached: Map<Vbid, Reached> = report.vbuckets.iter().map(in_file).collect();
+        for vbid in report.unreadable_vbuckets() {
+            journalled.backlog.hold(vbid);
+            reached.insert(vbid, Reached { position: None, file_seqno: None, seqno: None });
+        }
+        skip_deleted(&mut found);
+        for (lsn, record) in found {
+            if let Some(record) = reach(&mut reached, id, lsn, record)? {
+                journalled.replayed(lsn, record);
+            }
+        }
+        Ok(journalled)
+    }
+
+    /// Tells anew what is in the files of `vbids`.
+    fn report_again(&self, vbids: &[Vbid], report: &mut StartReport) -> Result<(), StorageError> {
+        for &vbid in vbids {
+            report.vbuckets.retain(|found| found.vbid != vbid);
+            let Some(path) = self.path_of(vbid) else { continue };
+            match start_up::load(&*self.files, &path, vbid)? {
+                Ok((found, _)) => report.vbuckets.push(found),
+                Err(why) => report.ignored.push(start_up::ignored(&path, why)),
+            }
+        }
+        report.vbuckets.sort_unstable_by_key(|found| found.vbid);
+        Ok(())
+    }
+}
+
+/// Takes out the records of histories that a later record deletes: their files may be gone already,
+/// so there is nothing that they would continue.
+fn skip_deleted(found: &mut Vec<(Lsn, ReplayedRecord)>) {
+    let deletions: Map<Vbid, Lsn> = found
+        .iter()
+        .filter_map(|(lsn, record)| match record {
+            ReplayedRecord::Delete { vbid } => Some((*vbid, *lsn)),
+            ReplayedRecord::Batch { .. } => None,
+        })
+        .collect();
+    found.retain(|(lsn, record)| match record {
+        ReplayedRecord::Batch { vbid, .. } => deletions.get(vbid).is_none_or(|end| lsn > end),
+        ReplayedRecord::Delete { vbid } => deletions.get(vbid) == Some(lsn),
+    });
+}
+
+fn in_file(found: &FoundVbucket) -> (Vbid, Reached) {
+    let seqno = Some(found.high_seqno);
+    (found.vbid, Reached { position: found.record.journal, file_seqno: seqno, seqno })
+}
+
+/// The record, if its file does not have it yet. A record that does not continue what was reached
+/// is of another history than the file.
+fn reach(
+    reached: &mut Map<Vbid, Reached>,
+    id: JournalId,
+    lsn: Lsn,
+    record: ReplayedRecord,
+) -> Result<Option<ReplayedRecord>, StorageError> {
+    let (ReplayedRecord::Batch { vbid, .. } | ReplayedRecord::Delete { vbid }) = record;
+    let beginning = Reached { position: None, file_seqno: Some(Seqno(0)), seqno: Some(Seqno(0)) };
+    let at = reached.entry(vbid).or_insert(beginning);
+    let is_in_file = |position: JournalPosition| position.id == id.0 && position.lsn >= lsn.0;
+    if at.position.is_some_and(is_in_file) {
+        return Ok(None);
+    }
+    match &record {
+        ReplayedRecord::Delete { .. } => *at = beginning,
+        ReplayedRecord::Batch { previous_seqno, supersedes, items, .. } => {
+            let before = if *supersedes { at.file_seqno } else { at.seqno };
+            if let Some(Seqno(reached)) = before.filter(|before| before != previous_seqno) {
+                let continues = previous_seqno.0;
+                return Err(StorageError::OtherHistory { vbid, reached, continues });
+            }
+            at.seqno = Some(items.iter().map(Item::seqno).max().unwrap_or(*previous_seqno));
+        }
+    }
+    Ok(Some(record))
+}
