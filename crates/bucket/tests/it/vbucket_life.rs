@@ -87,7 +87,9 @@ fn check(machine: &mut Machine, model: &Model, at: &str) {
 fn a_replica_goes_back_to_what_its_file_was_and_on_from_there() {
     for (seed, policy) in seeds(25).flat_map(|seed| POLICIES.map(|policy| (seed, policy))) {
         let mut random = Random::from_seed(seed);
-        let mut machine = Machine::with(with_policy(policy));
+        let mode = if seed % 2 == 0 { config() } else { files_config() };
+        let persistence = mode.persistence;
+        let mut machine = Machine::with(BucketConfig { persistence, ..with_policy(policy) });
         let (states, _) = history(&mut machine, &mut random);
         let unflushed = machine.bucket.statistics().queued_item_count;
         if random.below(2) == 0 {
@@ -204,7 +206,7 @@ fn an_earlier_state_that_is_damaged_is_none_to_go_back_to() {
     const BLOCK: usize = 4096;
     // Two blocks a commit: headers of all earlier states; bodies and nodes of the eighth.
     for damaged in [2 * BLOCK..15 * BLOCK + 100, 14 * BLOCK + 1..14 * BLOCK + 2000] {
-        let machine = replica();
+        let machine = replica(files_config());
         let path = Path::new(DIRECTORY).join("0.couch.1");
         machine.bucket.shut_down().unwrap();
         let mut content = machine.files.content(&path).unwrap();
@@ -238,8 +240,8 @@ fn waits_end_and_parked_requests_are_tried_again_when_their_vbucket_goes_back() 
 }
 
 /// A replica with nine persisted documents and one that is not.
-fn replica() -> Machine {
-    let mut machine = Machine::new();
+fn replica(config: BucketConfig) -> Machine {
+    let mut machine = Machine::with(config);
     for number in 1..=9 {
         machine.set(VBID, &number.to_string(), b"v").unwrap();
         machine.run();
@@ -289,26 +291,36 @@ fn survives(
 
 #[test]
 fn whatever_call_fails_a_rollback_has_happened_or_not() {
-    for (to, came) in [(7, 7), (3, 0)] {
+    let modes = [config as fn() -> BucketConfig, files_config];
+    for (config, to, came) in modes.into_iter().flat_map(|mode| [(mode, 7, 7), (mode, 3, 0)]) {
         let rollback = |machine: &mut Machine| machine.bucket.rollback(VBID, Seqno(to)).map(drop);
-        survives(replica, rollback, |machine, must, at| {
-            assert_eq!(role(machine, VBID), Some(VbucketState::Replica), "{at}");
-            let high = machine.high_seqno(VBID).0;
-            assert!(high == came || (high == 9 && !must), "{at}: {high}");
-            become_role(machine, VBID, VbucketState::Active);
-            for number in 1..=9 {
-                let is_there = machine.get(VBID, &number.to_string()).is_ok();
-                assert_eq!(is_there, number <= high, "{at}: {number}");
-            }
-            become_role(machine, VBID, VbucketState::Replica);
-        });
+        survives(
+            || replica(config()),
+            rollback,
+            |machine, must, at| {
+                assert_eq!(role(machine, VBID), Some(VbucketState::Replica), "{at}");
+                let high = machine.high_seqno(VBID).0;
+                assert!(high == came || (high == 9 && !must), "{at}: {high}");
+                become_role(machine, VBID, VbucketState::Active);
+                for number in 1..=9 {
+                    let is_there = machine.get(VBID, &number.to_string()).is_ok();
+                    assert_eq!(is_there, number <= high, "{at}: {number}");
+                }
+                become_role(machine, VBID, VbucketState::Replica);
+            },
+        );
     }
 }
 
 #[test]
 fn whatever_call_fails_a_vbucket_is_deleted_and_made_anew_or_not() {
+    deleted_and_made_anew_or_not(config);
+    deleted_and_made_anew_or_not(files_config);
+}
+
+fn deleted_and_made_anew_or_not(config: fn() -> BucketConfig) {
     let dead = || {
-        let machine = replica();
+        let machine = replica(config());
         become_role(&machine, VBID, VbucketState::Dead);
         machine
     };
