@@ -51,6 +51,16 @@ impl Default for EvictionConfig {
     }
 }
 
+/// Where documents become durable first, by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PersistenceMode {
+    /// In the bucket's journal.
+    #[default]
+    Journal,
+    /// In the file of each vBucket.
+    Files,
+}
+
 /// Where documents become durable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
@@ -58,6 +68,11 @@ pub enum Persistence {
     Journal(JournalOptions),
     /// In the file of each vBucket.
     Files,
+}
+
+impl Named for PersistenceMode {
+    const WHAT: &str = "persistence";
+    const NAMES: &[(&str, Self)] = &[("journal", Self::Journal), ("files", Self::Files)];
 }
 
 /// How files follow the journal.
@@ -69,6 +84,10 @@ pub struct ApplyConfig {
     pub applier_count: usize,
 }
 
+/// Segments of a full journal.
+const SEGMENTS: u64 = 16;
+/// Segments are multiples of this, bytes.
+const SEGMENT_UNIT: u64 = 1 << 20;
 /// Flushers that commit files: each serves every n-th vBucket.
 const FILE_FLUSHER_COUNT: usize = 2;
 /// vBuckets whose batches such a flusher takes at a time.
@@ -81,6 +100,23 @@ impl Default for Persistence {
 }
 
 impl Persistence {
+    /// A journal that takes `journal_bytes_max` on the disk, in segments of a sixteenth of it; or
+    /// none.
+    pub fn new(mode: PersistenceMode, journal_bytes_max: u64) -> Self {
+        match mode {
+            PersistenceMode::Journal => {
+                let segment_bytes = (journal_bytes_max / SEGMENTS).next_multiple_of(SEGMENT_UNIT);
+                let options = JournalOptions::default();
+                Self::Journal(JournalOptions {
+                    segment_bytes,
+                    bytes_max: journal_bytes_max,
+                    ..options
+                })
+            }
+            PersistenceMode::Files => Self::Files,
+        }
+    }
+
     pub(crate) fn journal(self) -> Option<JournalOptions> {
         match self {
             Self::Journal(options) => Some(options),

@@ -39,7 +39,7 @@ pub use bucket::{Bucket, Surroundings};
 pub use bucket_type::{BucketType, FullPolicy};
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
-pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence};
+pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};
 pub use memory_limits::{MemoryParameter, QuotaError};
 pub use named::Named;
 pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};

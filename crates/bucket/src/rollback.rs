@@ -36,7 +36,7 @@ impl Bucket {
         };
         // What is rolled back is what the file has.
         if let Some(applied) = core.store.apply(vbid)? {
-            core.tell_of_apply(vbid, &applied);
+            core.tell_of_apply(vbid, &applied, Vec::new());
         }
         let high_before = before.state.high_seqno;
         let (vbucket, is_state_in_file) = core.rolled_back(vbid, seqno, &before)?;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::{Vbid, VbucketState};
-use storage::FileSizes;
+use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
 use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
 
@@ -117,8 +117,18 @@ pub struct BucketStatistics {
     pub commits: u64,
     /// Commits that failed (and are tried again).
     pub commits_failed: u64,
-    /// Items written to files.
+    /// Items that became durable.
     pub items_persisted: u64,
+    /// The journal; `None` without one.
+    pub journal: Option<JournalUsage>,
+    /// How far files are behind it.
+    pub backlog: BacklogUsage,
+    /// Files brought up to date with it.
+    pub applies: u64,
+    /// Files that could not be (which is tried again).
+    pub applies_failed: u64,
+    /// Flushes that waited for room in it.
+    pub journal_full_waits: u64,
     /// Queued versions that a newer one in the same flush made superfluous.
     pub flusher_deduplications: u64,
     /// Values fetched for requests.
@@ -198,6 +208,11 @@ impl Bucket {
             commits: load(&core.counters.commits),
             commits_failed: load(&core.counters.commits_failed),
             items_persisted: load(&core.counters.items_persisted),
+            journal: core.store.journal_usage(),
+            backlog: core.store.backlog(),
+            applies: load(&core.counters.applies),
+            applies_failed: load(&core.counters.applies_failed),
+            journal_full_waits: load(&core.counters.journal_full_waits),
             flusher_deduplications: load(&core.counters.flusher_deduplications),
             values_fetched: load(&core.counters.values_fetched),
             documents_fetched: load(&core.counters.documents_fetched),
@@ -257,6 +272,12 @@ impl BucketStatistics {
     /// All bytes that the bucket takes.
     pub fn used_bytes(&self) -> u64 {
         self.documents_bytes + self.log_bytes
+    }
+
+    /// Writes and syncs that failed, of the journal and of files; all of them are made up for.
+    pub fn write_failures(&self) -> u64 {
+        let journal = self.journal.map_or(0, |journal| journal.failure_count);
+        self.commits_failed + self.applies_failed + journal
     }
 
     fn add(&mut self, vbucket: &Vbucket) {

@@ -3,9 +3,11 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bucket::{BucketType, CompressionMode, EvictionPolicy, FullPolicy};
+use bucket::{Persistence, PersistenceMode};
 use clap::Args;
 use executor::{PoolOptions, TaskKind, ThreadCounts};
 use serde::Deserialize;
@@ -44,6 +46,17 @@ pub struct Settings {
     /// Memory for documents, as 1GiB or in bytes [default: 60 % of the machine's]
     #[arg(long, value_name = "SIZE", env = "SETTEE_MEMORY_QUOTA")]
     pub memory_quota: Option<MemorySize>,
+    /// `journal`: a write is durable with one sync for all vBuckets, and their files follow;
+    /// `files`: each flush commits each vBucket's file [default: journal]
+    #[arg(long, value_name = "MODE", env = "SETTEE_PERSISTENCE")]
+    pub persistence: Option<Choice<PersistenceMode>>,
+    /// What the journal may take on the disk; a start after a crash reads it [default: 512MiB]
+    #[arg(long, value_name = "SIZE", env = "SETTEE_JOURNAL_SIZE")]
+    pub journal_size: Option<MemorySize>,
+    /// Milliseconds in which each file that is behind the journal is written once; 0: at once
+    /// [default: 10000]
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
+    pub apply_cycle_ms: Option<u64>,
     /// The bucket's name [default: default]
     #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
     pub bucket: Option<String>,
@@ -124,6 +137,11 @@ pub struct NodeConfig {
     pub ready_file: Option<PathBuf>,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
+    /// Where documents become durable first.
+    pub persistence: Persistence,
+    /// Time in which each file that is behind the journal is written once; the bucket's default
+    /// when nobody says it.
+    pub apply_cycle: Option<Duration>,
     /// The bucket's name.
     pub bucket: String,
     /// vBuckets of a new bucket.
@@ -154,6 +172,9 @@ pub struct NodeConfig {
 
 /// Bytes below which a quota is a mistake.
 const MEMORY_QUOTA_BYTES_MIN: u64 = 16 << 20;
+/// A journal that is smaller would be full of single batches.
+const JOURNAL_BYTES_MIN: u64 = 64 << 20;
+const JOURNAL_BYTES_MAX: u64 = 512 << 20;
 const THREADS_MAX: usize = 128;
 
 impl Settings {
@@ -177,6 +198,9 @@ impl Settings {
             memcached_port: self.memcached_port.or(other.memcached_port),
             ready_file: self.ready_file.or(other.ready_file),
             memory_quota: self.memory_quota.or(other.memory_quota),
+            persistence: self.persistence.or(other.persistence),
+            journal_size: self.journal_size.or(other.journal_size),
+            apply_cycle_ms: self.apply_cycle_ms.or(other.apply_cycle_ms),
             bucket: self.bucket.or(other.bucket),
             vbuckets: self.vbuckets.or(other.vbuckets),
             bucket_type: self.bucket_type.or(other.bucket_type),
@@ -218,6 +242,11 @@ impl Settings {
         if memory_quota_bytes < MEMORY_QUOTA_BYTES_MIN {
             bail!("--memory-quota {memory_quota_bytes} is too little; give at least 16MiB");
         }
+        let journal_bytes_max = self.journal_size.map_or(JOURNAL_BYTES_MAX, |size| size.0);
+        if journal_bytes_max < JOURNAL_BYTES_MIN {
+            bail!("--journal-size {journal_bytes_max} is too little; give at least 64MiB");
+        }
+        let mode = self.persistence.map_or(PersistenceMode::default(), |choice| choice.0);
         let bucket = self.bucket.unwrap_or_else(|| "default".to_owned());
         if !is_bucket_name(&bucket) {
             bail!("--bucket `{bucket}`: a name has 1 to 100 letters, digits, and . _ % -");
@@ -253,6 +282,8 @@ impl Settings {
             memcached_port: self.memcached_port,
             ready_file: self.ready_file,
             memory_quota_bytes,
+            persistence: Persistence::new(mode, journal_bytes_max),
+            apply_cycle: self.apply_cycle_ms.map(Duration::from_millis),
             bucket,
             vbucket_count,
             bucket_type: self.bucket_type.map(|choice| choice.0),
@@ -347,7 +378,7 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 6] = [
+        let cases: [(Settings, &str); 7] = [
             (
                 Settings {
                     dev: Some(true),
@@ -360,6 +391,10 @@ mod tests {
             (
                 Settings { memory_quota: Some(MemorySize(1)), ..Settings::default() },
                 "at least 16MiB",
+            ),
+            (
+                Settings { journal_size: Some(MemorySize(1)), ..Settings::default() },
+                "at least 64MiB",
             ),
             (Settings { vbuckets: Some(1000), ..Settings::default() }, "power of two"),
             (Settings { bucket: Some("a b".to_owned()), ..Settings::default() }, "letters"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, BucketType, EvictionConfig, Surroundings};
+use bucket::{ApplyConfig, Bucket, BucketConfig, BucketType, EvictionConfig, Surroundings};
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
 use executor::ExecutorPool;
 use management::ManagementServer;
@@ -62,10 +62,16 @@ impl Node {
             completions: Arc::new(mailboxes.clone()),
             random_seed: Random::from_system().next_u64(),
         };
+        let defaults = BucketConfig::named(&config.bucket);
         let bucket_config = BucketConfig {
             vbucket_count: config.vbucket_count,
             memory_quota_bytes: config.memory_quota_bytes,
             bucket_type: config.bucket_type,
+            persistence: config.persistence,
+            apply: ApplyConfig {
+                cycle: config.apply_cycle.unwrap_or(defaults.apply.cycle),
+                ..defaults.apply
+            },
             ephemeral_full_policy: config.ephemeral_full_policy,
             compression: config.compression,
             eviction: EvictionConfig {
@@ -73,7 +79,7 @@ impl Node {
                 ..EvictionConfig::default()
             },
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
-            ..BucketConfig::named(&config.bucket)
+            ..defaults
         };
         let bucket_directory = directory.bucket(&*files, &config.bucket);
         let bucket = Bucket::open(surroundings, bucket_config, &bucket_directory)

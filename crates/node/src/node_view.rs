@@ -188,6 +188,7 @@ fn kind_of(bucket: &Bucket) -> BucketKind {
 
 fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
     let used_bytes = statistics.used_bytes();
+    let journal = statistics.journal.unwrap_or_default();
     let gauges: [(&'static str, u64); _] = [
         ("kv_curr_items", count(statistics.document_count)),
         ("kv_mem_used_bytes", used_bytes),
@@ -199,10 +200,16 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
         ("kv_ep_queue_size", count(statistics.queued_item_count)),
         ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
         ("kv_ep_num_non_resident", count(statistics.ejected_count)),
+        ("kv_ep_journal_used_bytes", journal.used_bytes),
+        ("kv_ep_journal_max_bytes", journal.bytes_max),
+        ("kv_ep_journal_unapplied_items", count(statistics.backlog.items)),
     ];
     let counters: [(&'static str, u64); _] = [
         ("kv_ep_commit_num", statistics.commits),
-        ("kv_ep_data_write_failed", statistics.commits_failed),
+        ("kv_ep_data_write_failed", statistics.write_failures()),
+        ("kv_ep_journal_written_bytes", journal.written_bytes),
+        ("kv_ep_journal_groups", journal.group_count),
+        ("kv_ep_journal_applies", statistics.applies),
         ("kv_ep_data_read_failed", statistics.reads_failed),
         ("kv_ep_total_persisted", statistics.items_persisted),
         ("kv_ep_bg_fetched", statistics.values_fetched),

@@ -9,6 +9,7 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{Applied, StorageError, Unapplied};
+use vbucket::Effect;
 
 use super::flusher::micros;
 use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
@@ -190,7 +191,7 @@ impl BucketCore {
                 self.note_disk(vbid, WritePath::Apply, None);
                 // Whoever made this durable may still be about to say so.
                 drop(slot.lock_file());
-                self.tell_of_apply(vbid, &applied);
+                self.tell_of_apply(vbid, &applied, Vec::new());
                 self.flush_queues.wake_if_journal_was_full();
             }
             Err(error) => {
@@ -228,10 +229,10 @@ impl BucketCore {
     }
 
     /// Tells the vBucket what its file has. Of many tombstones most leave memory with pauses for
-    /// others who want the lock.
-    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied) {
+    /// others who want the lock. `effects` are carried out after the first of them: who hears that
+    /// its write is durable finds in the file what is said to be there.
+    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
         let Some(slot) = self.slot(vbid) else { return };
-        let mut effects = Vec::new();
         if let Some(vbucket) = slot.lock().as_mut() {
             vbucket.apply_succeeded(applied.high_seqno);
         }

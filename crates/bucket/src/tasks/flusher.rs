@@ -248,10 +248,10 @@ impl BucketCore {
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_succeeded(batch, &mut effects);
                 }
-                self.carry_out(batch.vbid, &mut effects);
                 self.note_disk(batch.vbid, WritePath::Flush, None);
-                if let Some(applied) = report.applied {
-                    self.tell_of_apply(batch.vbid, &applied);
+                match report.applied {
+                    Some(applied) => self.tell_of_apply(batch.vbid, &applied, effects),
+                    None => self.carry_out(batch.vbid, &mut effects),
                 }
                 Outcome::Done
             }

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use platform::Files;
+use document::Vbid;
 use platform::files::RealFiles;
+use platform::{Clock, Files};
 use serde_json::json;
+use storage::journal::{Journal, JournalOptions, Record};
 
 use crate::files::{objects, of_type, run, text};
 
@@ -71,7 +74,7 @@ fn json_tells_of_a_segment_what_is_known() {
 }
 
 #[test]
-fn a_damaged_group_and_a_missing_segment_are_told_and_a_torn_one_is_no_problem() {
+fn a_damaged_group_is_told_and_a_torn_one_is_no_problem() {
     let bucket = tempfile::tempdir().unwrap();
     let journal = bucket.path().join("journal");
     RealFiles.create_directories(&journal).unwrap();
@@ -100,4 +103,37 @@ fn a_damaged_group_and_a_missing_segment_are_told_and_a_torn_one_is_no_problem()
     assert_eq!((code, &said["findings"][0]["scope"]), (ExitCode::FAILURE, &json!("journal")));
     assert!(run("dump --header 0", &path).is_err());
     assert!(run("dump --by-id", &path).is_err());
+}
+
+#[test]
+fn a_directory_stands_for_its_segments_and_a_missing_one_is_told() {
+    let bucket = tempfile::tempdir().unwrap();
+    let options =
+        JournalOptions { segment_bytes: 64 << 10, bytes_max: 1 << 30, group_bytes_max: 8 << 10 };
+    let clock = Clock::real();
+    let files = Arc::new(RealFiles);
+    let opened = Journal::open(files, bucket.path(), options, clock, &mut |_, _| Ok(()));
+    let journal = opened.unwrap().0;
+    let mut groups = 0;
+    for _ in 0..40 {
+        let records = [Record::Delete { vbid: Vbid(3) }; 100];
+        journal.append(&records, &mut |_, result| groups = result.unwrap().0);
+    }
+    journal.prepare_spare().unwrap();
+    drop(journal);
+    let directory = bucket.path().join("journal");
+    let sound = objects("verify-file --json", bucket.path());
+    assert_eq!(sound, objects("verify-file --json", &directory));
+    assert_eq!(sound.len(), RealFiles.list(&directory).unwrap().len() - 1, "all but the spare");
+    let counted = sound.iter().map(|segment| segment["groups"].as_u64().unwrap());
+    assert_eq!(counted.sum::<u64>(), groups);
+    assert!(sound.iter().all(|segment| segment["sound"] == true));
+    assert_eq!(sound.len(), 3, "40 groups of a block");
+    let shown = text("dump --json", bucket.path());
+    assert_eq!(shown.lines().filter(|line| line.contains("\"delete\"")).count(), 4000);
+    RealFiles.remove(&directory.join("j.0000000000000002")).unwrap();
+    let (code, said) = run("verify-file", bucket.path()).unwrap();
+    assert_eq!(code, ExitCode::FAILURE);
+    assert!(said.contains("problem at byte 0: it begins with group 31 where 16 should follow"));
+    assert!(said.ends_with("; 2 files are damaged\n"), "{said}");
 }

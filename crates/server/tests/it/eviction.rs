@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use bucket::{BucketConfig, EvictionConfig, EvictionPolicy};
 
-use crate::support::{Client, Port, frame, get, set};
+use crate::support::{Client, Port, bucket_config, frame, get, set};
 
 const EINVAL: u16 = 0x04;
 const MIB: u64 = 1 << 20;
 
 fn port(policy: EvictionPolicy) -> Port {
     let eviction = EvictionConfig { policy, ..EvictionConfig::default() };
-    Port::with_config(BucketConfig { eviction, ..BucketConfig::named("default") })
+    Port::with_config(BucketConfig { eviction, ..bucket_config() })
 }
 
 fn statistics(client: &mut Client, group: &str) -> BTreeMap<String, String> {

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{Client, Port, frame, get, set};
+use bucket::{BucketConfig, Persistence};
+
+use crate::support::{Client, Port, bucket_config, frame, get, set};
 
 const XERROR: u16 = 0x07;
 const JSON: u16 = 0x0b;
@@ -35,7 +37,7 @@ fn busy() -> (Port, Client) {
 fn every_group_has_statistics_and_an_end() {
     let (_port, mut client) = busy();
     let groups = groups(&mut client);
-    assert_eq!(groups.len(), 29, "as COMPAT.md says: {groups:?}");
+    assert_eq!(groups.len(), 30, "as COMPAT.md says: {groups:?}");
     for group in &groups {
         match client.statistics(group) {
             Ok(statistics) => {
@@ -51,6 +53,28 @@ fn every_group_has_statistics_and_an_end() {
         }
         assert_eq!(client.ask(frame(0x0a)).status, 0, "{group}");
     }
+}
+
+#[test]
+fn the_journal_says_how_full_it_is_and_what_the_files_lack() {
+    let port =
+        Port::with_config(BucketConfig { persistence: Persistence::default(), ..bucket_config() });
+    let mut client = port.client(&[XERROR, JSON, 0x04]);
+    let seqno = client.ask(set(b"k", b"value")).mutation_seqno();
+    assert_eq!(client.ask(frame(0xb7).extras(&seqno.to_be_bytes())).status, 0);
+    let journal: BTreeMap<_, _> = client.statistics("journal").unwrap().into_iter().collect();
+    for (name, value) in [("enabled", "true"), ("failures", "0"), ("unapplied_items", "1")] {
+        assert_eq!(journal[name], value, "{name}");
+    }
+    assert!(journal["written_bytes"].parse::<u64>().unwrap() >= 4096);
+    let seqnos: BTreeMap<_, _> =
+        client.statistics("vbucket-seqno 0").unwrap().into_iter().collect();
+    assert_eq!(seqnos["vb_0:last_persisted_seqno"], "1");
+    assert_eq!(seqnos["vb_0:last_applied_seqno"], "0");
+
+    let (_port, mut client) = busy();
+    let without = client.statistics("journal").unwrap();
+    assert_eq!(without, [("enabled".to_owned(), "false".to_owned())]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, BucketType, FullPolicy, Surroundings};
+use bucket::{Bucket, BucketConfig, BucketType, FullPolicy, Persistence, Surroundings};
 use cluster::Revision;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
@@ -136,8 +136,13 @@ impl Port {
     }
 }
 
-fn bucket_config() -> BucketConfig {
-    BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") }
+/// What is persisted can leave memory: without a journal it is in its file.
+pub(crate) fn bucket_config() -> BucketConfig {
+    BucketConfig {
+        vbucket_count: 4,
+        persistence: Persistence::Files,
+        ..BucketConfig::named("default")
+    }
 }
 
 impl Drop for Port {

@@ -3,6 +3,7 @@
 
 mod bucket_groups;
 mod general;
+mod journal;
 mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
@@ -45,7 +46,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 29] = [
+const GROUPS: [(&str, Group); 30] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -58,6 +59,7 @@ const GROUPS: [(&str, Group); 29] = [
     ("failovers", vbucket_groups::failovers),
     ("hash", vbucket_groups::hash),
     ("info", general::info),
+    ("journal", journal::journal),
     ("key", vbucket_groups::key),
     ("kvstore", bucket_groups::kvstore),
     ("kvtimings", timing_groups::kvtimings),

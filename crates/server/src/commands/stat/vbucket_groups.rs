@@ -81,10 +81,11 @@ pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
         let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
-        let numbers: [(&str, u64); 10] = [
+        let numbers: [(&str, u64); 11] = [
             ("high_seqno", high),
             ("abs_high_seqno", high),
             ("last_persisted_seqno", persisted),
+            ("last_applied_seqno", vbucket.applied_seqno().0),
             ("uuid", vbucket.uuid().0),
             ("purge_seqno", vbucket.purge_seqno().0),
             ("last_persisted_snap_start", persisted),

@@ -9,7 +9,7 @@ const CHANGES: [Call; 6] =
 
 /// Seed 0 loses all that was not synced, others a part that differs each time.
 fn power_cut_seeds(number: u64) -> impl Iterator<Item = u64> {
-    std::iter::once(0).chain(platform::seeds::seeds(5).map(move |seed| seed * 1000 + number))
+    std::iter::once(0).chain(platform::seeds::seeds(3).map(move |seed| seed * 1000 + number))
 }
 
 fn faults_of(call: Call) -> &'static [FaultError] {
