@@ -18,7 +18,7 @@ mod settee;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use settee::{JOURNAL, JOURNAL_1024, PLAIN, REOPENED};
+pub use settee::{ALONE, JOURNAL, JOURNAL_1024, PLAIN, REOPENED};
 
 /// Memory that a peer may use for what it reads, in bytes.
 const CACHE_BYTES: u64 = 512 << 20;
@@ -31,6 +31,11 @@ pub trait Engine {
     /// What is done between two commits, outside of what is measured.
     fn between(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// Bytes of blocks that were written by syncs so far; `None` when nobody has counted.
+    fn block_bytes(&self) -> Option<u64> {
+        None
     }
 
     /// Brings what is durable to where it is read from, if that was put off.
@@ -63,6 +68,7 @@ pub fn kinds() -> Vec<Kind> {
     let mut kinds = vec![
         Kind { name: FLOOR, open: floor::open, has_documents: false },
         kind(JOURNAL, settee::open_journal),
+        kind(ALONE, settee::open_alone),
         kind(JOURNAL_1024, settee::open_journal_1024),
         kind(PLAIN, settee::open_plain),
         kind(REOPENED, settee::open_reopened),

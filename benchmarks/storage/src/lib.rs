@@ -6,7 +6,9 @@ pub mod appliers;
 #[path = "../../../crates/bucket/src/apply_pace.rs"]
 mod apply_pace;
 pub mod commit_table;
+pub mod compaction;
 mod config;
+pub mod counted_files;
 pub mod directories;
 pub mod documents;
 pub mod driver;

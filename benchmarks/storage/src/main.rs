@@ -5,7 +5,7 @@ use storage_benchmarks::directories::{Directory, check_is_on_disk};
 use storage_benchmarks::options::Options;
 use storage_benchmarks::report::Report;
 use storage_benchmarks::served_bucket::{self, Size};
-use storage_benchmarks::{commit_table, replay, warmup, writers};
+use storage_benchmarks::{commit_table, compaction, replay, warmup, writers};
 
 #[global_allocator]
 static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocator;
@@ -36,6 +36,9 @@ fn run(options: &Options, directory: &Directory, report: &mut Report) -> Result<
     let base = served_bucket::load(directory.path(), Size::of(options))?;
     if options.has_part("writers") {
         writers::run(options, &base, report)?;
+    }
+    if options.has_part("compaction") {
+        compaction::run(options, &base, report)?;
     }
     if options.has_part("warmup") {
         warmup::run(options, &base, report)?;

@@ -20,6 +20,8 @@ pub struct Options {
     pub parts: Vec<String>,
     /// Engines of the commit table to run; empty for all.
     pub engines: Vec<String>,
+    /// Sizes of batches in the commit table; empty for all.
+    pub batch_sizes: Vec<usize>,
     /// Where the data goes, if not into the system's directory for temporary files.
     pub directory: Option<PathBuf>,
 }
@@ -28,7 +30,7 @@ pub struct Options {
 pub const PARTS: [&str; 5] = ["commits", "writers", "compaction", "warmup", "replay"];
 
 const KNOWN: &str = "--rounds N, --seconds N, --json FILE, --quick, --parts NAME[,NAME], \
-                     --engines NAME[,NAME], --directory DIRECTORY";
+                     --engines NAME[,NAME], --batches N[,N], --directory DIRECTORY";
 
 impl Options {
     /// Reads the words of the command line.
@@ -40,6 +42,7 @@ impl Options {
             is_quick: false,
             parts: Vec::new(),
             engines: Vec::new(),
+            batch_sizes: Vec::new(),
             directory: None,
         };
         let mut has_rounds = false;
@@ -61,6 +64,11 @@ impl Options {
                 "--quick" => options.is_quick = true,
                 "--parts" => options.parts = words(&value()?),
                 "--engines" => options.engines = words(&value()?),
+                "--batches" => {
+                    let sizes = words(&value()?).into_iter().map(|word| word.parse());
+                    let sizes: Result<Vec<usize>, _> = sizes.collect();
+                    options.batch_sizes = sizes.context("--batches wants numbers")?;
+                }
                 "--directory" => options.directory = Some(value()?.into()),
                 other => bail!("unknown option {other}; known: {KNOWN}"),
             }
@@ -86,6 +94,11 @@ impl Options {
     /// Whether an engine is to run.
     pub fn has_engine(&self, engine: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == engine)
+    }
+
+    /// Whether batches of this size are to be committed.
+    pub fn has_batch(&self, size: usize) -> bool {
+        self.batch_sizes.is_empty() || self.batch_sizes.contains(&size)
     }
 
     /// How long a cell of the commit table lasts at most.
@@ -127,6 +140,7 @@ mod tests {
             &["--seconds", "-1"],
             &["--seconds", "NaN"],
             &["--parts", "all"],
+            &["--batches", "1,x"],
             &["--fast"],
         ];
         for wrong in wrong {

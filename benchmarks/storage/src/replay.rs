@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use document::Seqno;
-use platform::files::RealFiles;
 use platform::Clock;
+use platform::files::RealFiles;
 use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions, VbucketRecord};
 
 use crate::directories::Directory;

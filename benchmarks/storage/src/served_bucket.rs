@@ -10,10 +10,10 @@ use bucket::{Bucket, BucketConfig, Completions, Incoming, Persistence, Refused, 
 use bucket::{Surroundings, WarmupPhase};
 use document::{ItemMeta, Seqno, Vbid};
 use executor::{ExecutorPool, PoolOptions};
-use platform::files::RealFiles;
 use platform::{Clock, Random};
 use vbucket::{StoreMode, WriteCondition};
 
+use crate::counted_files::CountedFiles;
 use crate::directories::Directory;
 use crate::documents::{Document, Documents};
 use crate::options::Options;
@@ -35,11 +35,8 @@ const OPEN_FILES_MAX: usize = 2048;
 const QUOTA_BYTES: u64 = 4 << 30;
 
 /// The journal, with a bucket's defaults.
-pub const JOURNAL: Mode = Mode {
-    name: "journal",
-    persistence: Persistence::default,
-    open_files_max: OPEN_FILES_MAX,
-};
+pub const JOURNAL: Mode =
+    Mode { name: "journal", persistence: Persistence::default, open_files_max: OPEN_FILES_MAX };
 /// Each vBucket's file is committed at once, and stays open.
 pub const PLAIN: Mode = Mode {
     name: "plain, kept open",
@@ -49,6 +46,15 @@ pub const PLAIN: Mode = Mode {
 /// The same with room for one open file, so that nearly every commit opens its file.
 pub const REOPENED: Mode =
     Mode { name: "plain, reopened", persistence: || Persistence::Files, open_files_max: 1 };
+
+impl Mode {
+    /// A copy of a bucket for this mode. With a journal it keeps the spare segments, as one has them
+    /// that has been running for a while.
+    pub fn copy(&self, base: &Directory, name: &str) -> Result<Directory> {
+        let has_journal = (self.persistence)() != Persistence::Files;
+        base.copy(name, if has_journal { &[] } else { &["journal"] })
+    }
+}
 
 /// How many documents in how many vBuckets.
 #[derive(Clone, Copy)]
@@ -79,6 +85,8 @@ impl Size {
 pub struct ServedBucket {
     /// The bucket.
     pub bucket: Bucket,
+    /// What counts its blocks.
+    pub files: CountedFiles,
     pool: ExecutorPool,
     size: Size,
 }
@@ -95,9 +103,10 @@ impl ServedBucket {
         let clock = Clock::real();
         let cpus = platform::threads::available_cpus();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(cpus))?;
+        let files = CountedFiles::default();
         let surroundings = Surroundings {
             clock,
-            files: Arc::new(RealFiles),
+            files: Arc::new(files.clone()),
             pool: pool.clone(),
             completions,
             random_seed: Random::from_system().next_u64(),
@@ -107,10 +116,12 @@ impl ServedBucket {
             memory_quota_bytes: QUOTA_BYTES,
             persistence: (mode.persistence)(),
             open_files_max: mode.open_files_max,
+            // Only when it is asked for.
+            compaction_fragmentation_percent: 0,
             ..BucketConfig::named("benchmark")
         };
         let bucket = Bucket::open(surroundings, config, directory)?;
-        Ok(Self { bucket, pool, size })
+        Ok(Self { bucket, files, pool, size })
     }
 
     /// Waits until every document is in memory.

@@ -27,7 +27,8 @@ pub(super) fn open(directory: &Path) -> Result<Box<dyn Engine>> {
     options.create_missing_column_families(true);
     options.increase_parallelism(BACKGROUND_THREADS);
     options.set_block_based_table_factory(&blocks);
-    let families = [BY_KEY, BY_SEQNO].map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
+    let families =
+        [BY_KEY, BY_SEQNO].map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
     let database = DB::open_cf_descriptors(&options, directory.join("rocksdb"), families)?;
     let mut newest = database.iterator_cf(family(&database, BY_SEQNO)?, IteratorMode::End);
     let last = newest.next().transpose()?.map(|(seqno, _)| seqno_of(&seqno)).transpose()?;

@@ -8,23 +8,25 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use document::{Cas, Seqno, VbUuid, Vbid, VbucketState};
 use platform::Clock;
-use platform::files::RealFiles;
-use storage::{FlushBatch, JournalOptions, Store, StoreOptions, VbucketRecord};
 use storage::{FailoverEntry, StorageError};
+use storage::{FlushBatch, JournalOptions, Store, StoreOptions, VbucketRecord};
 
 use super::Engine;
 use crate::appliers::Appliers;
+use crate::counted_files::CountedFiles;
 use crate::documents::Document;
 
 /// A journal before the file of one vBucket.
-pub const JOURNAL: &str = "settee, journal";
+pub const JOURNAL: &str = "settee-journal";
+/// The same, but the file follows only when everything is written.
+pub const ALONE: &str = "settee-journal-alone";
 /// A journal before the files of 1024 vBuckets, over which batches are spread.
-pub const JOURNAL_1024: &str = "settee, journal, 1024 vBuckets";
+pub const JOURNAL_1024: &str = "settee-journal-1024";
 /// Commits to the file of one vBucket, which stays open.
-pub const PLAIN: &str = "settee, plain, kept open";
+pub const PLAIN: &str = "settee-plain";
 /// Commits to the file of one vBucket, which is closed after each: another vBucket's file takes the
 /// only handle, outside of what is measured.
-pub const REOPENED: &str = "settee, plain, reopened";
+pub const REOPENED: &str = "settee-reopened";
 
 /// How long the flusher of a bucket waits when the journal is full and nobody wakes it.
 const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
@@ -36,31 +38,43 @@ const MANY_VBUCKETS: u16 = 1024;
 struct Mode {
     vbuckets: u16,
     has_journal: bool,
+    has_appliers: bool,
     is_reopened: bool,
 }
+
+const PLAIN_MODE: Mode =
+    Mode { vbuckets: 1, has_journal: false, has_appliers: false, is_reopened: false };
 
 struct Settee {
     mode: Mode,
     store: Arc<Store>,
+    files: CountedFiles,
     appliers: Option<Appliers>,
     /// The last seqno of each vBucket.
     seqnos: Vec<Seqno>,
 }
 
 pub(super) fn open_journal(directory: &Path) -> Result<Box<dyn Engine>> {
-    open(directory, Mode { vbuckets: 1, has_journal: true, is_reopened: false })
+    open(directory, Mode { has_journal: true, has_appliers: true, ..PLAIN_MODE })
+}
+
+pub(super) fn open_alone(directory: &Path) -> Result<Box<dyn Engine>> {
+    open(directory, Mode { has_journal: true, ..PLAIN_MODE })
 }
 
 pub(super) fn open_journal_1024(directory: &Path) -> Result<Box<dyn Engine>> {
-    open(directory, Mode { vbuckets: MANY_VBUCKETS, has_journal: true, is_reopened: false })
+    open(
+        directory,
+        Mode { vbuckets: MANY_VBUCKETS, has_journal: true, has_appliers: true, ..PLAIN_MODE },
+    )
 }
 
 pub(super) fn open_plain(directory: &Path) -> Result<Box<dyn Engine>> {
-    open(directory, Mode { vbuckets: 1, has_journal: false, is_reopened: false })
+    open(directory, PLAIN_MODE)
 }
 
 pub(super) fn open_reopened(directory: &Path) -> Result<Box<dyn Engine>> {
-    open(directory, Mode { vbuckets: 1, has_journal: false, is_reopened: true })
+    open(directory, Mode { is_reopened: true, ..PLAIN_MODE })
 }
 
 fn open(directory: &Path, mode: Mode) -> Result<Box<dyn Engine>> {
@@ -70,15 +84,16 @@ fn open(directory: &Path, mode: Mode) -> Result<Box<dyn Engine>> {
         open_files_max: if mode.is_reopened { 1 } else { OPEN_FILES_MAX },
         journal: mode.has_journal.then(JournalOptions::default),
     };
-    let (store, report) = Store::open(Arc::new(RealFiles), &directory.join("settee"), options)?;
+    let files = CountedFiles::default();
+    let (store, report) = Store::open(Arc::new(files.clone()), &directory.join("settee"), options)?;
     let mut seqnos = vec![Seqno(0); usize::from(mode.vbuckets) + usize::from(mode.is_reopened)];
     for found in report.vbuckets {
         let seqno = seqnos.get_mut(usize::from(found.vbid.0)).context("a vBucket too many")?;
         *seqno = found.high_seqno;
     }
     let store = Arc::new(store);
-    let appliers = if mode.has_journal { Some(Appliers::start(&store)?) } else { None };
-    let settee = Settee { mode, store, appliers, seqnos };
+    let appliers = if mode.has_appliers { Some(Appliers::start(&store)?) } else { None };
+    let settee = Settee { mode, store, files, appliers, seqnos };
     if mode.is_reopened && settee.seqnos[usize::from(mode.vbuckets)] == Seqno(0) {
         let empty = empty_batch(Vbid(mode.vbuckets), Seqno(0));
         settee.try_commit(vec![empty])?;
@@ -102,7 +117,14 @@ impl Engine for Settee {
         if self.mode.is_reopened {
             self.store.high_seqno(Vbid(self.mode.vbuckets))?;
         }
+        if self.appliers.is_none() {
+            self.store.prepare_journal()?;
+        }
         Ok(())
+    }
+
+    fn block_bytes(&self) -> Option<u64> {
+        Some(self.files.block_bytes())
     }
 
     fn drain(&mut self) -> Result<()> {
