@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use bucket::{Bucket, BucketConfig, BucketType, CompactionEnd, CompactionOrder, Incoming};
-use bucket::{Refused, Session, Surroundings};
+use bucket::{Persistence, Refused, Session, Surroundings};
 use document::{ItemMeta, Seqno, Vbid};
 use executor::{ExecutorPool, PoolOptions};
 use platform::seeds::seeds;
@@ -19,6 +19,11 @@ use vbucket::{StoreMode, WriteCondition};
 use crate::eviction::{finish, get, name, with_policy};
 use crate::support::{DIRECTORY, Heard, Machine, OTHER, VBID, config, key};
 
+/// With files that hold what is persisted as soon as it is: what a compaction finds is certain.
+fn plain(config: BucketConfig) -> BucketConfig {
+    BucketConfig { persistence: Persistence::Files, ..config }
+}
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn fragmented(policy: EvictionPolicy) -> BucketConfig {
@@ -26,7 +31,7 @@ fn fragmented(policy: EvictionPolicy) -> BucketConfig {
         compaction_file_bytes_min: 64 << 10,
         compaction_interval: Duration::from_secs(10),
         memory_quota_bytes: 64 << 20,
-        ..with_policy(policy)
+        ..plain(with_policy(policy))
     }
 }
 
@@ -108,7 +113,7 @@ fn documents_past_their_time_are_deleted_unless_there_is_a_newer_version() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
         for seed in seeds(20) {
             let mut random = Random::from_seed(seed);
-            let mut machine = Machine::with(with_policy(policy));
+            let mut machine = Machine::with(plain(with_policy(policy)));
             let soon = machine.clock.wall_time().seconds() + 5;
             for number in 0..40 {
                 let expiry = if number < 30 { soon } else { 0 };
@@ -145,7 +150,7 @@ fn documents_past_their_time_are_deleted_unless_there_is_a_newer_version() {
 #[test]
 fn tombstones_go_by_age_and_the_vbucket_knows_how_far() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
-        let mut machine = Machine::with(with_policy(policy));
+        let mut machine = Machine::with(plain(with_policy(policy)));
         for number in 0..10 {
             machine.set(VBID, &name(number), b"value").unwrap();
         }
@@ -183,7 +188,7 @@ fn tombstones_go_by_age_and_the_vbucket_knows_how_far() {
 
 #[test]
 fn orders_are_taken_in_turn_joined_and_forgotten() {
-    let mut machine = Machine::new();
+    let mut machine = Machine::with(plain(config()));
     machine.set(VBID, "k", b"value").unwrap();
     machine.set(OTHER, "k", b"value").unwrap();
     machine.run();
@@ -245,7 +250,7 @@ fn slow_bucket() -> (Bucket, ExecutorPool, SimulatedFiles) {
         completions: Arc::new(Heard::default()),
         random_seed: 1,
     };
-    let config = BucketConfig { compaction_bytes_per_second: 1, ..config() };
+    let config = BucketConfig { compaction_bytes_per_second: 1, ..plain(config()) };
     let bucket = Bucket::open(surroundings, config, Path::new(DIRECTORY)).unwrap();
     (bucket, pool, files)
 }

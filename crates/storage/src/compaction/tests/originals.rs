@@ -85,7 +85,7 @@ fn damaged_trees_end_a_compaction_with_an_error_never_a_panic() {
             let files = SimulatedFiles::new();
             files.insert(Path::new("bucket/7.couch.1"), &image);
             let clock = Clock::simulated(WallTime(0));
-            let options = crate::StoreOptions { clock, open_files_max: 2 };
+            let options = crate::StoreOptions { clock, open_files_max: 2, journal: None };
             let (store, _) = Store::open(Arc::new(files), Path::new("bucket"), options).unwrap();
             let (request, progress) = (CompactionRequest::default(), CompactionProgress::new());
             let done = store.compact(Vbid(7), &request, &progress, &());
