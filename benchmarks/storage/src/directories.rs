@@ -53,7 +53,7 @@ impl Drop for Directory {
 pub fn check_is_on_disk(path: &Path) -> Result<()> {
     let kind = rustix::fs::statfs(path).with_context(|| path.display().to_string())?.f_type;
     ensure!(
-        i64::from(kind) != TMPFS_MAGIC,
+        kind != TMPFS_MAGIC,
         "{} is in memory, where syncs cost nothing; name another --directory",
         path.display()
     );

@@ -4,6 +4,7 @@
 //! the entry of the version before is removed.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -31,6 +32,11 @@ pub trait Engine {
     /// What is done between two commits, outside of what is measured.
     fn between(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// What of the last commit was the making of items, which is done before in a node.
+    fn made_items_in(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Bytes of blocks that were written by syncs so far; `None` when nobody has counted.

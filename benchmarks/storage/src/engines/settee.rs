@@ -52,6 +52,8 @@ struct Settee {
     appliers: Option<Appliers>,
     /// The last seqno of each vBucket.
     seqnos: Vec<Seqno>,
+    clock: Clock,
+    made_items_in: Duration,
 }
 
 pub(super) fn open_journal(directory: &Path) -> Result<Box<dyn Engine>> {
@@ -93,7 +95,15 @@ fn open(directory: &Path, mode: Mode) -> Result<Box<dyn Engine>> {
     }
     let store = Arc::new(store);
     let appliers = if mode.has_appliers { Some(Appliers::start(&store)?) } else { None };
-    let settee = Settee { mode, store, files, appliers, seqnos };
+    let settee = Settee {
+        mode,
+        store,
+        files,
+        appliers,
+        seqnos,
+        clock: Clock::real(),
+        made_items_in: Duration::ZERO,
+    };
     if mode.is_reopened && settee.seqnos[usize::from(mode.vbuckets)] == Seqno(0) {
         let empty = empty_batch(Vbid(mode.vbuckets), Seqno(0));
         settee.try_commit(vec![empty])?;
@@ -103,7 +113,9 @@ fn open(directory: &Path, mode: Mode) -> Result<Box<dyn Engine>> {
 
 impl Engine for Settee {
     fn commit(&mut self, batch: &[Document]) -> Result<()> {
+        let started = self.clock.now();
         let mut batches = self.batches(batch);
+        self.made_items_in = self.clock.now().since(started);
         while !batches.is_empty() {
             batches = self.try_commit(batches)?;
         }
@@ -121,6 +133,10 @@ impl Engine for Settee {
             self.store.prepare_journal()?;
         }
         Ok(())
+    }
+
+    fn made_items_in(&self) -> Duration {
+        self.made_items_in
     }
 
     fn block_bytes(&self) -> Option<u64> {
