@@ -3,7 +3,8 @@
 //! Each vBucket that is behind gets its turn once a cycle, so with `n` of them a turn comes every
 //! `cycle / n`. Bursts would make everybody's sync wait; what is put off long enough is written
 //! once instead of many times. Under pressure the cycle shrinks, to nothing when a limit is
-//! reached.
+//! reached; and when something waits for longer than a cycle, so that the last ones of many do not
+//! wait for many cycles.
 
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(crate) struct ApplyPressure {
     pub(crate) journal_ratio: f64,
     /// Bytes that stay in memory for the files, in parts of the quota.
     pub(crate) pinned_ratio: f64,
+    /// How long the oldest of it has waited.
+    pub(crate) waited: Duration,
 }
 
 impl ApplyPressure {
@@ -57,7 +60,9 @@ pub(crate) fn pause(config: &ApplyConfig, pressure: ApplyPressure) -> Option<Dur
     let vbuckets = u32::try_from(pressure.vbuckets).ok().filter(|count| *count > 0)?;
     let appliers = u32::try_from(config.applier_count).unwrap_or(1).max(1);
     let part_left = (2.0 - pressure.level()).clamp(0.0, 1.0);
-    Some((config.cycle * appliers / vbuckets).mul_f64(part_left))
+    let cycles_waited = pressure.waited.as_secs_f64() / config.cycle.as_secs_f64().max(1e-9);
+    let haste = cycles_waited.max(1.0).powi(2);
+    Some((config.cycle * appliers / vbuckets).mul_f64(part_left / haste))
 }
 
 /// Whether a vBucket's turn is worth its commit, `waited` after the oldest of it came.
@@ -82,7 +87,8 @@ mod tests {
     const CONFIG: ApplyConfig = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
 
     fn pause_ms(vbuckets: usize, journal_ratio: f64, pinned_ratio: f64) -> Option<u128> {
-        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio };
+        let waited = Duration::from_secs(10);
+        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio, waited };
         pause(&CONFIG, pressure).map(|pause| pause.as_millis())
     }
 
@@ -110,6 +116,17 @@ mod tests {
     }
 
     #[test]
+    fn the_last_of_many_do_not_wait_for_many_cycles() {
+        let (mut waited, mut vbuckets) = (Duration::ZERO, 1024);
+        while vbuckets > 0 {
+            let pressure = ApplyPressure { vbuckets, waited, ..ApplyPressure::default() };
+            waited += pause(&CONFIG, pressure).unwrap() / 2;
+            vbuckets -= 1;
+        }
+        assert!(waited > CONFIG.cycle && waited < CONFIG.cycle * 5, "{waited:?}");
+    }
+
+    #[test]
     fn few_items_wait_for_more_unless_it_presses() {
         let rows = [
             (8, 0, 0.0, true),
@@ -120,8 +137,9 @@ mod tests {
         ];
         for (item_count, seconds, journal_ratio, expected) in rows {
             let unapplied = Unapplied { vbid: Vbid(0), item_count, since: Instant::default() };
-            let pressure = ApplyPressure { vbuckets: 1, journal_ratio, pinned_ratio: 0.0 };
             let waited = Duration::from_secs(seconds);
+            let pressure =
+                ApplyPressure { vbuckets: 1, journal_ratio, waited, ..ApplyPressure::default() };
             let is_due = is_due(&CONFIG, pressure, &unapplied, waited);
             assert_eq!(is_due, expected, "{item_count} {seconds} {journal_ratio}");
         }

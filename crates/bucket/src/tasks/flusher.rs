@@ -1,7 +1,7 @@
 //! Brings what vBuckets have queued to disk.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -35,8 +35,9 @@ const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 /// its flusher has come: it keeps a flag itself.
 pub(crate) struct FlushQueues {
     queues: Vec<FlushQueue>,
-    /// A flusher waits for room in the journal.
-    journal_was_full: AtomicBool,
+    /// Bytes of the journal that were in use when it was full for the flusher, which waits until
+    /// there are fewer; 0 when it does not wait.
+    full_journal_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -48,13 +49,15 @@ struct FlushQueue {
 impl FlushQueues {
     pub(crate) fn new(count: usize) -> Self {
         let queues = std::iter::repeat_with(FlushQueue::default).take(count).collect();
-        Self { queues, journal_was_full: AtomicBool::new(false) }
+        Self { queues, full_journal_bytes: AtomicU64::new(0) }
     }
 
-    /// The journal may have room again.
-    pub(crate) fn wake_if_journal_was_full(&self) {
-        if self.journal_was_full.load(Ordering::Relaxed)
-            && self.journal_was_full.swap(false, Ordering::Relaxed)
+    /// So many bytes of the journal are in use: if they were more when it was full, whoever waits
+    /// for room goes on.
+    pub(crate) fn wake_if_journal_has_room(&self, used_bytes: u64) {
+        let full_bytes = self.full_journal_bytes.load(Ordering::Relaxed);
+        if used_bytes < full_bytes
+            && self.full_journal_bytes.swap(0, Ordering::Relaxed) == full_bytes
         {
             self.queues.iter().filter_map(|queue| queue.flusher.get()).for_each(TaskHandle::wake);
         }
@@ -145,6 +148,9 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for Flusher {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
+        if core.waits_for_journal() && !context.is_shutting_down() {
+            return Next::SleepFor(JOURNAL_FULL_PAUSE);
+        }
         let queue = &core.flush_queues.queues[self.index];
         let group = queue.pop_group(core.config.persistence.group_vbuckets_max());
         if group.is_empty() {
@@ -186,6 +192,14 @@ impl Flusher {
 }
 
 impl BucketCore {
+    /// Whether the journal was full and nothing of it has been let go since: gathering batches
+    /// again would take the CPU, and the locks, of those who make room.
+    fn waits_for_journal(&self) -> bool {
+        let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
+        self.flush_queues.wake_if_journal_has_room(used_bytes);
+        self.flush_queues.full_journal_bytes.load(Ordering::Relaxed) != 0
+    }
+
     /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
     pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
@@ -213,7 +227,8 @@ impl BucketCore {
         });
         if flushed.journal_is_full {
             self.counters.add(&self.counters.journal_full_waits, 1);
-            self.flush_queues.journal_was_full.store(true, Ordering::Relaxed);
+            let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
+            self.flush_queues.full_journal_bytes.store(used_bytes, Ordering::Relaxed);
         }
         self.wake_appliers();
         flushed
