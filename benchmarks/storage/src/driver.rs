@@ -1,5 +1,5 @@
-//! Concurrent durable writers, played by one thread as a front-end worker plays its connections: each
-//! stores a document, waits for SEQNO_PERSISTENCE, and goes on.
+//! Concurrent durable writers, played by one thread as a front-end worker plays its connections:
+//! each stores a document, waits for SEQNO_PERSISTENCE, and goes on.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

@@ -82,8 +82,8 @@ impl Usage {
     }
 }
 
-/// Bytes that all threads of this process, ended ones included, have handed to write calls: the same
-/// measure for every engine. What the system says of pages is of no use: it counts large folios
+/// Bytes that all threads of this process, ended ones included, have handed to write calls: the
+/// same measure for every engine. What the system says of pages is of no use: it counts large folios
 /// whole, however few of their blocks are written.
 fn written_bytes() -> Result<u64> {
     let path = "/proc/self/io";

@@ -48,8 +48,8 @@ pub const REOPENED: Mode =
     Mode { name: "plain, reopened", persistence: || Persistence::Files, open_files_max: 1 };
 
 impl Mode {
-    /// A copy of a bucket for this mode. With a journal it keeps the spare segments, as one has them
-    /// that has been running for a while.
+    /// A copy of a bucket for this mode. With a journal it keeps the spare segments: one that has
+    /// been running for a while has them.
     pub fn copy(&self, base: &Directory, name: &str) -> Result<Directory> {
         let has_journal = (self.persistence)() != Persistence::Files;
         base.copy(name, if has_journal { &[] } else { &["journal"] })
