@@ -98,6 +98,9 @@ impl Shared {
             vbuckets: backlog.vbuckets,
             journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
             pinned_ratio: ratio(backlog.bytes, self.quota_bytes),
+            waited: backlog
+                .oldest_since
+                .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
         }
     }
 

@@ -83,8 +83,8 @@ impl Usage {
 }
 
 /// Bytes that all threads of this process, ended ones included, have handed to write calls: the
-/// same measure for every engine. What the system says of pages is of no use: it counts large folios
-/// whole, however few of their blocks are written.
+/// same measure for every engine. What the system says of pages is of no use: it counts large
+/// folios whole, however few of their blocks are written.
 fn written_bytes() -> Result<u64> {
     let path = "/proc/self/io";
     let text = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
