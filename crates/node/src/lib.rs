@@ -1,5 +1,6 @@
 //! The process: configuration, the order in which the parts start and stop, nothing else.
 
+mod backup_source;
 pub mod config;
 mod data_directory;
 mod logging;
