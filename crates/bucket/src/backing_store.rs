@@ -10,11 +10,13 @@ use std::sync::Arc;
 
 use document::{Item, Key, Seqno, Vbid};
 use platform::Files;
+use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
     CompactionRequest, FileSizes, FlushBatch, FrozenVbucket, JournalUsage, ScanReport, StartReport,
     StorageError, Store, StoreOptions, Unapplied,
 };
+use storage::{Rewind, RollbackPlan};
 
 use crate::bucket_type::BucketType;
 
@@ -87,6 +89,65 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.scan(vbid, from, with_values, visit),
             Self::Memory => Ok(ScanReport::default()),
+        }
+    }
+
+    /// See [`Store::plan_rollback`]. Memory does not know what was before.
+    pub(crate) fn plan_rollback(
+        &self,
+        vbid: Vbid,
+        seqno: Seqno,
+    ) -> Result<RollbackPlan, StorageError> {
+        match self {
+            Self::Files(store) => store.plan_rollback(vbid, seqno),
+            Self::Memory => Ok(RollbackPlan::Reset),
+        }
+    }
+
+    /// See [`Store::rewind`].
+    pub(crate) fn rewind(&self, rewind: &Rewind) -> Result<bool, StorageError> {
+        match self {
+            Self::Files(store) => store.rewind(rewind),
+            Self::Memory => Ok(false),
+        }
+    }
+
+    /// See [`Store::reset`].
+    pub(crate) fn reset(&self, vbid: Vbid, record: &VbucketRecord) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.reset(vbid, record),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::delete`].
+    pub(crate) fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.delete(vbid),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::state`].
+    pub(crate) fn state(&self, vbid: Vbid) -> Result<Option<VbucketRecord>, StorageError> {
+        match self {
+            Self::Files(store) => store.state(vbid),
+            Self::Memory => Ok(None),
+        }
+    }
+
+    /// See [`Store::revision`].
+    pub(crate) fn revision(&self, vbid: Vbid) -> u64 {
+        match self {
+            Self::Files(store) => store.revision(vbid),
+            Self::Memory => 0,
+        }
+    }
+
+    /// See [`Store::raise_revision`].
+    pub(crate) fn raise_revision(&self, vbid: Vbid, revision: u64) {
+        if let Self::Files(store) = self {
+            store.raise_revision(vbid, revision);
         }
     }
 

@@ -12,6 +12,7 @@ use vbucket::checkpoint::CheckpointLimits;
 use vbucket::eviction::{EvictionOptions, InitialFrequency};
 use vbucket::{Effect, HashSeed, MemoryAccount, Now, Refusal, Vbucket};
 
+use crate::absent_vbuckets::AbsentVbuckets;
 use crate::backing_store::BackingStore;
 use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
@@ -64,6 +65,7 @@ pub(crate) struct BucketCore {
     pub(crate) clock: Clock,
     pub(crate) files: Arc<dyn Files>,
     pub(crate) store: BackingStore,
+    pub(crate) absent: AbsentVbuckets,
     pub(crate) slots: Box<[VbucketSlot]>,
     pub(crate) account: MemoryAccount,
     pub(crate) limits: MemoryLimits,
@@ -108,13 +110,14 @@ impl Bucket {
         let description = bucket_file::open_or_create(&*files, directory, &config)?;
         config.vbucket_count = description.vbucket_count;
         let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
+        let absent = AbsentVbuckets::open(&*files, directory)?;
         let options = storage::StoreOptions {
             clock: clock.clone(),
             open_files_max: config.open_files_max,
             journal: config.persistence.journal(),
         };
         let bucket_type = description.bucket_type;
-        let (store, report) = BackingStore::open(bucket_type, &files, directory, options)?;
+        let (store, mut report) = BackingStore::open(bucket_type, &files, directory, options)?;
         let count = usize::from(config.vbucket_count);
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
@@ -150,10 +153,12 @@ impl Bucket {
             clock,
             files,
             store,
+            absent,
             completions,
         }));
         bucket.0.follow_quota();
         bucket.report_ignored(&report);
+        bucket.forget_absent(&mut report);
         bucket.create_missing_vbuckets(&report);
         crate::tasks::start(&bucket, &pool, report.vbuckets)
             .map_err(|_| OpenError::ExecutorIsGone)?;
@@ -212,7 +217,8 @@ impl Bucket {
         }
         // The branch that begins after a crash has to be in every file before the crash is
         // forgotten.
-        let is_loaded = self.0.slots.iter().all(|slot| slot.lock().is_some());
+        let is_there = |slot: &VbucketSlot| slot.lock().is_some() || slot.is_absent();
+        let is_loaded = self.0.slots.iter().all(is_there);
         if !is_loaded && !self.warmup_progress().was_clean {
             return Ok(());
         }
@@ -222,30 +228,26 @@ impl Bucket {
         Ok(())
     }
 
-    /// Empties the bucket: every vBucket begins a new history, its file is removed, also that of a
-    /// vBucket which is still being loaded or cannot be. After an error some are empty and the
-    /// others as they were; empty the bucket again.
+    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
+    /// also that of a vBucket which is still being loaded or cannot be. After an error some are
+    /// empty and the others as they were; empty the bucket again.
     pub fn flush_all(&self) -> Result<(), StorageError> {
         let core = &self.0;
         let _histories: Vec<_> = core.slots.iter().map(VbucketSlot::lock_history).collect();
         let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();
+        let roles: Vec<_> = core.slots().map(|(vbid, slot)| core.role_of(vbid, slot)).collect();
         let mut gone = Vec::new();
         let deleted = core.store.delete_all(|vbid| gone.push(vbid));
         if deleted.is_ok() {
             // Also those that never had a file.
             gone = core.slots().map(|(vbid, _)| vbid).collect();
         }
-        let mut effects = Vec::new();
         for vbid in gone {
-            let Some(slot) = core.slot(vbid) else { continue };
-            if let Some(mut old) = slot.replace(core.new_vbucket(vbid)) {
-                old.end_waits(&mut effects);
-            }
-            core.carry_out(vbid, &mut effects);
-            // What could not be flushed is not wanted any more.
-            slot.set_file_is_damaged(false);
-            core.note_disk(vbid, WritePath::Flush, None);
-            core.note_disk(vbid, WritePath::Apply, None);
+            let Some(slot) = core.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
+            let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
+            // One without a file is active: other roles have to be written again.
+            let flushes_state = state != VbucketState::Active;
+            drop(core.supersede(slot, core.new_vbucket(vbid, state), flushes_state));
         }
         deleted
     }
@@ -264,12 +266,18 @@ impl Bucket {
     ) -> Result<T, Refusal> {
         let Some(slot) = self.0.slot(vbid) else { return Err(Refusal::NotActive) };
         let result = match slot.lock().as_mut() {
+            None if slot.is_absent() => Err(Refusal::NotActive),
             None => Err(Refusal::Loading),
             Some(vbucket) => {
                 if let Some(item) = session.fetched.take() {
                     session.effects.extend(vbucket.restore_value(item).map(Effect::Release));
                 }
-                operation(vbucket, &mut session.effects)
+                match operation(vbucket, &mut session.effects) {
+                    Err(Refusal::NotYetActive) if !vbucket.park(session.waiter) => {
+                        Err(Refusal::TooManyParked)
+                    }
+                    result => result,
+                }
             }
         };
         self.0.carry_out(vbid, &mut session.effects);
@@ -343,11 +351,18 @@ impl BucketCore {
         self.checkpoint_marks.state(self.account.checkpoints_bytes()) == CheckpointState::Full
     }
 
-    pub(crate) fn new_vbucket(&self, vbid: Vbid) -> Vbucket {
+    /// The role of a vBucket, also of one that is not loaded.
+    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> VbucketState {
+        let in_memory = slot.lock().as_ref().map(Vbucket::state);
+        let in_file = || self.store.state(vbid).ok().flatten().map(|record| record.state);
+        in_memory.or_else(in_file).unwrap_or(VbucketState::Active)
+    }
+
+    pub(crate) fn new_vbucket(&self, vbid: Vbid, state: VbucketState) -> Vbucket {
         let seed = self.hash_seed.clone();
         let (uuid, account) = (self.new_uuid(), self.account.clone());
-        let vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account)
-            .with_eviction(self.eviction.clone());
+        let vbucket =
+            Vbucket::new(vbid, state, uuid, seed, account).with_eviction(self.eviction.clone());
         match self.description.bucket_type {
             BucketType::Couchbase => vbucket,
             BucketType::Ephemeral => vbucket.ephemeral(),
@@ -375,6 +390,7 @@ impl BucketCore {
                 Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
                 // There are no streams yet that would have to go on from the file.
                 Effect::CursorDropped(_) => {}
+                Effect::Retry(waiter) => self.complete(waiter, Completion::Retry(None)),
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
             }

@@ -6,6 +6,8 @@ use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
+use crate::absent_vbuckets::LIST_NAME;
+use crate::adoption::{self, Adoption};
 use crate::bucket_type::BucketType;
 use crate::config::BucketConfig;
 use crate::named::Named;
@@ -42,7 +44,18 @@ pub(crate) fn open_or_create(
             .and_then(|description| check_type(description, config.bucket_type))
             .map_err(|what| OpenError::BadDescription { path, what }),
         Err(error) if error.kind == FileErrorKind::NotFound => {
-            let description = fresh(config);
+            let description = match adoption::look(files, directory)? {
+                Adoption::Nothing => fresh(config),
+                Adoption::Files { vbucket_count } => {
+                    let adopted = BucketFile {
+                        vbucket_count,
+                        bucket_type: BucketType::Couchbase,
+                        ..fresh(config)
+                    };
+                    check_type(adopted, config.bucket_type)
+                        .map_err(|what| OpenError::BadDescription { path: path.clone(), what })?
+                }
+            };
             let json = serde_json::to_vec_pretty(&description).expect("the description is JSON");
             files.replace_all(&path, &json)?;
             Ok(description)
@@ -87,7 +100,7 @@ pub(crate) fn leave_clean_mark(files: &dyn Files, directory: &Path) -> Result<()
 
 /// Whether a name in the directory is one of this module's.
 pub(crate) fn is_own_name(name: &str) -> bool {
-    [DESCRIPTION_NAME, CLEAN_MARK_NAME].contains(&name)
+    [DESCRIPTION_NAME, CLEAN_MARK_NAME, LIST_NAME].contains(&name)
 }
 
 fn fresh(config: &BucketConfig) -> BucketFile {

@@ -4,6 +4,8 @@
 //! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
 //! later through [`Completions`].
 
+mod absent_vbuckets;
+mod adoption;
 mod apply_pace;
 mod backing_store;
 mod bucket;
@@ -21,7 +23,9 @@ mod memory_limits;
 mod named;
 mod operations;
 mod page_density;
+mod rebuild;
 mod refused;
+mod rollback;
 mod session;
 mod settings;
 mod start_up;
@@ -29,9 +33,11 @@ mod statistics;
 mod tasks;
 mod timings;
 mod value;
+mod vbucket_life;
 mod vbucket_slot;
 mod write_gate;
 
+pub use adoption::is_bucket_directory;
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_file::describe_restored;
 pub use bucket_type::{BucketType, FullPolicy};
@@ -51,4 +57,5 @@ pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
 pub use value::{Incoming, body_of};
 pub use vbucket::eviction::EvictionPolicy;
+pub use vbucket_life::LifeError;
 pub use write_gate::WriteBlock;

@@ -39,6 +39,8 @@ pub enum Refused {
     Blocked(WriteBlock),
     /// Too many requests wait for values from files.
     TooManyFetches,
+    /// Too many requests wait until the vBucket takes up another role.
+    TooManyParked,
     /// Too many keys are being looked up in the vBucket's file.
     TooManyLookups,
     /// The request waits; its waiter will hear through [`crate::Completions`].
@@ -59,7 +61,8 @@ impl Refused {
             Refusal::NotLocked => Self::NotLocked,
             Refusal::Loading => Self::Warming,
             Refusal::TooManyLookups => Self::TooManyLookups,
-            Refusal::Ejected(_) | Refusal::Absent(_) => Self::Pending,
+            Refusal::TooManyParked => Self::TooManyParked,
+            Refusal::Ejected(_) | Refusal::Absent(_) | Refusal::NotYetActive => Self::Pending,
             Refusal::Changed | Refusal::KeepsXattrs(_) => Self::Contended,
         }
     }

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use document::Vbid;
+use document::{Vbid, VbucketState};
 use platform::FileError;
+use storage::couchstore::layout::{self, FileName};
 use storage::{IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::bucket::Bucket;
 use crate::bucket_file;
+use crate::vbucket_slot::VbucketSlot;
 
 /// Why a bucket cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -44,10 +46,21 @@ impl Bucket {
             }
         }
         for ((vbid, slot), is_taken) in self.0.slots().zip(is_taken) {
-            if !is_taken {
-                drop(slot.replace(self.0.new_vbucket(vbid)));
+            if !is_taken && !slot.is_absent() {
+                drop(slot.replace(self.0.new_vbucket(vbid, VbucketState::Active)));
             }
         }
+    }
+
+    /// Ends deletions of vBuckets that a crash has cut short: what there is of them is not used.
+    pub(crate) fn forget_absent(&self, report: &mut StartReport) {
+        self.0.forget_absent(|vbid| {
+            report.vbuckets.iter().any(|found| found.vbid == vbid)
+                || report.ignored.iter().any(|ignored| is_file_of(ignored, vbid))
+        });
+        let is_absent = |vbid| self.0.slot(vbid).is_some_and(VbucketSlot::is_absent);
+        report.vbuckets.retain(|found| !is_absent(found.vbid));
+        report.ignored.retain(|ignored| !unreadable_vbucket(ignored).is_some_and(is_absent));
     }
 
     pub(crate) fn report_ignored(&self, report: &StartReport) {
@@ -70,6 +83,11 @@ impl Bucket {
             }
         }
     }
+}
+
+/// Whether it is a file of that vBucket, whatever is in it.
+fn is_file_of(ignored: &IgnoredFile, vbid: Vbid) -> bool {
+    matches!(layout::parse(&ignored.name), FileName::Data(found, _) if found == vbid)
 }
 
 /// The vBucket whose data are in a file that cannot be believed.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use document::Vbid;
+use document::{Vbid, VbucketState};
 use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
 use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
@@ -14,6 +14,7 @@ use crate::write_gate::WriteBlock;
 /// Counters of background work.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    pub(crate) rollbacks: AtomicU64,
     pub(crate) commits: AtomicU64,
     pub(crate) commits_failed: AtomicU64,
     pub(crate) applies: AtomicU64,
@@ -104,6 +105,14 @@ pub struct BucketStatistics {
     pub used_bytes_max: u64,
     /// Sums of what the vBuckets have done.
     pub vbuckets: VbucketStatistics,
+    /// vBuckets by their role: active, replica, pending, dead.
+    pub vbucket_counts: [usize; 4],
+    /// Documents of active vBuckets.
+    pub active_document_count: usize,
+    /// Requests that wait for pending vBuckets to take up another role.
+    pub parked_count: usize,
+    /// Rollbacks of vBuckets.
+    pub rollbacks: u64,
     /// Commits of vBucket files.
     pub commits: u64,
     /// Commits that failed (and are tried again).
@@ -192,6 +201,10 @@ impl Bucket {
             memory_ratios: core.limits.ratios(),
             used_bytes_max: core.limits.mutation_bytes_max(),
             vbuckets: VbucketStatistics::default(),
+            vbucket_counts: [0; 4],
+            active_document_count: 0,
+            parked_count: 0,
+            rollbacks: load(&core.counters.rollbacks),
             commits: load(&core.counters.commits),
             commits_failed: load(&core.counters.commits_failed),
             items_persisted: load(&core.counters.items_persisted),
@@ -270,6 +283,16 @@ impl BucketStatistics {
     fn add(&mut self, vbucket: &Vbucket) {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
+        self.parked_count += vbucket.parked_count();
+        match vbucket.state() {
+            VbucketState::Active => {
+                self.vbucket_counts[0] += 1;
+                self.active_document_count += vbucket.document_count();
+            }
+            VbucketState::Replica => self.vbucket_counts[1] += 1,
+            VbucketState::Pending => self.vbucket_counts[2] += 1,
+            VbucketState::Dead => self.vbucket_counts[3] += 1,
+        }
         self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
         self.lookup_count += vbucket.lookup_count();
         self.filter_key_count += vbucket.key_filter().key_count();
@@ -292,5 +315,6 @@ impl BucketStatistics {
         sum.ejections += one.ejections;
         sum.auto_deletions += one.auto_deletions;
         sum.purged_tombstones += one.purged_tombstones;
+        sum.rollback_items += one.rollback_items;
     }
 }

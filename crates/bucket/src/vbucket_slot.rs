@@ -20,6 +20,9 @@ pub(crate) struct VbucketSlot {
     file: Mutex<()>,
     /// Whether the file is damaged, so that nothing more can be flushed to it.
     file_is_damaged: AtomicBool,
+    /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
+    /// whoever holds `file`.
+    is_absent: AtomicBool,
 }
 
 /// A vBucket under its lock.
@@ -69,6 +72,25 @@ impl VbucketSlot {
     /// Notes whether the file is damaged; says whether it was.
     pub(crate) fn set_file_is_damaged(&self, is_damaged: bool) -> bool {
         self.file_is_damaged.swap(is_damaged, Ordering::Relaxed)
+    }
+
+    /// Whether the vBucket was deleted.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.is_absent.load(Ordering::Acquire)
+    }
+
+    /// Takes the vBucket out, to be dropped by the caller: it is deleted.
+    pub(crate) fn take_absent(&self) -> Option<Vbucket> {
+        // In this order: whoever finds no vBucket finds why.
+        self.is_absent.store(true, Ordering::Release);
+        self.lock().take()
+    }
+
+    /// Puts a vBucket into the place of one that was deleted.
+    pub(crate) fn put_present(&self, vbucket: Vbucket) {
+        let before = self.replace(vbucket);
+        assert!(before.is_none(), "a deleted vBucket is not there");
+        self.is_absent.store(false, Ordering::Release);
     }
 
     /// Puts a vBucket into its place and returns the one that was there, to be dropped by the

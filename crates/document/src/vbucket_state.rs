@@ -24,6 +24,13 @@ impl VbucketState {
         }
     }
 
+    /// The state with this number on the wire.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Active, Self::Replica, Self::Pending, Self::Dead]
+            .into_iter()
+            .find(|state| *state as u8 == number)
+    }
+
     /// The state with this [`VbucketState::name`].
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Active, Self::Replica, Self::Pending, Self::Dead]

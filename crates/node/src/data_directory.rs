@@ -6,6 +6,9 @@
 //! users.json      names and hashed passwords
 //! buckets/<name>/ one directory a bucket
 //! ```
+//!
+//! One of the original's server is taken over: its bucket stays where it is, in `<name>/` or
+//! `data/<name>/`, and everything else in the directory is left alone.
 
 use std::path::{Path, PathBuf};
 
@@ -37,18 +40,20 @@ struct Mark {
 
 impl DataDirectory {
     /// Opens `path`, creating it when it is missing. Refuses a directory with anything in it that
-    /// no node has made, and one that another node uses.
-    pub(crate) fn open(files: &dyn Files, path: &Path) -> anyhow::Result<Self> {
+    /// no node has made, unless the original's files of the bucket called `bucket_name` are among
+    /// it, and one that another node uses.
+    pub(crate) fn open(files: &dyn Files, path: &Path, bucket_name: &str) -> anyhow::Result<Self> {
         let names = files
             .create_directories(path)
             .and_then(|()| files.list(path))
             .context("the data directory cannot be made or read; give another with --data-dir")?;
         let is_ours = names.iter().any(|name| name == MARK_NAME);
         let is_unused = names.iter().all(|name| name == LOCK_NAME);
-        if !is_ours && !is_unused {
+        if !is_ours && !is_unused && original_bucket(files, path, bucket_name).is_none() {
             bail!(
-                "{} holds files of something else ({}); give an empty or a new directory with \
-                 --data-dir",
+                "{} holds files of something else ({}), and no couchstore files of the bucket \
+                 `{bucket_name}`; give an empty or a new directory with --data-dir, or the name of \
+                 a bucket in it with --bucket",
                 path.display(),
                 first_names(&names)
             );
@@ -66,14 +71,27 @@ impl DataDirectory {
     }
 
     /// Where the bucket called `name` is kept.
-    pub(crate) fn bucket(&self, name: &str) -> PathBuf {
-        self.path.join(BUCKETS_NAME).join(name)
+    pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> PathBuf {
+        let own = self.path.join(BUCKETS_NAME).join(name);
+        if files.exists(&own) {
+            return own;
+        }
+        original_bucket(files, &self.path, name).unwrap_or(own)
     }
 
     /// Where users are kept.
     pub(crate) fn users(&self) -> PathBuf {
         self.path.join(USERS_NAME)
     }
+}
+
+/// Where the original's server keeps the bucket called `name`, if it does.
+fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf> {
+    if name.starts_with('.') {
+        return None;
+    }
+    let places = [path.join(name), path.join("data").join(name)];
+    places.into_iter().find(|place| bucket::is_bucket_directory(files, place))
 }
 
 fn open_mark(files: &dyn Files, path: &Path) -> anyhow::Result<Uuid> {
@@ -111,20 +129,40 @@ mod tests {
     fn a_directory_is_marked_locked_and_opened_again() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data");
-        let first = DataDirectory::open(&RealFiles, &path).unwrap();
+        let first = DataDirectory::open(&RealFiles, &path, "b").unwrap();
         let uuid = first.cluster_uuid;
-        let second = DataDirectory::open(&RealFiles, &path).err().unwrap().to_string();
+        let second = DataDirectory::open(&RealFiles, &path, "b").err().unwrap().to_string();
         assert!(second.contains("another node uses"), "{second}");
+        assert_eq!(first.bucket(&RealFiles, "b"), path.join("buckets/b"));
         drop(first);
-        assert_eq!(DataDirectory::open(&RealFiles, &path).unwrap().cluster_uuid, uuid);
+        assert_eq!(DataDirectory::open(&RealFiles, &path, "b").unwrap().cluster_uuid, uuid);
     }
 
     #[test]
     fn foreign_files_are_left_alone() {
         let root = tempfile::tempdir().unwrap();
         RealFiles.replace_all(&root.path().join("letter.txt"), b"Dear ...").unwrap();
-        let error = DataDirectory::open(&RealFiles, root.path()).err().unwrap().to_string();
+        let error = DataDirectory::open(&RealFiles, root.path(), "b").err().unwrap().to_string();
         assert!(error.contains("letter.txt"), "{error}");
         assert_eq!(RealFiles.list(root.path()).unwrap(), ["letter.txt"]);
+    }
+
+    #[test]
+    fn the_originals_directory_is_taken_over_with_the_bucket_where_it_is() {
+        for place in ["travel", "data/travel"] {
+            let root = tempfile::tempdir().unwrap();
+            let bucket = root.path().join(place);
+            RealFiles.create_directories(&bucket).unwrap();
+            RealFiles.create_directories(&root.path().join("@2i")).unwrap();
+            RealFiles.replace_all(&bucket.join("17.couch.4"), b"").unwrap();
+            let other = DataDirectory::open(&RealFiles, root.path(), "other").err().unwrap();
+            assert!(other.to_string().contains("`other`"), "{other}");
+            for _ in 0..2 {
+                let directory = DataDirectory::open(&RealFiles, root.path(), "travel").unwrap();
+                assert_eq!(directory.bucket(&RealFiles, "travel"), bucket);
+                let new = root.path().join("buckets/new");
+                assert_eq!(directory.bucket(&RealFiles, "new"), new);
+            }
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Node {
         let open_files_limit = platform::process::raise_open_files_limit();
         let clock = Clock::real();
         let files: Arc<dyn Files> = Arc::new(RealFiles);
-        let directory = DataDirectory::open(&*files, &config.data_dir)?;
+        let directory = DataDirectory::open(&*files, &config.data_dir, &config.bucket)?;
         let (users, password) = open_users(&*files, &directory, &config)?;
         let (data, port) = open_door(&config, config.port)?;
         let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
@@ -81,7 +81,8 @@ impl Node {
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..defaults
         };
-        let bucket = Bucket::open(surroundings, bucket_config, &directory.bucket(&config.bucket))
+        let bucket_directory = directory.bucket(&*files, &config.bucket);
+        let bucket = Bucket::open(surroundings, bucket_config, &bucket_directory)
             .with_context(|| format!("the bucket `{}`", config.bucket))?;
         let users = Arc::new(users);
         let address =

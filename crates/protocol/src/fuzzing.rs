@@ -10,6 +10,7 @@ use crate::hello::{Agent, Feature, FeatureSet, negotiate};
 use crate::opcode::Opcode;
 use crate::request::*;
 use crate::validate;
+use crate::vbucket::VbucketChange;
 
 /// Reads `bytes` as a connection would: frame after frame, each with everything that can be read
 /// out of it.
@@ -44,7 +45,7 @@ fn requests(frame: &Frame<'_>) {
     black_box((AllVbSeqnos::parse(extras), known_map(extras), verbosity(extras)));
     black_box((observed_uuid(value), observed_keys(value).count(), error_map_version(value)));
     black_box((BucketSelection::parse(key), Sasl::parse(frame), Stat::parse(frame)));
-    black_box(Agent::parse(key).is_ok());
+    black_box((Agent::parse(key).is_ok(), VbucketChange::parse(extras, value)));
     if let Some(path) = collection_path(frame) {
         black_box((CollectionPath::parse(path), scope_of(path)));
     }

@@ -24,6 +24,7 @@ pub mod response;
 pub mod shape;
 pub mod status;
 pub mod validate;
+pub mod vbucket;
 
 pub use frame::{Frame, FrameError, FrameLimits, Header, Magic, Parsed};
 pub use frame_info::{DurabilityLevel, DurabilityRequirement, FrameInfos};

@@ -14,7 +14,7 @@ pub struct FlushBatch {
     /// In any order; each key once, values not ejected, seqnos above the file's. Bodies are
     /// written in this order: by seqno is best for scans. May be empty.
     pub items: Vec<Item>,
-    /// The state as of the last of the items.
+    /// The state as of the last of the items. The file counts its prepares itself.
     pub state: VbucketRecord,
 }
 

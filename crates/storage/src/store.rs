@@ -209,6 +209,33 @@ impl Store {
         Ok(())
     }
 
+    pub(crate) fn files(&self) -> &dyn Files {
+        &*self.files
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn path(&self, vbid: Vbid, revision: u64) -> PathBuf {
+        self.directory.join(layout::data_file(vbid, revision))
+    }
+
+    pub(crate) fn sync_directory(&self) -> Result<(), StorageError> {
+        Ok(self.files.sync_directory(&self.directory)?)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub(crate) fn wall_time(&self) -> u64 {
+        self.clock.wall_time().0
+    }
+
+    /// Takes an entry whose file is closed off the list of open files. The caller holds its
+    /// `handle`.
+    pub(crate) fn release(&self, entry: &Entry) {
+        self.open_files.release(entry);
+    }
+
     /// Removes the files of one vBucket, and forgets them.
     pub(crate) fn remove_files(
         &self,
@@ -366,7 +393,7 @@ impl Store {
         Ok(Snapshot { file: Arc::new(file), header })
     }
 
-    fn close(&self, entry: &Entry) {
+    pub(crate) fn close(&self, entry: &Entry) {
         let mut handle = lock(&entry.handle);
         let closed = handle.snapshot.take();
         self.open_files.release(entry);

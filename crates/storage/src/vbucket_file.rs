@@ -10,6 +10,7 @@ use crate::collection_statistics::CollectionChanges;
 use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, Scratch};
 use crate::disk_document;
 use crate::flush_batch::Applied;
+use crate::prepares::PrepareChanges;
 use crate::vbucket_record::{VBSTATE, VbucketRecord};
 
 /// A state of a file that stays readable, whatever is committed after it.
@@ -46,6 +47,10 @@ impl CommitBuffers {
     pub(crate) fn new() -> Self {
         Self { output: Vec::new(), scratch: Scratch::new() }
     }
+
+    pub(crate) fn parts(&mut self) -> (&mut Vec<u8>, &mut Scratch) {
+        (&mut self.output, &mut self.scratch)
+    }
 }
 
 /// Commits a batch on top of `before`, or as the first of a file if that is `None`.
@@ -64,6 +69,7 @@ pub(crate) fn write(
     };
     let mut report = Applied::default();
     let mut collections = CollectionChanges::default();
+    let mut prepares = PrepareChanges::default();
     commit.save(batch.items.iter().map(disk_document::from_item), |old, new| {
         match old {
             _ if new.deleted => report.deletes += 1,
@@ -71,9 +77,13 @@ pub(crate) fn write(
             _ => report.inserts += 1,
         }
         collections.note(old, new);
+        prepares.note(old, new);
     })?;
-    let mut edits = collections.into_edits(&mut file.reader(before.unwrap_or(&nothing)))?;
-    edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(batch.state.encode()) });
+    let mut reader = file.reader(before.unwrap_or(&nothing));
+    let mut state = batch.state.clone();
+    prepares.apply(&mut reader, &mut state)?;
+    let mut edits = collections.into_edits(&mut reader)?;
+    edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(state.encode()) });
     commit.save_local(edits)?;
     let (header, bytes_written) = commit.finish(timestamp)?;
     report.high_seqno = Seqno(header.high_seqno);

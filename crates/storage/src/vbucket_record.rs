@@ -142,7 +142,7 @@ struct JsonJournalPosition {
 
 /// A number that is written as text and read as either.
 #[derive(Clone, Copy, Default)]
-struct Text<N>(N);
+pub(crate) struct Text<N>(pub(crate) N);
 
 impl VbucketRecord {
     /// A vBucket without history.

@@ -23,6 +23,8 @@ pub enum Effect {
     Destroy(Destruction),
     /// A stream's cursor was dropped because memory is short: it has to go on from the file.
     CursorDropped(CursorId),
+    /// The vBucket has taken up another role: what the waiter asked for is to be tried again.
+    Retry(Waiter),
     /// What the waiter waited for is persisted.
     Persisted(Waiter),
     /// What the waiter waited for will not be persisted in time, or not by this vBucket.

@@ -24,8 +24,10 @@ pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
 pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
-pub use persistence::{FlushBatch, PersistentState, SeqnoStatus};
+pub use persistence::{
+    FileFacts, FlushBatch, PersistentState, SeqnoStatus, SnapshotRange, Topology,
+};
 pub use statistics::VbucketStatistics;
 pub use vbucket::{
-    Departures, EvictableSample, Paged, PagingLimits, RecoveryStep, Restored, Vbucket,
+    Departures, EvictableSample, Paged, PagingLimits, RecoveryStep, Restored, RoleChange, Vbucket,
 };

@@ -62,6 +62,12 @@ pub struct Mutation {
 pub enum Refusal {
     /// The vBucket does not serve requests here.
     NotActive,
+    /// The vBucket is about to take up another role: have the request wait
+    /// ([`crate::Vbucket::park`]), and try again then.
+    NotYetActive,
+    /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the
+    /// vBuckets, never by one.
+    TooManyParked,
     /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
     Loading,
     /// There is no such document.

@@ -1,11 +1,71 @@
 //! What passes between a vBucket and its file.
 
-use document::{Cas, Item, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
+use document::{Cas, Datatype, Item, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
 
 use platform::Instant;
 
 use crate::FailoverEntry;
-use crate::checkpoint::{LogRange, ReadLimit};
+use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit};
+
+/// Who must hold durable writes: chains of node names, the active first. `None` in a chain stands
+/// for a replica that is not placed.
+pub type Topology = Vec<Vec<Option<String>>>;
+
+/// The part of history that was consistent when it was whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotRange {
+    /// Its first seqno, or the one before.
+    pub start: Seqno,
+    /// Its last seqno.
+    pub end: Seqno,
+}
+
+/// What the file remembers of what has happened to a vBucket, and memory only keeps for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// The seqno from which on CAS values are hybrid logical clock values; -1 for unknown.
+    pub hlc_epoch: i64,
+    /// Whether any document ever had xattrs.
+    pub might_contain_xattrs: bool,
+    /// The highest seqno of a prepare that is completed.
+    pub completed_seqno: Seqno,
+    /// The highest seqno of a prepare.
+    pub prepared_seqno: Seqno,
+    /// The highest seqno up to which all prepares are held.
+    pub high_prepared_seqno: Seqno,
+    /// The highest seqno that readers may see.
+    pub max_visible_seqno: Seqno,
+    /// What the last persisted items were a part of.
+    pub checkpoint_kind: CheckpointKind,
+}
+
+impl FileFacts {
+    /// Those of a vBucket to which nothing has happened.
+    pub const NONE: Self = Self {
+        hlc_epoch: -1,
+        might_contain_xattrs: false,
+        completed_seqno: Seqno(0),
+        prepared_seqno: Seqno(0),
+        high_prepared_seqno: Seqno(0),
+        max_visible_seqno: Seqno(0),
+        checkpoint_kind: CheckpointKind::Memory,
+    };
+
+    /// Takes note of items that become a part of the file, seqnos rising.
+    fn note(&mut self, items: &[Item]) {
+        if let Some(first) = items.first()
+            && self.hlc_epoch < 0
+        {
+            self.hlc_epoch = i64::try_from(first.seqno().0).unwrap_or(i64::MAX);
+        }
+        for item in items {
+            self.might_contain_xattrs |= item.datatype().contains(Datatype::XATTR);
+            if !item.operation().is_prepared() {
+                self.max_visible_seqno = self.max_visible_seqno.max(item.seqno());
+            }
+        }
+    }
+}
 
 /// What the file remembers of a vBucket beside its documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +80,38 @@ pub struct PersistentState {
     pub max_cas: Cas,
     /// The highest revision that a deleted document had.
     pub max_deleted_revision: RevSeqno,
+    /// Who must hold durable writes.
+    pub topology: Topology,
+    /// The snapshot that the file is in, unless the vBucket is active: then it is whole at every
+    /// seqno.
+    pub snapshot: SnapshotRange,
+    /// The rest.
+    pub facts: FileFacts,
+}
+
+impl PersistentState {
+    /// That of a vBucket without history.
+    pub fn new(state: VbucketState) -> Self {
+        Self {
+            state,
+            failover_table: Vec::new(),
+            high_seqno: Seqno(0),
+            max_cas: Cas(0),
+            max_deleted_revision: RevSeqno(0),
+            topology: Topology::new(),
+            snapshot: SnapshotRange::default(),
+            facts: FileFacts::NONE,
+        }
+    }
+
+    /// The snapshot that a file with this state is in.
+    pub fn snapshot_in_file(&self) -> SnapshotRange {
+        let (high, range) = (self.high_seqno, self.snapshot);
+        match self.state {
+            VbucketState::Active => SnapshotRange { start: high, end: high },
+            _ => SnapshotRange { start: range.start.min(high), end: range.end.max(high) },
+        }
+    }
 }
 
 /// What a flush is to make durable: everything up to [`FlushBatch::high_seqno`], whole.
@@ -90,6 +182,7 @@ impl FlushBatch {
         });
         self.state.high_seqno = range.last_seqno();
         let all = range.items();
+        self.state.facts.note(&all);
         let count = all.len();
         self.item_count = Some(count);
         let items = if range.is_one_checkpoint() { all } else { newest_versions(all) };

@@ -21,6 +21,8 @@ pub struct VbucketStatistics {
     pub auto_deletions: u64,
     /// Tombstones forgotten, where there is no disk.
     pub purged_tombstones: u64,
+    /// Seqnos that rollbacks have given up.
+    pub rollback_items: u64,
     /// Values dropped from memory, with or without the rest of their documents.
     pub ejections: u64,
 }

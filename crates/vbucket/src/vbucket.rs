@@ -9,6 +9,7 @@ mod paging;
 mod read;
 mod recovery;
 mod restore;
+mod role;
 mod write;
 
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
@@ -23,12 +24,13 @@ use crate::failover_table::{FailoverEntry, FailoverTable};
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
-use crate::persistence::{PersistentState, SeqnoStatus};
+use crate::persistence::{FileFacts, PersistentState, SeqnoStatus, SnapshotRange, Topology};
 use crate::statistics::VbucketStatistics;
 
 pub use paging::{EvictableSample, Paged, PagingLimits};
 pub use recovery::RecoveryStep;
 pub use restore::{Departures, Restored};
+pub use role::RoleChange;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
 /// because every mutation happens under the one lock that the caller holds around a call.
@@ -54,6 +56,12 @@ pub struct Vbucket {
     is_ephemeral: bool,
     /// The highest seqno of a tombstone that was purged.
     purge_seqno: Seqno,
+    /// Who must hold durable writes.
+    topology: Topology,
+    /// The snapshot that history ends in, unless the vBucket is active.
+    snapshot: SnapshotRange,
+    /// What the file remembers beside that.
+    facts: FileFacts,
     /// The state on disk is not the one here, whether or not there are mutations.
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
@@ -62,6 +70,8 @@ pub struct Vbucket {
     queued_since: Instant,
     /// Who waits for which seqno to be persisted, and until when.
     waiters: Vec<SeqnoWaiter>,
+    /// Requests that wait until it is no longer pending.
+    parked: Vec<Waiter>,
     statistics: VbucketStatistics,
     eviction: EvictionOptions,
     /// What is known of keys that are not in the hash table.
@@ -106,10 +116,14 @@ impl Vbucket {
             applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),
+            topology: Topology::new(),
+            snapshot: SnapshotRange::default(),
+            facts: FileFacts::NONE,
             state_is_dirty: true,
             is_queued_for_flush: false,
             queued_since: Instant::default(),
             waiters: Vec::new(),
+            parked: Vec::new(),
             statistics: VbucketStatistics::default(),
             absent: AbsentKeys::new(eviction.filter),
             eviction,
@@ -180,6 +194,11 @@ impl Vbucket {
     /// What it has done.
     pub fn statistics(&self) -> VbucketStatistics {
         self.statistics
+    }
+
+    /// Counts on from what the vBucket has done whose place this one takes.
+    pub fn continue_statistics(&mut self, statistics: VbucketStatistics) {
+        self.statistics = statistics;
     }
 
     /// The log.
@@ -265,13 +284,16 @@ impl Vbucket {
     }
 
     /// What the file is to remember now.
-    fn persistent_state(&self) -> PersistentState {
+    pub fn persistent_state(&self) -> PersistentState {
         PersistentState {
             state: self.state,
             failover_table: self.failover_table.entries().to_vec(),
             high_seqno: self.high_seqno(),
             max_cas: self.clock.max_cas(),
             max_deleted_revision: self.max_deleted_revision,
+            topology: self.topology.clone(),
+            snapshot: self.snapshot,
+            facts: self.facts,
         }
     }
 

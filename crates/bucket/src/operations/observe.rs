@@ -1,6 +1,6 @@
 //! OBSERVE and OBSERVE_SEQNO.
 
-use document::{Cas, Key, VbUuid, Vbid};
+use document::{Cas, Key, VbUuid, Vbid, VbucketState};
 use vbucket::{Refusal, SeqnoStatus};
 
 use crate::bucket::Bucket;
@@ -60,6 +60,9 @@ impl Bucket {
         uuid: VbUuid,
     ) -> Result<SeqnoStatus, Refused> {
         let status = self.attempt(session, vbid, |vbucket, _| {
+            if vbucket.state() == VbucketState::Dead {
+                return Err(Refusal::NotActive);
+            }
             vbucket.seqno_status(uuid).ok_or(Refusal::NotFound)
         });
         self.answer(session, vbid, status)

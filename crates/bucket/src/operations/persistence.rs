@@ -21,7 +21,7 @@ impl Bucket {
         let deadline = self.time_of(session).monotonic.after(timeout);
         let waiter = session.waiter;
         let result = self.attempt(session, vbid, |vbucket, effects| {
-            if vbucket.state() != VbucketState::Active {
+            if vbucket.state() == VbucketState::Dead {
                 return Err(Refusal::NotActive);
             }
             Ok(vbucket.wait_for_persistence(seqno, deadline, waiter, effects))

@@ -231,7 +231,7 @@ impl BucketCore {
     /// Tells the vBucket what its file has. Of many tombstones most leave memory with pauses for
     /// others who want the lock. `effects` are carried out after the first of them: who hears that
     /// its write is durable finds in the file what is said to be there.
-    pub(super) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
+    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
         let Some(slot) = self.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_mut() {
             vbucket.apply_succeeded(applied.high_seqno);

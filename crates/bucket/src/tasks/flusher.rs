@@ -111,7 +111,7 @@ struct Flusher {
 }
 
 /// What became of a group of vBuckets.
-struct Flushed {
+pub(crate) struct Flushed {
     item_count: usize,
     /// A vBucket could not be flushed: the disk failed.
     has_failed: bool,
@@ -187,7 +187,7 @@ impl Flusher {
 
 impl BucketCore {
     /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
-    fn flush(&self, group: &[Vbid]) -> Flushed {
+    pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
         let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
         let mut batches: Vec<FlushBatch> =
@@ -219,7 +219,7 @@ impl BucketCore {
         flushed
     }
 
-    fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
+    pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
         let mut items = Vec::new();
         if self.store.keeps_items() {
             let content = batch.take_items(self.config.flush_batch_bytes_max);

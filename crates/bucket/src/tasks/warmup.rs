@@ -13,11 +13,12 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{FoundVbucket, StorageError};
+use vbucket::Departures;
 use vbucket::eviction::EvictionPolicy;
-use vbucket::{Departures, Restored};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
+use crate::rebuild::{FileContent, Rebuilt, Visit};
 
 static WARMUP: TaskName =
     TaskName::new("Warmup", TaskKind::Reader).priority(0).expected(Duration::from_millis(200));
@@ -327,33 +328,15 @@ impl BucketCore {
             tracing::warn!(vbucket = found.vbid.0, "the bucket has no such vBucket; file ignored");
             return Ok(());
         };
-        let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
-        let document_count = usize::try_from(found.item_count).unwrap_or(0);
-        let mut vbucket = self.restored_vbucket(Restored {
+        let content = FileContent {
             vbid: found.vbid,
             state: file_state::from_file(&found.record, found.high_seqno),
-            document_count: if keeps_metadata { document_count } else { 0 },
-            fresh_uuid: self.new_uuid(),
-            was_clean: self.warmup.was_clean,
-        });
-        if !keeps_metadata {
-            vbucket.reserve_keys(document_count);
-        }
-        let mut loaded = 0;
-        self.store.scan(found.vbid, Seqno(0), false, |item: Item| {
-            if item.seqno() > found.high_seqno {
-                // The bucket was emptied and this is its next history: nobody wants the vBucket.
-                return ControlFlow::Break(());
-            }
-            if item.is_deleted() || !keeps_metadata {
-                vbucket.restore_key(&item);
-            } else {
-                drop(vbucket.restore_document(item.ejected()));
-            }
-            loaded += u64::from(!item.is_deleted());
-            ControlFlow::Continue(())
-        })?;
-        self.warmup.documents_loaded.fetch_add(loaded, Ordering::Relaxed);
+            item_count: found.item_count,
+            is_whole: self.warmup.was_clean,
+        };
+        let scan = |visit: &mut Visit<'_>| self.store.scan(found.vbid, Seqno(0), false, visit);
+        let Rebuilt { mut vbucket, document_count } = self.rebuild(content, scan)?;
+        self.warmup.documents_loaded.fetch_add(document_count, Ordering::Relaxed);
         vbucket.note_purged(found.purge_seqno);
         let mut effects = Vec::new();
         vbucket.flush_state(&mut effects);

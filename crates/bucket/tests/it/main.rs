@@ -15,4 +15,5 @@ mod lookups;
 mod memory_quota;
 mod soak;
 mod support;
+mod vbucket_life;
 mod warmup;

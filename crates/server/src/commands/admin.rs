@@ -1,6 +1,6 @@
-//! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY, GET_VBUCKET.
+//! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY.
 
-use bucket::{Bucket, Refused};
+use bucket::Bucket;
 use executor::TaskKind;
 use protocol::Status;
 
@@ -105,22 +105,4 @@ pub(super) fn evict(
         }
         Err(refused) => refuse(connection, request, refused, turn),
     }
-}
-
-/// GET_VBUCKET.
-pub(super) fn get_vbucket(
-    connection: &mut Connection,
-    request: &Request<'_>,
-    bucket: &Bucket,
-    turn: &mut Turn<'_>,
-) -> Done {
-    let mut state = None;
-    bucket.with_vbucket(request.vbid(), |vbucket| state = Some(vbucket.state() as u32));
-    let Some(state) = state else {
-        return refuse(connection, request, Refused::NotMyVbucket, turn);
-    };
-    let state = state.to_be_bytes();
-    let content = Content { payload: Payload::Bytes(&state), ..Content::default() };
-    request.reply(connection).send(turn, content);
-    Done::Answered
 }

@@ -14,6 +14,7 @@ mod sasl;
 mod stat;
 mod store;
 mod touch;
+mod vbuckets;
 
 use bucket::{CompactionEnd, Completion};
 use documents::{on_bucket, on_document};
@@ -36,6 +37,8 @@ pub(crate) enum Completed {
     Flushed(bool),
     /// How a compaction has ended.
     Compacted(CompactionEnd),
+    /// A vBucket has another role, or is gone; or what the client hears, and a person reads.
+    VbucketChanged(Result<(), (Status, &'static str)>),
 }
 
 /// Executes a request that has the form of its command.
@@ -47,7 +50,7 @@ pub(crate) fn execute(
     match request.opcode {
         Opcode::Get | Opcode::Getk => on_document(read::get, connection, request, turn),
         Opcode::GetMeta => on_document(read::get_meta, connection, request, turn),
-        Opcode::GetReplica => on_bucket(read::get_replica, connection, request, turn),
+        Opcode::GetReplica => on_document(read::get_replica, connection, request, turn),
         Opcode::GetLocked => on_document(read::get_locked, connection, request, turn),
         Opcode::UnlockKey => on_document(read::unlock, connection, request, turn),
         Opcode::Set | Opcode::Add | Opcode::Replace => {
@@ -84,7 +87,9 @@ pub(crate) fn execute(
         Opcode::GetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         Opcode::GetAllVbSeqnos => on_bucket(observe::all_seqnos, connection, request, turn),
         Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
-        Opcode::GetVbucket => on_bucket(admin::get_vbucket, connection, request, turn),
+        Opcode::GetVbucket => on_bucket(vbuckets::get_vbucket, connection, request, turn),
+        Opcode::SetVbucket => on_bucket(vbuckets::set_vbucket, connection, request, turn),
+        Opcode::DelVbucket => on_bucket(vbuckets::delete_vbucket, connection, request, turn),
         Opcode::SetParam => parameters::set_parameter(connection, request, turn),
         Opcode::Flush => on_bucket(admin::flush, connection, request, turn),
         Opcode::CompactDb => on_bucket(compaction::compact, connection, request, turn),
@@ -139,6 +144,7 @@ pub(crate) fn complete(
             compaction::compacted(connection, request, end, turn);
             Done::Answered
         }
+        Completed::VbucketChanged(result) => vbuckets::changed(connection, request, result, turn),
         Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bucket::{Bucket, Refused, body_of};
+use bucket::{Refused, body_of};
 use document::{Cas, Datatype};
 use protocol::request::{get_meta_wants_datatype, lock_seconds};
 use protocol::{Feature, Opcode, Status};
@@ -112,14 +112,21 @@ pub(super) fn get_meta(
     Done::Answered
 }
 
-/// GET_REPLICA: this node holds no replicas.
+/// GET_REPLICA: the document as a replica of its vBucket has it.
 pub(super) fn get_replica(
     connection: &mut Connection,
     request: &Request<'_>,
-    _bucket: &Bucket,
+    document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    refuse(connection, request, Refused::NotMyVbucket, turn)
+    let Document { bucket, key } = document;
+    match bucket.get_replica(turn.session, request.vbid(), key.as_key()) {
+        Ok(found) => {
+            answer_with(connection, request, found, turn);
+            Done::Answered
+        }
+        Err(refused) => refuse(connection, request, refused, turn),
+    }
 }
 
 /// GET_LOCKED.

@@ -39,6 +39,9 @@ pub(super) fn refuse(
         Refused::TooManyFetches => {
             (Status::Etmpfail, Some("too many requests wait for the disk; try again"))
         }
+        Refused::TooManyParked => {
+            (Status::Etmpfail, Some("too many requests wait for the vBucket; try again"))
+        }
         Refused::TooManyLookups => {
             (Status::Etmpfail, Some("too many documents are looked up on the disk; try again"))
         }

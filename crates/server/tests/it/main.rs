@@ -11,3 +11,4 @@ mod idle;
 mod pipelining;
 mod statistics;
 mod support;
+mod vbuckets;

@@ -17,6 +17,12 @@ const LOOKUPS_MAX: usize = 1024;
 /// what was read for the one before must not count.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 
+/// What is read of one vBucket must not count for another in its place, whose departures begin far
+/// away: the same branch of history may have begun again at an earlier seqno.
+static NEXT_HISTORY: AtomicU64 = AtomicU64::new(0);
+/// Departures of one vBucket that are told apart from those of the next.
+const HISTORY_SHIFT: u32 = 40;
+
 /// The right to report what a look into the file has found. It is worth nothing once the key has
 /// been written meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +73,7 @@ impl AbsentKeys {
             filter: KeyFilter::new(options),
             lookups: Map::default(),
             document_count: 0,
-            departures: 0,
+            departures: NEXT_HISTORY.fetch_add(1 << HISTORY_SHIFT, Ordering::Relaxed),
         }
     }
 

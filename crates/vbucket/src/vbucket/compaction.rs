@@ -46,6 +46,7 @@ mod tests {
     use platform::WallTime;
 
     use super::*;
+    use crate::RoleChange;
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{StoreMode, WriteCondition};
@@ -75,7 +76,10 @@ mod tests {
             vbucket.note_purged(Seqno(told));
             assert_eq!(vbucket.purge_seqno(), Seqno(expected));
         }
-        vbucket.set_state(VbucketState::Replica, effects);
+        let state = VbucketState::Replica;
+        let (topology, fresh_uuid) = (None, VbUuid(9));
+        let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+        vbucket.change_role(change, effects);
         let deleted = vbucket.delete_if_expired(key.as_key(), at(99), effects);
         assert!(matches!(deleted, Err(Refusal::NotActive)));
     }

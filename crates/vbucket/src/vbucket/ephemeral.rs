@@ -187,7 +187,13 @@ mod tests {
         assert!(!vbucket.auto_delete(key("k").as_key(), tombstone, now(), effects));
         assert_eq!(vbucket.statistics().auto_deletions, 1);
         let kept = set(&mut vbucket, "kept");
-        vbucket.set_state(VbucketState::Replica, effects);
+        let change = crate::RoleChange {
+            state: VbucketState::Replica,
+            topology: None,
+            is_takeover: false,
+            fresh_uuid: VbUuid(8),
+        };
+        vbucket.change_role(change, effects);
         assert!(!vbucket.auto_delete(key("kept").as_key(), kept, now(), effects), "a replica");
     }
 }

@@ -1,6 +1,6 @@
 //! Handing the log to the flusher, and who waits for it.
 
-use document::{Item, Seqno, VbucketState};
+use document::{Item, Seqno};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
@@ -35,10 +35,12 @@ impl Vbucket {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
+        self.facts = batch.state.facts;
         if self.is_ephemeral {
             self.applied_seqno = seqno;
         }
         self.state_is_dirty = batch.state.state != self.state
+            || batch.state.topology != self.topology
             || batch.state.failover_table != self.failover_table.entries();
         if let Some(range) = &batch.range {
             let detached = self.checkpoints.finish_read(range, batch.item_count());
@@ -130,22 +132,13 @@ impl Vbucket {
         self.waiters.iter().map(|waiting| waiting.deadline).min()
     }
 
-    /// Takes up another role. Waits end when it stops being active.
-    pub fn set_state(&mut self, state: VbucketState, effects: &mut Vec<Effect>) {
-        if state == self.state {
-            return;
-        }
-        self.state = state;
-        self.state_is_dirty = true;
-        self.checkpoints.queue_state(state);
-        if state != VbucketState::Active {
-            self.end_waits(effects);
-        }
-        self.wake_flusher(effects);
+    /// Whether the file has the present role.
+    pub fn is_state_flushed(&self) -> bool {
+        !self.state_is_dirty
     }
 
-    /// Tells everybody who waits that it will not happen here.
-    pub fn end_waits(&mut self, effects: &mut Vec<Effect>) {
+    /// Tells everybody who waits for persistence that it will not happen here.
+    pub(super) fn end_waits(&mut self, effects: &mut Vec<Effect>) {
         let waiters = std::mem::take(&mut self.waiters);
         effects.extend(waiters.iter().map(|waiting| Effect::NotPersisted(waiting.waiter)));
     }

@@ -18,8 +18,9 @@ impl Vbucket {
     }
 
     /// Whether a write of `key` can be decided on by what is in memory. Otherwise the refusal that
-    /// has the key looked up.
+    /// has the key looked up, or the request wait.
     pub fn prepare_write(&mut self, key: Key<'_>) -> Result<(), Refusal> {
+        self.check_active()?;
         match self.hash_table.get(key) {
             Some(_) => Ok(()),
             None => self.check_absent(key),

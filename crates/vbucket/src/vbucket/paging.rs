@@ -209,7 +209,7 @@ impl Vbucket {
         self.hash_table.visit(from, slots_max, decay, &mut Vec::new())
     }
 
-    /// Drops the value of `key` from memory if it is on disk, and the rest where documents leave
+    /// Drops the value of `key` from memory if the file has it, and the rest where documents leave
     /// whole. `None` when there is no such document, else whether it is out of memory now.
     pub fn eject(&mut self, key: Key<'_>, now: Now, effects: &mut Vec<Effect>) -> Option<bool> {
         let Some(item) = self.hash_table.get(key) else {
@@ -220,7 +220,7 @@ impl Vbucket {
         if item.is_deleted() {
             return None;
         }
-        if item.seqno() > self.persisted_for_clients() {
+        if self.is_ephemeral || item.seqno() > self.applied_seqno {
             return Some(false);
         }
         match self.exits(now).of(item, &mut self.locks) {

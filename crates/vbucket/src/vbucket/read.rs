@@ -53,6 +53,9 @@ impl Vbucket {
 
     /// The newest version of `key`, if there is one, and whether it is on disk.
     pub fn observe(&mut self, key: Key<'_>, now: Now) -> Result<Option<(Item, bool)>, Refusal> {
+        if !matches!(self.state, VbucketState::Active | VbucketState::Replica) {
+            return Err(Refusal::NotActive);
+        }
         let Some(item) = self.hash_table.get(key) else {
             self.check_absent(key)?;
             return Ok(None);
@@ -101,15 +104,8 @@ impl Vbucket {
         self.commit(tombstone, Some(expired.revision()), now, effects);
     }
 
-    pub(super) fn check_active(&self) -> Result<(), Refusal> {
-        match self.state {
-            VbucketState::Active => Ok(()),
-            _ => Err(Refusal::NotActive),
-        }
-    }
-
     /// Counts a read, and that the document is read.
-    fn note_read(&mut self, item: &Item, effects: &mut Vec<Effect>) {
+    pub(super) fn note_read(&mut self, item: &Item, effects: &mut Vec<Effect>) {
         self.statistics.reads += 1;
         let random_bits = (self.random.next_u64() >> 32) as u32;
         let before = item.heat();

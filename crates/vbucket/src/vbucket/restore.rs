@@ -1,6 +1,6 @@
 //! Coming back from a file, and letting values go that are in it.
 
-use document::{Item, VbUuid, Vbid};
+use document::{Item, VbUuid, Vbid, VbucketState};
 
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointManager, Persistence};
@@ -21,7 +21,7 @@ pub struct Restored {
     /// How many documents are to be expected.
     pub document_count: usize,
     /// A fresh branch name: for a table that the file does not have, and for the branch that
-    /// begins when the node did not stop in order.
+    /// begins in an active vBucket when the node did not stop in order.
     pub fresh_uuid: VbUuid,
     /// Whether the node stopped in order: everything it acknowledged is in the file.
     pub was_clean: bool,
@@ -36,14 +36,16 @@ pub struct Departures {
 
 impl Vbucket {
     /// A vBucket that continues the history in its file; its documents follow through
-    /// [`Vbucket::restore_document`]. After a crash acknowledged but unpersisted mutations may be
-    /// missing, so a new branch of history begins where the file ends.
+    /// [`Vbucket::restore_document`]. After a crash acknowledged but unpersisted mutations of an
+    /// active vBucket may be missing, so a new branch of history begins where the file ends.
     pub fn restore(restored: Restored, seed: HashSeed, account: MemoryAccount) -> Self {
         let Restored { vbid, state, document_count, fresh_uuid, was_clean } = restored;
         let high_seqno = state.high_seqno;
         let mut failover_table =
             FailoverTable::from_entries(state.failover_table, fresh_uuid, high_seqno);
-        let begins_branch = !was_clean && failover_table.current().uuid != fresh_uuid;
+        let begins_branch = !was_clean
+            && state.state == VbucketState::Active
+            && failover_table.current().uuid != fresh_uuid;
         if begins_branch {
             failover_table.begin_branch(fresh_uuid, high_seqno);
         }
@@ -54,6 +56,9 @@ impl Vbucket {
         vbucket.applied_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
+        vbucket.topology = state.topology;
+        vbucket.snapshot = state.snapshot;
+        vbucket.facts = state.facts;
         vbucket.state_is_dirty = begins_branch;
         vbucket.hash_table.reserve(document_count);
         vbucket.settle_account();

@@ -132,6 +132,8 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
     match result {
         Ok(_) => "ok",
         Err(Refusal::NotActive) => "not active",
+        Err(Refusal::NotYetActive) => "not yet active",
+        Err(Refusal::TooManyParked) => "too many parked",
         Err(Refusal::Loading) => "loading",
         Err(Refusal::NotFound) => "not found",
         Err(Refusal::Exists) => "exists",
@@ -427,7 +429,13 @@ fn a_vbucket_that_is_not_active_serves_nothing() {
     bench.set("k", "v");
     let deadline = Instant(u64::MAX);
     bench.vbucket.wait_for_persistence(Seqno(5), deadline, Waiter(1), &mut bench.effects);
-    bench.vbucket.set_state(VbucketState::Replica, &mut bench.effects);
+    let change = crate::RoleChange {
+        state: VbucketState::Replica,
+        topology: None,
+        is_takeover: false,
+        fresh_uuid: VbUuid(8),
+    };
+    bench.vbucket.change_role(change, &mut bench.effects);
     assert!(bench.effects.iter().any(|effect| matches!(effect, Effect::NotPersisted(Waiter(1)))));
     assert_eq!(name(&bench.get("k")), "not active");
     let result = bench.store(StoreMode::Set, "k", "x", WriteCondition::default());

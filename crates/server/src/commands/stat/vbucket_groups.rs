@@ -47,7 +47,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
         let filter = vbucket.key_filter();
-        let numbers: [(&str, u64); 21] = [
+        let numbers: [(&str, u64); 22] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -63,6 +63,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("ops_reject", statistics.rejections),
             ("ops_get", statistics.reads),
             ("num_ejects", statistics.ejections),
+            ("rollback_item_count", statistics.rollback_items),
             ("high_seqno", vbucket.high_seqno().0),
             ("max_visible_seqno", vbucket.high_seqno().0),
             ("persistence_seqno", vbucket.persisted_for_clients().0),

@@ -1,0 +1,70 @@
+//! Making a vBucket of what a file holds: at warmup, and after a rollback.
+
+use std::ops::ControlFlow;
+
+use document::{Item, Vbid};
+use storage::{ScanReport, StorageError};
+use vbucket::eviction::EvictionPolicy;
+use vbucket::{PersistentState, Restored, Vbucket};
+
+use crate::bucket::BucketCore;
+
+/// What is shown the items of a file, until it breaks.
+pub(crate) type Visit<'a> = dyn FnMut(Item) -> ControlFlow<()> + 'a;
+
+/// A state of a file that a vBucket is made of.
+pub(crate) struct FileContent {
+    pub(crate) vbid: Vbid,
+    pub(crate) state: PersistentState,
+    /// Documents alive.
+    pub(crate) item_count: u64,
+    /// Whether nothing that was acknowledged is missing.
+    pub(crate) is_whole: bool,
+}
+
+/// A vBucket made of a file, without values.
+pub(crate) struct Rebuilt {
+    pub(crate) vbucket: Vbucket,
+    /// Documents alive that were found.
+    pub(crate) document_count: u64,
+}
+
+impl BucketCore {
+    /// Makes a vBucket of metadata, or where documents leave memory whole of nothing but which keys
+    /// there are. `scan` visits all items of the file; those above its highest seqno belong to a
+    /// history that has begun meanwhile, and end the visit.
+    pub(crate) fn rebuild(
+        &self,
+        content: FileContent,
+        scan: impl FnOnce(&mut Visit<'_>) -> Result<ScanReport, StorageError>,
+    ) -> Result<Rebuilt, StorageError> {
+        let FileContent { vbid, state, item_count, is_whole } = content;
+        let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
+        let expected_count = usize::try_from(item_count).unwrap_or(0);
+        let high_seqno = state.high_seqno;
+        let mut vbucket = self.restored_vbucket(Restored {
+            vbid,
+            state,
+            document_count: if keeps_metadata { expected_count } else { 0 },
+            fresh_uuid: self.new_uuid(),
+            was_clean: is_whole,
+        });
+        if !keeps_metadata {
+            vbucket.reserve_keys(expected_count);
+        }
+        let mut document_count = 0;
+        scan(&mut |item: Item| {
+            if item.seqno() > high_seqno {
+                return ControlFlow::Break(());
+            }
+            document_count += u64::from(!item.is_deleted());
+            if item.is_deleted() || !keeps_metadata {
+                vbucket.restore_key(&item);
+            } else {
+                drop(vbucket.restore_document(item.ejected()));
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(Rebuilt { vbucket, document_count })
+    }
+}

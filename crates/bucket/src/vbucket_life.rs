@@ -1,0 +1,198 @@
+//! Which vBuckets there are, and which roles they play.
+//!
+//! A change of role is durable before it is reported. So is a deletion: a list in the bucket's
+//! directory says which vBuckets are gone, because one without a file would begin empty. What is on
+//! the list has no memory and serves nothing; its file goes after it was listed, and a file that
+//! is made for it counts only once it is off the list again.
+
+use document::{Vbid, VbucketState};
+use storage::StorageError;
+use vbucket::{Effect, RoleChange, Topology, Vbucket};
+
+use crate::bucket::{Bucket, BucketCore};
+use crate::bucket_type::BucketType;
+use crate::start_up::OpenError;
+use crate::vbucket_slot::VbucketSlot;
+use crate::write_gate::WritePath;
+
+/// Why a vBucket's role or existence could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LifeError {
+    /// The bucket has fewer vBuckets.
+    #[error("the bucket has fewer vBuckets")]
+    OutOfRange,
+    /// It is not here.
+    #[error("the vBucket is not here")]
+    NotHere,
+    /// It is still being loaded, or cannot be. Callers try again.
+    #[error("the vBucket is being loaded")]
+    Loading,
+    /// It plays a role in which this cannot be done to it.
+    #[error("the vBucket is {}", .0.name())]
+    WrongState(VbucketState),
+    /// The change has happened in memory; the file is tried again. Callers may ask again.
+    #[error("the vBucket's state could not be written")]
+    NotPersisted,
+    /// A file operation failed. Callers try again.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The list of deleted vBuckets could not be written. Callers try again.
+    #[error(transparent)]
+    List(#[from] OpenError),
+}
+
+impl Bucket {
+    /// Has a vBucket play another role, and makes one that is not here. Durable on return. Not for
+    /// front-end workers.
+    ///
+    /// # Errors
+    /// See [`LifeError`].
+    pub fn set_vbucket_state(
+        &self,
+        vbid: Vbid,
+        state: VbucketState,
+        topology: Option<Topology>,
+    ) -> Result<(), LifeError> {
+        let core = &self.0;
+        let slot = core.slot(vbid).ok_or(LifeError::OutOfRange)?;
+        let fresh_uuid = core.new_uuid();
+        let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+        let mut effects = Vec::new();
+        let history = slot.lock_history();
+        let file = slot.lock_file();
+        if slot.is_absent() {
+            return core.create_vbucket(vbid, slot, change);
+        }
+        match slot.lock().as_mut() {
+            None => return Err(LifeError::Loading),
+            Some(vbucket) => vbucket.change_role(change, &mut effects),
+        }
+        drop(file);
+        drop(history);
+        core.carry_out(vbid, &mut effects);
+        core.flush(&[vbid]);
+        match slot.lock().as_ref() {
+            Some(vbucket) if vbucket.is_state_flushed() => Ok(()),
+            _ => Err(LifeError::NotPersisted),
+        }
+    }
+
+    /// Deletes a dead vBucket, its file included. Not for front-end workers.
+    ///
+    /// # Errors
+    /// [`LifeError::Storage`]: the vBucket is gone, and its file goes at the next start at the
+    /// latest. After any other error it is as it was.
+    pub fn delete_vbucket(&self, vbid: Vbid) -> Result<(), LifeError> {
+        let core = &self.0;
+        let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
+        let history = slot.lock_history();
+        let file = slot.lock_file();
+        let state = slot.lock().as_ref().map(Vbucket::state);
+        match state {
+            None if slot.is_absent() => return Err(LifeError::NotHere),
+            None => return Err(LifeError::Loading),
+            Some(VbucketState::Dead) => {}
+            Some(state) => return Err(LifeError::WrongState(state)),
+        }
+        if core.has_files() {
+            core.absent.set(&*core.files, vbid, Some(core.store.revision(vbid)))?;
+        }
+        let mut old = slot.take_absent();
+        let mut effects = Vec::new();
+        if let Some(old) = &mut old {
+            old.retire(&mut effects);
+        }
+        core.carry_out(vbid, &mut effects);
+        slot.set_file_is_damaged(false);
+        core.note_disk(vbid, WritePath::Flush, None);
+        core.note_disk(vbid, WritePath::Apply, None);
+        let deleted = core.store.delete(vbid);
+        drop(file);
+        drop(history);
+        drop(old);
+        Ok(deleted?)
+    }
+}
+
+impl BucketCore {
+    /// Makes a vBucket that is not here. The caller holds its file.
+    fn create_vbucket(
+        &self,
+        vbid: Vbid,
+        slot: &VbucketSlot,
+        change: RoleChange,
+    ) -> Result<(), LifeError> {
+        // What the last one has left behind is not to be mixed with this.
+        self.store.delete(vbid)?;
+        let mut effects = Vec::new();
+        let mut vbucket = self.new_vbucket(vbid, change.state);
+        vbucket.change_role(change, &mut effects);
+        self.flush_new(&mut vbucket)?;
+        // The name of its file remembers the revision from here on.
+        self.store.apply(vbid)?;
+        if self.has_files() {
+            self.absent.set(&*self.files, vbid, None)?;
+        }
+        slot.put_present(vbucket);
+        self.carry_out(vbid, &mut effects);
+        Ok(())
+    }
+
+    /// Writes the state of a vBucket that is not in its place yet.
+    fn flush_new(&self, vbucket: &mut Vbucket) -> Result<(), StorageError> {
+        let Some(mut batch) = vbucket.begin_flush() else { return Ok(()) };
+        let mut written = Ok(());
+        let writes = vec![self.storage_batch(&mut batch)];
+        self.store.commit(writes, |_, result| written = result.map(drop));
+        written?;
+        let mut effects = Vec::new();
+        vbucket.flush_succeeded(&batch, &mut effects);
+        self.carry_out(vbucket.vbid(), &mut effects);
+        Ok(())
+    }
+
+    /// Whether there is anything on disk.
+    pub(crate) fn has_files(&self) -> bool {
+        self.description.bucket_type == BucketType::Couchbase
+    }
+
+    /// Ends deletions that a crash has cut short, and takes the places of deleted vBuckets.
+    pub(crate) fn forget_absent(&self, has_file: impl Fn(Vbid) -> bool) {
+        for (vbid, revision) in self.absent.all() {
+            let Some(slot) = self.slot(vbid) else { continue };
+            drop(slot.take_absent());
+            if has_file(vbid)
+                && let Err(error) = self.store.delete(vbid)
+            {
+                let vbucket = vbid.0;
+                tracing::warn!(%error, vbucket, "the file of a deleted vBucket stays for now");
+            }
+            self.store.raise_revision(vbid, revision);
+        }
+    }
+
+    /// Puts `vbucket` into the place of the one that was there; requests that wait hear of it.
+    /// The caller holds its file, and drops what it is given when it does not any more.
+    pub(crate) fn supersede(
+        &self,
+        slot: &VbucketSlot,
+        vbucket: Vbucket,
+        flushes_state: bool,
+    ) -> Option<Vbucket> {
+        let vbid = vbucket.vbid();
+        let mut effects: Vec<Effect> = Vec::new();
+        let mut old = slot.replace(vbucket);
+        if let Some(old) = &mut old {
+            old.retire(&mut effects);
+        }
+        if flushes_state && let Some(vbucket) = slot.lock().as_mut() {
+            vbucket.flush_state_anew(&mut effects);
+        }
+        self.carry_out(vbid, &mut effects);
+        // What could not be flushed is not wanted any more.
+        slot.set_file_is_damaged(false);
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
+        old
+    }
+}

@@ -1,0 +1,267 @@
+//! The role of a vBucket: taking up another one, and what requests do meanwhile. Source: engine
+//! facts, section 6.1.
+
+use document::{Item, Key, Seqno, VbUuid, VbucketState, expiry};
+
+use super::Vbucket;
+use crate::effect::{Effect, Waiter};
+use crate::operation::{Found, Now, Refusal};
+use crate::persistence::{SnapshotRange, Topology};
+
+/// Requests that wait for a pending vBucket to take up another role, at most.
+const PARKED_MAX: usize = 1024;
+
+/// What a vBucket is to become.
+#[derive(Clone, Debug)]
+pub struct RoleChange {
+    /// Its role from now on.
+    pub state: VbucketState,
+    /// Who must hold durable writes. One that is not said is none.
+    pub topology: Option<Topology>,
+    /// Whether the role is taken over from another node that gives it up and whose branch of
+    /// history goes on.
+    pub is_takeover: bool,
+    /// A name for the branch that begins when the vBucket becomes active in another way.
+    pub fresh_uuid: VbUuid,
+}
+
+impl Vbucket {
+    /// Takes up another role. An active vBucket that ceases to be one ends the waits for
+    /// persistence; one that becomes active begins a branch of history, at the end of the last
+    /// snapshot that it has whole. Requests that have waited for the role are tried again.
+    pub fn change_role(&mut self, change: RoleChange, effects: &mut Vec<Effect>) {
+        let is_same = change.state == self.state;
+        if is_same && change.topology.is_none() {
+            return;
+        }
+        self.topology = change.topology.unwrap_or_default();
+        self.state_is_dirty = true;
+        if !is_same {
+            let became_active = change.state == VbucketState::Active;
+            if became_active {
+                self.begin_to_be_active(change.fresh_uuid, change.is_takeover, effects);
+            }
+            if self.state == VbucketState::Active {
+                let high = self.high_seqno();
+                self.snapshot = SnapshotRange { start: high, end: high };
+                self.end_waits(effects);
+            }
+            self.state = change.state;
+            self.retry_parked(effects);
+        }
+        self.checkpoints.queue_state(self.state);
+        self.wake_flusher(effects);
+        self.settle_account();
+    }
+
+    fn begin_to_be_active(&mut self, uuid: VbUuid, is_takeover: bool, effects: &mut Vec<Effect>) {
+        // What comes now is no part of a snapshot that another node sent.
+        let detached = self.checkpoints.begin_checkpoint();
+        self.destroy(detached, effects);
+        if !is_takeover {
+            let seqno = self.last_whole_seqno();
+            self.failover_table.begin_branch(uuid, seqno);
+        }
+    }
+
+    /// The end of the last snapshot that is here whole: up to there history is what its writer had.
+    fn last_whole_seqno(&self) -> Seqno {
+        let high = self.high_seqno();
+        if high < self.snapshot.end { self.snapshot.start } else { high }
+    }
+
+    /// Who must hold durable writes.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Has `waiter` told when the vBucket takes up another role: its request was refused with
+    /// [`Refusal::NotYetActive`]. `false` when too many wait.
+    pub fn park(&mut self, waiter: Waiter) -> bool {
+        let has_room = self.parked.len() < PARKED_MAX;
+        if has_room {
+            self.parked.push(waiter);
+        }
+        has_room
+    }
+
+    /// Requests that wait for another role, those of clients that have gone included.
+    pub fn parked_count(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// The vBucket is no more, or another is in its place: whoever waits hears of it.
+    pub fn retire(&mut self, effects: &mut Vec<Effect>) {
+        self.end_waits(effects);
+        self.retry_parked(effects);
+    }
+
+    fn retry_parked(&mut self, effects: &mut Vec<Effect>) {
+        effects.extend(std::mem::take(&mut self.parked).into_iter().map(Effect::Retry));
+    }
+
+    /// Marks the state as one that the file does not have, and asks for a flush.
+    pub fn flush_state_anew(&mut self, effects: &mut Vec<Effect>) {
+        self.state_is_dirty = true;
+        self.wake_flusher(effects);
+    }
+
+    /// Whether requests for documents are served, or why not.
+    pub(super) fn check_active(&self) -> Result<(), Refusal> {
+        match self.state {
+            VbucketState::Active => Ok(()),
+            VbucketState::Pending => Err(Refusal::NotYetActive),
+            VbucketState::Replica | VbucketState::Dead => Err(Refusal::NotActive),
+        }
+    }
+
+    /// The live document `key` of a replica. One whose time is over is hidden and stays: to delete
+    /// it is for the active vBucket.
+    pub fn get_replica(
+        &mut self,
+        key: Key<'_>,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Found, Refusal> {
+        if self.state != VbucketState::Replica {
+            return Err(Refusal::NotActive);
+        }
+        let is_live = |item: &&Item| {
+            !item.is_deleted() && !expiry::is_past(item.expiry(), now.wall.seconds())
+        };
+        let item = match self.hash_table.get(key) {
+            Some(item) => Some(item).filter(is_live).cloned(),
+            None => {
+                self.check_absent(key)?;
+                None
+            }
+        };
+        let item = item.ok_or(Refusal::NotFound)?;
+        if item.is_ejected() {
+            return Err(Refusal::Ejected(item));
+        }
+        self.note_read(&item, effects);
+        let cas = item.cas();
+        Ok(Found { item, cas })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use document::{ItemBuilder, ItemMeta, KeyBuf, Vbid};
+
+    use super::*;
+    use crate::failover_table::FailoverEntry;
+    use crate::hash_table::HashSeed;
+    use crate::memory_account::MemoryAccount;
+    use crate::operation::{StoreMode, WriteCondition};
+    use crate::persistence::PersistentState;
+    use crate::vbucket::Restored;
+
+    fn to(state: VbucketState) -> RoleChange {
+        RoleChange { state, topology: None, is_takeover: false, fresh_uuid: VbUuid(99) }
+    }
+
+    fn key() -> KeyBuf {
+        KeyBuf::in_default_collection(b"k").unwrap()
+    }
+
+    fn vbucket(state: VbucketState) -> Vbucket {
+        let (seed, account) = (HashSeed::new(1), MemoryAccount::default());
+        Vbucket::new(Vbid(0), state, VbUuid(7), seed, account)
+    }
+
+    fn set(vbucket: &mut Vbucket) -> Result<Seqno, Refusal> {
+        let builder = ItemBuilder::new(key().as_key(), ItemMeta::default(), b"v");
+        let (condition, now) = (WriteCondition::default(), Now::default());
+        let stored = vbucket.store(StoreMode::Set, builder, condition, now, &mut Vec::new());
+        stored.map(|mutation| mutation.seqno)
+    }
+
+    /// A replica whose file ends at 50, in this snapshot.
+    fn replica_in(start: u64, end: u64) -> Vbucket {
+        let mut state = PersistentState::new(VbucketState::Replica);
+        state.high_seqno = Seqno(50);
+        state.failover_table = vec![FailoverEntry { uuid: VbUuid(7), seqno: Seqno(0) }];
+        state.snapshot = SnapshotRange { start: Seqno(start), end: Seqno(end) };
+        let (vbid, fresh_uuid) = (Vbid(0), VbUuid(8));
+        let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
+        Vbucket::restore(restored, HashSeed::new(1), MemoryAccount::default())
+    }
+
+    fn branches(vbucket: &Vbucket) -> Vec<(u64, u64)> {
+        let entries = vbucket.failover_entries().iter();
+        entries.map(|entry| (entry.uuid.0, entry.seqno.0)).collect()
+    }
+
+    #[test]
+    fn a_branch_begins_behind_the_last_whole_snapshot() {
+        for (start, end, begins_at) in [(50, 50, 50), (40, 50, 50), (40, 60, 40)] {
+            let mut vbucket = replica_in(start, end);
+            assert_eq!(branches(&vbucket), [(7, 0)], "a crash begins none in a replica");
+            vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+            assert_eq!(branches(&vbucket), [(99, begins_at), (7, 0)], "{start}..{end}");
+            assert_eq!(set(&mut vbucket).unwrap(), Seqno(51));
+        }
+        let mut vbucket = replica_in(50, 50);
+        let takeover = RoleChange { is_takeover: true, ..to(VbucketState::Active) };
+        vbucket.change_role(takeover, &mut Vec::new());
+        assert_eq!(branches(&vbucket), [(7, 0)]);
+    }
+
+    #[test]
+    fn an_active_vbucket_that_comes_back_goes_on_in_another_branch() {
+        let mut vbucket = vbucket(VbucketState::Active);
+        set(&mut vbucket).unwrap();
+        for state in [VbucketState::Dead, VbucketState::Active] {
+            vbucket.change_role(to(state), &mut Vec::new());
+        }
+        assert_eq!(branches(&vbucket), [(99, 1), (7, 0)]);
+        vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+        assert_eq!(branches(&vbucket).len(), 2, "it was active already");
+    }
+
+    #[test]
+    fn a_topology_is_remembered_until_a_change_that_does_not_say_one() {
+        let mut vbucket = vbucket(VbucketState::Active);
+        let topology = vec![vec![Some("a".to_owned()), None]];
+        let change = RoleChange { topology: Some(topology.clone()), ..to(VbucketState::Active) };
+        vbucket.change_role(change, &mut Vec::new());
+        assert_eq!(vbucket.begin_flush().unwrap().state.topology, topology);
+        vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+        assert_eq!(vbucket.topology(), &topology, "nothing has changed");
+        vbucket.change_role(to(VbucketState::Dead), &mut Vec::new());
+        assert!(vbucket.topology().is_empty());
+    }
+
+    #[test]
+    fn requests_wait_while_a_vbucket_is_pending_and_are_tried_again_whatever_it_becomes() {
+        for state in [VbucketState::Active, VbucketState::Replica, VbucketState::Dead] {
+            let mut vbucket = vbucket(VbucketState::Pending);
+            assert!(matches!(set(&mut vbucket), Err(Refusal::NotYetActive)));
+            assert!(matches!(vbucket.prepare_write(key().as_key()), Err(Refusal::NotYetActive)));
+            for number in 0..PARKED_MAX {
+                assert!(vbucket.park(Waiter(number as u64)));
+            }
+            assert!(!vbucket.park(Waiter(0)), "there is a limit");
+            let mut effects = Vec::new();
+            vbucket.change_role(to(state), &mut effects);
+            let retried = effects.iter().filter(|effect| matches!(effect, Effect::Retry(_)));
+            assert_eq!((retried.count(), vbucket.parked_count()), (PARKED_MAX, 0));
+        }
+    }
+
+    #[test]
+    fn a_replica_shows_its_documents_to_those_who_ask_for_a_replica() {
+        let mut vbucket = vbucket(VbucketState::Active);
+        set(&mut vbucket).unwrap();
+        let get = |vbucket: &mut Vbucket| {
+            vbucket.get_replica(key().as_key(), Now::default(), &mut Vec::new())
+        };
+        assert!(matches!(get(&mut vbucket), Err(Refusal::NotActive)));
+        vbucket.change_role(to(VbucketState::Replica), &mut Vec::new());
+        assert_eq!(get(&mut vbucket).unwrap().item.value(), b"v");
+        vbucket.change_role(to(VbucketState::Dead), &mut Vec::new());
+        assert!(matches!(get(&mut vbucket), Err(Refusal::NotActive)));
+    }
+}
