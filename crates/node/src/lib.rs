@@ -8,9 +8,11 @@ mod memory_size;
 mod node;
 mod node_view;
 mod ready_file;
+mod restore;
 mod serve;
 mod setting_values;
 
 pub use node::Node;
+pub use restore::restore;
 pub use serve::{ServeArguments, serve};
 pub use setting_values::{Choice, MemorySize, Threads};
