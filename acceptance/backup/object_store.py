@@ -1,0 +1,5 @@
+"""Placeholder."""
+
+
+def declare(cases):
+    """Declares the cases."""
