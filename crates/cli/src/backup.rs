@@ -10,6 +10,7 @@ mod manifest;
 mod node_port;
 mod restore;
 mod s3;
+mod signature;
 mod spool;
 mod target;
 

@@ -21,14 +21,21 @@ const PARTING_MAX: Duration = Duration::from_secs(2);
 
 /// Bytes that have been moved so far; what the jobs count, and others watch.
 #[derive(Clone, Default)]
-pub(super) struct Moved(Arc<AtomicU64>);
+pub(super) struct Moved(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    bytes: AtomicU64,
+    /// Signs of life that move no bytes forward.
+    beats: AtomicU64,
+}
 
 /// How far it is, for people.
 struct Progress {
     clock: Clock,
     began: Instant,
     shown_at: Instant,
-    /// When the number of bytes last changed, and what it was.
+    /// When there was a sign of life last, and how many there had been.
     moved_at: (Instant, u64),
     is_terminal: bool,
     jobs: usize,
@@ -37,11 +44,21 @@ struct Progress {
 
 impl Moved {
     pub(super) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    /// Something goes on, although these bytes were counted before.
+    pub(super) fn beat(&self) {
+        self.0.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Changes as long as anything goes on.
+    fn activity(&self) -> u64 {
+        self.bytes().wrapping_add(self.0.beats.load(Ordering::Relaxed))
     }
 }
 
@@ -82,7 +99,7 @@ pub(super) fn run<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
         }
-        if let Err(error) = progress.look(done.len(), moved.bytes()) {
+        if let Err(error) = progress.look(done.len(), moved) {
             break Err(error);
         }
     };
@@ -104,10 +121,10 @@ impl Progress {
         Self { clock, began, shown_at: began, moved_at, is_terminal, jobs, bytes_expected }
     }
 
-    fn look(&mut self, done: usize, bytes: u64) -> anyhow::Result<()> {
-        let now = self.clock.now();
-        if bytes != self.moved_at.1 {
-            self.moved_at = (now, bytes);
+    fn look(&mut self, done: usize, moved: &Moved) -> anyhow::Result<()> {
+        let (now, bytes) = (self.clock.now(), moved.bytes());
+        if moved.activity() != self.moved_at.1 {
+            self.moved_at = (now, moved.activity());
         }
         if now.since(self.moved_at.0) > SILENCE_MAX {
             bail!("nothing has moved for {} seconds", SILENCE_MAX.as_secs());

@@ -1,12 +1,13 @@
 //! Objects in a directory: `<backup>/<object>`. They are made in `.incoming` and moved.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use platform::process::FileLock;
 use platform::{FileErrorKind, Files, OpenMode};
 
+use super::crew::Moved;
 use super::spool::remove_if_there;
 use super::target::{Object, Target};
 
@@ -21,19 +22,19 @@ pub(super) struct DirectoryTarget {
     path: PathBuf,
     incoming: PathBuf,
     /// Held by the tool that puts objects there; `None` for one that only looks.
-    lock: std::sync::Mutex<Option<FileLock>>,
+    lock: Mutex<Option<FileLock>>,
 }
 
 impl DirectoryTarget {
     /// Nothing is made before something is put there.
     pub(super) fn open(files: Arc<dyn Files>, path: &Path) -> anyhow::Result<Self> {
         let incoming = path.join(INCOMING_NAME);
-        Ok(Self { files, path: path.to_path_buf(), incoming, lock: std::sync::Mutex::new(None) })
+        Ok(Self { files, path: path.to_path_buf(), incoming, lock: Mutex::new(None) })
     }
 
     /// Makes the directory for new objects, once, and keeps others out of it.
     fn prepare(&self) -> anyhow::Result<()> {
-        let mut lock = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_some() {
             return Ok(());
         }
@@ -101,8 +102,7 @@ impl Target for DirectoryTarget {
         }
     }
 
-    /// The file is durable already.
-    fn put_file(&self, name: &str, path: &Path) -> anyhow::Result<()> {
+    fn put_file(&self, name: &str, path: &Path, _: &Moved) -> anyhow::Result<()> {
         let place = self.path.join(name);
         let directory = place.parent().context("an object is in a backup")?;
         if !self.files.exists(directory) {
@@ -115,10 +115,6 @@ impl Target for DirectoryTarget {
 
     fn delete(&self, name: &str) -> anyhow::Result<()> {
         remove_if_there(&*self.files, &self.path.join(name))
-    }
-
-    fn spool_directory(&self) -> &Path {
-        &self.incoming
     }
 
     fn files(&self) -> &dyn Files {

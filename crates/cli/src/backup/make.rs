@@ -200,7 +200,7 @@ impl Work {
         // Both ends have checked it then, and the network and the disk between them.
         let checked = check(self.target.files(), path).context("it did not arrive as it is")?;
         let object = format!("{}.{}.{}.couch", listed.vbid, listed.state, written.sha256);
-        self.target.put_file(&format!("{}/{object}", self.name), path)?;
+        self.target.put_file(&format!("{}/{object}", self.name), path, &self.moved)?;
         Ok(part_of(listed, object, written, checked))
     }
 }

@@ -66,7 +66,7 @@ impl NodePort {
         let password = server.password.as_ref().context("--username needs --password")?;
         let credentials = STANDARD.encode(format!("{user}:{password}"));
         let target = server.target()?;
-        let bucket = target.options.bucket.clone().unwrap_or_else(|| "default".to_owned());
+        let bucket = target.options.bucket.unwrap_or_else(|| "default".to_owned());
         let url = match management {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => ask_data_port(server)?,

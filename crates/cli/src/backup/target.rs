@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use platform::Files;
 
+use super::crew::Moved;
 use super::directory::DirectoryTarget;
 use super::s3::{S3Settings, S3Target};
 use super::spool::SpoolFile;
@@ -44,24 +45,17 @@ pub(super) trait Target: Send + Sync {
         sink: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<bool>;
 
-    /// Makes an object of a file in [`Target::spool_directory`], which it may take away.
-    fn put_file(&self, name: &str, path: &Path) -> anyhow::Result<()>;
+    /// Makes an object of a durable file at a [`Target::spool_path`], and takes the file away.
+    fn put_file(&self, name: &str, path: &Path, moved: &Moved) -> anyhow::Result<()>;
 
     /// Removes an object, if it is there.
     fn delete(&self, name: &str) -> anyhow::Result<()>;
 
-    /// Where files are made that are to become objects. It exists, and is this tool's alone.
-    fn spool_directory(&self) -> &Path;
-
     /// The files of the machine.
     fn files(&self) -> &dyn Files;
 
-    /// A path in the spool directory. What is left there from before is removed.
-    fn spool_path(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let path = self.spool_directory().join(name);
-        super::spool::remove_if_there(self.files(), &path)?;
-        Ok(path)
-    }
+    /// Where a file is to be made that is to become an object. There is none now.
+    fn spool_path(&self, name: &str) -> anyhow::Result<PathBuf>;
 
     /// Makes a small object.
     fn put(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
@@ -69,7 +63,7 @@ pub(super) trait Target: Send + Sync {
         let mut file = SpoolFile::create(self.files(), &path)?;
         file.write(content)?;
         drop(file.finish()?);
-        self.put_file(name, &path)
+        self.put_file(name, &path, &Moved::default())
     }
 
     /// The whole of a small object.
