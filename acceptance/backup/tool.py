@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import struct
 import subprocess
 import threading
@@ -32,9 +33,18 @@ def succeed(arguments, environment=None):
     return json.loads(output.strip().splitlines()[-1])
 
 
-def fail(arguments, *words, environment=None):
-    """Runs the tool, which must fail and say these words."""
-    status, output = run_to_end(arguments, environment, PATIENCE_SECONDS)
+def fail(arguments, *words, environment=None, bytes_max=None):
+    """Runs the tool, which must fail and say these words; it makes no larger files than that."""
+    if bytes_max is None:
+        status, output = run_to_end(arguments, environment, PATIENCE_SECONDS)
+    else:
+        # The signal that comes with too large a file stays ignored, as it is here.
+        done = subprocess.run(
+            [os.environ["SETTEE_BINARY"], *arguments], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE_SECONDS,
+            restore_signals=False, check=False, preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (bytes_max, bytes_max)))
+        status, output = done.returncode, done.stdout.decode(errors="replace")
     assert status == 1, f"{arguments[0]} ended with {status}: {output}"
     for word in words:
         assert word in output, f"{word!r} is not in {output!r}"

@@ -99,6 +99,25 @@ def declare(cases):
                 writer.check(node, 400)
 
     @cases.case
+    def a_disk_that_takes_no_more_is_told_of():
+        target = tool.work("full-target")
+        with Node("full", "--vbuckets", str(tool.VBUCKETS)) as node:
+            writer = tool.Writer(node, 1, keys=100, filler=20_000)
+            writer.write(100)
+            writer.persist()
+            arguments = tool.backup_arguments(node, target)
+            tool.fail(arguments, "vBucket 1", "File too large", "not complete", bytes_max=1 << 16)
+            assert not glob.glob(os.path.join(target, "*", "*")), "something was stored"
+            tool.succeed(arguments)
+        directory = tool.work("full-again-data")
+        arguments = ["restore", "--target", target, "--data-dir", directory]
+        tool.fail(arguments, "vBucket 1", "File too large", bytes_max=1 << 16)
+        assert os.listdir(os.path.join(directory, "buckets")) == [], "something is left"
+        tool.succeed([*arguments, "--json"])
+        with Node("full-again") as node:
+            writer.check(node, 100)
+
+    @cases.case
     def a_node_that_goes_away_ends_the_backup():
         target = tool.work("gone-target")
         with Node("gone", "--vbuckets", str(tool.VBUCKETS)) as node:

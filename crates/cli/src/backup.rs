@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::builder::RangedU64ValueParser;
 use platform::Clock;
 use platform::files::RealFiles;
 use serde_json::json;
@@ -45,7 +46,7 @@ pub struct BackupArguments {
     #[arg(long)]
     info: bool,
     /// vBuckets that are read at the same time, 1 to 8
-    #[arg(long, default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=8))]
+    #[arg(long, default_value_t = 4, value_parser = parallel_parser())]
     parallel: usize,
     /// The result as JSON
     #[arg(long)]
@@ -68,23 +69,29 @@ pub struct RestoreArguments {
     #[arg(long)]
     name: Option<String>,
     /// vBuckets that are fetched at the same time, 1 to 8
-    #[arg(long, default_value_t = 4, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=8))]
+    #[arg(long, default_value_t = 4, value_parser = parallel_parser())]
     parallel: usize,
     /// The result as JSON
     #[arg(long)]
     json: bool,
 }
 
+/// A node sends no more vBuckets at the same time.
+fn parallel_parser() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=8)
+}
+
 const BACKUP_HELP: &str = "\
 The node brings the files of all vBuckets up to date and holds them as they are: every write that
-was persisted before is in the backup, and each vBucket is as it was at one moment. The node goes on
-serving, and what is written, compacted or deleted meanwhile changes nothing in the backup.
+was persisted before is in the backup, and each vBucket is as it was at one moment. The node goes
+on serving, and what is written, compacted or deleted meanwhile changes nothing in the backup.
 
 A backup is a set of objects, <name>/<vBucket>.<state>.<sha256>.couch, each a couchstore file that
 settee verify-file and settee dump read, and <name>/manifest.json, which is stored last: without it
 there is no backup. Run an interrupted backup again: what is stored already is not stored again.
 
-Who knows cbbackupmgr: --target is the archive and the repository in one; every backup is a full one.
+Who knows cbbackupmgr: --target is the archive and the repository in one, and every backup is a
+full one.
 
 Examples:
   settee backup --target /backups --password secret
@@ -93,9 +100,9 @@ Examples:
   settee backup --target /backups --info";
 
 const RESTORE_HELP: &str = "\
-Every object is compared with the manifest and checked as settee verify-file does. The bucket appears
-when all is there and durable, and not before; settee serve --data-dir DIRECTORY then serves it. Its
-vBuckets begin a new branch of their histories: clients that stream changes see that.
+Every object is compared with the manifest and checked as settee verify-file does. The bucket
+appears when all is there and durable, and not before; settee serve --data-dir DIRECTORY then serves
+it. Its vBuckets begin a new branch of their histories: clients that stream changes see that.
 
 Examples:
   settee restore --target /backups --data-dir /srv/settee

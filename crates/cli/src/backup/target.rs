@@ -1,4 +1,4 @@
-//! Where backups are kept: whole objects that are put, fetched, listed and deleted, and nothing else.
+//! Where backups are kept: whole objects that are put, fetched, listed and deleted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
