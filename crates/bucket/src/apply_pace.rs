@@ -16,6 +16,10 @@ use crate::config::ApplyConfig;
 const PINNED_RATIO: f64 = 0.05;
 /// Of the journal, the part that may be in use without any pressure.
 const JOURNAL_RATIO: f64 = 0.5;
+/// Of the journal, the part in use above which commits are slowed down.
+const SLOWED_RATIO: f64 = 0.8;
+/// The pause between two groups when next to nothing of the journal is left.
+const COMMIT_PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The level from which on files are written at the priority of clients, too.
 const CRITICAL_LEVEL: f64 = 1.5;
 /// vBuckets with fewer items wait longer: a commit costs the same for one item as for some.
@@ -65,6 +69,14 @@ pub(crate) fn pause(config: &ApplyConfig, pressure: ApplyPressure) -> Option<Dur
     Some((config.cycle * appliers / vbuckets).mul_f64(part_left / haste))
 }
 
+/// Time that who fills the journal leaves to those who empty it, after each group: nothing as long
+/// as there is room, and then more and more. Otherwise groups would be as fast as ever until it is
+/// full, and the next one would wait for a whole segment.
+pub(crate) fn pause_of_commits(pressure: ApplyPressure) -> Duration {
+    let part = (pressure.journal_ratio - SLOWED_RATIO) / (1.0 - SLOWED_RATIO);
+    COMMIT_PAUSE_MAX.mul_f64(part.clamp(0.0, 1.0).powi(2))
+}
+
 /// Whether a vBucket's turn is worth its commit, `waited` after the oldest of it came.
 pub(crate) fn is_due(
     config: &ApplyConfig,
@@ -112,6 +124,15 @@ mod tests {
                 (pause, expected) => pause == expected,
             };
             assert!(is_near, "{vbuckets} {journal} {pinned}: {pause:?}");
+        }
+    }
+
+    #[test]
+    fn commits_are_slowed_down_as_the_journal_fills_up() {
+        for (journal_ratio, expected_us) in [(0.0, 0), (0.8, 0), (0.9, 12_500), (1.0, 50_000)] {
+            let pressure = ApplyPressure { journal_ratio, ..ApplyPressure::default() };
+            let pause_us = pause_of_commits(pressure).as_micros();
+            assert!(pause_us.abs_diff(expected_us) <= 1, "{journal_ratio}: {pause_us}");
         }
     }
 

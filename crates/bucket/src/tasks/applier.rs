@@ -157,7 +157,7 @@ impl BucketCore {
     }
 
     /// How urgent it is that files follow the journal.
-    fn apply_pressure(&self) -> ApplyPressure {
+    pub(super) fn apply_pressure(&self) -> ApplyPressure {
         let backlog = self.store.backlog();
         let journal = self.store.journal_usage().unwrap_or_default();
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;

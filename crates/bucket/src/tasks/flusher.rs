@@ -8,9 +8,11 @@ use std::time::Duration;
 use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
+use platform::Instant;
 use storage::{CommitReport, StorageError};
 use vbucket::FlushBatch;
 
+use crate::apply_pace;
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
@@ -109,6 +111,8 @@ struct Flusher {
     bucket: Bucket,
     index: usize,
     failed_attempts: usize,
+    /// The journal fills up: the next group waits until then.
+    not_before: Instant,
     /// Items written since memory was given back to the system.
     unreleased_items: usize,
 }
@@ -137,8 +141,13 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let is_journal = bucket.0.config.persistence.journal().is_some();
     let name = if is_journal { &JOURNAL_FLUSHER } else { &FLUSHER };
     for (index, queue) in bucket.0.flush_queues.queues.iter().enumerate() {
-        let flusher =
-            Flusher { bucket: bucket.clone(), index, failed_attempts: 0, unreleased_items: 0 };
+        let flusher = Flusher {
+            bucket: bucket.clone(),
+            index,
+            failed_attempts: 0,
+            not_before: Instant::default(),
+            unreleased_items: 0,
+        };
         let handle = pool.schedule(bucket.0.owner(), name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
     }
@@ -148,8 +157,10 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for Flusher {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
-        if core.waits_for_journal() && !context.is_shutting_down() {
-            return Next::SleepFor(JOURNAL_FULL_PAUSE);
+        if let Some(pause) = self.pause()
+            && !context.is_shutting_down()
+        {
+            return Next::SleepFor(pause);
         }
         let queue = &core.flush_queues.queues[self.index];
         let group = queue.pop_group(core.config.persistence.group_vbuckets_max());
@@ -170,6 +181,8 @@ impl Task for Flusher {
         }
         if !flushed.has_failed {
             self.failed_attempts = 0;
+            let pause = apply_pace::pause_of_commits(core.apply_pressure());
+            self.not_before = core.clock.now().after(pause);
             return Next::Again;
         }
         self.failed_attempts += 1;
@@ -181,6 +194,16 @@ impl Task for Flusher {
 }
 
 impl Flusher {
+    /// How long the journal's state has this flusher wait, if it does.
+    fn pause(&self) -> Option<Duration> {
+        let core = &self.bucket.0;
+        if core.waits_for_journal() {
+            return Some(JOURNAL_FULL_PAUSE);
+        }
+        let now = core.clock.now();
+        (now < self.not_before).then(|| self.not_before.since(now))
+    }
+
     /// Gives back what large batches took, once there is nothing more to do.
     fn release_memory(&mut self) {
         if self.unreleased_items >= UNRELEASED_ITEMS_MAX {
