@@ -9,6 +9,7 @@ mod faults;
 mod garbage;
 mod journal;
 mod model;
+mod power_cuts;
 mod rollback;
 mod sharing;
 mod start_up;
