@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use crate::peers;
 use crate::shell::{cargo, run};
 
 struct Bench {
@@ -18,6 +19,9 @@ const EXECUTOR: [&str; 5] =
 
 const CHECKPOINTS: [&str; 5] =
     ["run", "--release", "--manifest-path", "benchmarks/checkpoints/Cargo.toml", "--"];
+
+/// What stands behind `--` is the benchmark's own; features of the build come before it.
+const STORAGE: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/storage/Cargo.toml"];
 
 const BENCHES: &[Bench] = &[
     Bench {
@@ -60,6 +64,11 @@ const BENCHES: &[Bench] = &[
         about: "the executor pool and its peers: one-shot tasks, wakes, timers, tail, idle",
         command: &EXECUTOR,
     },
+    Bench {
+        name: "storage",
+        about: "commits, durable writers, compaction, warmup and replay, beside other stores",
+        command: &STORAGE,
+    },
 ];
 
 /// `cargo xtask bench <name> [--json FILE]`; further arguments go to the benchmark as well.
@@ -74,7 +83,12 @@ pub(crate) fn bench(arguments: &[String]) -> Result<()> {
         let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         bail!("there is no benchmark `{name}`. There are: {}", names.join(", "));
     };
-    run(cargo(bench.command).args(options))
+    let mut command = cargo(bench.command);
+    if bench.command == STORAGE {
+        peers::with_storage_peers(&mut command);
+        command.arg("--");
+    }
+    run(command.args(options))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod counts;
 mod fuzz;
 mod measurements;
 mod needs;
+mod peers;
 mod races;
 mod shell;
 mod test;

@@ -4,7 +4,7 @@ use crate::acceptance::SuiteResult;
 use crate::races::{result_of, run_tests};
 use crate::shell::{cargo, run};
 
-const PACKAGES: [&str; 3] = ["peers", "executor", "checkpoints"];
+const PACKAGES: [&str; 4] = ["peers", "executor", "checkpoints", "storage"];
 
 /// Lints and tests each package of `benchmarks`, which are workspaces of their own.
 pub(crate) fn check_all() -> Vec<SuiteResult> {

@@ -3,7 +3,8 @@
 //! Each vBucket that is behind gets its turn once a cycle, so with `n` of them a turn comes every
 //! `cycle / n`. Bursts would make everybody's sync wait; what is put off long enough is written
 //! once instead of many times. Under pressure the cycle shrinks, to nothing when a limit is
-//! reached.
+//! reached; and when something waits for longer than a cycle, so that the last ones of many do not
+//! wait for many cycles.
 
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use crate::config::ApplyConfig;
 const PINNED_RATIO: f64 = 0.05;
 /// Of the journal, the part that may be in use without any pressure.
 const JOURNAL_RATIO: f64 = 0.5;
+/// Of the journal, the part in use above which commits are slowed down.
+const SLOWED_RATIO: f64 = 0.8;
+/// The pause between two groups when next to nothing of the journal is left.
+const COMMIT_PAUSE_MAX: Duration = Duration::from_millis(50);
 /// The level from which on files are written at the priority of clients, too.
 const CRITICAL_LEVEL: f64 = 1.5;
 /// vBuckets with fewer items wait longer: a commit costs the same for one item as for some.
@@ -33,6 +38,8 @@ pub(crate) struct ApplyPressure {
     pub(crate) journal_ratio: f64,
     /// Bytes that stay in memory for the files, in parts of the quota.
     pub(crate) pinned_ratio: f64,
+    /// How long the oldest of it has waited.
+    pub(crate) waited: Duration,
 }
 
 impl ApplyPressure {
@@ -57,7 +64,17 @@ pub(crate) fn pause(config: &ApplyConfig, pressure: ApplyPressure) -> Option<Dur
     let vbuckets = u32::try_from(pressure.vbuckets).ok().filter(|count| *count > 0)?;
     let appliers = u32::try_from(config.applier_count).unwrap_or(1).max(1);
     let part_left = (2.0 - pressure.level()).clamp(0.0, 1.0);
-    Some((config.cycle * appliers / vbuckets).mul_f64(part_left))
+    let cycles_waited = pressure.waited.as_secs_f64() / config.cycle.as_secs_f64().max(1e-9);
+    let haste = cycles_waited.max(1.0).powi(2);
+    Some((config.cycle * appliers / vbuckets).mul_f64(part_left / haste))
+}
+
+/// Time that who fills the journal leaves to those who empty it, after each group: nothing as long
+/// as there is room, and then more and more. Otherwise groups would be as fast as ever until it is
+/// full, and the next one would wait for a whole segment.
+pub(crate) fn pause_of_commits(pressure: ApplyPressure) -> Duration {
+    let part = (pressure.journal_ratio - SLOWED_RATIO) / (1.0 - SLOWED_RATIO);
+    COMMIT_PAUSE_MAX.mul_f64(part.clamp(0.0, 1.0).powi(2))
 }
 
 /// Whether a vBucket's turn is worth its commit, `waited` after the oldest of it came.
@@ -82,7 +99,8 @@ mod tests {
     const CONFIG: ApplyConfig = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
 
     fn pause_ms(vbuckets: usize, journal_ratio: f64, pinned_ratio: f64) -> Option<u128> {
-        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio };
+        let waited = Duration::from_secs(10);
+        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio, waited };
         pause(&CONFIG, pressure).map(|pause| pause.as_millis())
     }
 
@@ -110,6 +128,26 @@ mod tests {
     }
 
     #[test]
+    fn commits_are_slowed_down_as_the_journal_fills_up() {
+        for (journal_ratio, expected_us) in [(0.0, 0), (0.8, 0), (0.9, 12_500), (1.0, 50_000)] {
+            let pressure = ApplyPressure { journal_ratio, ..ApplyPressure::default() };
+            let pause_us = pause_of_commits(pressure).as_micros();
+            assert!(pause_us.abs_diff(expected_us) <= 1, "{journal_ratio}: {pause_us}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_many_do_not_wait_for_many_cycles() {
+        let (mut waited, mut vbuckets) = (Duration::ZERO, 1024);
+        while vbuckets > 0 {
+            let pressure = ApplyPressure { vbuckets, waited, ..ApplyPressure::default() };
+            waited += pause(&CONFIG, pressure).unwrap() / 2;
+            vbuckets -= 1;
+        }
+        assert!(waited > CONFIG.cycle && waited < CONFIG.cycle * 5, "{waited:?}");
+    }
+
+    #[test]
     fn few_items_wait_for_more_unless_it_presses() {
         let rows = [
             (8, 0, 0.0, true),
@@ -120,8 +158,9 @@ mod tests {
         ];
         for (item_count, seconds, journal_ratio, expected) in rows {
             let unapplied = Unapplied { vbid: Vbid(0), item_count, since: Instant::default() };
-            let pressure = ApplyPressure { vbuckets: 1, journal_ratio, pinned_ratio: 0.0 };
             let waited = Duration::from_secs(seconds);
+            let pressure =
+                ApplyPressure { vbuckets: 1, journal_ratio, waited, ..ApplyPressure::default() };
             let is_due = is_due(&CONFIG, pressure, &unapplied, waited);
             assert_eq!(is_due, expected, "{item_count} {seconds} {journal_ratio}");
         }

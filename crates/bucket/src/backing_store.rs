@@ -13,8 +13,8 @@ use platform::Files;
 use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
-    CompactionRequest, FileSizes, FlushBatch, JournalUsage, ScanReport, StartReport, StorageError,
-    Store, StoreOptions, Unapplied,
+    CompactionRequest, FileSizes, FlushBatch, FrozenVbucket, JournalUsage, ScanReport, StartReport,
+    StorageError, Store, StoreOptions, Unapplied,
 };
 use storage::{Rewind, RollbackPlan};
 
@@ -163,6 +163,14 @@ impl BackingStore {
     pub(crate) fn apply(&self, vbid: Vbid) -> Result<Option<Applied>, StorageError> {
         match self {
             Self::Files(store) => store.apply(vbid),
+            Self::Memory => Ok(None),
+        }
+    }
+
+    /// See [`Store::freeze`].
+    pub(crate) fn freeze(&self, vbid: Vbid) -> Result<Option<FrozenVbucket>, StorageError> {
+        match self {
+            Self::Files(store) => store.freeze(vbid),
             Self::Memory => Ok(None),
         }
     }

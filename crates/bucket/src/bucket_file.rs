@@ -64,6 +64,22 @@ pub(crate) fn open_or_create(
     }
 }
 
+/// Describes a bucket whose files were put into `directory`: a new bucket, whatever it was a copy
+/// of, whose last stop was no clean one.
+///
+/// # Errors
+/// The description is not there then, or it is as it was to be.
+pub fn describe_restored(
+    files: &dyn Files,
+    directory: &Path,
+    name: &str,
+    vbucket_count: u16,
+) -> Result<(), OpenError> {
+    let config = BucketConfig { vbucket_count, ..BucketConfig::named(name) };
+    let json = serde_json::to_vec_pretty(&fresh(&config)).expect("the description is JSON");
+    Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
+}
+
 /// Whether the last stop was a clean one: everything acknowledged is in the files. The mark goes
 /// at once, so that a crash from now on is seen as one.
 pub(crate) fn take_clean_mark(files: &dyn Files, directory: &Path) -> Result<bool, OpenError> {

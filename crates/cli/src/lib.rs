@@ -1,8 +1,9 @@
-//! Tools at the command line: load generator, statistics, timings, couchstore files.
+//! Tools at the command line: load generator, statistics, timings, couchstore files, backups.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
 
+pub mod backup;
 pub mod dump;
 mod file_list;
 pub mod histogram_table;
@@ -13,6 +14,7 @@ pub mod stats;
 pub mod timings;
 pub mod verify_file;
 
+pub use backup::{BackupArguments, RestoreArguments};
 pub use dump::DumpArguments;
 pub use load::LoadArguments;
 pub use stats::StatsArguments;

@@ -74,7 +74,7 @@ impl ServerArguments {
     }
 
     /// A password alone is the administrator's, by the name that a node gives it by default.
-    fn user_to_log_in(&self) -> Option<&str> {
+    pub(crate) fn user_to_log_in(&self) -> Option<&str> {
         let default = self.password.as_ref().map(|_| "Administrator");
         self.user.as_deref().or(default)
     }

@@ -7,6 +7,7 @@
 
 mod answers;
 mod authentication;
+mod backups;
 mod connection;
 mod limits;
 mod metric;
@@ -17,5 +18,8 @@ mod stalling_stream;
 
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
-pub use node_view::{BucketFacts, BucketKind, FlushError, NodeFacts, NodeView, Warmup};
+pub use node_view::{
+    BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
+    FlushError, NodeFacts, NodeView, Warmup,
+};
 pub use server::{Handle, ManagementServer};

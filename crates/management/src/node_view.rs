@@ -1,5 +1,6 @@
 //! What the REST port needs to know of its node.
 
+use std::io;
 use std::time::Duration;
 
 use cluster::{BucketMap, ClusterMap, Uuid};
@@ -33,12 +34,59 @@ pub trait NodeView: Send + Sync {
     /// Stops compactions that are under way or wait.
     fn cancel_compactions(&self);
 
+    /// Holds the bucket's files as they are, for a backup. Has a thread of its own and may take as
+    /// long as the files are behind what was acknowledged.
+    fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError>;
+
     /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
     /// force later.
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
 
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
+}
+
+/// Takes the bytes of a backup, in order. An error ends the writing.
+pub type BackupSink = Box<dyn FnMut(&[u8]) -> io::Result<()> + Send>;
+
+/// A bucket's files as they were at one moment. Dropping it lets go of them.
+pub trait BackupSource: Send + Sync {
+    /// What there is.
+    fn catalogue(&self) -> BackupCatalogue;
+
+    /// Gives `sink` the file of a vBucket, once; otherwise says why not. Has a thread of its own.
+    fn write(&self, vbid: u16, sink: BackupSink) -> Result<(), String>;
+}
+
+/// What is in a backup.
+#[derive(Clone, Debug, Default)]
+pub struct BackupCatalogue {
+    /// The vBuckets that have files, in order.
+    pub vbuckets: Vec<BackupVbucket>,
+    /// How far the moments of the files lie apart.
+    pub took: Duration,
+}
+
+/// One vBucket of a backup.
+#[derive(Clone, Debug)]
+pub struct BackupVbucket {
+    /// Which.
+    pub vbid: u16,
+    /// Names its state: letters, digits and hyphens. The same state gives the same bytes.
+    pub state: String,
+    /// Bytes that it will have, about.
+    pub bytes: u64,
+    /// Whether its moment is that of its reading.
+    pub is_late: bool,
+}
+
+/// Why there is no backup. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackupError {
+    /// There never will be one.
+    Impossible(String),
+    /// Clients may try again.
+    Failed(String),
 }
 
 /// The bucket in figures.

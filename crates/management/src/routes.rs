@@ -1,5 +1,6 @@
 //! Which request is answered by whom.
 
+mod backup;
 mod buckets;
 mod cluster;
 mod collections;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::answers;
 use crate::authentication::require_user;
+use crate::backups::Backups;
 use crate::connection::Connections;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
@@ -31,6 +33,7 @@ pub(crate) struct Context {
     pub(crate) users: Arc<Users>,
     pub(crate) limits: Limits,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) backups: Arc<Backups>,
     /// Turns true once.
     pub(crate) stopped: watch::Receiver<bool>,
 }
@@ -81,6 +84,8 @@ fn bucket_routes() -> Router<Arc<Context>> {
             "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
             post(buckets::cancel_compaction),
         )
+        .route("/pools/default/buckets/{bucket}/backup", get(backup::begin))
+        .route("/pools/default/buckets/{bucket}/backup/{backup}/{vbid}", get(backup::vbucket))
 }
 
 fn collection_routes() -> Router<Arc<Context>> {

@@ -64,7 +64,8 @@ impl ManagementServer {
         };
         let (stop, stopped) = watch::channel(false);
         let connections = Arc::new(Connections::new(limits.connections_max));
-        let context = Context { view, users, limits, connections, stopped };
+        let backups = Arc::default();
+        let context = Context { view, users, limits, connections, backups, stopped };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listener, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.

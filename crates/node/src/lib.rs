@@ -1,5 +1,6 @@
 //! The process: configuration, the order in which the parts start and stop, nothing else.
 
+mod backup_source;
 pub mod config;
 mod data_directory;
 mod logging;
@@ -7,9 +8,11 @@ mod memory_size;
 mod node;
 mod node_view;
 mod ready_file;
+mod restore;
 mod serve;
 mod setting_values;
 
 pub use node::Node;
+pub use restore::restore;
 pub use serve::{ServeArguments, serve};
 pub use setting_values::{Choice, MemorySize, Threads};

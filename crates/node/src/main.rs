@@ -30,6 +30,10 @@ enum Command {
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// Back a bucket of a running node up, or list backups.
+    Backup(Box<cli::BackupArguments>),
+    /// Put a backup into the data directory of a node that does not run.
+    Restore(Box<cli::RestoreArguments>),
     /// Show what is in couchstore files.
     Dump(cli::DumpArguments),
     /// Check everything in couchstore files.
@@ -42,6 +46,8 @@ fn main() -> ExitCode {
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::Backup(arguments) => cli::backup::run(&arguments),
+        Command::Restore(arguments) => node::restore(&arguments),
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
     };

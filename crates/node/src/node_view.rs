@@ -10,11 +10,13 @@ use bucket::{
 use cluster::{BucketMap, ClusterMap};
 use document::histogram::HistogramSnapshot;
 use management::{
-    BucketFacts, BucketKind, FlushError, Metric, MetricKind, NodeFacts, NodeView, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, FlushError, Metric, MetricKind, NodeFacts,
+    NodeView, Warmup,
 };
 use platform::{Clock, Instant};
 use server::Server;
 
+use crate::backup_source;
 use crate::node::VERSION;
 
 /// Two samples of a rate are at least this far apart.
@@ -134,6 +136,10 @@ impl NodeView for View {
 
     fn cancel_compactions(&self) {
         self.bucket.cancel_compactions();
+    }
+
+    fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
+        backup_source::begin(&self.bucket)
     }
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {

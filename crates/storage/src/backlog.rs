@@ -72,6 +72,8 @@ pub struct BacklogUsage {
     pub items: usize,
     /// Their bytes in memory.
     pub bytes: u64,
+    /// Since when the oldest of it waits that is not being written.
+    pub oldest_since: Option<Instant>,
 }
 
 impl Pending {
@@ -250,7 +252,14 @@ impl Backlog {
     /// How far the files are behind. What is being written is left out, but for its vBucket.
     pub(crate) fn usage(&self) -> BacklogUsage {
         let inner = lock(&self.0);
-        BacklogUsage { vbuckets: inner.order.len(), ..inner.usage }
+        let is_waiting = |(_, vbid): &&(Lsn, Vbid)| !inner.applying.contains_key(vbid);
+        let oldest = inner.order.iter().find(is_waiting);
+        let oldest = oldest.and_then(|(_, vbid)| inner.waiting.get(vbid));
+        BacklogUsage {
+            vbuckets: inner.order.len(),
+            oldest_since: oldest.map(|pending| pending.since),
+            ..inner.usage
+        }
     }
 }
 

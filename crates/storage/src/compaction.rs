@@ -11,11 +11,13 @@
 //! Until the rename the old file is in force and the copy is litter, which start-up removes. After
 //! it both files hold the same. Nothing is committed to the new one until the rename is durable.
 
+mod frozen;
 mod local_documents;
 mod paced_file;
 mod progress;
 mod purge;
 mod request;
+mod stream_file;
 mod successor;
 #[cfg(test)]
 mod tests;
@@ -32,6 +34,7 @@ use crate::open_files::Entry;
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::Snapshot;
+pub use frozen::{FrozenFacts, FrozenVbucket};
 use paced_file::PacedFile;
 pub use progress::{CompactionObserver, CompactionPhase, CompactionProgress};
 pub use request::{CompactionOutcome, CompactionReport, CompactionRequest, Purged};

@@ -32,7 +32,7 @@ pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use compaction::{
     CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
-    CompactionRequest, Purged,
+    CompactionRequest, FrozenFacts, FrozenVbucket, Purged,
 };
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,

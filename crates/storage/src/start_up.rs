@@ -15,6 +15,7 @@ use platform::{FileErrorKind, Files, OpenMode};
 use crate::StorageError;
 use crate::couchstore::layout::{self, FileName};
 use crate::couchstore::{CouchFile, OpenReport};
+use crate::journal::JOURNAL_DIRECTORY;
 use crate::open_files::Handle;
 use crate::vbucket_file::Snapshot;
 use crate::vbucket_record::VbucketRecord;
@@ -172,6 +173,7 @@ fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
             }
             FileName::Leftover(vbid) => listing.leftovers.push((vbid, name)),
             FileName::Ignored => {}
+            FileName::Foreign if name == JOURNAL_DIRECTORY => {}
             FileName::Foreign => listing.foreign.push(name),
         }
     }

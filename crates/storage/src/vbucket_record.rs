@@ -202,7 +202,7 @@ impl VbucketRecord {
     }
 
     /// Reads the JSON text. `high_seqno` is the file's, for what old versions left out.
-    pub(crate) fn decode(text: &[u8], high_seqno: Seqno) -> Option<Self> {
+    pub fn decode(text: &[u8], high_seqno: Seqno) -> Option<Self> {
         let json: Json = serde_json::from_slice(text).ok()?;
         let entry = |json: &JsonFailoverEntry| FailoverEntry {
             uuid: VbUuid(json.id),

@@ -9,7 +9,7 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{Applied, StorageError, Unapplied};
-use vbucket::Effect;
+use vbucket::{Effect, Vbucket};
 
 use super::flusher::micros;
 use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
@@ -157,7 +157,7 @@ impl BucketCore {
     }
 
     /// How urgent it is that files follow the journal.
-    fn apply_pressure(&self) -> ApplyPressure {
+    pub(super) fn apply_pressure(&self) -> ApplyPressure {
         let backlog = self.store.backlog();
         let journal = self.store.journal_usage().unwrap_or_default();
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -165,6 +165,9 @@ impl BucketCore {
             vbuckets: backlog.vbuckets,
             journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
             pinned_ratio: ratio(backlog.bytes, self.limits.wanted_bytes()),
+            waited: backlog
+                .oldest_since
+                .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
         }
     }
 
@@ -189,10 +192,14 @@ impl BucketCore {
                 self.counters.add(&self.counters.applies, 1);
                 self.timings.disk_apply.record(micros(self.clock.now().since(started)));
                 self.note_disk(vbid, WritePath::Apply, None);
-                // Whoever made this durable may still be about to say so.
-                drop(slot.lock_file());
+                let persisted = slot.lock().as_ref().map(Vbucket::persisted_seqno);
+                if persisted.is_some_and(|persisted| persisted < applied.high_seqno) {
+                    // Whoever made this durable is still about to say so.
+                    drop(slot.lock_file());
+                }
                 self.tell_of_apply(vbid, &applied, Vec::new());
-                self.flush_queues.wake_if_journal_was_full();
+                let journal = self.store.journal_usage().unwrap_or_default();
+                self.flush_queues.wake_if_journal_has_room(journal.used_bytes);
             }
             Err(error) => {
                 self.counters.add(&self.counters.applies_failed, 1);

@@ -169,7 +169,10 @@ impl BucketCore {
         let started = self.clock.now();
         let request = self.compaction_request(begun.order);
         let finder = Finder { core: self, vbid: begun.vbid };
-        let result = self.store.compact(begun.vbid, &request, &begun.progress, &finder);
+        // What the journal alone has is to be compacted, too.
+        let applied = self.apply(begun.vbid);
+        let compact = |()| self.store.compact(begun.vbid, &request, &begun.progress, &finder);
+        let result = applied.and_then(compact);
         let took = self.clock.now().since(started);
         let end = self.note_compaction(begun.vbid, took, result);
         self.compactions.end(begun, end);

@@ -1,16 +1,18 @@
 //! Brings what vBuckets have queued to disk.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
+use platform::Instant;
 use storage::{CommitReport, StorageError};
 use vbucket::FlushBatch;
 
+use crate::apply_pace;
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
@@ -35,8 +37,9 @@ const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 /// its flusher has come: it keeps a flag itself.
 pub(crate) struct FlushQueues {
     queues: Vec<FlushQueue>,
-    /// A flusher waits for room in the journal.
-    journal_was_full: AtomicBool,
+    /// Bytes of the journal that were in use when it was full for the flusher, which waits until
+    /// there are fewer; 0 when it does not wait.
+    full_journal_bytes: AtomicU64,
 }
 
 #[derive(Default)]
@@ -48,13 +51,15 @@ struct FlushQueue {
 impl FlushQueues {
     pub(crate) fn new(count: usize) -> Self {
         let queues = std::iter::repeat_with(FlushQueue::default).take(count).collect();
-        Self { queues, journal_was_full: AtomicBool::new(false) }
+        Self { queues, full_journal_bytes: AtomicU64::new(0) }
     }
 
-    /// The journal may have room again.
-    pub(crate) fn wake_if_journal_was_full(&self) {
-        if self.journal_was_full.load(Ordering::Relaxed)
-            && self.journal_was_full.swap(false, Ordering::Relaxed)
+    /// So many bytes of the journal are in use: if they were more when it was full, whoever waits
+    /// for room goes on.
+    pub(crate) fn wake_if_journal_has_room(&self, used_bytes: u64) {
+        let full_bytes = self.full_journal_bytes.load(Ordering::Relaxed);
+        if used_bytes < full_bytes
+            && self.full_journal_bytes.swap(0, Ordering::Relaxed) == full_bytes
         {
             self.queues.iter().filter_map(|queue| queue.flusher.get()).for_each(TaskHandle::wake);
         }
@@ -106,6 +111,8 @@ struct Flusher {
     bucket: Bucket,
     index: usize,
     failed_attempts: usize,
+    /// The journal fills up: the next group waits until then.
+    not_before: Instant,
     /// Items written since memory was given back to the system.
     unreleased_items: usize,
 }
@@ -134,8 +141,13 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let is_journal = bucket.0.config.persistence.journal().is_some();
     let name = if is_journal { &JOURNAL_FLUSHER } else { &FLUSHER };
     for (index, queue) in bucket.0.flush_queues.queues.iter().enumerate() {
-        let flusher =
-            Flusher { bucket: bucket.clone(), index, failed_attempts: 0, unreleased_items: 0 };
+        let flusher = Flusher {
+            bucket: bucket.clone(),
+            index,
+            failed_attempts: 0,
+            not_before: Instant::default(),
+            unreleased_items: 0,
+        };
         let handle = pool.schedule(bucket.0.owner(), name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
     }
@@ -145,6 +157,11 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for Flusher {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
+        if let Some(pause) = self.pause()
+            && !context.is_shutting_down()
+        {
+            return Next::SleepFor(pause);
+        }
         let queue = &core.flush_queues.queues[self.index];
         let group = queue.pop_group(core.config.persistence.group_vbuckets_max());
         if group.is_empty() {
@@ -172,6 +189,8 @@ impl Task for Flusher {
         }
         if !flushed.has_failed {
             self.failed_attempts = 0;
+            let pause = apply_pace::pause_of_commits(core.apply_pressure());
+            self.not_before = core.clock.now().after(pause);
             return Next::Again;
         }
         self.failed_attempts += 1;
@@ -183,6 +202,16 @@ impl Task for Flusher {
 }
 
 impl Flusher {
+    /// How long the journal's state has this flusher wait, if it does.
+    fn pause(&self) -> Option<Duration> {
+        let core = &self.bucket.0;
+        if core.waits_for_journal() {
+            return Some(JOURNAL_FULL_PAUSE);
+        }
+        let now = core.clock.now();
+        (now < self.not_before).then(|| self.not_before.since(now))
+    }
+
     /// Gives back what large batches took, once there is nothing more to do.
     fn release_memory(&mut self) {
         if self.unreleased_items >= UNRELEASED_ITEMS_MAX {
@@ -194,6 +223,14 @@ impl Flusher {
 }
 
 impl BucketCore {
+    /// Whether the journal was full and nothing of it has been let go since: gathering batches
+    /// again would take the CPU, and the locks, of those who make room.
+    fn waits_for_journal(&self) -> bool {
+        let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
+        self.flush_queues.wake_if_journal_has_room(used_bytes);
+        self.flush_queues.full_journal_bytes.load(Ordering::Relaxed) != 0
+    }
+
     /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
     pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
@@ -221,7 +258,8 @@ impl BucketCore {
         });
         if flushed.journal_is_full {
             self.counters.add(&self.counters.journal_full_waits, 1);
-            self.flush_queues.journal_was_full.store(true, Ordering::Relaxed);
+            let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
+            self.flush_queues.full_journal_bytes.store(used_bytes, Ordering::Relaxed);
         }
         self.wake_appliers();
         flushed

@@ -1,10 +1,13 @@
 //! A node whose state the test sets.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
-use management::{BucketFacts, BucketKind, FlushError, Metric, NodeFacts, NodeView, Warmup};
+use management::{
+    BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
+    FlushError, Metric, NodeFacts, NodeView, Warmup,
+};
 
 pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
 pub(crate) const COLD: Warmup = Warmup { is_finished: false, items_loaded: 10, items_expected: 40 };
@@ -21,6 +24,8 @@ pub(crate) struct FakeNode {
     pub(crate) compactions: Mutex<usize>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
+    /// Held once for each backup that is under way.
+    pub(crate) backups: Arc<()>,
     /// The bucket's memory quota.
     pub(crate) quota_bytes: Mutex<u64>,
 }
@@ -35,6 +40,7 @@ impl FakeNode {
             kind: Mutex::default(),
             compactions: Mutex::new(0),
             flushes: Mutex::new(0),
+            backups: Arc::default(),
             quota_bytes: Mutex::new(1 << 28),
         }
     }
@@ -106,6 +112,13 @@ impl NodeView for FakeNode {
         *self.compactions.lock().unwrap() = 0;
     }
 
+    fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
+        match *self.kind.lock().unwrap() {
+            BucketKind::Couchbase => Ok(Box::new(FakeBackup(Arc::clone(&self.backups)))),
+            _ => Err(BackupError::Impossible("no files".to_owned())),
+        }
+    }
+
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         if bytes < 1 << 24 {
             return Err("too small".to_owned());
@@ -119,5 +132,21 @@ impl NodeView for FakeNode {
             Metric::gauge("kv_curr_items", 40.0).with_label("bucket", "default"),
             Metric::counter("kv_ops", 9.0).with_label("op", "get"),
         ]
+    }
+}
+
+/// vBucket 3 is `three`; vBucket 4 breaks off.
+struct FakeBackup(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+
+impl BackupSource for FakeBackup {
+    fn catalogue(&self) -> BackupCatalogue {
+        let vbucket =
+            |vbid| BackupVbucket { vbid, state: "s".to_owned(), bytes: 5, is_late: false };
+        BackupCatalogue { vbuckets: vec![vbucket(3), vbucket(4)], took: Duration::ZERO }
+    }
+
+    fn write(&self, vbid: u16, mut sink: BackupSink) -> Result<(), String> {
+        sink(b"three").map_err(|error| error.to_string())?;
+        if vbid == 4 { Err("the disk".to_owned()) } else { Ok(()) }
     }
 }

@@ -6,6 +6,7 @@ mod http_client;
 mod rest_port;
 
 mod authentication;
+mod backup;
 mod robustness;
 mod routes;
 mod shutdown;

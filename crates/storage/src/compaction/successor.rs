@@ -68,9 +68,22 @@ impl<'a> Successor<'a> {
         progress: &CompactionProgress,
         observer: &dyn CompactionObserver,
     ) -> Result<Option<Self>, StorageError> {
+        let locals = local_documents::read(&mut source.file.reader(&source.header))?;
+        Self::copy_with(source, locals, file, request, progress, observer)
+    }
+
+    /// The same with `locals` for the source's local documents. Writes `file` from its beginning to
+    /// its end, and reads nothing back.
+    pub(super) fn copy_with(
+        source: &Snapshot,
+        locals: LocalDocuments,
+        file: &'a CouchFile,
+        request: &CompactionRequest,
+        progress: &CompactionProgress,
+        observer: &dyn CompactionObserver,
+    ) -> Result<Option<Self>, StorageError> {
         let mut buffers = CommitBuffers::new();
         let header = &source.header;
-        let locals = local_documents::read(&mut source.file.reader(header))?;
         let record = local_documents::record(&locals, header.high_seqno);
         let completed_seqno = record.as_ref().map_or(Seqno(0), |record| record.completed_seqno);
         let dropped = local_documents::dropped(&locals);

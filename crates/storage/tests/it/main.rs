@@ -6,6 +6,7 @@ mod compaction;
 mod compaction_faults;
 mod crash;
 mod faults;
+mod frozen;
 mod garbage;
 mod journal;
 mod model;

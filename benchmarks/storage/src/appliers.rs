@@ -1,0 +1,156 @@
+//! Brings the files of a store up to date with its journal as a bucket's appliers do: with the same
+//! pace, on as many threads of the same priority, and one more when it presses.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Result;
+use bucket::{ApplyConfig, BucketConfig};
+use platform::threads::{NICE_LOWEST, set_own_nice, spawn};
+use platform::{Clock, Instant};
+use storage::{Store, Unapplied};
+
+use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
+
+/// Threads that write files. Dropping it stops them; what is behind stays behind.
+pub struct Appliers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    store: Arc<Store>,
+    clock: Clock,
+    config: ApplyConfig,
+    quota_bytes: u64,
+    is_over: AtomicBool,
+    /// Applies so far, for whom the journal was full.
+    applies: Mutex<u64>,
+    applied: Condvar,
+    /// Wakes sleepers early.
+    bell: Condvar,
+    asleep: AtomicU64,
+}
+
+impl Appliers {
+    /// Starts them, with a bucket's defaults.
+    pub fn start(store: &Arc<Store>) -> Result<Self> {
+        let defaults = BucketConfig::named("benchmark");
+        let shared = Arc::new(Shared {
+            store: Arc::clone(store),
+            clock: Clock::real(),
+            config: defaults.apply,
+            quota_bytes: defaults.memory_quota_bytes,
+            is_over: AtomicBool::new(false),
+            applies: Mutex::default(),
+            applied: Condvar::new(),
+            bell: Condvar::new(),
+            asleep: AtomicU64::new(0),
+        });
+        let mut threads = Vec::new();
+        for number in 0..=shared.config.applier_count {
+            let is_hurried = number == shared.config.applier_count;
+            let shared = Arc::clone(&shared);
+            threads.push(spawn("Applier", move || run(&shared, is_hurried))?);
+        }
+        Ok(Self { shared, threads })
+    }
+
+    /// There is more in the journal.
+    pub fn wake_if_needed(&self) {
+        if self.shared.asleep.load(Ordering::Relaxed) > 0 {
+            let _guard = self.shared.lock();
+            self.shared.bell.notify_all();
+        }
+    }
+
+    /// Waits until a file was written, at most for `patience`.
+    pub fn wait_for_apply(&self, patience: Duration) {
+        let applies = self.shared.lock();
+        let wait = self.shared.applied.wait_timeout(applies, patience);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for Appliers {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        drop(self.shared.lock());
+        self.shared.bell.notify_all();
+        for thread in self.threads.drain(..) {
+            assert!(thread.join().is_ok(), "an applier has panicked");
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, u64> {
+        self.applies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pressure(&self) -> ApplyPressure {
+        let backlog = self.store.backlog();
+        let journal = self.store.journal_usage().unwrap_or_default();
+        let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        ApplyPressure {
+            vbuckets: backlog.vbuckets,
+            journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
+            pinned_ratio: ratio(backlog.bytes, self.quota_bytes),
+            waited: backlog
+                .oldest_since
+                .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
+        }
+    }
+
+    fn next(&self, pressure: ApplyPressure, now: Instant) -> Option<document::Vbid> {
+        self.store.next_unapplied(|unapplied: &Unapplied| {
+            let waited = now.since(unapplied.since);
+            apply_pace::is_due(&self.config, pressure, unapplied, waited)
+        })
+    }
+
+    fn sleep(&self, duration: Duration) {
+        let guard = self.lock();
+        if self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        self.asleep.fetch_add(1, Ordering::Relaxed);
+        let wait = self.bell.wait_timeout(guard, duration);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+        self.asleep.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn run(shared: &Shared, is_hurried: bool) {
+    if !is_hurried {
+        set_own_nice(NICE_LOWEST).expect("a lower priority is always granted");
+    }
+    let mut last_turn = shared.clock.now();
+    while !shared.is_over.load(Ordering::Relaxed) {
+        shared.store.prepare_journal().expect("there is room for a segment");
+        let now = shared.clock.now();
+        let pressure = shared.pressure();
+        let pause = apply_pace::pause(&shared.config, pressure);
+        let Some(pause) = pause.filter(|_| !is_hurried || pressure.is_critical()) else {
+            shared.sleep(LOOK_INTERVAL_MAX);
+            continue;
+        };
+        let turn = last_turn.after(pause);
+        if now < turn {
+            // Nobody shortens a pause: the bell is for who has nothing to do.
+            std::thread::sleep(turn.since(now).min(LOOK_INTERVAL_MAX));
+            continue;
+        }
+        last_turn = if now.since(turn) > pause { now } else { turn };
+        match shared.next(pressure, now) {
+            None => std::thread::sleep(LOOK_INTERVAL_MAX),
+            Some(vbid) => {
+                shared.store.apply(vbid).expect("the disk works");
+                *shared.lock() += 1;
+                shared.applied.notify_all();
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! What the bucket's own source of pacing expects under this name.
+
+pub(crate) use bucket::ApplyConfig;

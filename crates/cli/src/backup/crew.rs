@@ -1,0 +1,180 @@
+//! Threads that share a list of jobs, and a line now and then about how far they are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use platform::{Clock, Instant, terminal};
+
+use crate::output::note;
+
+/// Between two looks at the progress.
+const LOOK: Duration = Duration::from_millis(250);
+const INTERVAL_TERMINAL: Duration = Duration::from_secs(1);
+const INTERVAL_FILE: Duration = Duration::from_secs(5);
+/// Without a byte for so long, the other side is taken for gone.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+/// How long a thread may take to end after an error.
+const PARTING_MAX: Duration = Duration::from_secs(2);
+
+/// Bytes that have been moved so far; what the jobs count, and others watch.
+#[derive(Clone, Default)]
+pub(super) struct Moved(Arc<Counts>);
+
+#[derive(Default)]
+struct Counts {
+    bytes: AtomicU64,
+    /// Signs of life that move no bytes forward.
+    beats: AtomicU64,
+}
+
+/// How far it is, for people.
+struct Progress {
+    clock: Clock,
+    began: Instant,
+    shown_at: Instant,
+    /// When there was a sign of life last, and how many there had been.
+    moved_at: (Instant, u64),
+    is_terminal: bool,
+    jobs: usize,
+    bytes_expected: u64,
+}
+
+impl Moved {
+    pub(super) fn add(&self, bytes: usize) {
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Something goes on, although these bytes were counted before.
+    pub(super) fn beat(&self) {
+        self.0.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Changes as long as anything goes on.
+    fn activity(&self) -> u64 {
+        self.bytes().wrapping_add(self.0.beats.load(Ordering::Relaxed))
+    }
+}
+
+/// Does `job` for each number below `jobs`, by `threads` threads. The results come in any order.
+///
+/// # Errors
+/// The first of a job: no further ones begin.
+pub(super) fn run<T: Send + 'static>(
+    jobs: usize,
+    threads: usize,
+    moved: &Moved,
+    bytes_expected: u64,
+    job: impl Fn(usize) -> anyhow::Result<T> + Send + Sync + 'static,
+) -> anyhow::Result<Vec<T>> {
+    let (job, next) = (Arc::new(job), Arc::new(AtomicUsize::new(0)));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (sender, results) = mpsc::channel();
+    for _ in 0..threads.clamp(1, jobs.max(1)) {
+        let (job, next, sender) = (Arc::clone(&job), Arc::clone(&next), sender.clone());
+        let is_over = Arc::clone(&is_over);
+        let work = move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= jobs || sender.send(job(index)).is_err() {
+                    return;
+                }
+            }
+        };
+        platform::threads::spawn("BackupWorker", work).context("no thread can be started")?;
+    }
+    drop(sender);
+    let mut progress = Progress::new(jobs, bytes_expected);
+    let mut done = Vec::with_capacity(jobs);
+    let ended = loop {
+        match results.recv_timeout(LOOK) {
+            Ok(Ok(result)) => done.push(result),
+            Ok(Err(error)) => break Err(error),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break Ok(()),
+        }
+        if let Err(error) = progress.look(done.len(), moved) {
+            break Err(error);
+        }
+    };
+    is_over.store(true, Ordering::Relaxed);
+    if ended.is_err() {
+        // Whoever cleans up should be alone; who waits for the network is not waited for.
+        while results.recv_timeout(PARTING_MAX).is_ok() {}
+    }
+    progress.clear();
+    ended.map(|()| done)
+}
+
+impl Progress {
+    fn new(jobs: usize, bytes_expected: u64) -> Self {
+        let clock = Clock::real();
+        let began = clock.now();
+        let is_terminal = terminal::is_stderr_terminal();
+        let moved_at = (began, 0);
+        Self { clock, began, shown_at: began, moved_at, is_terminal, jobs, bytes_expected }
+    }
+
+    fn look(&mut self, done: usize, moved: &Moved) -> anyhow::Result<()> {
+        let (now, bytes) = (self.clock.now(), moved.bytes());
+        if moved.activity() != self.moved_at.1 {
+            self.moved_at = (now, moved.activity());
+        }
+        if now.since(self.moved_at.0) > SILENCE_MAX {
+            bail!("nothing has moved for {} seconds", SILENCE_MAX.as_secs());
+        }
+        let interval = if self.is_terminal { INTERVAL_TERMINAL } else { INTERVAL_FILE };
+        if now.since(self.shown_at) >= interval {
+            self.shown_at = now;
+            let line = line(done, self.jobs, bytes, self.bytes_expected, now.since(self.began));
+            note(&if self.is_terminal { format!("\r{line}\x1b[K") } else { format!("{line}\n") });
+        }
+        Ok(())
+    }
+
+    fn clear(&self) {
+        if self.is_terminal {
+            note("\r\x1b[K");
+        }
+    }
+}
+
+/// vBuckets, bytes, rate, and how long it will go on.
+fn line(done: usize, jobs: usize, bytes: u64, expected: u64, took: Duration) -> String {
+    let rate = bytes as f64 / took.as_secs_f64().max(1e-3);
+    let left = expected.saturating_sub(bytes) as f64 / rate.max(1.0);
+    format!(
+        "{done} of {jobs} vBuckets, {:.1} of about {:.1} MB, {:.1} MB/s, about {left:.0} s left",
+        bytes as f64 / 1e6,
+        expected.max(bytes) as f64 / 1e6,
+        rate / 1e6,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_is_done_once_and_the_first_error_ends_all() {
+        let mut done = run(100, 7, &Moved::default(), 0, Ok).unwrap();
+        done.sort_unstable();
+        assert_eq!(done, (0..100).collect::<Vec<_>>());
+        let job = |index| if index == 30 { bail!("job {index}") } else { Ok(index) };
+        let error = run(100, 3, &Moved::default(), 0, job).unwrap_err();
+        assert_eq!(error.to_string(), "job 30");
+        assert!(run(0, 3, &Moved::default(), 0, Ok).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_line_says_how_far_it_is_and_how_long_it_goes_on() {
+        let text = line(3, 16, 50_000_000, 200_000_000, Duration::from_secs(10));
+        assert_eq!(text, "3 of 16 vBuckets, 50.0 of about 200.0 MB, 5.0 MB/s, about 30 s left");
+    }
+}

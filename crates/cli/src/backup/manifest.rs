@@ -1,0 +1,115 @@
+//! What a backup says of itself. It is put last: objects without a manifest are no backup.
+
+use anyhow::{Context, ensure};
+use document::limits::VBUCKET_COUNT_MAX;
+use serde::{Deserialize, Serialize};
+
+use super::target::Target;
+
+/// The version of the manifest's layout.
+pub(super) const FORMAT: u32 = 1;
+const MANIFEST_NAME: &str = "manifest.json";
+
+/// A whole backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    pub(super) name: String,
+    pub(super) bucket: BucketPart,
+    /// The version of the node.
+    pub(super) node: String,
+    /// Seconds since 1970.
+    pub(super) began_at: u64,
+    pub(super) ended_at: u64,
+    /// How far the moments of the vBuckets lie apart, without those that are `late`.
+    pub(super) cut_milliseconds: u64,
+    /// Those that had a file, in order.
+    pub(super) vbuckets: Vec<VbucketPart>,
+}
+
+/// The bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct BucketPart {
+    pub(super) name: String,
+    pub(super) uuid: String,
+    #[serde(rename = "type")]
+    pub(super) bucket_type: String,
+    #[serde(rename = "vbuckets")]
+    pub(super) vbucket_count: u16,
+}
+
+/// One vBucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct VbucketPart {
+    pub(super) vbid: u16,
+    /// The object's name inside the backup.
+    pub(super) object: String,
+    pub(super) bytes: u64,
+    /// 64 hexadecimal digits.
+    pub(super) sha256: String,
+    pub(super) high_seqno: u64,
+    pub(super) documents: u64,
+    pub(super) tombstones: u64,
+    /// Branches of its history, newest first.
+    pub(super) failover_table: Vec<Branch>,
+    /// Whether it was read after the others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) late: bool,
+}
+
+/// A branch of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Branch {
+    pub(super) uuid: u64,
+    pub(super) seqno: u64,
+}
+
+impl Manifest {
+    pub(super) fn documents(&self) -> u64 {
+        self.vbuckets.iter().map(|vbucket| vbucket.documents).sum()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.vbuckets.iter().map(|vbucket| vbucket.bytes).sum()
+    }
+
+    /// Makes the backup exist.
+    pub(super) fn put(&self, target: &dyn Target) -> anyhow::Result<()> {
+        target.put(&object_name(&self.name), &serde_json::to_vec_pretty(self)?)
+    }
+
+    /// The manifest of a backup; `None` if that does not exist.
+    pub(super) fn get(target: &dyn Target, name: &str) -> anyhow::Result<Option<Self>> {
+        let Some(content) = target.get_small(&object_name(name))? else { return Ok(None) };
+        let damaged = || format!("the manifest of the backup {name} is damaged; use another");
+        let manifest: Self = serde_json::from_slice(&content).with_context(damaged)?;
+        ensure!(
+            manifest.format == FORMAT,
+            "the backup {name} was made by a newer version; use that version"
+        );
+        manifest.check().with_context(damaged)?;
+        Ok(Some(manifest))
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        let count = self.bucket.vbucket_count;
+        ensure!(count.is_power_of_two() && count <= VBUCKET_COUNT_MAX, "{count} vBuckets");
+        let mut next = 0;
+        for VbucketPart { vbid, object, .. } in &self.vbuckets {
+            ensure!(*vbid >= next && *vbid < count, "vBucket {vbid} is out of order");
+            ensure!(!object.contains('/'), "the object {object} is elsewhere");
+            next = vbid + 1;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a manifest.
+pub(super) fn object_name(backup: &str) -> String {
+    format!("{backup}/{MANIFEST_NAME}")
+}
+
+/// The backup whose manifest this object is.
+pub(super) fn backup_of(object: &str) -> Option<&str> {
+    object.strip_suffix(MANIFEST_NAME)?.strip_suffix('/')
+}

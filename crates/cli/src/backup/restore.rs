@@ -1,0 +1,137 @@
+//! Fetching a backup: every object checked, under the name that a node gives its files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use document::Vbid;
+use platform::Files;
+use storage::couchstore::layout;
+
+use super::RestoreArguments;
+use super::checked::check;
+use super::crew::{self, Moved};
+use super::manifest::{Manifest, VbucketPart, backup_of, object_name};
+use super::spool::SpoolFile;
+use super::target::Target;
+
+/// What was fetched.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The backup's name.
+    pub backup: String,
+    /// vBuckets that the bucket has.
+    pub vbucket_count: u16,
+    /// vBuckets that have files.
+    pub vbuckets: usize,
+    /// Documents alive in them.
+    pub documents: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
+
+/// Puts the files of a backup into `directory`, which is empty, and makes their contents durable;
+/// the directory itself is the caller's to sync.
+///
+/// # Errors
+/// An object is missing or not what the manifest says. What is in the directory then is of no use.
+pub fn fetch(
+    arguments: &RestoreArguments,
+    files: Arc<dyn Files>,
+    directory: &Path,
+) -> anyhow::Result<Restored> {
+    let target = arguments.target.open(Arc::clone(&files))?;
+    let manifest = choose(arguments, &*target)?;
+    let kind = &manifest.bucket.bucket_type;
+    ensure!(kind == "couchbase", "a backup of a bucket of the type {kind} cannot be restored");
+    let restored = Restored {
+        backup: manifest.name.clone(),
+        vbucket_count: manifest.bucket.vbucket_count,
+        vbuckets: manifest.vbuckets.len(),
+        documents: manifest.documents(),
+        bytes: manifest.bytes(),
+    };
+    let moved = Moved::default();
+    let jobs = manifest.vbuckets.len();
+    let work = Work { target, files, manifest, directory: directory.to_path_buf(), moved };
+    let moved = work.moved.clone();
+    let job = move |index: usize| work.fetch(index);
+    crew::run(jobs, arguments.parallel, &moved, restored.bytes, job)
+        .with_context(|| format!("the backup {} cannot be restored", restored.backup))?;
+    Ok(restored)
+}
+
+/// The backup that the user names, or the newest one of the bucket.
+fn choose(arguments: &RestoreArguments, target: &dyn Target) -> anyhow::Result<Manifest> {
+    if let Some(name) = &arguments.name {
+        let manifest = Manifest::get(target, name)?;
+        return manifest.with_context(|| {
+            format!(
+                "there is no backup {name} in {}: {} is missing; settee backup --info lists those \
+                 that there are",
+                target.describe(),
+                object_name(name)
+            )
+        });
+    }
+    let mut newest: Option<Manifest> = None;
+    for object in target.list("")? {
+        let Some(name) = backup_of(&object.name) else { continue };
+        let Some(manifest) = Manifest::get(target, name)? else { continue };
+        let is_newer = newest.as_ref().is_none_or(|other| manifest.began_at >= other.began_at);
+        if manifest.bucket.name == arguments.bucket && is_newer {
+            newest = Some(manifest);
+        }
+    }
+    let Some(manifest) = newest else {
+        bail!(
+            "there is no complete backup of a bucket {} in {}; settee backup --info lists those \
+             that there are, --name takes one of another bucket",
+            arguments.bucket,
+            target.describe()
+        );
+    };
+    Ok(manifest)
+}
+
+/// What the threads share.
+struct Work {
+    target: Arc<dyn Target>,
+    files: Arc<dyn Files>,
+    manifest: Manifest,
+    directory: PathBuf,
+    moved: Moved,
+}
+
+impl Work {
+    fn fetch(&self, index: usize) -> anyhow::Result<()> {
+        let part = self.manifest.vbuckets.get(index).context("a job is one of the list")?;
+        let object = format!("{}/{}", self.manifest.name, part.object);
+        self.fetch_object(&object, part).with_context(|| {
+            format!(
+                "the object {object} of vBucket {} cannot be used; use another backup",
+                part.vbid
+            )
+        })
+    }
+
+    fn fetch_object(&self, object: &str, part: &VbucketPart) -> anyhow::Result<()> {
+        let path = self.directory.join(layout::data_file(Vbid(part.vbid), 1));
+        let mut file = SpoolFile::create(&*self.files, &path)?;
+        let is_there = self.target.get(object, &mut |bytes| {
+            self.moved.add(bytes.len());
+            file.write(bytes)
+        })?;
+        ensure!(is_there, "it is missing");
+        let written = file.finish()?;
+        ensure!(
+            written.bytes == part.bytes && written.sha256 == part.sha256,
+            "its {} bytes are not those that were stored",
+            written.bytes
+        );
+        let checked = check(&*self.files, &path)?;
+        let is_it = checked.high_seqno == part.high_seqno && checked.documents == part.documents;
+        ensure!(is_it, "the manifest says something else of it");
+        Ok(())
+    }
+}

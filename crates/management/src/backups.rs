@@ -1,0 +1,97 @@
+//! Backups that are under way: each lives as long as the answer that began it stays open, so that a
+//! tool that is gone holds nothing.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::node_view::BackupSource;
+
+/// Backups at a time.
+const BACKUPS_MAX: usize = 2;
+/// vBuckets that are being written to tools at a time, each by a thread.
+const STREAMS_MAX: usize = 8;
+
+/// All backups.
+#[derive(Default)]
+pub(crate) struct Backups {
+    by_name: Mutex<BTreeMap<String, Arc<dyn BackupSource>>>,
+    begun: AtomicUsize,
+    streams: AtomicUsize,
+}
+
+/// A backup's place among them; it is over when this is dropped.
+pub(crate) struct Backup {
+    backups: Arc<Backups>,
+    name: String,
+}
+
+/// Leave to begin a backup, or to write a vBucket.
+pub(crate) struct Leave {
+    backups: Arc<Backups>,
+    counter: fn(&Backups) -> &AtomicUsize,
+}
+
+impl Backups {
+    /// Leave to begin a backup, unless there are too many.
+    pub(crate) fn try_begin(self: &Arc<Self>) -> Option<Leave> {
+        self.take_leave(|backups| &backups.begun, BACKUPS_MAX)
+    }
+
+    /// Leave to write a vBucket, unless too many are being written.
+    pub(crate) fn try_stream(self: &Arc<Self>) -> Option<Leave> {
+        self.take_leave(|backups| &backups.streams, STREAMS_MAX)
+    }
+
+    /// Puts a backup in place, under a name that nobody can guess.
+    pub(crate) fn add(self: &Arc<Self>, source: Arc<dyn BackupSource>) -> Backup {
+        let mut secret = [0; 16];
+        platform::random::secret(&mut secret);
+        let mut name = String::new();
+        for byte in secret {
+            write!(name, "{byte:02x}").expect("a string takes everything");
+        }
+        self.lock().insert(name.clone(), source);
+        Backup { backups: Arc::clone(self), name }
+    }
+
+    /// The backup of that name.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn BackupSource>> {
+        self.lock().get(name).cloned()
+    }
+
+    fn take_leave(
+        self: &Arc<Self>,
+        counter: fn(&Self) -> &AtomicUsize,
+        max: usize,
+    ) -> Option<Leave> {
+        let leave = Leave { backups: Arc::clone(self), counter };
+        (counter(self).fetch_add(1, Ordering::AcqRel) < max).then_some(leave)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn BackupSource>>> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Backup {
+    /// What it is asked for by.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Backup {
+    fn drop(&mut self) {
+        let source = self.backups.lock().remove(&self.name);
+        // Files are closed behind the lock.
+        drop(source);
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        (self.counter)(&self.backups).fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,177 @@
+//! A backup: what is in it, as one line of JSON in an answer that stays open as long as the backup
+//! lives, and its vBuckets, each a couchstore file.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper::body::Frame;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::Context;
+use super::buckets::{Fields, find};
+use crate::answers;
+use crate::backups::{Backup, Leave};
+use crate::node_view::{BackupError, BackupSource};
+use crate::server::until_stopped;
+
+/// Parts of a file that wait for the network, at most.
+const PARTS_MAX: usize = 4;
+/// Bytes of a part, at most.
+const PART_BYTES_MAX: usize = 256 << 10;
+
+/// GET /pools/default/buckets/{bucket}/backup: holds the state of all files until the client
+/// closes the connection.
+pub(super) async fn begin(
+    State(context): State<Arc<Context>>,
+    Path(name): Path<String>,
+    Query(query): Query<Fields>,
+) -> Response {
+    let Some(bucket) = find(&*context.view, &name, &query) else { return answers::not_found() };
+    let Some(leave) = context.backups.try_begin() else {
+        return unavailable("Other backups are under way; wait for them, or end them");
+    };
+    let (sender, receiver) = oneshot::channel();
+    let view = Arc::clone(&context.view);
+    let begin = move || {
+        // Nobody waits any more if the client has left.
+        drop(sender.send(view.begin_backup()));
+    };
+    if let Err(error) = platform::threads::spawn("BackupBegin", begin) {
+        return unavailable(&format!("No thread can be started: {error}"));
+    }
+    let source: Arc<dyn BackupSource> = match receiver.await {
+        Ok(Ok(source)) => source.into(),
+        Ok(Err(BackupError::Impossible(reason))) => {
+            let body = json!({"_": reason}).to_string();
+            return answers::json_text(StatusCode::BAD_REQUEST, body);
+        }
+        Ok(Err(BackupError::Failed(reason))) => return unavailable(&reason),
+        Err(_) => return unavailable("The node is shutting down"),
+    };
+    let catalogue = source.catalogue();
+    let backup = context.backups.add(source);
+    let vbuckets = catalogue.vbuckets.iter().map(|vbucket| {
+        json!({
+            "vbid": vbucket.vbid,
+            "state": vbucket.state,
+            "bytes": vbucket.bytes,
+            "late": vbucket.is_late,
+        })
+    });
+    let vbuckets: Value = vbuckets.collect();
+    let line = json!({
+        "backup": backup.name(),
+        "bucket": {
+            "name": bucket.name,
+            "uuid": bucket.uuid.to_string(),
+            "type": "couchbase",
+            "vbuckets": bucket.chains.len(),
+        },
+        "node": context.view.node().version,
+        "cut_seconds": catalogue.took.as_secs_f64(),
+        "vbuckets": vbuckets,
+    });
+    let end = Box::pin(until_stopped(context.stopped.clone()));
+    let line = Some(Bytes::from(format!("{line}\n")));
+    let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
+    (headers, Body::new(Held { line, end, _backup: backup, _leave: leave })).into_response()
+}
+
+/// GET /pools/default/buckets/{bucket}/backup/{backup}/{vbid}
+pub(super) async fn vbucket(
+    State(context): State<Arc<Context>>,
+    Path((name, backup, vbid)): Path<(String, String, u16)>,
+) -> Response {
+    let source = context.backups.find(&backup);
+    let Some(source) = source.filter(|_| context.view.bucket_map().name == name) else {
+        return answers::not_found();
+    };
+    if !source.catalogue().vbuckets.iter().any(|vbucket| vbucket.vbid == vbid) {
+        return answers::not_found();
+    }
+    let Some(leave) = context.backups.try_stream() else {
+        return unavailable("Too many vBuckets are being read at the same time");
+    };
+    let (sender, parts) = mpsc::channel(PARTS_MAX);
+    let read = move || {
+        write_parts(&*source, vbid, &sender);
+        drop(leave);
+    };
+    if let Err(error) = platform::threads::spawn("BackupReader", read) {
+        return unavailable(&format!("No thread can be started: {error}"));
+    }
+    let headers = [(header::CONTENT_TYPE, "application/octet-stream")];
+    (headers, Body::new(Parts(parts))).into_response()
+}
+
+/// Hands a vBucket on, part by part, and after it an error if it is not whole.
+fn write_parts(source: &dyn BackupSource, vbid: u16, sender: &mpsc::Sender<io::Result<Bytes>>) {
+    // If it stays as it is the work is done all the same.
+    drop(platform::threads::set_own_nice(platform::threads::NICE_LOWEST));
+    let to = sender.clone();
+    let sink = move |bytes: &[u8]| {
+        for part in bytes.chunks(PART_BYTES_MAX) {
+            let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has left");
+            to.blocking_send(Ok(Bytes::copy_from_slice(part))).map_err(gone)?;
+        }
+        Ok(())
+    };
+    if let Err(reason) = source.write(vbid, Box::new(sink)) {
+        if !sender.is_closed() {
+            tracing::warn!(vbucket = vbid, %reason, "a vBucket could not be backed up");
+        }
+        // What is sent so far is not taken for the whole: the connection breaks.
+        drop(sender.blocking_send(Err(io::Error::other(reason))));
+    }
+}
+
+fn unavailable(reason: &str) -> Response {
+    answers::json_text(StatusCode::SERVICE_UNAVAILABLE, json!({"_": reason}).to_string())
+}
+
+/// A body of one line that ends when the server stops, or the client leaves.
+struct Held {
+    line: Option<Bytes>,
+    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+    _backup: Backup,
+    _leave: Leave,
+}
+
+impl hyper::body::Body for Held {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(line) = self.line.take() {
+            return Poll::Ready(Some(Ok(Frame::data(line))));
+        }
+        ready!(self.end.as_mut().poll(context));
+        Poll::Ready(None)
+    }
+}
+
+/// A body that comes in parts from a thread.
+struct Parts(mpsc::Receiver<io::Result<Bytes>>);
+
+impl hyper::body::Body for Parts {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let part = ready!(self.0.poll_recv(context));
+        Poll::Ready(part.map(|part| part.map(Frame::data)))
+    }
+}
