@@ -105,11 +105,14 @@ impl Persistence {
     pub fn new(mode: PersistenceMode, journal_bytes_max: u64) -> Self {
         match mode {
             PersistenceMode::Journal => {
-                let segment_bytes = (journal_bytes_max / SEGMENTS).next_multiple_of(SEGMENT_UNIT);
+                let segment_bytes = (journal_bytes_max / SEGMENTS).max(1);
+                let segment_bytes =
+                    segment_bytes.checked_next_multiple_of(SEGMENT_UNIT).unwrap_or(SEGMENT_UNIT);
                 let options = JournalOptions::default();
                 Self::Journal(JournalOptions {
                     segment_bytes,
-                    bytes_max: journal_bytes_max,
+                    // Without room for another segment nothing could be left for the files.
+                    bytes_max: journal_bytes_max.max(2 * segment_bytes),
                     ..options
                 })
             }

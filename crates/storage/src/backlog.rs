@@ -155,6 +155,13 @@ impl Backlog {
         lock(&self.0).remove(vbid)
     }
 
+    /// Nothing that waits for the file of a vBucket is wanted any more, nor is the file.
+    pub(crate) fn give_up(&self, vbid: Vbid) -> Option<Pending> {
+        let mut inner = lock(&self.0);
+        inner.held.remove(&vbid);
+        inner.remove(vbid)
+    }
+
     /// What waits for the file of a vBucket, to be written to it now. It holds back the journal
     /// until [`Backlog::finish`].
     pub(crate) fn take(&self, vbid: Vbid) -> Option<Pending> {

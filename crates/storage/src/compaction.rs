@@ -243,8 +243,8 @@ impl Store {
     }
 
     /// Ends what a compaction could not: the new file's name is made durable, and the old file
-    /// goes. The caller holds the entry's writer.
-    pub(crate) fn make_name_sure(&self, entry: &Entry) -> Result<(), StorageError> {
+    /// goes. What a failed rollback has left goes, too. The caller holds the entry's writer.
+    pub(crate) fn make_name_sure(&self, entry: &Arc<Entry>) -> Result<(), StorageError> {
         let handle = lock(&entry.handle);
         let (is_unsure, revision) = (handle.is_name_unsure, handle.revision);
         drop(handle);
@@ -255,7 +255,7 @@ impl Store {
             // It is in nobody's way, and start-up removes it.
             drop(remove_if_there(&*self.files, &old_path));
         }
-        Ok(())
+        self.dispel_doubt(entry)
     }
 }
 

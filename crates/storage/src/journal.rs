@@ -88,8 +88,8 @@ impl Journal {
     /// by a replay nevertheless.
     ///
     /// # Errors
-    /// [`StorageError::JournalFull`] until [`Journal::release`] has made room; deletions are
-    /// written in spite of it. Otherwise what the system said when a second segment was tried.
+    /// [`StorageError::JournalFull`] until [`Journal::release`] has made room; what makes room is
+    /// written in spite of it: deletions, and what supersedes earlier records. Otherwise what the system said when a second segment was tried.
     pub fn append(
         &self,
         records: &[Record<'_>],
@@ -99,8 +99,8 @@ impl Journal {
         let mut start = 0;
         while start < records.len() {
             let end = writer.gather(&records[start..]) + start;
-            let only_deletes = records[start..end].iter().all(Record::is_delete);
-            match writer.write_group(&self.directory, end - start, only_deletes) {
+            let may_exceed = records[start..end].iter().all(Record::may_exceed);
+            match writer.write_group(&self.directory, end - start, may_exceed) {
                 Ok(lsn) => durable(start..end, Ok(lsn)),
                 Err(error) => {
                     durable(start..records.len(), Err(error));
@@ -112,6 +112,18 @@ impl Journal {
             start = end;
         }
         self.publish(&writer);
+    }
+
+    /// Sees to it that no replay finds a group that was not acknowledged: if the last append has
+    /// failed, its place is taken by a group without records.
+    ///
+    /// # Errors
+    /// What the system said when a second segment was tried.
+    pub fn settle(&self) -> Result<(), StorageError> {
+        let mut writer = self.lock_writer();
+        let settled = writer.settle(&self.directory);
+        self.publish(&writer);
+        settled
     }
 
     /// Gives back the memory in which groups are gathered, which is as large as the largest one

@@ -79,6 +79,11 @@ impl Journalled {
             });
             reports.push((vbid, committed));
         }
+        if reports.iter().any(|(_, report)| matches!(report, Err(StorageError::JournalFull { .. })))
+        {
+            // Those who might have made room have left it to this commit.
+            self.journal.release(self.backlog.oldest());
+        }
         drop(appending);
         reports.into_iter().for_each(|(vbid, committed)| report(vbid, committed));
         drop(superfluous);
@@ -161,6 +166,14 @@ impl Journalled {
         }
     }
 
+    /// The end of the journal, behind which no replay finds anything that was written until now, a
+    /// group that failed included. What a history gives up stays given up.
+    pub(crate) fn end_of_history(&self) -> Result<JournalPosition, StorageError> {
+        let _appending = lock(&self.appending);
+        self.journal.settle()?;
+        Ok(self.position(self.journal.usage().durable_lsn))
+    }
+
     /// How much of the journal a file has that holds everything up to `lsn`.
     pub(crate) fn position(&self, lsn: Lsn) -> JournalPosition {
         JournalPosition { id: self.journal.id().0, lsn: lsn.0 }
@@ -195,5 +208,47 @@ fn record_of(batch: &FlushBatch) -> Record<'_> {
         supersedes: false,
         items: &batch.items,
         state: &batch.state,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use document::{Seqno, VbucketState};
+    use platform::simulated::SimulatedFiles;
+    use platform::{Clock, WallTime};
+
+    use super::*;
+    use crate::store::{Store, StoreOptions};
+    use crate::vbucket_record::VbucketRecord;
+
+    fn commit(store: &Store) -> Result<(), StorageError> {
+        let state = VbucketRecord::new(VbucketState::Active);
+        let (vbid, items) = (Vbid(7), Vec::new());
+        let batch = FlushBatch { vbid, previous_seqno: Seqno(0), items, state };
+        let mut result = Ok(());
+        store.commit(vec![batch], |_, committed| result = committed.map(drop));
+        result
+    }
+
+    #[test]
+    fn a_full_journal_that_nobody_could_release_makes_room_for_the_next_commit() {
+        let journal = Some(JournalOptions {
+            segment_bytes: 16 << 10,
+            bytes_max: 32 << 10,
+            group_bytes_max: 4096,
+        });
+        let clock = Clock::simulated(WallTime(1));
+        let options = StoreOptions { clock, open_files_max: 2, journal };
+        let files = Arc::new(SimulatedFiles::new());
+        let (store, _) = Store::open(files, Path::new("bucket"), options).unwrap();
+        while commit(&store).is_ok() {}
+        // Somebody commits while the last file follows.
+        let appending = lock(&store.journalled.as_ref().unwrap().appending);
+        store.apply(Vbid(7)).unwrap();
+        drop(appending);
+        assert!(matches!(commit(&store), Err(StorageError::JournalFull { .. })));
+        commit(&store).unwrap();
     }
 }

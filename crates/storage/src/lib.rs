@@ -11,6 +11,7 @@ mod compaction;
 pub mod couchstore;
 mod disk_document;
 mod document_view;
+mod doubt;
 mod dropped_collections;
 mod error;
 mod flush_batch;

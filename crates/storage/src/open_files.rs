@@ -38,8 +38,20 @@ pub(crate) struct Handle {
     /// Whether a compaction has put this file into the place of the revision before without being
     /// sure that the directory's new names are durable. Nothing is committed until they are.
     pub(crate) is_name_unsure: bool,
+    /// What a rollback or a commit that failed may have left.
+    pub(crate) doubt: Option<Doubt>,
     /// The open file in its last committed state.
     pub(crate) snapshot: Option<Arc<Snapshot>>,
+}
+
+/// What a start may bring into force instead of the present state, because a rollback or, without a
+/// journal, a commit has failed half way. Nothing else becomes durable until that cannot happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// A header behind the present one.
+    Header,
+    /// An empty file of the next revision.
+    File,
 }
 
 pub(crate) struct OpenFiles {

@@ -39,7 +39,9 @@ impl Store {
             self.apply(vbid)?;
         }
         self.report_again(&behind, report)?;
-        if !keeps_journal && let Some(journalled) = self.journalled.take() {
+        // What waits for a damaged file is nowhere else: until that is put back, the journal stays.
+        let is_needed = keeps_journal || self.backlog().vbuckets > 0;
+        if !is_needed && let Some(journalled) = self.journalled.take() {
             journalled.journal.seal();
             journalled::remove_journal(&*self.files, &self.directory)?;
         }
@@ -72,7 +74,7 @@ impl Store {
             journalled.backlog.hold(vbid);
             reached.insert(vbid, Reached { position: None, file_seqno: None, seqno: None });
         }
-        skip_deleted(&mut found);
+        skip_superfluous(&mut found);
         for (lsn, record) in found {
             if let Some(record) = reach(&mut reached, id, lsn, record)? {
                 journalled.replayed(lsn, record);
@@ -97,17 +99,25 @@ impl Store {
 }
 
 /// Takes out the records of histories that a later record deletes: their files may be gone already,
-/// so there is nothing that they would continue.
-fn skip_deleted(found: &mut Vec<(Lsn, ReplayedRecord)>) {
-    let deletions: Map<Vbid, Lsn> = found
-        .iter()
-        .filter_map(|(lsn, record)| match record {
-            ReplayedRecord::Delete { vbid } => Some((*vbid, *lsn)),
-            ReplayedRecord::Batch { .. } => None,
-        })
-        .collect();
+/// so there is nothing that they would continue. The same goes for what is contained in a later
+/// record: what came before may be released. Behind a deletion everything is there, and such later
+/// records are not needed.
+fn skip_superfluous(found: &mut Vec<(Lsn, ReplayedRecord)>) {
+    let (mut deletions, mut contained): (Map<Vbid, Lsn>, Map<Vbid, Lsn>) = Default::default();
+    for (lsn, record) in found.iter() {
+        match record {
+            ReplayedRecord::Delete { vbid } => drop(deletions.insert(*vbid, *lsn)),
+            ReplayedRecord::Batch { vbid, supersedes: true, .. } => {
+                contained.insert(*vbid, *lsn);
+            }
+            ReplayedRecord::Batch { .. } => {}
+        }
+    }
     found.retain(|(lsn, record)| match record {
-        ReplayedRecord::Batch { vbid, .. } => deletions.get(vbid).is_none_or(|end| lsn > end),
+        ReplayedRecord::Batch { vbid, supersedes, .. } => match deletions.get(vbid) {
+            Some(end) => lsn > end && !supersedes,
+            None => contained.get(vbid).is_none_or(|end| lsn >= end),
+        },
         ReplayedRecord::Delete { vbid } => deletions.get(vbid) == Some(lsn),
     });
 }
@@ -123,7 +133,7 @@ fn reach(
     reached: &mut Map<Vbid, Reached>,
     id: JournalId,
     lsn: Lsn,
-    record: ReplayedRecord,
+    mut record: ReplayedRecord,
 ) -> Result<Option<ReplayedRecord>, StorageError> {
     let (ReplayedRecord::Batch { vbid, .. } | ReplayedRecord::Delete { vbid }) = record;
     let beginning = Reached { position: None, file_seqno: Some(Seqno(0)), seqno: Some(Seqno(0)) };
@@ -132,15 +142,23 @@ fn reach(
     if at.position.is_some_and(is_in_file) {
         return Ok(None);
     }
-    match &record {
+    match &mut record {
         ReplayedRecord::Delete { .. } => *at = beginning,
         ReplayedRecord::Batch { previous_seqno, supersedes, items, .. } => {
             let before = if *supersedes { at.file_seqno } else { at.seqno };
-            if let Some(Seqno(reached)) = before.filter(|before| before != previous_seqno) {
+            let continues = |before: &Seqno| match supersedes {
+                true => before >= previous_seqno,
+                false => before == previous_seqno,
+            };
+            if let Some(Seqno(reached)) = before.filter(|before| !continues(before)) {
                 let continues = previous_seqno.0;
                 return Err(StorageError::OtherHistory { vbid, reached, continues });
             }
             at.seqno = Some(items.iter().map(Item::seqno).max().unwrap_or(*previous_seqno));
+            if *supersedes {
+                // It was written when nobody could tell how much of it the file has.
+                items.retain(|item| at.file_seqno.is_none_or(|seqno| item.seqno() > seqno));
+            }
         }
     }
     Ok(Some(record))

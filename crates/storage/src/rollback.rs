@@ -12,7 +12,7 @@ use platform::OpenMode;
 
 use crate::StorageError;
 use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, layout};
-use crate::open_files::Entry;
+use crate::open_files::{Doubt, Entry};
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
@@ -129,6 +129,9 @@ impl Store {
         let _writing = lock(&entry.writer);
         entry.abort_compaction();
         self.make_name_sure(&entry)?;
+        if let Some(journalled) = &self.journalled {
+            journalled.end_of_history()?;
+        }
         let Some(now) = self.snapshot_of(&entry)? else { return Ok(false) };
         let revision = lock(&entry.handle).revision;
         if revision != rewind.revision || now.header.position != rewind.from.header.position {
@@ -146,6 +149,7 @@ impl Store {
             }
             Err(error) => {
                 self.close(&entry);
+                lock(&entry.handle).doubt = Some(Doubt::Header);
                 Err(error)
             }
         }
@@ -166,7 +170,7 @@ impl Store {
 
     /// Replaces a vBucket's file by one that holds `record` and no document; makes one if there is
     /// none. Whenever the power goes, the vBucket has the one or the other. Scans that are under
-    /// way go on. The new file is durable at the latest with the next commit.
+    /// way go on. Nobody commits to the vBucket meanwhile.
     ///
     /// # Errors
     /// Those of writing the new file. The old one is unchanged then.
@@ -174,35 +178,44 @@ impl Store {
         let entry = self.entry_or_new(vbid);
         entry.abort_compaction();
         let _writing = lock(&entry.writer);
-        let mut state = record.clone();
+        self.make_name_sure(&entry)?;
         // What a journal holds of the old history is no part of the new one.
-        state.journal = match self.snapshot_of(&entry).and_then(|before| match before {
-            Some(before) => before.record(),
-            None => Ok(None),
-        }) {
-            Ok(before) => before.and_then(|before| before.journal),
-            Err(StorageError::Corrupt { .. }) if self.journalled.is_none() => None,
-            Err(error) => return Err(error),
+        let journal = match &self.journalled {
+            Some(journalled) => Some(journalled.end_of_history()?),
+            None => self.present_record(&entry)?.and_then(|record| record.journal),
         };
+        let state = VbucketRecord { journal, ..record.clone() };
         let old_revision = lock(&entry.handle).revision;
         let header_position = self.write_empty_file(&entry, old_revision, state)?;
-        let is_durable = self.sync_directory();
+        if let Err(error) = self.sync_directory() {
+            lock(&entry.handle).doubt = Some(Doubt::File);
+            return Err(error);
+        }
         let mut handle = lock(&entry.handle);
         handle.revision = old_revision + 1;
-        // A name that may not be durable is not built upon: the next commit makes another file.
-        handle.header_position = is_durable.is_ok().then_some(header_position);
+        handle.header_position = Some(header_position);
         let closed = handle.snapshot.take();
         self.release(&entry);
         drop(handle);
         drop(closed);
-        if is_durable.is_ok() {
-            // What stays is removed at the next start.
-            remove_if_there(self.files(), &self.path(vbid, old_revision)).ok();
-        } else if self.journalled.is_some() {
-            // What a journal says next would not fit to the old file, if that came back.
-            return is_durable;
+        if let Some(journalled) = &self.journalled {
+            drop(journalled.backlog.give_up(vbid));
         }
+        // What stays is removed at the next start.
+        remove_if_there(self.files(), &self.path(vbid, old_revision)).ok();
         Ok(())
+    }
+
+    /// What the file says of its vBucket, if it can be read.
+    fn present_record(&self, entry: &Arc<Entry>) -> Result<Option<VbucketRecord>, StorageError> {
+        let read = self.snapshot_of(entry).and_then(|present| match present {
+            Some(present) => present.record(),
+            None => Ok(None),
+        });
+        match read {
+            Err(StorageError::Corrupt { .. }) => Ok(None),
+            read => read,
+        }
     }
 
     fn write_empty_file(

@@ -217,11 +217,11 @@ pub(crate) fn load(
 type Loaded = (Snapshot, OpenReport, Option<VbucketRecord>);
 
 fn read(files: &dyn Files, path: &Path) -> Result<Loaded, StorageError> {
-    let file = CouchFile::open(files, path, OpenMode::Read)?;
+    let file = CouchFile::open(files, path, OpenMode::ReadWrite)?;
     let (header, report) = file.newest_header()?;
-    // The process that wrote this header may have died before its last sync. What is reported
-    // from here on counts as persisted, so it has to be.
-    file.file().sync()?;
+    // The process that wrote this header may have died before its last sync, or after that failed.
+    // What is reported from here on counts as persisted, so it has to be.
+    file.make_header_sure(&header)?;
     let snapshot = Snapshot { file: Arc::new(file), header };
     let record = snapshot.record()?;
     Ok((snapshot, report, record))

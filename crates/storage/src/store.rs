@@ -17,7 +17,7 @@ use crate::couchstore::{CouchFile, layout};
 use crate::flush_batch::{Applied, CommitReport, FlushBatch};
 use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
-use crate::open_files::{Entry, Handle, OpenFiles};
+use crate::open_files::{Doubt, Entry, Handle, OpenFiles};
 use crate::start_up::{self, StartReport, remove_if_there};
 use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::VbucketRecord;
@@ -88,9 +88,12 @@ impl Store {
         mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
     ) {
         if let Some(journalled) = &self.journalled {
-            // Whatever the journal may hold of a vBucket, deleting all of them meets it.
-            batches.iter().for_each(|batch| drop(self.entry_or_new(batch.vbid)));
-            return journalled.commit(batches, report);
+            return match self.dispel_doubts(batches.iter().map(|batch| batch.vbid)) {
+                Ok(()) => journalled.commit(batches, report),
+                Err(error) => {
+                    batches.iter().for_each(|batch| report(batch.vbid, Err(error.clone())));
+                }
+            };
         }
         let mut buffers = CommitBuffers::new();
         for batch in batches {
@@ -255,6 +258,7 @@ impl Store {
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
         handle.is_name_unsure = false;
+        handle.doubt = None;
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
         drop(handle);
@@ -287,6 +291,9 @@ impl Store {
                     // Nothing behind the last durable header is trusted: the next use opens the
                     // file anew at that header, and the next commit goes behind the end.
                     self.close(entry);
+                    if self.journalled.is_none() {
+                        lock(&entry.handle).doubt = Some(Doubt::Header);
+                    }
                 }
                 done
             }

@@ -171,12 +171,20 @@ impl Task for Flusher {
         let flushed = core.flush(&group);
         self.unreleased_items += flushed.item_count;
         if flushed.journal_is_full {
+            if !context.is_shutting_down() {
+                return Next::SleepFor(JOURNAL_FULL_PAUSE);
+            }
             // Nobody else brings the files up to date any more.
-            return if context.is_shutting_down() {
-                core.apply_everything();
+            core.apply_everything();
+            if core.store.backlog().vbuckets == 0 {
+                return Next::Again;
+            }
+            // The disk fails, or a file is damaged: the journal may never have room again.
+            self.failed_attempts += 1;
+            return if self.failed_attempts < SHUTDOWN_ATTEMPTS_MAX {
                 Next::Again
             } else {
-                Next::SleepFor(JOURNAL_FULL_PAUSE)
+                Next::SleepFor(core.config.flush_retry_interval)
             };
         }
         if !flushed.has_failed {

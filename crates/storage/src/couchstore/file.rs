@@ -12,7 +12,7 @@ use platform::{File, Files, OpenMode};
 
 use crate::StorageError;
 use crate::couchstore::btree_read::TreeReader;
-use crate::couchstore::chunk::ChunkSource;
+use crate::couchstore::chunk::{ChunkSource, HEADER_BLOCK};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo};
 use crate::couchstore::header::{self, Block, Header};
 use crate::couchstore::node::{Pointer, TreeKind};
@@ -101,6 +101,14 @@ impl CouchFile {
                 Err(StorageError::corrupt(&self.path, previous, "no header"))
             }
         }
+    }
+
+    /// Makes a header that was found durable, with all that it stands for. Its last sync may have
+    /// failed, and then another one alone says nothing: the byte that switches it on is written
+    /// again. What it refers to was durable before that byte was written first.
+    pub(crate) fn make_header_sure(&self, header: &Header) -> Result<(), StorageError> {
+        self.file.write_at(&[HEADER_BLOCK], header.position)?;
+        Ok(self.file.sync()?)
     }
 
     /// Bytes of the file.

@@ -88,9 +88,9 @@ pub enum ReplayedRecord {
 }
 
 impl Record<'_> {
-    /// Whether it is a deletion.
-    pub(super) fn is_delete(&self) -> bool {
-        matches!(self, Self::Delete { .. })
+    /// Whether it makes room in a full journal: what came before it is not needed any more.
+    pub(super) fn may_exceed(&self) -> bool {
+        matches!(self, Self::Delete { .. } | Self::Batch { supersedes: true, .. })
     }
 
     /// Appends the record to `target`, whose end is aligned before and after.

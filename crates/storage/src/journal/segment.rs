@@ -20,6 +20,8 @@ pub(super) struct Directory {
     pub(super) path: PathBuf,
     /// Whether this process has made the directory's own name durable.
     is_named: AtomicBool,
+    /// Whether a segment has lost its name since the names were made durable last.
+    has_retired: AtomicBool,
 }
 
 /// A segment that groups are appended to.
@@ -48,7 +50,8 @@ pub(super) struct Segment {
 impl Directory {
     pub(super) fn new(files: Arc<dyn Files>, bucket: &Path) -> Self {
         let path = bucket.join(names::DIRECTORY);
-        Self { files, bucket: bucket.to_path_buf(), path, is_named: AtomicBool::new(false) }
+        let (bucket, is_named, has_retired) = (bucket.to_path_buf(), false.into(), false.into());
+        Self { files, bucket, path, is_named, has_retired }
     }
 
     pub(super) fn live_path(&self, number: u64) -> PathBuf {
@@ -103,7 +106,24 @@ impl Directory {
             self.files.sync_directory(&self.bucket)?;
             self.is_named.store(true, Ordering::Relaxed);
         }
-        Ok(self.files.sync_directory(&self.path)?)
+        let may_be_new = self.has_retired.swap(false, Ordering::Relaxed);
+        let synced = self.files.sync_directory(&self.path);
+        if synced.is_err() && may_be_new {
+            self.has_retired.store(true, Ordering::Relaxed);
+        }
+        Ok(synced?)
+    }
+
+    /// Takes a segment out of use by its name.
+    pub(super) fn retire(&self, path: &Path, spare: &Path) -> Result<(), StorageError> {
+        self.has_retired.store(true, Ordering::Relaxed);
+        Ok(self.files.rename(path, spare)?)
+    }
+
+    /// Before another segment goes: a file system may make renames durable in any order, and
+    /// segments that come back must have no gap. A new segment since then has done it.
+    pub(super) fn make_renames_durable(&self) -> bool {
+        !self.has_retired.load(Ordering::Relaxed) || self.sync_names().is_ok()
     }
 
     /// Makes a spare: every block is written once, so that no append has anything to allocate.

@@ -36,6 +36,8 @@ pub(super) struct Writer {
     pub(super) durable_crc: u32,
     /// Whether the group is one that a start has read.
     is_copying: bool,
+    /// The last group was not acknowledged, and may be found nevertheless.
+    is_unsettled: bool,
     /// Groups below are in the files.
     needed_from: u64,
     counters: JournalUsage,
@@ -56,6 +58,7 @@ impl Writer {
             durable_lsn: 0,
             durable_crc: 0,
             is_copying: false,
+            is_unsettled: false,
             needed_from: 0,
             counters: JournalUsage::default(),
         }
@@ -122,9 +125,11 @@ impl Writer {
             Err(error) => {
                 self.leave_failed(directory);
                 self.counters.refused_count += 1;
+                self.is_unsettled = true;
                 return Err(error);
             }
         };
+        self.is_unsettled = false;
         self.durable_lsn += 1;
         self.durable_crc = crc;
         let current = self.current.as_mut().expect("a group was just written to it");
@@ -134,6 +139,15 @@ impl Writer {
         self.counters.record_count += record_count as u64;
         self.counters.written_bytes += padded_bytes;
         Ok(Lsn(self.durable_lsn))
+    }
+
+    /// Takes the place of a group that failed, if the last one did.
+    pub(super) fn settle(&mut self, directory: &Directory) -> Result<(), StorageError> {
+        if self.is_unsettled {
+            self.gather(&[]);
+            self.write_group(directory, 0, true)?;
+        }
+        Ok(())
     }
 
     /// Writes a group that was read at a start into a segment of its own, under the same lsn, and
@@ -315,7 +329,10 @@ impl Writer {
     /// power cut brings back is a gapless end of the journal.
     fn retire(&mut self, directory: &Directory) {
         while let Some(segment) = self.sealed.front().copied() {
-            if segment.last_lsn >= self.needed_from || !self.put_away(directory, segment) {
+            if segment.last_lsn >= self.needed_from
+                || !directory.make_renames_durable()
+                || !self.put_away(directory, segment)
+            {
                 return;
             }
             self.sealed.pop_front();
@@ -336,7 +353,7 @@ impl Writer {
     fn put_away(&mut self, directory: &Directory, segment: Segment) -> bool {
         let Segment { number, is_recyclable, .. } = segment;
         let (path, spare) = (directory.live_path(number), directory.spare_path(number));
-        if directory.files.rename(&path, &spare).is_err() && directory.files.exists(&path) {
+        if directory.retire(&path, &spare).is_err() && directory.files.exists(&path) {
             return false;
         }
         if is_recyclable && self.has_room_for_spare() {

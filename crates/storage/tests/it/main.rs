@@ -10,6 +10,7 @@ mod frozen;
 mod garbage;
 mod journal;
 mod model;
+mod power_cuts;
 mod rollback;
 mod sharing;
 mod start_up;

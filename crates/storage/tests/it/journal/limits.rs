@@ -26,7 +26,8 @@ fn a_full_journal_refuses_batches_until_something_is_released() {
         let mut seqno = 0;
         for round in 0..10 {
             let (full_at, error) = loop {
-                seqno += 1;
+                // Every seventh supersedes what was before, and is never refused.
+                seqno += if seqno % 7 == 6 { 2 } else { 1 };
                 let (done, outcome) = append(&journal, &[Batch::new(7, seqno, 10_000)]);
                 assert_eq!(done.len(), usize::from(outcome.is_ok()));
                 if let Err(error) = outcome {
@@ -243,4 +244,17 @@ fn a_batch_without_items_carries_its_state() {
         panic!("a batch was appended");
     };
     assert_eq!((previous_seqno.0, items.len(), found), (17, 0, &Box::new(state)));
+}
+
+#[test]
+fn of_two_segments_that_are_released_one_is_durably_so_before_the_other() {
+    let files = SimulatedFiles::new();
+    let (journal, _, _) = try_open(&files, OPTIONS).unwrap();
+    let batches: Vec<_> = (1..=30).map(|seqno| Batch::new(7, seqno, 10_000)).collect();
+    append(&journal, &batches).1.unwrap();
+    let before = files.calls();
+    journal.release(None);
+    let made = |call| files.calls().of(call) - before.of(call);
+    assert!(made(Call::Rename) > 1);
+    assert!(made(Call::SyncDirectory) + 1 >= made(Call::Rename));
 }
