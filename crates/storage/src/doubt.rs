@@ -1,5 +1,5 @@
-//! What an operation that failed half way may have left behind is undone before anything else becomes
-//! durable.
+//! What an operation that failed half way may have left behind is undone before anything else
+//! becomes durable.
 
 use std::sync::Arc;
 

@@ -89,7 +89,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`StorageError::JournalFull`] until [`Journal::release`] has made room; what makes room is
-    /// written in spite of it: deletions, and what supersedes earlier records. Otherwise what the system said when a second segment was tried.
+    /// written in spite of it: deletions, and what supersedes earlier records. Otherwise what the
+    /// system said when a second segment was tried.
     pub fn append(
         &self,
         records: &[Record<'_>],

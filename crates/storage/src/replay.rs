@@ -5,7 +5,7 @@ use document::{Item, Map, Seqno, Vbid};
 use crate::StorageError;
 use crate::journal::{Journal, JournalId, JournalOptions, Lsn, ReplayedRecord};
 use crate::journalled::{self, Journalled};
-use crate::start_up::{self, FoundVbucket, StartReport};
+use crate::start_up::{self, FoundVbucket, StartReport, WhyIgnored};
 use crate::store::Store;
 use crate::vbucket_record::JournalPosition;
 
@@ -35,10 +35,18 @@ impl Store {
         let journal = self.read_journal(options.unwrap_or_default(), report)?;
         let journalled = self.journalled.insert(journal);
         let behind = journalled.backlog.vbuckets();
+        let mut damaged = Vec::new();
         while let Some(vbid) = self.next_unapplied(|_| true) {
-            self.apply(vbid)?;
+            match self.apply(vbid) {
+                Ok(_) => {}
+                // It is held from now on: the journal keeps what waits for it, and others serve.
+                Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
+                    damaged.push((vbid, error));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        self.report_again(&behind, report)?;
+        self.report_again(&behind, damaged, report)?;
         // What waits for a damaged file is nowhere else: until that is put back, the journal stays.
         let is_needed = keeps_journal || self.backlog().vbuckets > 0;
         if !is_needed && let Some(journalled) = self.journalled.take() {
@@ -84,12 +92,26 @@ impl Store {
     }
 
     /// Tells anew what is in the files of `vbids`.
-    fn report_again(&self, vbids: &[Vbid], report: &mut StartReport) -> Result<(), StorageError> {
+    fn report_again(
+        &self,
+        vbids: &[Vbid],
+        mut damaged: Vec<(Vbid, StorageError)>,
+        report: &mut StartReport,
+    ) -> Result<(), StorageError> {
         for &vbid in vbids {
             report.vbuckets.retain(|found| found.vbid != vbid);
             let Some(path) = self.path_of(vbid) else { continue };
+            if let Some(at) = damaged.iter().position(|(damaged, _)| *damaged == vbid) {
+                let why = WhyIgnored::Corrupt(damaged.swap_remove(at).1);
+                report.ignored.push(start_up::ignored(&path, why));
+                continue;
+            }
             match start_up::load(&*self.files, &path, vbid)? {
-                Ok((found, _)) => report.vbuckets.push(found),
+                Ok((found, _)) => {
+                    // Another file may have been there, which the journal had deleted.
+                    report.ignored.retain(|ignored| ignored.vbid() != Some(vbid));
+                    report.vbuckets.push(found);
+                }
                 Err(why) => report.ignored.push(start_up::ignored(&path, why)),
             }
         }

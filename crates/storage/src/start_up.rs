@@ -73,12 +73,18 @@ pub enum WhyIgnored {
 impl StartReport {
     /// vBuckets whose files are there and cannot be believed.
     pub fn unreadable_vbuckets(&self) -> impl Iterator<Item = Vbid> {
-        self.ignored.iter().filter_map(|ignored| {
-            match (&ignored.why, layout::parse(&ignored.name)) {
-                (WhyIgnored::Corrupt(_), FileName::Data(vbid, _)) => Some(vbid),
-                _ => None,
-            }
-        })
+        let is_unreadable = |ignored: &&IgnoredFile| matches!(ignored.why, WhyIgnored::Corrupt(_));
+        self.ignored.iter().filter(is_unreadable).filter_map(IgnoredFile::vbid)
+    }
+}
+
+impl IgnoredFile {
+    /// The vBucket whose data file it is by its name.
+    pub(crate) fn vbid(&self) -> Option<Vbid> {
+        match layout::parse(&self.name) {
+            FileName::Data(vbid, _) => Some(vbid),
+            _ => None,
+        }
     }
 }
 

@@ -60,7 +60,8 @@ struct Applier {
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let core = &bucket.0;
-    if core.config.persistence.journal().is_none() {
+    // Also for a journal that had to stay although files alone were wanted.
+    if core.store.journal_usage().is_none() {
         return Ok(());
     }
     let mut handles = Vec::new();

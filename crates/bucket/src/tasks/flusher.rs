@@ -138,7 +138,7 @@ enum Outcome {
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let is_journal = bucket.0.config.persistence.journal().is_some();
+    let is_journal = bucket.0.store.journal_usage().is_some();
     let name = if is_journal { &JOURNAL_FLUSHER } else { &FLUSHER };
     for (index, queue) in bucket.0.flush_queues.queues.iter().enumerate() {
         let flusher = Flusher {

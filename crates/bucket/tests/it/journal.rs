@@ -254,3 +254,37 @@ fn a_damaged_file_neither_fills_the_journal_nor_loses_what_only_the_journal_has(
     assert_eq!(machine.get(VBID, "in the journal").unwrap(), b"value");
     assert_eq!(machine.persisted(OTHER), last);
 }
+
+#[test]
+fn damage_that_a_replay_meets_keeps_one_vbucket_away_and_its_journal() {
+    let mut machine = Machine::with(lazy_config());
+    for vbid in [VBID, OTHER] {
+        for number in 0..10 {
+            machine.set(vbid, &format!("{number}"), b"in the file").unwrap();
+        }
+    }
+    machine.run();
+    machine.advance(CYCLE * 4);
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    let intact = machine.files.content(&path).unwrap();
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "1", b"in the journal").unwrap();
+    }
+    machine.run();
+    let mut damaged = intact.clone();
+    let header_at = (damaged.len() - 1) / 4096 * 4096;
+    damaged[60..header_at].iter_mut().for_each(|byte| *byte ^= 0x55);
+    for block in 0..header_at / 4096 {
+        damaged[block * 4096] = intact[block * 4096];
+    }
+    machine.files.insert(&path, &damaged);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(OTHER, "1").unwrap(), b"in the journal");
+    assert!(machine.get(VBID, "1").is_err(), "its vBucket does not serve");
+    machine.files.insert(&path, &intact);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    assert_eq!(machine.get(VBID, "1").unwrap(), b"in the journal");
+    assert_eq!(machine.get(VBID, "2").unwrap(), b"in the file");
+}
