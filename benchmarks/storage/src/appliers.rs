@@ -58,8 +58,12 @@ impl Appliers {
         Ok(Self { shared, threads })
     }
 
-    /// There is more in the journal.
-    pub fn wake_if_needed(&self) {
+    /// There is more in the journal. Waits as a bucket's flusher does while it fills up.
+    pub fn follow(&self) {
+        let pause = apply_pace::pause_of_commits(self.shared.pressure());
+        if !pause.is_zero() {
+            self.wait_for_apply(pause);
+        }
         if self.shared.asleep.load(Ordering::Relaxed) > 0 {
             let _guard = self.shared.lock();
             self.shared.bell.notify_all();

@@ -63,11 +63,9 @@ fn item(number: u64) -> Item {
 
 fn empty_vbucket(account: &MemoryAccount) -> Vbucket {
     let state = PersistentState {
-        state: VbucketState::Active,
-        failover_table: Vec::new(),
         high_seqno: Seqno(ITEMS),
         max_cas: Cas(1),
-        max_deleted_revision: RevSeqno(0),
+        ..PersistentState::new(VbucketState::Active)
     };
     let restored = Restored {
         vbid: Vbid(0),

@@ -120,7 +120,7 @@ impl Engine for Settee {
             batches = self.try_commit(batches)?;
         }
         if let Some(appliers) = &self.appliers {
-            appliers.wake_if_needed();
+            appliers.follow();
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl Settee {
         if !retried.is_empty()
             && let Some(appliers) = &self.appliers
         {
-            appliers.wake_if_needed();
+            appliers.follow();
             appliers.wait_for_apply(JOURNAL_FULL_PAUSE);
         }
         Ok(retried)
