@@ -26,9 +26,11 @@ use crate::refused::Refused;
 use crate::session::Session;
 use crate::start_up::OpenError;
 use crate::statistics::Counters;
+use crate::stream_observer::Observer;
 use crate::tasks::{
     Appliers, CheckpointRecovery, Compactors, CompressorHandle, Destroyers, FetchQueue,
-    FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, Wakeable, Wanted, WarmupState,
+    FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, SyncWriteTimeouts, Wakeable, Wanted,
+    WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -89,8 +91,10 @@ pub(crate) struct BucketCore {
     pub(crate) appliers: Appliers,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
+    pub(crate) sync_write_timeouts: SyncWriteTimeouts,
     pub(crate) warmup: WarmupState,
     pub(crate) completions: Arc<dyn Completions>,
+    pub(crate) observer: Observer,
     owner: Owner,
     hash_seed: HashSeed,
     /// The next vBucket uuid is made from this.
@@ -143,6 +147,7 @@ impl Bucket {
             appliers: Appliers::default(),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
+            sync_write_timeouts: SyncWriteTimeouts::new(config.vbucket_count),
             warmup: WarmupState::new(clock.now(), was_clean),
             owner: pool.register_owner(&config.name),
             hash_seed: HashSeed::new(random_seed),
@@ -155,6 +160,7 @@ impl Bucket {
             store,
             absent,
             completions,
+            observer: Observer::default(),
         }));
         bucket.0.follow_quota();
         bucket.report_ignored(&report);
@@ -388,8 +394,20 @@ impl BucketCore {
                 Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
                 Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
-                // There are no streams yet that would have to go on from the file.
-                Effect::CursorDropped(_) => {}
+                Effect::CursorDropped(cursor) => {
+                    self.tell_streams(|streams| streams.cursor_dropped(vbid, cursor));
+                }
+                Effect::NotifyStreams => self.tell_streams(|streams| streams.log_grew(vbid)),
+                Effect::RoleChanged(state) => {
+                    self.tell_streams(|streams| streams.role_changed(vbid, Some(state)));
+                }
+                Effect::AcknowledgePrepares(seqno) => {
+                    self.tell_streams(|streams| streams.prepares_held(vbid, seqno));
+                }
+                Effect::TimeSyncWrites(deadline) => self.sync_write_timeouts.set(vbid, deadline),
+                Effect::SyncWriteEnded(waiter, end) => {
+                    self.complete(waiter, Completion::SyncWrite(end));
+                }
                 Effect::Retry(waiter) => self.complete(waiter, Completion::Retry(None)),
                 Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
                 Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),

@@ -3,7 +3,7 @@
 use std::mem::discriminant;
 
 use document::Item;
-use vbucket::Waiter;
+use vbucket::{SyncWriteEnd, Waiter};
 
 /// What became of what a request waited for.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub enum Completion {
     ReadFailed,
     /// The seqno is persisted.
     Persisted,
+    /// The durable write has ended.
+    SyncWrite(SyncWriteEnd),
     /// The seqno was not persisted in time, or the vBucket stopped being active.
     NotPersisted,
 }

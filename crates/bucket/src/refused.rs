@@ -43,6 +43,16 @@ pub enum Refused {
     TooManyParked,
     /// Too many keys are being looked up in the vBucket's file.
     TooManyLookups,
+    /// A durable write of the document has not ended.
+    SyncWriteInProgress,
+    /// It is not known yet whether a durable write of the document has been committed.
+    RecommitInProgress,
+    /// There are not enough nodes for a durable write.
+    DurabilityImpossible,
+    /// The bucket cannot have this level of durability.
+    InvalidDurabilityLevel,
+    /// It is not known yet who must hold durable writes.
+    NoTopology,
     /// The request waits; its waiter will hear through [`crate::Completions`].
     Pending,
 }
@@ -62,7 +72,15 @@ impl Refused {
             Refusal::Loading => Self::Warming,
             Refusal::TooManyLookups => Self::TooManyLookups,
             Refusal::TooManyParked => Self::TooManyParked,
-            Refusal::Ejected(_) | Refusal::Absent(_) | Refusal::NotYetActive => Self::Pending,
+            Refusal::SyncWriteInProgress => Self::SyncWriteInProgress,
+            Refusal::RecommitInProgress => Self::RecommitInProgress,
+            Refusal::DurabilityImpossible => Self::DurabilityImpossible,
+            Refusal::InvalidDurabilityLevel => Self::InvalidDurabilityLevel,
+            Refusal::NoTopology => Self::NoTopology,
+            Refusal::SyncWriteBegun
+            | Refusal::Ejected(_)
+            | Refusal::Absent(_)
+            | Refusal::NotYetActive => Self::Pending,
             Refusal::Changed | Refusal::KeepsXattrs(_) => Self::Contended,
         }
     }

@@ -13,7 +13,9 @@
 //!      9     6  seqno
 //!     15     8  CAS
 //!     23     4  expiry (bit 5): seconds since the epoch; of a deleted item, when it was deleted
-//!      +     1  operation byte (bit 4 without 3): 0-1 operation, 3 deleted, 4 deleted by expiry
+//!      +     1  operation byte (bit 4 without 3): 0-1 operation, 3 deleted, 4 deleted by expiry,
+//!               5-6 durability level of a prepare
+//!      +     6  of a commit or an abort, the seqno of the prepare that it ends
 //!      +     3  revision, high 24 bits (bit 6)
 //!      +        key (collection as LEB128, name), value
 //! ```
@@ -26,6 +28,7 @@ use platform::accounts::AccountId;
 use platform::{SharedBytes, UniqueBytes};
 
 use crate::datatype::Datatype;
+use crate::durability::DurabilityLevel;
 use crate::ids::{Cas, RevSeqno, Seqno};
 use crate::key::Key;
 
@@ -45,8 +48,16 @@ const FIXED_SIZE: usize = 23;
 const EXPIRY_SIZE: usize = 4;
 const OPERATION_SIZE: usize = 1;
 const OPERATION_BITS: u8 = 0x03;
+const PREPARE: u8 = 1;
+const COMMIT: u8 = 2;
+const ABORT: u8 = 3;
+const LEVEL_SHIFT: u32 = 5;
+const LEVEL_BITS: u8 = 0x03;
+/// Bytes of the prepare's seqno in a commit or an abort.
+const PREPARE_SEQNO_SIZE: usize = 6;
 const LONG_REVISION_SIZE: usize = 3;
 const SHORT_REVISION_MAX: u64 = 0xff_ffff;
+const HEADER_SIZE_MAX: usize = FIXED_SIZE + EXPIRY_SIZE + OPERATION_SIZE + PREPARE_SEQNO_SIZE;
 
 /// Seqnos and revisions have 48 bits on disk and here.
 pub const U48_MAX: u64 = 0xffff_ffff_ffff;
@@ -65,27 +76,41 @@ pub enum Deletion {
 pub enum Operation {
     /// A document or its tombstone, visible at once.
     #[default]
-    Mutation = 0,
-    /// The first half of a durable write: visible to nobody yet.
-    Prepare = 1,
+    Mutation,
+    /// The first half of a durable write of this level: visible to nobody yet.
+    Prepare(DurabilityLevel),
     /// The document that a prepare has become.
-    Commit = 2,
+    Commit {
+        /// The seqno of the prepare.
+        prepare: Seqno,
+    },
     /// The end of a prepare that will never be visible.
-    Abort = 3,
+    Abort {
+        /// The seqno of the prepare.
+        prepare: Seqno,
+    },
 }
 
 impl Operation {
     /// Whether it belongs to a key's prepared namespace rather than to its committed one.
     pub fn is_prepared(self) -> bool {
-        matches!(self, Self::Prepare | Self::Abort)
+        matches!(self, Self::Prepare(_) | Self::Abort { .. })
     }
 
-    fn from_bits(bits: u8) -> Self {
-        match bits & OPERATION_BITS {
-            0 => Self::Mutation,
-            1 => Self::Prepare,
-            2 => Self::Commit,
-            _ => Self::Abort,
+    fn code(self) -> u8 {
+        match self {
+            Self::Mutation => 0,
+            Self::Prepare(level) => PREPARE | (level as u8) << LEVEL_SHIFT,
+            Self::Commit { .. } => COMMIT,
+            Self::Abort { .. } => ABORT,
+        }
+    }
+
+    /// The seqno of the prepare that it ends.
+    pub fn ended_prepare(self) -> Option<Seqno> {
+        match self {
+            Self::Mutation | Self::Prepare(_) => None,
+            Self::Commit { prepare } | Self::Abort { prepare } => Some(prepare),
         }
     }
 }
@@ -180,22 +205,31 @@ impl ItemBuilder {
         Self { heat, ..self }
     }
 
-    /// The same content as another step of a durable write, which costs a copy.
+    /// The same content as a step of a durable write, which costs a copy.
     #[must_use]
     pub fn with_operation(self, operation: Operation) -> Self {
         assert!(self.operation() == Operation::Mutation, "an item is one operation");
         if operation == Operation::Mutation {
             return self;
         }
-        let header_end = header_size(&self.block);
+        let fixed_end = operation_at(self.block[0]);
         let deleted = self.block[0] & (DELETED | DELETED_BY_EXPIRY);
-        let mut header = [0; FIXED_SIZE + EXPIRY_SIZE];
-        header[..header_end].copy_from_slice(&self.block[..header_end]);
+        let mut header = [0; HEADER_SIZE_MAX];
+        header[..fixed_end].copy_from_slice(&self.block[..fixed_end]);
         header[0] = (header[0] & !DELETED) | DELETED_BY_EXPIRY;
-        let operation_byte = [operation as u8 | deleted];
-        let rest = &self.block[header_end..];
-        let block = UniqueBytes::concatenated(&[&header[..header_end], &operation_byte, rest]);
-        Self { block, value_at: self.value_at + OPERATION_SIZE, ..self }
+        header[fixed_end] = operation.code() | deleted;
+        let seqno_at = fixed_end + OPERATION_SIZE;
+        let end = match operation.ended_prepare() {
+            None => seqno_at,
+            Some(prepare) => {
+                assert!(prepare.0 <= U48_MAX, "a seqno has 48 bits");
+                header[seqno_at..seqno_at + PREPARE_SEQNO_SIZE]
+                    .copy_from_slice(&prepare.0.to_be_bytes()[2..]);
+                seqno_at + PREPARE_SEQNO_SIZE
+            }
+        };
+        let block = UniqueBytes::concatenated(&[&header[..end], &self.block[fixed_end..]]);
+        Self { block, value_at: self.value_at + end - fixed_end, ..self }
     }
 
     fn operation(&self) -> Operation {
@@ -354,6 +388,42 @@ impl Item {
         RevSeqno(revision)
     }
 
+    /// The content of a prepare as what ends it at `seqno`: the document that it has become, with
+    /// the prepare's CAS and revision, which costs a copy.
+    ///
+    /// # Panics
+    /// If this is no prepare.
+    #[must_use]
+    pub fn committed(&self, seqno: Seqno) -> Self {
+        let operation = Operation::Commit { prepare: self.seqno() };
+        let builder = ItemBuilder::new(self.key(), self.prepared_meta(), self.value());
+        let builder = builder.with_operation(operation).charged_to(self.account());
+        builder.finish(self.cas(), seqno, self.revision())
+    }
+
+    /// The end at `seqno` of a prepare that becomes nothing, at `now` in seconds since 1970. It has
+    /// no value.
+    ///
+    /// # Panics
+    /// If this is no prepare.
+    #[must_use]
+    pub fn aborted(&self, seqno: Seqno, now: u32) -> Self {
+        let operation = Operation::Abort { prepare: self.seqno() };
+        let meta = ItemMeta {
+            expiry: now,
+            datatype: Datatype::RAW,
+            deletion: Some(Deletion::Explicit),
+            ..self.prepared_meta()
+        };
+        let builder = ItemBuilder::new(self.key(), meta, &[]).with_operation(operation);
+        builder.charged_to(self.account()).finish(self.cas(), seqno, self.revision())
+    }
+
+    fn prepared_meta(&self) -> ItemMeta {
+        assert!(matches!(self.operation(), Operation::Prepare(_)), "a prepare is ended");
+        self.meta()
+    }
+
     /// This version without its value, for a document whose value stays in the file alone. It
     /// counts for the same account and has not been used yet.
     #[must_use]
@@ -422,7 +492,12 @@ fn header_of(key: Key<'_>, meta: ItemMeta) -> ([u8; FIXED_SIZE + EXPIRY_SIZE], u
 
 fn header_size(block: &[u8]) -> usize {
     let bits = block[0];
-    let operation = if has_operation(bits) { OPERATION_SIZE } else { 0 };
+    let mut operation = 0;
+    if has_operation(bits) {
+        operation = OPERATION_SIZE;
+        let code = block[operation_at(bits)] & OPERATION_BITS;
+        operation += if code == PREPARE { 0 } else { PREPARE_SEQNO_SIZE };
+    }
     let revision = if bits & LONG_REVISION == 0 { 0 } else { LONG_REVISION_SIZE };
     operation_at(bits) + operation + revision
 }
@@ -436,9 +511,18 @@ fn has_operation(bits: u8) -> bool {
 }
 
 fn operation_of(block: &[u8]) -> Operation {
-    match has_operation(block[0]) {
-        true => Operation::from_bits(block[operation_at(block[0])]),
-        false => Operation::Mutation,
+    if !has_operation(block[0]) {
+        return Operation::Mutation;
+    }
+    let at = operation_at(block[0]);
+    let prepare = || Seqno(u48(block, at + OPERATION_SIZE));
+    match block[at] & OPERATION_BITS {
+        COMMIT => Operation::Commit { prepare: prepare() },
+        ABORT => Operation::Abort { prepare: prepare() },
+        _ => {
+            let level = DurabilityLevel::from_byte(block[at] >> LEVEL_SHIFT & LEVEL_BITS);
+            Operation::Prepare(level.expect("a prepare has a level"))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod compression;
 pub mod datatype;
+pub mod durability;
 pub mod expiry;
 pub mod histogram;
 pub mod ids;
@@ -15,6 +16,7 @@ pub mod vbucket_state;
 pub mod xattr;
 
 pub use datatype::Datatype;
+pub use durability::DurabilityLevel;
 pub use histogram::{Histogram, HistogramSnapshot};
 pub use ids::{Cas, CollectionId, RevSeqno, Seqno, VbUuid, Vbid};
 pub use item::{Deletion, Item, ItemBuilder, ItemMeta, Operation};

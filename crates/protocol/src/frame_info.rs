@@ -5,22 +5,12 @@
 //! id nibble 15: one byte id - 15 follows; size nibble 15: one byte size - 15 follows; payload
 //! ```
 
+use document::DurabilityLevel;
+
 use crate::fields::Fields;
 use crate::opcode::Opcode;
 use crate::status::Status;
 use crate::validate::Invalid;
-
-/// Where a durable write must be before it is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum DurabilityLevel {
-    /// In memory on a majority of the nodes.
-    Majority = 1,
-    /// The same, and on the active node's disk.
-    MajorityAndPersistOnMaster = 2,
-    /// On the disks of a majority.
-    PersistToMajority = 3,
-}
 
 /// What a durable write asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,18 +51,6 @@ const SERVER_DURATION_TAG: u8 = 0x02;
 /// Microseconds beyond which durations are all the same.
 const DURATION_MICROS_MAX: u64 = 120_125_042;
 const DURATION_EXPONENT: f64 = 1.74;
-
-impl DurabilityLevel {
-    /// The level with this number.
-    pub fn from_byte(byte: u8) -> Option<Self> {
-        Some(match byte {
-            1 => Self::Majority,
-            2 => Self::MajorityAndPersistOnMaster,
-            3 => Self::PersistToMajority,
-            _ => return None,
-        })
-    }
-}
 
 impl<'a> FrameInfos<'a> {
     /// Decodes the framing extras of a request. Ids 6 and 7 (rights beyond those of the

@@ -27,7 +27,7 @@ pub mod validate;
 pub mod vbucket;
 
 pub use frame::{Frame, FrameError, FrameLimits, Header, Magic, Parsed};
-pub use frame_info::{DurabilityLevel, DurabilityRequirement, FrameInfos};
+pub use frame_info::{DurabilityRequirement, FrameInfos};
 pub use hello::{Feature, FeatureSet};
 pub use opcode::{Class, Opcode, OpcodeInfo};
 pub use response::ResponseHead;

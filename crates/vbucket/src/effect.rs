@@ -1,9 +1,11 @@
 //! What a vBucket wants done once its lock is free.
 
-use document::Item;
+use document::{Item, Seqno, VbucketState};
+use platform::Instant;
 
 use crate::checkpoint::CursorId;
 use crate::destruction::Destruction;
+use crate::operation::SyncWriteEnd;
 
 /// Whoever waits for something that a vBucket will report: an opaque name that the bucket gives
 /// out and takes back.
@@ -23,6 +25,18 @@ pub enum Effect {
     Destroy(Destruction),
     /// A stream's cursor was dropped because memory is short: it has to go on from the file.
     CursorDropped(CursorId),
+    /// There is more in the log than when a stream last looked. Said once until one looks again.
+    NotifyStreams,
+    /// The vBucket has this role now: streams of it may have to end.
+    RoleChanged(VbucketState),
+    /// A replica holds all prepares up to this seqno as their levels demand: the active vBucket is
+    /// to hear of it.
+    AcknowledgePrepares(Seqno),
+    /// The durable write that waits first becomes ambiguous at this moment unless it ends before;
+    /// none if no such write waits.
+    TimeSyncWrites(Option<Instant>),
+    /// The durable write that the waiter waited for has ended.
+    SyncWriteEnded(Waiter, SyncWriteEnd),
     /// The vBucket has taken up another role: what the waiter asked for is to be tried again.
     Retry(Waiter),
     /// What the waiter waited for is persisted.

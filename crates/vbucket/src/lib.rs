@@ -23,7 +23,10 @@ pub use failover_table::{FailoverEntry, FailoverTable};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
-pub use operation::{Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
+pub use operation::{
+    Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest,
+    WriteCondition,
+};
 pub use persistence::{
     FileFacts, FlushBatch, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };

@@ -1,8 +1,9 @@
 //! What operations take and answer.
 
-use document::{Cas, Item, ItemBuilder, Seqno, VbUuid};
+use document::{Cas, DurabilityLevel, Item, ItemBuilder, Seqno, VbUuid};
 use platform::{Instant, WallTime};
 
+use crate::effect::Waiter;
 use crate::eviction::Lookup;
 
 /// The time of an operation, read once by the caller.
@@ -35,6 +36,19 @@ pub struct WriteCondition {
     pub computed_from: Option<Seqno>,
     /// Keep the expiry of the version that is replaced.
     pub preserve_expiry: bool,
+    /// Set when the write is to be durable.
+    pub sync_write: Option<SyncWriteRequest>,
+}
+
+/// What a durable write asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncWriteRequest {
+    /// Where the write must be before it counts.
+    pub level: DurabilityLevel,
+    /// When it becomes ambiguous.
+    pub deadline: Instant,
+    /// Who hears how it has ended ([`crate::Effect::SyncWriteEnded`]).
+    pub waiter: Waiter,
 }
 
 /// A document that was found.
@@ -55,6 +69,15 @@ pub struct Mutation {
     pub seqno: Seqno,
     /// The branch of history that it is in.
     pub uuid: VbUuid,
+}
+
+/// How a durable write has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncWriteEnd {
+    /// Its level holds: the document is visible, at the seqno of the commit.
+    Committed(Mutation),
+    /// Nobody here knows whether it happens.
+    Ambiguous,
 }
 
 /// Why an operation did not happen. Outcomes, not errors: each has its answer on the wire.
@@ -90,6 +113,19 @@ pub enum Refusal {
     TooManyLookups,
     /// The new version was computed from one that is no longer the newest: compute it again.
     Changed,
+    /// The durable write has begun: whoever asked for it hears of its end.
+    SyncWriteBegun,
+    /// A durable write of the document has not ended.
+    SyncWriteInProgress,
+    /// A durable write of the document may have been committed by another node before this one
+    /// became active: whether it is visible is not known yet.
+    RecommitInProgress,
+    /// There are not enough nodes for a durable write.
+    DurabilityImpossible,
+    /// The vBucket does not know yet who must hold durable writes.
+    NoTopology,
+    /// A bucket without files cannot have this level.
+    InvalidDurabilityLevel,
     /// The document has xattrs, which a store keeps: put those of the version that is there in
     /// front of the body that was to be stored, with the seqno of the former as
     /// [`WriteCondition::computed_from`].

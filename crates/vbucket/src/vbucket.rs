@@ -10,6 +10,7 @@ mod read;
 mod recovery;
 mod restore;
 mod role;
+mod sync_writes;
 mod write;
 
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};

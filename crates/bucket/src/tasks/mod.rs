@@ -13,6 +13,7 @@ mod item_compressor;
 mod item_pager;
 mod persistence_timeouts;
 mod quota_change;
+mod sync_write_timeouts;
 mod tombstone_purger;
 mod warmup;
 
@@ -30,6 +31,7 @@ pub(crate) use flusher::FlushQueues;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;
+pub(crate) use sync_write_timeouts::SyncWriteTimeouts;
 pub(crate) use tombstone_purger::{PurgerHandle, interval as purge_interval};
 pub(crate) use warmup::WarmupState;
 pub use warmup::{WarmupPhase, WarmupProgress};
@@ -66,6 +68,7 @@ pub(crate) fn start(
     applier::start(bucket, pool)?;
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
+    sync_write_timeouts::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
     item_pager::start(bucket, pool)?;
     frequency_decayer::start(bucket, pool)?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::ensure;
+use document::DurabilityLevel;
 use document::limits::{KEY_SIZE_MAX, VALUE_SIZE_MAX};
-use protocol::DurabilityLevel;
 
 use super::keys::DIGITS;
 use crate::server_arguments::ServerArguments;

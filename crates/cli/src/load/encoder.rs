@@ -2,11 +2,12 @@
 
 use anyhow::ensure;
 use document::Datatype;
+use document::DurabilityLevel;
 use protocol::client::{Request, store_extras};
 use protocol::frame::HEADER_SIZE;
 use protocol::frame_info::{DurabilityRequirement, FrameInfos};
 use protocol::request::StoreExtras;
-use protocol::{DurabilityLevel, Feature, FeatureSet, Opcode};
+use protocol::{Feature, FeatureSet, Opcode};
 
 /// Where the vBucket stands in a header; body size and opaque follow.
 const VBUCKET: std::ops::Range<usize> = 6..8;

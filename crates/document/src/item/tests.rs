@@ -36,7 +36,10 @@ fn an_item_answers_what_was_put_in() {
 
 #[test]
 fn every_step_of_a_durable_write_keeps_what_it_carries() {
-    for operation in [Operation::Prepare, Operation::Commit, Operation::Abort] {
+    let levels = (1..=3).filter_map(DurabilityLevel::from_byte);
+    let prepare = Seqno(U48_MAX);
+    let ends = [Operation::Commit { prepare }, Operation::Abort { prepare }];
+    for operation in levels.map(Operation::Prepare).chain(ends) {
         for deletion in [None, Some(Deletion::Explicit), Some(Deletion::Expired)] {
             for (expiry, revision) in [(0, 1), (7, 1), (7, U48_MAX), (0, U48_MAX)] {
                 let meta = ItemMeta { expiry, deletion, ..ItemMeta::default() };
@@ -120,4 +123,25 @@ fn ejection_keeps_everything_but_the_value() {
 fn a_small_document_fits_eighty_bytes() {
     let builder = ItemBuilder::new(key("0123456789abcdef").as_key(), ItemMeta::default(), &[0; 32]);
     assert_eq!(builder.finish(Cas(1), Seqno(1), RevSeqno(1)).allocation_size(), 80);
+}
+
+#[test]
+fn a_prepare_becomes_the_document_with_its_cas_and_revision_or_nothing() {
+    let account = platform::accounts::Account::open();
+    let meta = ItemMeta { flags: [1, 2, 3, 4], expiry: 9, ..ItemMeta::default() };
+    let prepare = ItemBuilder::new(key("k").as_key(), meta, b"value")
+        .with_operation(Operation::Prepare(DurabilityLevel::PersistToMajority))
+        .charged_to(account.id())
+        .finish(Cas(3), Seqno(4), RevSeqno(5));
+    let committed = prepare.committed(Seqno(8));
+    assert_eq!(committed.operation(), Operation::Commit { prepare: Seqno(4) });
+    assert_eq!((committed.meta(), committed.value()), (meta, &b"value"[..]));
+    let aborted = prepare.aborted(Seqno(9), 77);
+    assert_eq!(aborted.operation(), Operation::Abort { prepare: Seqno(4) });
+    assert!(aborted.is_deleted() && aborted.value().is_empty() && aborted.expiry() == 77);
+    for (end, seqno) in [(committed, 8), (aborted, 9)] {
+        assert_eq!((end.cas(), end.revision()), (Cas(3), RevSeqno(5)));
+        assert_eq!((end.seqno(), end.key()), (Seqno(seqno), key("k").as_key()));
+        assert_eq!(end.account(), account.id());
+    }
 }

@@ -115,8 +115,9 @@ mod tests {
     use document::Key;
 
     use super::*;
-    use crate::frame_info::{DurabilityLevel, DurabilityRequirement};
+    use crate::frame_info::DurabilityRequirement;
     use crate::request::CounterExtras;
+    use document::DurabilityLevel;
 
     #[test]
     fn the_specifications_example_is_written() {

@@ -19,6 +19,7 @@ mod vbuckets;
 use bucket::{CompactionEnd, Completion};
 use documents::{on_bucket, on_document};
 use protocol::{Opcode, Status};
+use vbucket::SyncWriteEnd;
 
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
@@ -124,6 +125,15 @@ pub(crate) fn complete(
         }
         Completed::Bucket(Completion::Persisted) => {
             observe::persisted(connection, request, turn);
+            Done::Answered
+        }
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed(mutation))) => {
+            request.reply(connection).mutated(turn, mutation, &[]);
+            Done::Answered
+        }
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous)) => {
+            let context = "the durable write was not committed in time; read to see whether it is";
+            request.reply(connection).fail(turn, Status::SyncWriteAmbiguous, context);
             Done::Answered
         }
         Completed::Bucket(Completion::NotPersisted) => {

@@ -45,6 +45,23 @@ pub(super) fn refuse(
         Refused::TooManyLookups => {
             (Status::Etmpfail, Some("too many documents are looked up on the disk; try again"))
         }
+        Refused::SyncWriteInProgress => (
+            Status::SyncWriteInProgress,
+            Some("a durable write of the document has not ended; try again"),
+        ),
+        Refused::RecommitInProgress => (
+            Status::SyncWriteReCommitInProgress,
+            Some("a durable write of the document is being committed again; try again"),
+        ),
+        Refused::DurabilityImpossible => {
+            (Status::DurabilityImpossible, Some("there are not enough replicas for this level"))
+        }
+        Refused::InvalidDurabilityLevel => {
+            (Status::DurabilityInvalidLevel, Some("an ephemeral bucket persists nothing"))
+        }
+        Refused::NoTopology => {
+            (Status::Etmpfail, Some("the vBucket's replicas are not known yet; try again"))
+        }
         Refused::Ephemeral => {
             (Status::NotSupported, Some("an ephemeral bucket keeps nothing on disk"))
         }

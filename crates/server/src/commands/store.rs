@@ -167,6 +167,7 @@ fn condition(request: &Request<'_>) -> WriteCondition {
     WriteCondition {
         cas: request.cas(),
         preserve_expiry: request.infos.preserve_ttl,
+        sync_write: None,
         computed_from: None,
     }
 }

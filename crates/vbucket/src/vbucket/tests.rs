@@ -144,6 +144,12 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::Absent(_)) => "absent",
         Err(Refusal::TooManyLookups) => "too many look-ups",
         Err(Refusal::Changed) => "changed",
+        Err(Refusal::SyncWriteBegun) => "begun",
+        Err(Refusal::SyncWriteInProgress) => "in progress",
+        Err(Refusal::RecommitInProgress) => "recommit in progress",
+        Err(Refusal::DurabilityImpossible) => "impossible",
+        Err(Refusal::NoTopology) => "no topology",
+        Err(Refusal::InvalidDurabilityLevel) => "invalid level",
         Err(Refusal::KeepsXattrs(_)) => "keeps xattrs",
     }
 }

@@ -4,7 +4,7 @@ use document::{Item, Operation, Seqno};
 use platform::Random;
 use platform::seeds::seeds;
 
-use super::support::{Bench, KEY_COUNT, item, name_of, seqnos};
+use super::support::{ABORT, Bench, COMMIT, KEY_COUNT, PREPARE, item, name_of, seqnos};
 use crate::checkpoint::{CheckpointKind, CursorId, LogRange, Persistence, ReadLimit, Snapshot};
 
 /// What is known of a reader.
@@ -123,9 +123,9 @@ impl Run {
     fn queue(&mut self) {
         let name = self.pick(KEY_COUNT);
         let operation = match self.random.below(10) {
-            0 => Operation::Prepare,
-            1 => Operation::Commit,
-            2 => Operation::Abort,
+            0 => PREPARE,
+            1 => COMMIT,
+            2 => ABORT,
             _ => Operation::Mutation,
         };
         if self.is_replica {

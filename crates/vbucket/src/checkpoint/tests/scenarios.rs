@@ -3,7 +3,7 @@
 
 use document::{Operation, Seqno, VbucketState};
 
-use super::support::{Bench, item, seqnos};
+use super::support::{ABORT, Bench, COMMIT, PREPARE, item, seqnos};
 use crate::checkpoint::{
     CheckpointKind, CheckpointManager, MetaItem, Persistence, QueueOutcome, ReadLimit, Snapshot,
 };
@@ -107,7 +107,7 @@ fn after_a_failed_flush_the_same_comes_again_each_key_once() {
 fn prepared_and_committed_versions_of_a_key_are_two_namespaces() {
     let mut bench = Bench::flushed();
     bench.queue_all(&[1]);
-    drop(bench.queue_as(1, Operation::Prepare));
+    drop(bench.queue_as(1, PREPARE));
     assert_eq!(bench.log.checkpoint_count(), 1);
     assert_eq!(bench.log.extent().items, 2, "neither replaces the other");
     assert_eq!(bench.log.max_visible_seqno(), Seqno(1));
@@ -116,10 +116,10 @@ fn prepared_and_committed_versions_of_a_key_are_two_namespaces() {
 #[test]
 fn versions_of_which_one_is_part_of_a_durable_write_never_meet_in_a_checkpoint() {
     let cases = [
-        (Operation::Prepare, Operation::Prepare),
-        (Operation::Prepare, Operation::Abort),
-        (Operation::Mutation, Operation::Commit),
-        (Operation::Commit, Operation::Mutation),
+        (PREPARE, PREPARE),
+        (PREPARE, ABORT),
+        (Operation::Mutation, COMMIT),
+        (COMMIT, Operation::Mutation),
     ];
     for (first, second) in cases {
         let mut bench = Bench::flushed();

@@ -1,8 +1,15 @@
 //! A log with a hash table that only knows the newest version of each key.
 
-use document::{Cas, Item, ItemBuilder, ItemMeta, KeyBuf, Operation, RevSeqno, Seqno};
+use document::{
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, Operation, RevSeqno, Seqno,
+};
 
 use crate::checkpoint::{CheckpointManager, CursorId, LogRange, Persistence, Queued, ReadLimit};
+
+/// The steps of a durable write. Which prepare the latter end is nothing to the log.
+pub(super) const PREPARE: Operation = Operation::Prepare(DurabilityLevel::Majority);
+pub(super) const COMMIT: Operation = Operation::Commit { prepare: Seqno(1) };
+pub(super) const ABORT: Operation = Operation::Abort { prepare: Seqno(1) };
 
 /// Names of keys are small numbers.
 pub(super) const KEY_COUNT: usize = 12;
