@@ -65,7 +65,7 @@ impl Bucket {
         }
         match slot.lock().as_mut() {
             None => return Err(LifeError::Loading),
-            Some(vbucket) => vbucket.change_role(change, &mut effects),
+            Some(vbucket) => vbucket.change_role(change, core.now(), &mut effects),
         }
         drop(file);
         drop(history);
@@ -126,7 +126,7 @@ impl BucketCore {
         self.store.delete(vbid)?;
         let mut effects = Vec::new();
         let mut vbucket = self.new_vbucket(vbid, change.state);
-        vbucket.change_role(change, &mut effects);
+        vbucket.change_role(change, self.now(), &mut effects);
         self.flush_new(&mut vbucket)?;
         // The name of its file remembers the revision from here on.
         self.store.apply(vbid)?;
@@ -146,7 +146,7 @@ impl BucketCore {
         self.store.commit(writes, |_, result| written = result.map(drop));
         written?;
         let mut effects = Vec::new();
-        vbucket.flush_succeeded(&batch, &mut effects);
+        vbucket.flush_succeeded(&batch, self.now(), &mut effects);
         self.carry_out(vbucket.vbid(), &mut effects);
         Ok(())
     }
