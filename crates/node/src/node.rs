@@ -245,8 +245,9 @@ fn maps(
         revision: Revision { epoch: 1, revision: 1 },
         uuid: cluster_uuid,
         name: "settee".to_owned(),
-        nodes: vec![address],
-        this_node: 0,
+        nodes: vec![address.clone()],
+        this_node: Some(0),
+        this_address: address,
     };
     let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
     let config = bucket.config();

@@ -128,7 +128,7 @@ pub(super) async fn refuse_change() -> Response {
 /// All nodes that are known in full, which is this one.
 pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
     let (node, bucket, warmup) = (view.node(), view.bucket(), view.warmup());
-    let address = cluster.this_address();
+    let address = &cluster.this_address;
     let host = format!("{}:{}", address.host, address.management_port);
     json!([{
         "hostname": host,
@@ -167,5 +167,5 @@ pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
 }
 
 fn node_name(cluster: &ClusterMap) -> String {
-    format!("ns_1@{}", cluster.this_address().host)
+    format!("ns_1@{}", cluster.this_address.host)
 }

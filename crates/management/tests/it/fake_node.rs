@@ -48,16 +48,15 @@ impl FakeNode {
 
 impl NodeView for FakeNode {
     fn cluster_map(&self) -> ClusterMap {
+        let address =
+            NodeAddress { host: "127.0.0.1".to_owned(), data_port: 12_000, management_port: 9000 };
         ClusterMap {
             revision: Revision { epoch: 1, revision: 5 },
             uuid: self.cluster_uuid,
             name: "test".to_owned(),
-            nodes: vec![NodeAddress {
-                host: "127.0.0.1".to_owned(),
-                data_port: 12_000,
-                management_port: 9000,
-            }],
-            this_node: 0,
+            nodes: vec![address.clone()],
+            this_node: Some(0),
+            this_address: address,
         }
     }
 
