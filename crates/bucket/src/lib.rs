@@ -17,6 +17,7 @@ mod compaction_settings;
 mod completion;
 mod compression;
 mod config;
+mod durability_config;
 mod file_state;
 mod frozen;
 mod memory_limits;
@@ -46,6 +47,7 @@ pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, Runni
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};
+pub use durability_config::{DurabilityConfig, DurabilityMinLevel};
 pub use frozen::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory_limits::{MemoryParameter, QuotaError};
 pub use named::Named;

@@ -232,7 +232,8 @@ impl ItemBuilder {
         Self { block, value_at: self.value_at + end - fixed_end, ..self }
     }
 
-    fn operation(&self) -> Operation {
+    /// What the item is to be in the history of its vBucket.
+    pub fn operation(&self) -> Operation {
         operation_of(&self.block)
     }
 

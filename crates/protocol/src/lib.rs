@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod collections;
+pub mod dcp;
 pub mod error_map;
 pub mod fields;
 pub mod frame;

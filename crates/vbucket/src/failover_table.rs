@@ -51,6 +51,15 @@ impl FailoverTable {
         self.entries.truncate(FAILOVER_ENTRIES_MAX);
     }
 
+    /// Takes the place of the own table with another node's, whose history this vBucket follows. It
+    /// may know branches that begin behind what is here. One without a sane entry changes nothing.
+    pub fn adopt(&mut self, entries: &[FailoverEntry]) {
+        if entries.iter().any(|entry| entry.uuid.0 != 0) {
+            let (fallback, end) = (self.current().uuid, Seqno(u64::MAX));
+            *self = Self::from_entries(entries.to_vec(), fallback, end);
+        }
+    }
+
     /// The branch that is written now.
     pub fn current(&self) -> FailoverEntry {
         *self.entries.first().expect("a failover table is never empty")

@@ -32,5 +32,6 @@ pub use persistence::{
 };
 pub use statistics::VbucketStatistics;
 pub use vbucket::{
-    Departures, EvictableSample, Paged, PagingLimits, RecoveryStep, Restored, RoleChange, Vbucket,
+    Departures, EvictableSample, Paged, PagingLimits, ReceiveError, Received, ReceivedSnapshot,
+    RecoveryStep, Restored, RoleChange, StreamPosition, Vbucket,
 };

@@ -14,7 +14,7 @@ pub type Topology = Vec<Vec<Option<String>>>;
 /// The part of history that was consistent when it was whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotRange {
-    /// Its first seqno, or the one before.
+    /// The one before its first seqno, or the end of an earlier one that was whole.
     pub start: Seqno,
     /// Its last seqno.
     pub end: Seqno,
@@ -104,6 +104,12 @@ impl PersistentState {
         }
     }
 
+    /// The end of the last snapshot that a file with this state has whole.
+    pub fn whole_seqno(&self) -> Seqno {
+        let range = self.snapshot_in_file();
+        if range.end <= self.high_seqno { self.high_seqno } else { range.start }
+    }
+
     /// The snapshot that a file with this state is in.
     pub fn snapshot_in_file(&self) -> SnapshotRange {
         let (high, range) = (self.high_seqno, self.snapshot);
@@ -181,6 +187,10 @@ impl FlushBatch {
             cuts_disk_snapshots: true,
         });
         self.state.high_seqno = range.last_seqno();
+        if let Some((kind, snapshot)) = range.last_snapshot() {
+            self.state.snapshot = SnapshotRange { start: snapshot.base, end: snapshot.end };
+            self.state.facts.checkpoint_kind = kind;
+        }
         let all = range.items();
         self.state.facts.note(&all);
         let count = all.len();

@@ -7,6 +7,7 @@ mod locking;
 mod lookup;
 mod paging;
 mod read;
+mod receiving;
 mod recovery;
 mod restore;
 mod role;
@@ -16,7 +17,7 @@ mod write;
 use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::{Instant, Random};
 
-use crate::checkpoint::{CheckpointManager, Detached, Persistence};
+use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, Persistence};
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::effect::{Effect, Waiter};
@@ -29,6 +30,7 @@ use crate::persistence::{FileFacts, PersistentState, SeqnoStatus, SnapshotRange,
 use crate::statistics::VbucketStatistics;
 
 pub use paging::{EvictableSample, Paged, PagingLimits};
+pub use receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPosition};
 pub use recovery::RecoveryStep;
 pub use restore::{Departures, Restored};
 pub use role::RoleChange;
@@ -50,6 +52,8 @@ pub struct Vbucket {
     /// Everything up to here is durable: in the journal, or in the file; in an ephemeral bucket, it
     /// is only in the log no more.
     persisted_seqno: Seqno,
+    /// The end of the last snapshot that is durable whole.
+    persisted_whole_seqno: Seqno,
     /// Everything up to here is in the file, and may leave memory for it. Not above
     /// `persisted_seqno`.
     applied_seqno: Seqno,
@@ -61,6 +65,10 @@ pub struct Vbucket {
     topology: Topology,
     /// The snapshot that history ends in, unless the vBucket is active.
     snapshot: SnapshotRange,
+    /// Where the items of that snapshot come from.
+    snapshot_kind: CheckpointKind,
+    /// No snapshot was announced yet: on the stream into the vBucket, or since it has this role.
+    is_stream_new: bool,
     /// What the file remembers beside that.
     facts: FileFacts,
     /// The state on disk is not the one here, whether or not there are mutations.
@@ -114,11 +122,14 @@ impl Vbucket {
             locks: DocumentLocks::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
+            persisted_whole_seqno: Seqno(0),
             applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
+            snapshot_kind: CheckpointKind::Memory,
+            is_stream_new: true,
             facts: FileFacts::NONE,
             state_is_dirty: true,
             is_queued_for_flush: false,

@@ -17,6 +17,7 @@ pub(super) fn refuse(
     let reply = request.reply(connection);
     let (status, context) = match refused {
         Refused::Pending => return Done::Parked,
+        Refused::SyncWriteBegun(number) => return Done::Begun(number),
         Refused::NotMyVbucket => {
             not_my_vbucket(connection, request, turn);
             return Done::Answered;

@@ -29,6 +29,9 @@ pub struct Snapshot {
     pub start: Seqno,
     /// The last seqno.
     pub end: Seqno,
+    /// The end of the last snapshot that was whole when this one, or the part of it that was
+    /// announced last, began: history that is not whole goes back to here.
+    pub base: Seqno,
     /// The last seqno of something visible: prepares and aborts are not.
     pub visible_end: Seqno,
     /// Set for disk snapshots: up to here prepares are completed.
@@ -41,7 +44,8 @@ impl Snapshot {
     /// The snapshot of a single seqno, which grows as mutations come.
     pub fn beginning_at(start: Seqno) -> Self {
         let visible_end = Seqno(start.0.saturating_sub(1));
-        Self { start, end: start, visible_end, high_completed: None, high_prepared: None }
+        let base = visible_end;
+        Self { start, end: start, base, visible_end, high_completed: None, high_prepared: None }
     }
 }
 

@@ -129,6 +129,17 @@ impl LogRange {
         snapshots.into_iter().map(|(_, kind, snapshot)| (kind, snapshot)).collect()
     }
 
+    /// The last of [`LogRange::snapshots`].
+    pub fn last_snapshot(&self) -> Option<(CheckpointKind, Snapshot)> {
+        let (_, content) = self.segments().last()?;
+        let checkpoint = &content.checkpoint;
+        let snapshot = match self.open {
+            (id, snapshot) if id == checkpoint.id() => snapshot,
+            _ => checkpoint.snapshot().expect("a checkpoint that is not open is closed"),
+        };
+        Some((checkpoint.kind(), snapshot))
+    }
+
     /// Whether all of it is one checkpoint, in which no key is twice.
     pub fn is_one_checkpoint(&self) -> bool {
         let mut ids = self.segments().map(|(_, content)| content.checkpoint.id());

@@ -51,6 +51,9 @@ pub struct CheckpointManager {
     next_cursor: CursorId,
     persistence: Option<CursorId>,
     high_seqno: Seqno,
+    /// The seqno of the last item queued, or what the log continues from: the end of what readers
+    /// are given. Lower than `high_seqno` where a replica heard that nothing follows for a while.
+    last_item_seqno: Seqno,
     /// The highest seqno of something visible.
     max_visible_seqno: Seqno,
     /// The end of the last complete snapshot.
@@ -115,6 +118,7 @@ impl CheckpointManager {
             next_cursor: CursorId(0),
             persistence: None,
             high_seqno,
+            last_item_seqno: high_seqno,
             max_visible_seqno: high_seqno,
             last_snapshot_end: high_seqno,
             limits: CheckpointLimits::NONE,

@@ -15,9 +15,10 @@ impl Vbucket {
         self
     }
 
-    /// Everything up to here is on disk, as clients may hear it.
+    /// Everything up to here is on disk, as clients may hear it: of a snapshot that is not whole
+    /// there, nothing.
     pub fn persisted_for_clients(&self) -> Seqno {
-        if self.is_ephemeral { Seqno(0) } else { self.persisted_seqno }
+        if self.is_ephemeral { Seqno(0) } else { self.persisted_whole_seqno }
     }
 
     /// The highest seqno of a tombstone that was purged.

@@ -35,6 +35,7 @@ impl Vbucket {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
+        self.persisted_whole_seqno = self.persisted_whole_seqno.max(batch.state.whole_seqno());
         self.facts = batch.state.facts;
         if self.is_ephemeral {
             self.applied_seqno = seqno;

@@ -40,7 +40,7 @@ impl Vbucket {
     /// active vBucket may be missing, so a new branch of history begins where the file ends.
     pub fn restore(restored: Restored, seed: HashSeed, account: MemoryAccount) -> Self {
         let Restored { vbid, state, document_count, fresh_uuid, was_clean } = restored;
-        let high_seqno = state.high_seqno;
+        let (high_seqno, whole_seqno) = (state.high_seqno, state.whole_seqno());
         let mut failover_table =
             FailoverTable::from_entries(state.failover_table, fresh_uuid, high_seqno);
         let begins_branch = !was_clean
@@ -53,11 +53,13 @@ impl Vbucket {
         vbucket.failover_table = failover_table;
         vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
         vbucket.persisted_seqno = high_seqno;
+        vbucket.persisted_whole_seqno = whole_seqno;
         vbucket.applied_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
         vbucket.topology = state.topology;
         vbucket.snapshot = state.snapshot;
+        vbucket.snapshot_kind = state.facts.checkpoint_kind;
         vbucket.facts = state.facts;
         vbucket.state_is_dirty = begins_branch;
         vbucket.hash_table.reserve(document_count);

@@ -4,6 +4,7 @@
 use document::{Item, Key, Seqno, VbUuid, VbucketState, expiry};
 
 use super::Vbucket;
+use crate::checkpoint::CheckpointKind;
 use crate::effect::{Effect, Waiter};
 use crate::operation::{Found, Now, Refusal};
 use crate::persistence::{SnapshotRange, Topology};
@@ -44,9 +45,11 @@ impl Vbucket {
             if self.state == VbucketState::Active {
                 let high = self.high_seqno();
                 self.snapshot = SnapshotRange { start: high, end: high };
+                self.snapshot_kind = CheckpointKind::Memory;
                 self.end_waits(effects);
             }
             self.state = change.state;
+            self.is_stream_new = true;
             self.retry_parked(effects);
         }
         self.checkpoints.queue_state(self.state);
@@ -65,7 +68,7 @@ impl Vbucket {
     }
 
     /// The end of the last snapshot that is here whole: up to there history is what its writer had.
-    fn last_whole_seqno(&self) -> Seqno {
+    pub(super) fn last_whole_seqno(&self) -> Seqno {
         let high = self.high_seqno();
         if high < self.snapshot.end { self.snapshot.start } else { high }
     }

@@ -5,7 +5,7 @@ use document::{
 };
 
 use super::{Vbucket, release};
-use crate::checkpoint::QueueOutcome;
+use crate::checkpoint::{QueueOutcome, Queued};
 use crate::effect::Effect;
 use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
 
@@ -170,10 +170,16 @@ impl Vbucket {
         item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
+        release(replaced, effects);
+        self.finish_queueing(queued, now, effects);
+        Mutation { cas, seqno, uuid: self.uuid() }
+    }
+
+    /// Something has come into the log: whoever reads it is to hear so.
+    pub(super) fn finish_queueing(&mut self, queued: Queued, now: Now, effects: &mut Vec<Effect>) {
         if queued.outcome == QueueOutcome::Replaced {
             self.statistics.deduplications += 1;
         }
-        release(replaced, effects);
         release(queued.superseded, effects);
         self.destroy(queued.detached, effects);
         if !self.is_queued_for_flush {
@@ -181,12 +187,11 @@ impl Vbucket {
         }
         self.wake_flusher(effects);
         self.settle_account();
-        Mutation { cas, seqno, uuid: self.uuid() }
     }
 }
 
 /// Has a builder that is not used dropped after the lock, as an item that never was.
-fn release_builder(builder: ItemBuilder, effects: &mut Vec<Effect>) {
+pub(super) fn release_builder(builder: ItemBuilder, effects: &mut Vec<Effect>) {
     effects.push(Effect::Release(builder.finish(Cas::ANY, Seqno(0), RevSeqno(0))));
 }
 

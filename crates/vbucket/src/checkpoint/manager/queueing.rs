@@ -73,6 +73,18 @@ impl CheckpointManager {
         queued
     }
 
+    /// A replica hears that nothing it is sent lies between the highest seqno and `seqno`, which is
+    /// within the snapshot that the last marker has announced.
+    pub fn advance_received(&mut self, seqno: Seqno) {
+        let snapshot = self.open.snapshot;
+        assert!(seqno > self.high_seqno, "seqnos rise");
+        assert!(seqno <= snapshot.end, "what is skipped is in the snapshot that was announced");
+        self.high_seqno = seqno;
+        if seqno == snapshot.end {
+            self.last_snapshot_end = seqno;
+        }
+    }
+
     /// Notes in the log that the vBucket takes up another role.
     pub fn queue_state(&mut self, state: VbucketState) {
         self.tail.push_meta(MetaItem::VbucketState(state));
@@ -88,6 +100,7 @@ impl CheckpointManager {
             self.freeze();
         }
         self.high_seqno = by;
+        self.last_item_seqno = by;
         if !item.operation().is_prepared() {
             self.max_visible_seqno = by;
         }
@@ -171,7 +184,7 @@ impl CheckpointManager {
         if self.tail.is_empty() {
             return None;
         }
-        let next_seqno = self.high_seqno.next();
+        let next_seqno = self.last_item_seqno.next();
         let next = Segment::new(self.tail_place.ordinal + 1, next_seqno);
         let mut run = std::mem::replace(&mut self.tail, Run::beginning_at(next_seqno));
         run.shrink();
@@ -180,7 +193,7 @@ impl CheckpointManager {
             ..std::mem::take(&mut self.tail_items)
         };
         let info = Arc::clone(&self.open.info);
-        let content = Content::new(info, self.high_seqno, self.tail_position, run);
+        let content = Content::new(info, self.last_item_seqno, self.tail_position, run);
         self.tail_place.freeze(content, Arc::clone(&next));
         self.tail_position += extent;
         Some(std::mem::replace(&mut self.tail_place, next))

@@ -58,7 +58,7 @@ impl CheckpointManager {
     pub fn begin_read(&mut self, id: CursorId) -> Option<LogRange> {
         self.freeze();
         let end = Arc::clone(&self.tail_place);
-        let (last_seqno, open) = (self.high_seqno, (self.open.info.id(), self.open.snapshot));
+        let (last_seqno, open) = (self.last_item_seqno, (self.open.info.id(), self.open.snapshot));
         let cursor = self.cursor_mut(id)?;
         if Arc::ptr_eq(&cursor.position, &end) {
             return None;

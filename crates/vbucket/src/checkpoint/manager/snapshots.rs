@@ -30,14 +30,18 @@ impl CheckpointManager {
 
     /// A marker has announced a memory snapshot that continues the open one. Returns whether the
     /// open checkpoint takes it in; if not, it begins one of its own.
-    pub fn extend_snapshot(&mut self, end: Seqno, visible_end: Seqno) -> bool {
+    pub fn extend_snapshot(&mut self, next: Snapshot) -> bool {
         let open = &mut self.open;
-        let may = open.info.kind() == CheckpointKind::Memory && end >= open.snapshot.end;
+        let may = open.info.kind() == CheckpointKind::Memory && next.end >= open.snapshot.end;
         if may {
-            open.snapshot.end = end;
-            open.snapshot.visible_end = visible_end;
+            open.snapshot = Snapshot { start: open.snapshot.start, ..next };
         }
         may
+    }
+
+    /// The snapshot of the open checkpoint.
+    pub fn open_snapshot(&self) -> Snapshot {
+        self.open.snapshot
     }
 
     /// Where a reader that has everything stands: the highest seqno, and the snapshot it is in.
@@ -58,6 +62,7 @@ impl CheckpointManager {
     pub fn reset(&mut self, high_seqno: Seqno) -> Option<Detached> {
         self.freeze();
         self.high_seqno = high_seqno;
+        self.last_item_seqno = high_seqno;
         self.max_visible_seqno = high_seqno;
         self.last_snapshot_end = Seqno(0);
         let snapshot = Snapshot::beginning_at(high_seqno.next());

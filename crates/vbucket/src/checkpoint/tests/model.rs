@@ -164,7 +164,13 @@ impl Run {
         let log = &mut self.bench.log;
         self.announced = end;
         let may_extend = self.random.below(2) == 0;
-        if may_extend && log.extend_snapshot(Seqno(end), Seqno(end)) {
+        if may_extend
+            && log.extend_snapshot(Snapshot {
+                end: Seqno(end),
+                visible_end: Seqno(end),
+                ..Snapshot::beginning_at(Seqno(end))
+            })
+        {
             return;
         }
         let is_disk = self.random.below(3) == 0;

@@ -193,11 +193,11 @@ fn the_flusher_may_stop_within_a_disk_snapshot() {
 fn a_memory_snapshot_that_continues_is_taken_in_and_a_disk_snapshot_is_not() {
     let mut bench = Bench::flushed();
     receive(&mut bench, memory(1, 2));
-    assert!(bench.log.extend_snapshot(Seqno(3), Seqno(3)));
+    assert!(bench.log.extend_snapshot(memory(3, 3).1));
     drop(bench.log.queue_received(item(5, 3, Operation::Mutation), None));
     assert_eq!(bench.log.checkpoint_count(), 1);
     receive(&mut bench, disk(4, 5));
-    assert!(!bench.log.extend_snapshot(Seqno(9), Seqno(9)));
+    assert!(!bench.log.extend_snapshot(memory(9, 9).1));
     let range = bench.log.begin_read(bench.persistence()).unwrap();
     let ends: Vec<u64> = range.snapshots().iter().map(|(_, snapshot)| snapshot.end.0).collect();
     assert_eq!(ends, [3, 5]);

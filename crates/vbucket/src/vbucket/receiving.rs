@@ -1,0 +1,287 @@
+//! What another node's active vBucket sends into a replica, or into a pending vBucket. Source:
+//! protocol specification, sections 20.6 to 20.8.
+
+use document::{Cas, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno, VbUuid, VbucketState};
+
+use super::write::release_builder;
+use super::{Vbucket, release};
+use crate::checkpoint::{CheckpointKind, Snapshot};
+use crate::effect::Effect;
+use crate::eviction::{Absent, EvictionPolicy};
+use crate::failover_table::FailoverEntry;
+use crate::operation::Now;
+use crate::persistence::SnapshotRange;
+
+/// A part of history that is announced: it is consistent once all of it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedSnapshot {
+    /// Its first seqno, or the one before.
+    pub start: Seqno,
+    /// Its last seqno.
+    pub end: Seqno,
+    /// Whether it comes from the sender's file: no key twice, prepares that ended left out.
+    pub is_disk: bool,
+    /// Whether it begins a checkpoint in the sender's log.
+    pub begins_checkpoint: bool,
+    /// The last seqno in it of something visible.
+    pub max_visible: Option<Seqno>,
+    /// Up to here the sender's prepares are completed.
+    pub high_completed: Option<Seqno>,
+    /// The highest prepare that the sender had.
+    pub high_prepared: Option<Seqno>,
+    /// Up to here the sender may have forgotten tombstones.
+    pub purge_seqno: Option<Seqno>,
+}
+
+/// A version of a document that is received: a mutation, a deletion, or a prepare, as the builder's
+/// operation says.
+pub struct Received {
+    /// Its content.
+    pub builder: ItemBuilder,
+    /// Its version.
+    pub cas: Cas,
+    /// Its place in history.
+    pub seqno: Seqno,
+    /// How often the document has changed.
+    pub revision: RevSeqno,
+}
+
+/// Why something was not received. The sender breaks the rules, or the vBucket has another role by
+/// now: the stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiveError {
+    /// The vBucket is neither a replica nor pending.
+    NotReceiving,
+    /// The seqno is not in the snapshot that was announced.
+    OutOfSnapshot,
+    /// The seqno is not above the highest one.
+    SeqnoTooLow,
+    /// What is to end has not begun.
+    NoSuchPrepare,
+    /// The snapshot is none that can be received.
+    BadSnapshot,
+    /// The document has a prepare already that has not ended.
+    UnexpectedPrepare,
+}
+
+/// Where a stream into a vBucket has to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPosition {
+    /// Everything up to here has come.
+    pub start: Seqno,
+    /// The snapshot that it is in; at its end if that is whole.
+    pub snapshot_start: Seqno,
+    /// Its end.
+    pub snapshot_end: Seqno,
+    /// The branch of history that it is in; 0 where nothing has come.
+    pub uuid: VbUuid,
+}
+
+impl Vbucket {
+    /// Where a stream has to go on.
+    pub fn stream_position(&self) -> StreamPosition {
+        let start = self.high_seqno();
+        let (snapshot_start, snapshot_end) = match self.snapshot {
+            _ if self.is_snapshot_whole() => (start, start),
+            range => (range.start.min(start), range.end),
+        };
+        let uuid = if start == Seqno(0) { VbUuid(0) } else { self.uuid() };
+        StreamPosition { start, snapshot_start, snapshot_end, uuid }
+    }
+
+    /// Another node has agreed to send what follows [`Vbucket::stream_position`]: its branches of
+    /// history are this vBucket's from now on.
+    pub fn begin_receiving(
+        &mut self,
+        failover_log: &[FailoverEntry],
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        self.check_receiving()?;
+        self.failover_table.adopt(failover_log);
+        self.is_stream_new = true;
+        self.flush_state_anew(effects);
+        Ok(())
+    }
+
+    /// A snapshot is announced. What is received belongs to it until the next one is.
+    pub fn receive_snapshot(
+        &mut self,
+        received: ReceivedSnapshot,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        self.check_receiving()?;
+        let high = self.high_seqno();
+        let ReceivedSnapshot { start, end, .. } = received;
+        let is_behind = |seqno: Option<Seqno>| seqno.is_some_and(|seqno| seqno > end);
+        let is_past = start < high && end <= high;
+        if start > end
+            || is_past
+            || is_behind(received.max_visible)
+            || is_behind(received.high_prepared)
+            || is_behind(received.purge_seqno)
+        {
+            return Err(ReceiveError::BadSnapshot);
+        }
+        let base = self.last_whole_seqno();
+        let kind = match (received.is_disk, high) {
+            (false, _) => CheckpointKind::Memory,
+            (true, Seqno(0)) => CheckpointKind::InitialDisk,
+            (true, _) => CheckpointKind::Disk,
+        };
+        let snapshot = Snapshot {
+            start: start.max(high.next()).min(end),
+            end,
+            base,
+            visible_end: received.max_visible.unwrap_or(end),
+            high_completed: received.high_completed.or(received.is_disk.then_some(Seqno(0))),
+            high_prepared: received.high_prepared,
+        };
+        let begins = received.begins_checkpoint || received.is_disk || self.is_stream_new;
+        if begins || !self.checkpoints.extend_snapshot(snapshot) {
+            let detached = self.checkpoints.begin_snapshot(kind, snapshot);
+            self.destroy(detached, effects);
+        }
+        self.is_stream_new = false;
+        self.snapshot = SnapshotRange { start: base, end };
+        self.snapshot_kind = kind;
+        self.settle_account();
+        Ok(())
+    }
+
+    /// Receives a version of a document.
+    pub fn receive(
+        &mut self,
+        received: Received,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        let Received { builder, cas, seqno, revision } = received;
+        let is_prepare = builder.operation() != Operation::Mutation;
+        let checked = match self.check_received(seqno) {
+            Ok(()) if is_prepare => Err(ReceiveError::UnexpectedPrepare),
+            checked => checked,
+        };
+        if let Err(error) = checked {
+            release_builder(builder, effects);
+            return Err(error);
+        }
+        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
+        self.put_received(item, now, effects);
+        Ok(())
+    }
+
+    /// Makes `item` the version of its key that is visible, and queues it.
+    fn put_received(&mut self, item: Item, now: Now, effects: &mut Vec<Effect>) {
+        self.clock.observe(item.cas());
+        if item.is_deleted() {
+            self.max_deleted_revision = self.max_deleted_revision.max(item.revision());
+        }
+        self.locks.release(item.key());
+        self.note_arrival(item.key());
+        let replaced = self.hash_table.insert(item.clone());
+        match &replaced {
+            _ if item.is_deleted() => self.statistics.deletions += 1,
+            Some(before) if !before.is_deleted() => self.statistics.updates += 1,
+            _ => self.statistics.creations += 1,
+        }
+        if item.heat() == 0 {
+            let initial_heat = || self.eviction.initial_frequency.get();
+            item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
+        }
+        let queued = self.checkpoints.queue_received(item, replaced.as_ref());
+        release(replaced, effects);
+        self.finish_queueing(queued, now, effects);
+    }
+
+    /// A version of `key` comes that nobody has looked up: where documents leave memory whole, the
+    /// file may have an older one, which does not count from now on.
+    ///
+    /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
+    /// that was never there, for documents. So documents of a replica under full eviction are
+    /// counted a little too low, until the vBucket is loaded anew.
+    fn note_arrival(&mut self, key: Key<'_>) {
+        if self.eviction.policy == EvictionPolicy::Full
+            && self.hash_table.get(key).is_none()
+            && matches!(self.absent.find(key), Absent::Unknown)
+        {
+            self.absent.document_count = self.absent.document_count.saturating_sub(1);
+        }
+        self.absent.forget(key);
+    }
+
+    /// The prepare of `key` at the seqno `prepare` is visible as of `seqno`.
+    pub fn receive_commit(
+        &mut self,
+        _key: Key<'_>,
+        _prepare: Seqno,
+        seqno: Seqno,
+        _now: Now,
+        _effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        self.check_received(seqno)?;
+        Err(ReceiveError::NoSuchPrepare)
+    }
+
+    /// The prepare of `key` at the seqno `prepare` comes to nothing, at `seqno`.
+    pub fn receive_abort(
+        &mut self,
+        _key: Key<'_>,
+        _prepare: Seqno,
+        seqno: Seqno,
+        _now: Now,
+        _effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        self.check_received(seqno)?;
+        Err(ReceiveError::NoSuchPrepare)
+    }
+
+    /// Nothing lies between the highest seqno and `seqno` that is sent here.
+    pub fn receive_seqno_advanced(
+        &mut self,
+        seqno: Seqno,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        self.check_received(seqno)?;
+        self.checkpoints.advance_received(seqno);
+        self.wake_flusher(effects);
+        Ok(())
+    }
+
+    /// Whether everything has come that the last snapshot announced.
+    pub fn is_snapshot_whole(&self) -> bool {
+        self.high_seqno() >= self.snapshot.end
+    }
+
+    /// Whether the first snapshot from another node's file is still coming: until it is whole there
+    /// is nothing here that others could follow.
+    pub fn is_receiving_initial_disk_snapshot(&self) -> bool {
+        self.state != VbucketState::Active
+            && self.snapshot_kind == CheckpointKind::InitialDisk
+            && !self.is_snapshot_whole()
+    }
+
+    fn check_receiving(&self) -> Result<(), ReceiveError> {
+        match self.state {
+            VbucketState::Replica | VbucketState::Pending => Ok(()),
+            VbucketState::Active | VbucketState::Dead => Err(ReceiveError::NotReceiving),
+        }
+    }
+
+    /// Whether something at `seqno` can be received now.
+    fn check_received(&self, seqno: Seqno) -> Result<(), ReceiveError> {
+        self.check_receiving()?;
+        if seqno <= self.high_seqno() {
+            return Err(ReceiveError::SeqnoTooLow);
+        }
+        if self.is_stream_new || seqno > self.snapshot.end {
+            return Err(ReceiveError::OutOfSnapshot);
+        }
+        if seqno < self.checkpoints.open_snapshot().start {
+            return Err(ReceiveError::OutOfSnapshot);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

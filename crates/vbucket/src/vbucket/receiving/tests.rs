@@ -1,0 +1,236 @@
+//! What a replica receives, and where it stands then.
+
+use document::{Deletion, ItemMeta, KeyBuf, Vbid};
+
+use super::*;
+use crate::eviction::EvictionOptions;
+use crate::hash_table::HashSeed;
+use crate::memory_account::MemoryAccount;
+use crate::operation::Refusal;
+use crate::vbucket::{Restored, RoleChange};
+
+struct Bench {
+    vbucket: Vbucket,
+    effects: Vec<Effect>,
+}
+
+fn key(name: &str) -> KeyBuf {
+    KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+}
+
+fn snapshot(start: u64, end: u64) -> ReceivedSnapshot {
+    ReceivedSnapshot {
+        start: Seqno(start),
+        end: Seqno(end),
+        is_disk: false,
+        begins_checkpoint: false,
+        max_visible: None,
+        high_completed: None,
+        high_prepared: None,
+        purge_seqno: None,
+    }
+}
+
+fn disk(start: u64, end: u64) -> ReceivedSnapshot {
+    ReceivedSnapshot { is_disk: true, high_completed: Some(Seqno(0)), ..snapshot(start, end) }
+}
+
+fn received(name: &str, seqno: u64, deletion: Option<Deletion>) -> Received {
+    let meta = ItemMeta { deletion, ..ItemMeta::default() };
+    let builder = ItemBuilder::new(key(name).as_key(), meta, b"value");
+    Received { builder, cas: Cas(seqno << 16), seqno: Seqno(seqno), revision: RevSeqno(seqno) }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::of(Vbucket::new(
+            Vbid(0),
+            VbucketState::Replica,
+            VbUuid(7),
+            HashSeed::new(1),
+            MemoryAccount::default(),
+        ))
+    }
+
+    fn of(mut vbucket: Vbucket) -> Self {
+        let mut effects = Vec::new();
+        let log = [FailoverEntry { uuid: VbUuid(70), seqno: Seqno(0) }];
+        vbucket.begin_receiving(&log, &mut effects).unwrap();
+        Self { vbucket, effects }
+    }
+
+    fn announce(&mut self, snapshot: ReceivedSnapshot) -> Result<(), ReceiveError> {
+        self.vbucket.receive_snapshot(snapshot, &mut self.effects)
+    }
+
+    fn receive(&mut self, received: Received) -> Result<(), ReceiveError> {
+        self.vbucket.receive(received, Now::default(), &mut self.effects)
+    }
+
+    /// Receives mutations of keys that are named as their seqnos.
+    fn receive_all(&mut self, seqnos: impl IntoIterator<Item = u64>) {
+        for seqno in seqnos {
+            self.receive(received(&seqno.to_string(), seqno, None)).unwrap();
+        }
+    }
+
+    fn position(&self) -> (u64, u64, u64, u64) {
+        let position = self.vbucket.stream_position();
+        let StreamPosition { start, snapshot_start, snapshot_end, uuid } = position;
+        (start.0, snapshot_start.0, snapshot_end.0, uuid.0)
+    }
+
+    /// Flushes up to `bytes_max`; returns the snapshot that the file is in, and its last seqno.
+    fn flush(&mut self, bytes_max: usize) -> (u64, u64, u64) {
+        let mut batch = self.vbucket.begin_flush().unwrap();
+        batch.take_items(bytes_max);
+        self.vbucket.flush_succeeded(&batch, &mut self.effects);
+        self.vbucket.apply_succeeded(batch.high_seqno());
+        let range = batch.state.snapshot_in_file();
+        (range.start.0, range.end.0, batch.high_seqno().0)
+    }
+
+    fn value(&mut self, name: &str) -> Result<Vec<u8>, Refusal> {
+        let key = key(name);
+        let found = self.vbucket.get_replica(key.as_key(), Now::default(), &mut self.effects)?;
+        Ok(found.item.value().to_vec())
+    }
+}
+
+#[test]
+fn a_replica_is_whole_where_a_snapshot_ends() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.position(), (0, 0, 0, 0), "nothing has come");
+    bench.announce(snapshot(0, 3)).unwrap();
+    bench.receive_all([1, 2]);
+    assert_eq!(bench.position(), (2, 0, 3, 70));
+    assert!(!bench.vbucket.is_snapshot_whole());
+    bench.receive_all([3]);
+    assert_eq!(bench.position(), (3, 3, 3, 70));
+    assert!(bench.vbucket.is_snapshot_whole());
+    bench.announce(snapshot(4, 9)).unwrap();
+    bench.receive_all([5]);
+    assert_eq!(bench.position(), (5, 3, 9, 70));
+    // The stream breaks, and what is missing comes on another one.
+    bench.vbucket.begin_receiving(&[], &mut Vec::new()).unwrap();
+    bench.announce(snapshot(3, 12)).unwrap();
+    assert_eq!(bench.position(), (5, 3, 12, 70), "what was whole before still is");
+    bench.receive_all([12]);
+    assert_eq!(bench.position(), (12, 12, 12, 70));
+    assert_eq!(bench.value("12").unwrap(), b"value");
+}
+
+#[test]
+fn what_breaks_the_rules_is_refused() {
+    let mut bench = Bench::new();
+    let item = |seqno| received("k", seqno, None);
+    assert_eq!(bench.receive(item(1)), Err(ReceiveError::OutOfSnapshot), "none was announced");
+    bench.announce(snapshot(3, 6)).unwrap();
+    let cases = [
+        (2, Err(ReceiveError::OutOfSnapshot)),
+        (4, Ok(())),
+        (4, Err(ReceiveError::SeqnoTooLow)),
+        (7, Err(ReceiveError::OutOfSnapshot)),
+        (6, Ok(())),
+    ];
+    for (seqno, expected) in cases {
+        assert_eq!(bench.receive(item(seqno)), expected, "{seqno}");
+    }
+    let bad = [
+        snapshot(5, 6),
+        snapshot(9, 8),
+        ReceivedSnapshot { max_visible: Some(Seqno(9)), ..snapshot(7, 8) },
+        ReceivedSnapshot { high_prepared: Some(Seqno(9)), ..disk(7, 8) },
+        ReceivedSnapshot { purge_seqno: Some(Seqno(9)), ..disk(7, 8) },
+    ];
+    for snapshot in bad {
+        assert_eq!(bench.announce(snapshot), Err(ReceiveError::BadSnapshot), "{snapshot:?}");
+    }
+    for state in [VbucketState::Active, VbucketState::Dead] {
+        let (topology, fresh_uuid) = (None, VbUuid(9));
+        let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+        bench.vbucket.change_role(change, &mut Vec::new());
+        assert_eq!(bench.announce(snapshot(7, 8)), Err(ReceiveError::NotReceiving));
+        assert_eq!(bench.receive(item(7)), Err(ReceiveError::NotReceiving));
+    }
+}
+
+#[test]
+fn deletions_expirations_and_what_is_skipped_have_their_place() {
+    let mut bench = Bench::new();
+    bench.announce(snapshot(1, 9)).unwrap();
+    bench.receive(received("a", 1, None)).unwrap();
+    bench.receive(received("b", 2, None)).unwrap();
+    bench.receive(received("a", 3, Some(Deletion::Explicit))).unwrap();
+    bench.receive(received("b", 4, Some(Deletion::Expired))).unwrap();
+    bench.receive(received("c", 5, None)).unwrap();
+    assert!(matches!(bench.value("a"), Err(Refusal::NotFound)));
+    assert_eq!((bench.vbucket.document_count(), bench.vbucket.tombstone_count()), (1, 2));
+    assert_eq!(bench.vbucket.max_cas(), Cas(5 << 16));
+    bench.vbucket.receive_seqno_advanced(Seqno(9), &mut Vec::new()).unwrap();
+    assert_eq!(bench.position(), (9, 9, 9, 70));
+    assert_eq!(bench.flush(usize::MAX), (0, 9, 5), "the file has what there is");
+    bench.announce(snapshot(10, 11)).unwrap();
+    bench.receive_all([11]);
+    assert_eq!(bench.flush(usize::MAX), (9, 11, 11));
+    assert!(bench.vbucket.is_flushed());
+}
+
+#[test]
+fn the_file_knows_the_snapshot_that_it_is_in_wherever_a_flush_ends() {
+    let mut bench = Bench::new();
+    bench.announce(disk(0, 2_000)).unwrap();
+    assert!(bench.vbucket.is_receiving_initial_disk_snapshot());
+    bench.receive_all(1..=2_000);
+    assert!(!bench.vbucket.is_receiving_initial_disk_snapshot());
+    bench.announce(snapshot(2_001, 2_005)).unwrap();
+    bench.receive_all([2_001]);
+    assert_eq!(bench.flush(1), (0, 2_000, 1_024), "a part of a large disk snapshot");
+    assert_eq!(bench.vbucket.persisted_for_clients(), Seqno(0), "nothing whole");
+    assert_eq!(bench.flush(usize::MAX), (0, 2_000, 2_000), "disk snapshots stand alone");
+    assert_eq!(bench.flush(usize::MAX), (2_000, 2_005, 2_001));
+    assert_eq!(bench.vbucket.persisted_for_clients(), Seqno(2_000));
+    bench.announce(snapshot(2_001, 2_009)).unwrap();
+    bench.receive_all([2_009]);
+    assert_eq!(bench.flush(usize::MAX), (2_000, 2_009, 2_009));
+    assert_eq!(bench.vbucket.persisted_for_clients(), Seqno(2_009));
+}
+
+#[test]
+fn a_replica_that_comes_back_from_its_file_goes_on_where_that_ends() {
+    let mut bench = Bench::new();
+    bench.announce(snapshot(1, 4)).unwrap();
+    bench.receive_all([1, 2, 3, 4]);
+    bench.announce(snapshot(5, 9)).unwrap();
+    bench.receive_all([5, 6]);
+    let mut batch = bench.vbucket.begin_flush().unwrap();
+    batch.take_items(usize::MAX);
+    let (vbid, fresh_uuid) = (Vbid(0), VbUuid(8));
+    let state = batch.state.clone();
+    let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
+    let vbucket = Vbucket::restore(restored, HashSeed::new(1), MemoryAccount::default());
+    assert_eq!(vbucket.stream_position().snapshot_start, Seqno(4));
+    let mut bench = Bench::of(vbucket);
+    assert_eq!(bench.position(), (6, 4, 9, 70));
+    assert_eq!(bench.receive(received("k", 7, None)), Err(ReceiveError::OutOfSnapshot));
+    bench.announce(snapshot(4, 9)).unwrap();
+    bench.receive_all([9]);
+    assert_eq!(bench.position(), (9, 9, 9, 70));
+}
+
+#[test]
+fn a_document_that_is_only_in_the_file_counts_once_when_another_version_comes() {
+    let options = EvictionOptions { policy: EvictionPolicy::Full, ..Default::default() };
+    let (seed, account) = (HashSeed::new(1), MemoryAccount::default());
+    let vbucket = Vbucket::new(Vbid(0), VbucketState::Replica, VbUuid(7), seed, account);
+    let mut bench = Bench::of(vbucket.with_eviction(options));
+    bench.announce(snapshot(1, 9)).unwrap();
+    bench.receive_all([1, 2]);
+    bench.flush(usize::MAX);
+    bench.vbucket.eject(key("1").as_key(), Now::default(), &mut Vec::new());
+    assert!(matches!(bench.value("1"), Err(Refusal::Absent(_))));
+    bench.receive(received("1", 3, None)).unwrap();
+    bench.receive(received("3", 4, None)).unwrap();
+    assert_eq!(bench.value("1").unwrap(), b"value");
+    assert_eq!((bench.vbucket.document_count(), bench.vbucket.ejected_count()), (3, 0));
+}
