@@ -4,6 +4,7 @@ mod backup_source;
 pub mod config;
 mod data_directory;
 mod logging;
+mod membership;
 mod memory_size;
 mod node;
 mod node_view;
