@@ -19,7 +19,7 @@ mod vbucket;
 
 pub use destruction::Destruction;
 pub use effect::{Effect, Waiter};
-pub use failover_table::{FailoverEntry, FailoverTable};
+pub use failover_table::{FailoverEntry, FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
