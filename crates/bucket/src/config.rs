@@ -8,6 +8,7 @@ use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_c
 
 use crate::bucket_type::{BucketType, FullPolicy};
 use crate::compression::CompressionMode;
+use crate::durability_config::DurabilityConfig;
 use crate::named::Named;
 
 /// How documents leave memory and are found again.
@@ -145,6 +146,8 @@ pub struct BucketConfig {
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
+    /// Durable writes.
+    pub durability: DurabilityConfig,
     /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
     /// in a new one.
     pub bucket_type: Option<BucketType>,
@@ -238,6 +241,7 @@ impl BucketConfig {
         Self {
             name: name.to_owned(),
             vbucket_count: 1024,
+            durability: DurabilityConfig::default(),
             bucket_type: None,
             ephemeral_full_policy: FullPolicy::AutoDelete,
             ephemeral_metadata_purge_age_seconds: 60,

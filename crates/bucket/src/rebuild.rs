@@ -57,6 +57,9 @@ impl BucketCore {
             if item.seqno() > high_seqno {
                 return ControlFlow::Break(());
             }
+            if item.operation().is_prepared() {
+                return ControlFlow::Continue(());
+            }
             document_count += u64::from(!item.is_deleted());
             if item.is_deleted() || !keeps_metadata {
                 vbucket.restore_key(&item);

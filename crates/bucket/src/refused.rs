@@ -53,6 +53,9 @@ pub enum Refused {
     InvalidDurabilityLevel,
     /// It is not known yet who must hold durable writes.
     NoTopology,
+    /// The durable write has begun; its waiter hears of its end. Of a counter this is the number
+    /// that it gets.
+    SyncWriteBegun(Option<u64>),
     /// The request waits; its waiter will hear through [`crate::Completions`].
     Pending,
 }
@@ -77,10 +80,8 @@ impl Refused {
             Refusal::DurabilityImpossible => Self::DurabilityImpossible,
             Refusal::InvalidDurabilityLevel => Self::InvalidDurabilityLevel,
             Refusal::NoTopology => Self::NoTopology,
-            Refusal::SyncWriteBegun
-            | Refusal::Ejected(_)
-            | Refusal::Absent(_)
-            | Refusal::NotYetActive => Self::Pending,
+            Refusal::SyncWriteBegun => Self::SyncWriteBegun(None),
+            Refusal::Ejected(_) | Refusal::Absent(_) | Refusal::NotYetActive => Self::Pending,
             Refusal::Changed | Refusal::KeepsXattrs(_) => Self::Contended,
         }
     }

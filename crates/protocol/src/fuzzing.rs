@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use crate::client::Response;
 use crate::collections::{CollectionPath, scope_of};
+use crate::dcp::{Envelope, Message, StreamSelection, parse_failover_log, parse_rollback_seqno};
 use crate::frame::{Frame, FrameLimits, Parsed};
 use crate::frame_info::FrameInfos;
 use crate::hello::{Agent, Feature, FeatureSet, negotiate};
@@ -36,6 +37,7 @@ fn one(frame: &Frame<'_>) {
     }
     requests(frame);
     responses(frame);
+    dcp_messages(frame);
 }
 
 fn requests(frame: &Frame<'_>) {
@@ -56,6 +58,21 @@ fn responses(frame: &Frame<'_>) {
         black_box((response.status(), response.mutation_token(), response.flags()));
         black_box((response.counter(), response.manifest_and_id(), response.meta()));
         black_box(response.observe_seqno());
+    }
+}
+
+fn dcp_messages(frame: &Frame<'_>) {
+    black_box((StreamSelection::parse(frame.value).is_ok(), parse_failover_log(frame.value)));
+    black_box(parse_rollback_seqno(frame.value));
+    if let Ok(message) = Message::parse(frame) {
+        black_box(message.flow_control_bytes(true));
+        let envelope = Envelope::default();
+        let mut out = Vec::new();
+        message.encode(envelope, &mut out);
+        let Parsed::Complete { frame, .. } = Frame::parse(&out, usize::MAX) else {
+            panic!("a message that was read can be written")
+        };
+        assert_eq!(Message::parse(&frame), Ok(message), "what is written is what was read");
     }
 }
 

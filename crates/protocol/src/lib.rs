@@ -12,6 +12,7 @@
 
 pub mod client;
 pub mod collections;
+pub mod dcp;
 pub mod error_map;
 pub mod fields;
 pub mod frame;
@@ -21,6 +22,7 @@ pub mod hello;
 pub mod opcode;
 pub mod request;
 pub mod response;
+pub mod server_request;
 pub mod shape;
 pub mod status;
 pub mod validate;

@@ -26,8 +26,7 @@ pub enum CasRule {
 /// The form of a command's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The sizes that the extras may have; `None` for commands whose form this crate does not
-    /// check: `replication` decodes DCP messages itself.
+    /// The sizes that the extras may have; `None` for commands whose form nobody checks.
     pub extras_sizes: Option<&'static [u8]>,
     /// The key.
     pub key: Presence,

@@ -39,8 +39,6 @@ pub(crate) struct CommitBuffers {
 pub struct ScanReport {
     /// The highest seqno of the state that was scanned: a consistent snapshot ends there.
     pub high_seqno: Seqno,
-    /// Prepares and aborts that were passed over: an item cannot hold them.
-    pub prepares_skipped: u64,
 }
 
 impl CommitBuffers {
@@ -128,7 +126,8 @@ impl Snapshot {
         Ok(items)
     }
 
-    /// Visits the items from a seqno on, in the order of their seqnos.
+    /// Visits the items from a seqno on, prepares and aborts included, in the order of their
+    /// seqnos.
     pub(crate) fn scan(
         &self,
         from: Seqno,
@@ -136,19 +135,14 @@ impl Snapshot {
         mut visit: impl FnMut(Item) -> ControlFlow<()>,
     ) -> Result<ScanReport, StorageError> {
         let high_seqno = Seqno(self.header.high_seqno);
-        let mut report = ScanReport { high_seqno, prepares_skipped: 0 };
         let mut reader = self.file.reader(&self.header);
         let _flow = reader.scan_by_seqno(from.0, |info, bodies| {
             if info.seqno > high_seqno.0 {
                 let what = "a document is newer than its header";
                 return Err(StorageError::corrupt(self.file.path(), self.header.position, what));
             }
-            if disk_document::is_prepare(info) {
-                report.prepares_skipped += 1;
-                return Ok(ControlFlow::Continue(()));
-            }
             Ok(visit(disk_document::to_item(info, bodies, with_values)?))
         })?;
-        Ok(report)
+        Ok(ScanReport { high_seqno })
     }
 }

@@ -12,6 +12,27 @@ pub struct FailoverEntry {
     pub seqno: Seqno,
 }
 
+/// Where a consumer wants its stream to begin, and what it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStart {
+    /// The last seqno that it has.
+    pub start: Seqno,
+    /// The snapshot that this is in.
+    pub snapshot_start: Seqno,
+    /// Its end.
+    pub snapshot_end: Seqno,
+    /// The branch of history that it has.
+    pub uuid: VbUuid,
+    /// Whether the branch must be known even when it has nothing.
+    pub is_strict: bool,
+    /// Up to where tombstones had been purged in what it has seen.
+    pub purge: Option<Seqno>,
+    /// Whether it misses no tombstones.
+    pub ignores_purge: bool,
+    /// Of a stream of some collections, the highest seqno in these.
+    pub filtered_high: Option<Seqno>,
+}
+
 /// All branches that a vBucket's history runs through, newest first. Invariants: never empty,
 /// at most [`FAILOVER_ENTRIES_MAX`] entries, no uuid is 0, seqnos never rise from newer to older.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +91,46 @@ impl FailoverTable {
         &self.entries
     }
 
+    /// The seqno that a consumer has to go back to before its stream can begin; `None` when it can.
+    /// `high` is the highest seqno here, `purge` the highest of a tombstone that was purged.
+    /// Source: protocol specification, section 20.5.
+    pub fn rollback_point(
+        &self,
+        request: &StreamStart,
+        high: Seqno,
+        purge: Seqno,
+    ) -> Option<Seqno> {
+        let StreamStart { start, mut snapshot_start, mut snapshot_end, uuid, .. } = *request;
+        if start == Seqno(0) && (!request.is_strict || uuid == VbUuid(0)) {
+            return None;
+        }
+        let misses_tombstones = !request.ignores_purge
+            && start < purge
+            && start != Seqno(0)
+            && request.purge.unwrap_or_default() != purge;
+        let had_none = |filtered: Seqno| start >= filtered && filtered <= purge;
+        if misses_tombstones && !request.filtered_high.is_some_and(had_none) {
+            return Some(Seqno(0));
+        }
+        let Some(index) = self.entries.iter().rposition(|entry| entry.uuid == uuid) else {
+            return Some(Seqno(0));
+        };
+        let newer = index.checked_sub(1).and_then(|index| self.entries.get(index));
+        let upper = newer.map_or(high, |newer| newer.seqno);
+        if start == snapshot_start {
+            // Nothing of the snapshot has come.
+            snapshot_end = start;
+        }
+        if snapshot_end <= upper {
+            return None;
+        }
+        if start == snapshot_end {
+            // All of it has.
+            snapshot_start = start;
+        }
+        Some(upper.min(snapshot_start))
+    }
+
     /// Where the branch `uuid` ended: the beginning of the next newer one. `None` when this
     /// history never ran through it, or when it is the current branch.
     pub fn end_of(&self, uuid: VbUuid) -> Option<Seqno> {
@@ -82,6 +143,70 @@ impl FailoverTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The rule with every case that it tells apart: the table {30: 3, 20: 2, 0: 1}, high seqno
+    /// 40, tombstones purged up to 5.
+    #[test]
+    fn a_stream_goes_on_where_histories_agree() {
+        let mut table = FailoverTable::new(VbUuid(1));
+        table.begin_branch(VbUuid(2), Seqno(20));
+        table.begin_branch(VbUuid(3), Seqno(30));
+        let at = |uuid, start, snapshot_start, snapshot_end| StreamStart {
+            start: Seqno(start),
+            snapshot_start: Seqno(snapshot_start),
+            snapshot_end: Seqno(snapshot_end),
+            uuid: VbUuid(uuid),
+            ..StreamStart::default()
+        };
+        let strict = |start| StreamStart { is_strict: true, ..start };
+        let saw = |purge| StreamStart { purge: Some(Seqno(purge)), ..at(3, 4, 4, 4) };
+        let filtered = |high| StreamStart { filtered_high: Some(Seqno(high)), ..at(3, 4, 4, 4) };
+        for (request, expected, why) in [
+            (at(0, 0, 0, 0), None, "nothing is there yet"),
+            (at(9, 0, 0, 0), None, "nor matters of which branch"),
+            (strict(at(0, 0, 0, 0)), None, "no branch is any branch"),
+            (strict(at(9, 0, 0, 0)), Some(0), "unless a branch is insisted on"),
+            (strict(at(1, 0, 0, 0)), None, "and that one is known"),
+            (at(9, 10, 10, 10), Some(0), "an unknown branch"),
+            (at(3, 4, 4, 4), Some(0), "tombstones behind it were purged"),
+            (saw(5), None, "the consumer has seen that purge"),
+            (saw(3), Some(0), "it has seen an older one"),
+            (StreamStart { ignores_purge: true, ..at(3, 4, 4, 4) }, None, "it does not mind"),
+            (filtered(4), None, "none of them was of its collections"),
+            (filtered(6), Some(0), "one may have been"),
+            (at(3, 40, 40, 40), None, "at the end"),
+            (at(3, 35, 33, 40), None, "within a snapshot"),
+            (at(3, 35, 33, 45), Some(33), "whose end is not here"),
+            (at(3, 45, 45, 45), Some(40), "beyond the end"),
+            (at(3, 45, 41, 45), Some(40), "a snapshot beyond the end"),
+            (at(3, 45, 35, 50), Some(35), "the end lies in the snapshot"),
+            (at(2, 30, 30, 30), None, "where a branch ended"),
+            (at(2, 25, 22, 30), None, "before that"),
+            (at(2, 35, 35, 35), Some(30), "behind that"),
+            (at(2, 35, 25, 40), Some(25), "in a snapshot that runs over it"),
+            (at(2, 25, 25, 35), None, "of which nothing has come"),
+            (at(2, 35, 25, 35), Some(30), "a whole snapshot that runs over it"),
+            (at(1, 20, 10, 20), None, "an older branch"),
+            (at(1, 21, 10, 21), Some(20), "and beyond it"),
+        ] {
+            let seqno = table.rollback_point(&request, Seqno(40), Seqno(5));
+            assert_eq!(seqno, expected.map(Seqno), "{why}: {request:?}");
+        }
+    }
+
+    #[test]
+    fn of_branches_with_one_name_the_oldest_counts() {
+        let entries = vec![entry(7, 30), entry(7, 10), entry(1, 0)];
+        let table = FailoverTable::from_entries(entries, VbUuid(9), Seqno(40));
+        let request = StreamStart {
+            start: Seqno(35),
+            snapshot_start: Seqno(35),
+            snapshot_end: Seqno(35),
+            uuid: VbUuid(7),
+            ..StreamStart::default()
+        };
+        assert_eq!(table.rollback_point(&request, Seqno(40), Seqno(0)), Some(Seqno(30)));
+    }
 
     fn entry(uuid: u64, seqno: u64) -> FailoverEntry {
         FailoverEntry { uuid: VbUuid(uuid), seqno: Seqno(seqno) }

@@ -23,7 +23,7 @@ pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
 };
 pub use effect::{Effect, Waiter};
-pub use failover_table::{FailoverEntry, FailoverTable};
+pub use failover_table::{FailoverEntry, FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;

@@ -12,6 +12,7 @@ mod receiving_prepares;
 mod recovery;
 mod restore;
 mod role;
+mod streams;
 mod sync_writes;
 mod write;
 
@@ -78,6 +79,8 @@ pub struct Vbucket {
     snapshot_kind: CheckpointKind,
     /// No snapshot was announced yet: on the stream into the vBucket, or since it has this role.
     is_stream_new: bool,
+    /// A stream has read everything and is to hear of what comes next.
+    streams_wait: bool,
     /// What the file remembers beside that.
     facts: FileFacts,
     /// The state on disk is not the one here, whether or not there are mutations.
@@ -144,6 +147,7 @@ impl Vbucket {
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,
             is_stream_new: true,
+            streams_wait: false,
             facts: FileFacts::NONE,
             state_is_dirty: true,
             is_queued_for_flush: false,

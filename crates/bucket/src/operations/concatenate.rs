@@ -30,6 +30,7 @@ impl Bucket {
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
         self.check_write_gate(vbid)?;
+        let condition = self.as_durable_as_configured(session, condition)?;
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);

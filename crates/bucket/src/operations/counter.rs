@@ -30,16 +30,17 @@ pub struct Counter {
 }
 
 impl Bucket {
-    /// Changes a counter.
+    /// Changes a counter. The condition's CAS is ignored: counters have none.
     pub fn count(
         &self,
         session: &mut Session,
         vbid: Vbid,
         key: Key<'_>,
         request: CounterRequest,
+        condition: WriteCondition,
     ) -> Result<Counter, Refused> {
         self.check_write_gate(vbid)?;
-        let condition = WriteCondition::default();
+        let condition = self.as_durable_as_configured(session, condition)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);
             let found = self
@@ -62,6 +63,7 @@ impl Bucket {
             });
             match result {
                 Err(Refusal::Changed | Refusal::Exists) => {}
+                Err(Refusal::SyncWriteBegun) => return Err(Refused::SyncWriteBegun(Some(number))),
                 result => {
                     let mutation = self.answer(session, vbid, result)?;
                     return Ok(Counter { number, mutation });

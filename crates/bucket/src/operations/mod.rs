@@ -2,6 +2,7 @@
 
 mod concatenate;
 mod counter;
+mod durability;
 mod lock;
 mod metadata;
 mod observe;

@@ -17,6 +17,7 @@ impl Bucket {
         condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
         self.check_disk(vbid)?;
+        let condition = self.as_durable_as_configured(session, condition)?;
         let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, effects| {
             vbucket.delete(key, condition, now, effects)

@@ -56,8 +56,9 @@ impl Bucket {
         mode: StoreMode,
         vbid: Vbid,
         mut builder: ItemBuilder,
-        mut condition: WriteCondition,
+        condition: WriteCondition,
     ) -> Result<Mutation, Refused> {
+        let mut condition = self.as_durable_as_configured(session, condition)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);
             let result = self.attempt(session, vbid, |vbucket, effects| {

@@ -367,7 +367,7 @@ impl BucketCore {
         let mut continue_at = None;
         let result = self.store.scan(vbid, from, true, |item: Item| {
             let next = item.seqno().next();
-            if !item.is_deleted() {
+            if !item.is_deleted() && !item.operation().is_prepared() {
                 portion.push(self.compression.as_kept(item));
             }
             if portion.len() < PORTION_MAX {

@@ -189,7 +189,13 @@ impl Model {
     ) -> (Result<Mutation, Refused>, Option<Version>) {
         let request = CounterRequest { is_increment: true, delta: 5, created_with: Some((40, 0)) };
         let session = &mut self.machine.session;
-        let counted = self.machine.bucket.count(session, vbid, key(name).as_key(), request);
+        let counted = self.machine.bucket.count(
+            session,
+            vbid,
+            key(name).as_key(),
+            request,
+            WriteCondition::default(),
+        );
         let number = live.as_ref().map(|(value, _)| {
             let digits = value.iter().all(u8::is_ascii_digit);
             let text = std::str::from_utf8(value).ok().filter(|_| digits)?;

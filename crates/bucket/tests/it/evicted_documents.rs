@@ -74,7 +74,13 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
     evicted(&mut machine, "counter", b"41");
     let request = CounterRequest { is_increment: true, delta: 1, created_with: Some((7, 0)) };
     let counted: Counter = finish(&mut machine, |machine| {
-        machine.bucket.count(&mut machine.session, VBID, key("counter").as_key(), request)
+        machine.bucket.count(
+            &mut machine.session,
+            VBID,
+            key("counter").as_key(),
+            request,
+            WriteCondition::default(),
+        )
     })
     .unwrap();
     assert_eq!(counted.number, 42);

@@ -37,7 +37,12 @@ fn wellformed_requests_pass() {
         (Request { datatype: 1, value: b"{}", ..Request::new(Opcode::RangeScanCreate) }, &[Json]),
         (Request { key: b"k", ..Request::new(Opcode::SubdocMultiLookup) }, &[]),
         (
-            Request { datatype: 7, ..Request::new(Opcode::DcpMutation) },
+            Request {
+                key: b"k",
+                extras: &[0; 31],
+                datatype: 7,
+                ..Request::new(Opcode::DcpMutation)
+            },
             &[Json, Snappy, Feature::Xattr],
         ),
     ] {

@@ -6,6 +6,7 @@ use protocol::{Opcode, Status};
 
 use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
+use super::store::condition;
 use crate::connection::{Connection, Done, Request, Turn};
 
 /// Changes a counter and answers its number.
@@ -32,8 +33,9 @@ pub(super) fn count(
         delta: extras.delta,
         created_with,
     };
+    let condition = condition(request, turn);
     crate::statistics::count(&turn.counters.cmd_arithmetic);
-    match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request) {
+    match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request, condition) {
         Ok(counter) => {
             if !request.is_quiet {
                 let number = counter.number.to_be_bytes();

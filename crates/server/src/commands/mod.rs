@@ -108,11 +108,12 @@ pub(crate) fn execute(
     }
 }
 
-/// Carries on with a request whose wait is over.
+/// Carries on with a request whose wait is over; `number` is what a durable counter has.
 pub(crate) fn complete(
     connection: &mut Connection,
     request: &Request<'_>,
     completed: Completed,
+    number: Option<u64>,
     turn: &mut Turn<'_>,
 ) -> Done {
     match completed {
@@ -128,7 +129,7 @@ pub(crate) fn complete(
             Done::Answered
         }
         Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed(mutation))) => {
-            request.reply(connection).mutated(turn, mutation, &[]);
+            store::committed(connection, request, mutation, number, turn);
             Done::Answered
         }
         Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous)) => {

@@ -1,10 +1,12 @@
 //! SET, ADD, REPLACE, APPEND, PREPEND, DELETE.
 
+use std::time::Duration;
+
 use bucket::{Incoming, Placement, Refused};
 use document::{Cas, Datatype, ItemBuilder, ItemMeta};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
-use vbucket::{Mutation, StoreMode, WriteCondition};
+use vbucket::{Mutation, StoreMode, SyncWriteRequest, WriteCondition};
 
 use super::documents::{Document, absolute_expiry, on_document};
 use super::refusals::refuse;
@@ -35,7 +37,7 @@ pub(super) fn store(
         key.as_key(),
         meta,
         incoming(request),
-        condition(request),
+        condition(request, turn),
     );
     count(&turn.counters.cmd_set);
     answer_mutation(connection, request, result, turn)
@@ -82,7 +84,7 @@ fn store_builder(
         mode_of(request.opcode),
         request.vbid(),
         builder,
-        condition(request),
+        condition(request, turn),
     );
     count(&turn.counters.cmd_set);
     // The value went into the builder, so there is no frame to execute again: the client does it.
@@ -109,7 +111,7 @@ pub(super) fn concatenate(
         key.as_key(),
         placement,
         incoming(request),
-        condition(request),
+        condition(request, turn),
     );
     count(&turn.counters.cmd_set);
     answer_mutation(connection, request, result, turn)
@@ -123,7 +125,8 @@ pub(super) fn delete(
     turn: &mut Turn<'_>,
 ) -> Done {
     let Document { bucket, key } = document;
-    let result = bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request));
+    let result =
+        bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, turn));
     count(&turn.counters.cmd_delete);
     // Classic memcached clients insist on no CAS behind a deletion.
     let result = result.map(|mutation| match connection.said_hello {
@@ -163,11 +166,37 @@ fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
     Incoming { body: request.frame.value, is_compressed }
 }
 
-fn condition(request: &Request<'_>) -> WriteCondition {
+/// Which version a write may replace, and how durable it is to be. A counter's CAS means nothing.
+pub(super) fn condition(request: &Request<'_>, turn: &Turn<'_>) -> WriteCondition {
+    let sync_write = request.infos.durability.map(|durability| {
+        let timeout = durability.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        let default = turn.shared.bucket.config().durability.timeout_default;
+        SyncWriteRequest {
+            level: durability.level,
+            deadline: turn.now.monotonic.after(timeout.unwrap_or(default)),
+            waiter: turn.session.waiter,
+        }
+    });
+    let is_counter = matches!(request.opcode, Opcode::Increment | Opcode::Decrement);
     WriteCondition {
-        cas: request.cas(),
+        cas: if is_counter { Cas::ANY } else { request.cas() },
         preserve_expiry: request.infos.preserve_ttl,
-        sync_write: None,
+        sync_write,
         computed_from: None,
+    }
+}
+
+/// Answers a durable write that has been committed.
+pub(super) fn committed(
+    connection: &Connection,
+    request: &Request<'_>,
+    mutation: Mutation,
+    number: Option<u64>,
+    turn: &mut Turn<'_>,
+) {
+    if !request.is_quiet {
+        let number = number.map(u64::to_be_bytes);
+        let value = number.as_ref().map_or(&[][..], |number| &number[..]);
+        request.reply(connection).mutated(turn, mutation, value);
     }
 }

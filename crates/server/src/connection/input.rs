@@ -1,6 +1,8 @@
 //! From bytes to requests: parse until nothing whole is left, execute each.
 
-use protocol::{Feature, Frame, FrameError, FrameInfos, FrameLimits, Invalid, Magic, Opcode};
+use protocol::{
+    Feature, Frame, FrameError, FrameInfos, FrameLimits, Header, Invalid, Magic, Opcode,
+};
 use protocol::{Parsed, Status, validate};
 
 use super::receive::Receiving;
@@ -68,7 +70,7 @@ impl Connection {
         turn.request_started = parked.started;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         if let Parsed::Complete { frame, .. } = Frame::parse(&parked.frame, size_max) {
-            self.complete(&frame, completion, turn);
+            self.complete(&frame, completion, parked.number, turn);
         }
         turn.request_started = turn.now.monotonic;
         self.on_room(turn);
@@ -163,8 +165,8 @@ impl Connection {
             validate::request(opcode, frame, self.features)?;
         }
         let infos = FrameInfos::parse(opcode, frame.framing_extras)?;
-        if infos.durability.is_some() {
-            let context = "durable writes need replication, which this server does not have yet";
+        if infos.durability.is_some() && matches!(opcode.loud(), Opcode::Touch | Opcode::Gat) {
+            let context = "this command cannot be durable; store the document instead";
             return Err(Invalid { status: Status::NotSupported, context });
         }
         if infos.impersonate.is_some() {
@@ -189,7 +191,13 @@ impl Connection {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
             Done::Parked => {
-                self.park(request, turn);
+                self.park(request, None, turn);
+                return;
+            }
+            Done::Begun(number) => {
+                // The value has gone where it belongs.
+                let frame = Frame { value: &[], ..request.frame };
+                self.park(&Request { frame, ..*request }, number, turn);
                 return;
             }
         }
@@ -201,13 +209,13 @@ impl Connection {
         turn.request_started = now;
     }
 
-    fn park(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
+    fn park(&mut self, request: &Request<'_>, number: Option<u64>, turn: &mut Turn<'_>) {
         count(&turn.counters.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         let frame = frame_bytes(&request.frame);
         let started = turn.request_started;
-        turn.parked.park(ParkedRequest { token: turn.token, frame, started });
+        turn.parked.park(ParkedRequest { token: turn.token, frame, number, started });
     }
 
     /// Carries on with a parked request whose completion has come.
@@ -215,12 +223,13 @@ impl Connection {
         &mut self,
         frame: &Frame<'_>,
         completion: commands::Completed,
+        number: Option<u64>,
         turn: &mut Turn<'_>,
     ) {
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
         let Ok(request) = self.checked(opcode, frame, turn) else { return };
         turn.begin_request();
-        let done = commands::complete(self, &request, completion, turn);
+        let done = commands::complete(self, &request, completion, number, turn);
         self.finish(&request, done, turn);
     }
 
@@ -282,8 +291,11 @@ fn is_for_anybody(opcode: Opcode) -> bool {
     )
 }
 
-/// The frame as it came.
+/// The frame as it came, less what was taken out of it.
 fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
-    let header = frame.header.encode();
-    [&header[..], frame.framing_extras, frame.extras, frame.key, frame.value].concat()
+    let parts = [frame.framing_extras, frame.extras, frame.key, frame.value];
+    let body_size = parts.iter().map(|part| part.len()).sum::<usize>();
+    let body_size = u32::try_from(body_size).expect("a frame is not longer than it came");
+    let header = Header { body_size, ..frame.header }.encode();
+    [&header[..], &parts.concat()].concat()
 }

@@ -13,6 +13,8 @@ pub(crate) struct ParkedRequest {
     pub(crate) token: usize,
     /// The whole frame.
     pub(crate) frame: Vec<u8>,
+    /// The number that a durable counter has, if it is one.
+    pub(crate) number: Option<u64>,
     /// When it was received.
     pub(crate) started: platform::Instant,
 }
@@ -67,8 +69,12 @@ mod tests {
     #[test]
     fn a_waiter_leads_back_to_its_worker_and_request() {
         let mut parked = Parked::of_worker(3);
-        let request =
-            |token| ParkedRequest { token, frame: Vec::new(), started: Default::default() };
+        let request = |token| ParkedRequest {
+            token,
+            frame: Vec::new(),
+            number: None,
+            started: Default::default(),
+        };
         let first = parked.next_waiter();
         parked.park(request(7));
         let second = parked.next_waiter();

@@ -19,8 +19,11 @@ pub(crate) struct Request<'a> {
 pub(crate) enum Done {
     /// It is answered, or needs no answer.
     Answered,
-    /// It waits under the session's waiter.
+    /// It waits under the session's waiter, to be executed again or answered.
     Parked,
+    /// It has happened but for its end, for which it waits under the session's waiter. The answer
+    /// to a counter carries its number.
+    Begun(Option<u64>),
     /// It was answered, and the connection is to be closed behind the answer.
     Close,
 }

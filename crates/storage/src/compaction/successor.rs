@@ -1,6 +1,7 @@
 //! The file that is to take the place of a vBucket's: a copy of one state, which then follows what
 //! is committed to the original.
 
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 use document::{CollectionId, Item, Seqno};
@@ -325,7 +326,7 @@ impl Changes {
 
     fn documents(&self) -> impl Iterator<Item = NewDocument<'_>> {
         self.documents.iter().map(|change| NewDocument {
-            id: &self.bytes[change.id.clone()],
+            id: Cow::Borrowed(&self.bytes[change.id.clone()]),
             seqno: change.seqno,
             rev_seqno: change.rev_seqno,
             deleted: change.deleted,

@@ -89,7 +89,7 @@ impl Source {
             bytes: self.record.on_disk_prepare_bytes,
         };
         let documents = rows.iter().map(|row| NewDocument {
-            id: &row.id,
+            id: row.id.as_slice().into(),
             seqno: row.seqno,
             rev_seqno: 1,
             deleted: row.deleted,

@@ -4,6 +4,8 @@
 //! it. Only then the byte becomes that of a header, and a second sync makes that durable. So a
 //! header that is found holds: what it points to was durable before it was one.
 
+use std::borrow::Cow;
+
 use crate::StorageError;
 use crate::couchstore::btree_write::{Edits, TreeWriter};
 use crate::couchstore::bytes::U48_MAX;
@@ -18,9 +20,9 @@ use crate::couchstore::node::{Pointer, TreeKind};
 use crate::couchstore::scratch::Scratch;
 
 /// A document to be written.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct NewDocument<'a> {
-    pub(crate) id: &'a [u8],
+    pub(crate) id: Cow<'a, [u8]>,
     pub(crate) seqno: u64,
     pub(crate) rev_seqno: u64,
     pub(crate) deleted: bool,
@@ -134,7 +136,7 @@ impl<'a> Commit<'a> {
             self.header.high_seqno = self.header.high_seqno.max(document.seqno);
             placed.push(self.place(document)?);
         }
-        placed.sort_unstable_by(|left, right| left.document.id.cmp(right.document.id));
+        placed.sort_unstable_by(|left, right| left.document.id.cmp(&right.document.id));
         let unique = placed.is_sorted_by(|left, right| left.document.id < right.document.id);
         assert!(unique, "a batch holds a key once");
 
@@ -229,7 +231,7 @@ impl<'a> Commit<'a> {
 impl Placed<'_> {
     fn info(&self) -> DocumentInfo<'_> {
         DocumentInfo {
-            id: self.document.id,
+            id: &self.document.id,
             seqno: self.document.seqno,
             rev_seqno: self.document.rev_seqno,
             deleted: self.document.deleted,
@@ -247,7 +249,7 @@ impl<F: FnMut(Option<&DocumentInfo<'_>>, &DocumentInfo<'_>)> Edits for ByIdEdits
     }
 
     fn key(&self, index: usize) -> &[u8] {
-        self.placed[index].document.id
+        &self.placed[index].document.id
     }
 
     fn put_value(&self, index: usize, value: &mut Vec<u8>) -> bool {

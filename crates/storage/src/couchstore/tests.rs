@@ -67,7 +67,7 @@ fn golden_documents() -> Vec<NewDocument<'static>> {
     };
     vec![
         NewDocument {
-            id: b"\x00k1",
+            id: b"\x00k1".into(),
             seqno: 1,
             rev_seqno: 7,
             deleted: false,
@@ -76,7 +76,7 @@ fn golden_documents() -> Vec<NewDocument<'static>> {
             body: Some(b"hello, hello, hello, hello"),
         },
         NewDocument {
-            id: b"\x02\x00k2",
+            id: b"\x02\x00k2".into(),
             seqno: 2,
             rev_seqno: 8,
             deleted: false,
@@ -85,7 +85,7 @@ fn golden_documents() -> Vec<NewDocument<'static>> {
             body: Some(b"pending"),
         },
         NewDocument {
-            id: b"\x08k3",
+            id: b"\x08k3".into(),
             seqno: 3,
             rev_seqno: 9,
             deleted: true,
@@ -279,7 +279,7 @@ fn our_nodes_divide_where_the_originals_do() {
         };
         let bodies: Vec<_> = entries.iter().map(|entry| vec![b'x'; entry.6 as usize - 8]).collect();
         let documents = entries.iter().zip(&bodies).map(|(entry, body)| NewDocument {
-            id: &entry.0,
+            id: entry.0.as_slice().into(),
             seqno: entry.1,
             rev_seqno: entry.2,
             deleted: entry.3,

@@ -142,7 +142,7 @@ fn put_item(target: &mut Vec<u8>, document: &NewDocument<'_>) {
     head[15..17].copy_from_slice(&id_size.to_be_bytes());
     head[17..].copy_from_slice(&size(body.len()).to_be_bytes());
     target.extend_from_slice(&head);
-    target.extend_from_slice(document.id);
+    target.extend_from_slice(&document.id);
     target.extend_from_slice(rev_meta);
     target.extend_from_slice(body);
 }

@@ -5,6 +5,7 @@ mod batches;
 mod compaction;
 mod compaction_faults;
 mod crash;
+mod durable_writes;
 mod faults;
 mod frozen;
 mod garbage;

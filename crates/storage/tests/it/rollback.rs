@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, VbucketState};
+use document::{
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbucketState,
+};
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Files, OpenMode, Random, WallTime};
 use storage::couchstore::CouchFile;
 use storage::{FailoverEntry, FlushBatch, JournalPosition, RollbackPlan, RolledBack};
 use storage::{StorageError, Store};
 
-use crate::batches::{DIRECTORY, VBID, all_of, batch, commit, item, open, random_item, record};
+use crate::batches::{
+    DIRECTORY, VBID, all_of, batch, commit, item, key, open, random_item, record,
+};
 use crate::batches::{scan, try_open};
 
 /// The newest version of each key, as of one commit.
@@ -192,13 +196,11 @@ fn an_old_snapshot_goes_on_while_its_file_goes_back() {
     assert!(scan(&store, VBID).is_empty());
 }
 
-/// A prepare is a row under the key with 0x02 in front; an abort is a tombstone there.
 fn prepare(name: &str, seqno: u64, is_abort: bool) -> Item {
-    let encoded = [&[0x02, 0x00], name.as_bytes()].concat();
-    let meta = ItemMeta { deletion: is_abort.then_some(Deletion::Explicit), ..ItemMeta::default() };
-    let value: &[u8] = if is_abort { b"" } else { b"pending" };
-    let builder = ItemBuilder::new(Key::from_trusted(&encoded), meta, value);
-    builder.finish(Cas(seqno), Seqno(seqno), RevSeqno(1))
+    let builder = ItemBuilder::new(key(name).as_key(), ItemMeta::default(), b"pending");
+    let prepare = builder.with_operation(Operation::Prepare(DurabilityLevel::Majority));
+    let prepare = prepare.finish(Cas(seqno), Seqno(seqno), RevSeqno(1));
+    if is_abort { prepare.aborted(Seqno(seqno), 9) } else { prepare }
 }
 
 #[test]

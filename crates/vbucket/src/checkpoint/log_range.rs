@@ -35,6 +35,19 @@ pub struct ReadLimit {
     pub cuts_disk_snapshots: bool,
 }
 
+/// What a range holds of one checkpoint.
+#[derive(Clone, Debug)]
+pub struct LogSection {
+    /// Which checkpoint: whether this continues what was read before.
+    pub checkpoint_id: u64,
+    /// Where its items come from.
+    pub kind: CheckpointKind,
+    /// The history that it stands for, more of which may come in other ranges.
+    pub snapshot: Snapshot,
+    /// Items, seqnos rising.
+    pub items: Vec<Item>,
+}
+
 impl ReadLimit {
     /// No limit.
     pub const NONE: Self =
@@ -120,11 +133,7 @@ impl LogRange {
             if snapshots.last().is_some_and(|(id, _, _)| *id == checkpoint.id()) {
                 continue;
             }
-            let snapshot = match self.open {
-                (id, snapshot) if id == checkpoint.id() => snapshot,
-                _ => checkpoint.snapshot().expect("a checkpoint that is not open is closed"),
-            };
-            snapshots.push((checkpoint.id(), checkpoint.kind(), snapshot));
+            snapshots.push((checkpoint.id(), checkpoint.kind(), self.snapshot_of(checkpoint)));
         }
         snapshots.into_iter().map(|(_, kind, snapshot)| (kind, snapshot)).collect()
     }
@@ -133,11 +142,32 @@ impl LogRange {
     pub fn last_snapshot(&self) -> Option<(CheckpointKind, Snapshot)> {
         let (_, content) = self.segments().last()?;
         let checkpoint = &content.checkpoint;
-        let snapshot = match self.open {
+        Some((checkpoint.kind(), self.snapshot_of(checkpoint)))
+    }
+
+    /// Its items by the snapshots that they are in, in order. The last snapshot may go on behind
+    /// the end of the range.
+    pub fn sections(&self) -> Vec<LogSection> {
+        let mut sections: Vec<LogSection> = Vec::new();
+        for (segment, content) in self.segments() {
+            let checkpoint = &content.checkpoint;
+            if sections.last().is_none_or(|last| last.checkpoint_id != checkpoint.id()) {
+                let (checkpoint_id, kind) = (checkpoint.id(), checkpoint.kind());
+                let snapshot = self.snapshot_of(checkpoint);
+                sections.push(LogSection { checkpoint_id, kind, snapshot, items: Vec::new() });
+            }
+            if let Some(section) = sections.last_mut() {
+                self.show(segment, content, |item| section.items.push(item.clone()));
+            }
+        }
+        sections
+    }
+
+    fn snapshot_of(&self, checkpoint: &CheckpointInfo) -> Snapshot {
+        match self.open {
             (id, snapshot) if id == checkpoint.id() => snapshot,
             _ => checkpoint.snapshot().expect("a checkpoint that is not open is closed"),
-        };
-        Some((checkpoint.kind(), snapshot))
+        }
     }
 
     /// Whether all of it is one checkpoint, in which no key is twice.

@@ -228,6 +228,11 @@ impl CheckpointManager {
         self.cursors.iter().map(status).collect()
     }
 
+    /// Whether the cursor is still there.
+    pub fn has_cursor(&self, id: CursorId) -> bool {
+        self.cursor(id).is_some()
+    }
+
     fn cursor(&self, id: CursorId) -> Option<&Cursor> {
         self.cursors.iter().find(|cursor| cursor.id == id)
     }

@@ -29,7 +29,7 @@ pub use cursor::{CursorId, CursorStatus, Registration};
 pub use detached::Detached;
 pub use extent::Extent;
 pub use info::{CheckpointInfo, CheckpointKind, Snapshot};
-pub use log_range::{LogRange, ReadLimit};
+pub use log_range::{LogRange, LogSection, ReadLimit};
 pub use manager::{CheckpointLimits, CheckpointManager, Persistence, QueueOutcome, Queued};
 pub use run::MetaItem;
 

@@ -1,9 +1,6 @@
 //! Letting parts of the log go because memory is short.
 
-use document::Seqno;
-
 use super::Vbucket;
-use crate::checkpoint::{CursorId, LogRange, Registration};
 use crate::effect::Effect;
 
 /// Something that may free memory of the log.
@@ -46,48 +43,14 @@ impl Vbucket {
         self.settle_account();
         dropped_count
     }
-
-    /// Registers a stream that has everything up to `after`, in place of one of the same name.
-    /// Fails with the highest seqno if that is lower.
-    pub fn register_stream(&mut self, name: &str, after: Seqno) -> Result<Registration, Seqno> {
-        let registration = self.checkpoints.register(name, after, true);
-        self.settle_account();
-        registration
-    }
-
-    /// What a stream reads next; it confirms that by [`Vbucket::confirm_stream`].
-    pub fn read_stream(&mut self, cursor: CursorId) -> Option<LogRange> {
-        let range = self.checkpoints.begin_read(cursor);
-        self.settle_account();
-        range
-    }
-
-    /// The stream has taken over the `item_count` items of `range`.
-    pub fn confirm_stream(
-        &mut self,
-        range: &LogRange,
-        item_count: usize,
-        effects: &mut Vec<Effect>,
-    ) {
-        let detached = self.checkpoints.finish_read(range, item_count);
-        self.destroy(detached, effects);
-        self.settle_account();
-    }
-
-    /// A stream ends.
-    pub fn remove_stream(&mut self, cursor: CursorId, effects: &mut Vec<Effect>) {
-        let detached = self.checkpoints.remove_cursor(cursor);
-        self.destroy(detached, effects);
-        self.settle_account();
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use document::{ItemBuilder, ItemMeta, KeyBuf, VbUuid, Vbid, VbucketState};
+    use document::{ItemBuilder, ItemMeta, KeyBuf, Seqno, VbUuid, Vbid, VbucketState};
 
     use super::*;
-    use crate::checkpoint::CheckpointLimits;
+    use crate::checkpoint::{CheckpointLimits, CursorId};
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{Now, StoreMode, WriteCondition};
@@ -141,13 +104,13 @@ mod tests {
         fn read(&mut self, cursor: CursorId) -> usize {
             let Some(range) = self.vbucket.read_stream(cursor) else { return 0 };
             let count = range.item_count();
-            self.vbucket.confirm_stream(&range, count, &mut Vec::new());
+            self.vbucket.finish_stream_read(&range, count, &mut Vec::new());
             count
         }
 
         fn stream(&mut self) -> CursorId {
             let after = self.vbucket.high_seqno();
-            self.vbucket.register_stream("stream", after).unwrap().id
+            self.vbucket.open_stream("stream", after).unwrap().id
         }
     }
 
@@ -216,9 +179,9 @@ mod tests {
         bench.set(&["a", "b"]);
         bench.flush();
         assert_eq!(bench.items(), 2);
-        bench.vbucket.remove_stream(stream, &mut Vec::new());
+        bench.vbucket.close_stream(stream, &mut Vec::new());
         assert_eq!((bench.items(), bench.account.log_bytes()), (0, 0));
         let too_far = bench.vbucket.high_seqno().next();
-        assert_eq!(bench.vbucket.register_stream("late", too_far), Err(Seqno(2)));
+        assert_eq!(bench.vbucket.open_stream("late", too_far), Err(Seqno(2)));
     }
 }

@@ -204,6 +204,7 @@ impl Vbucket {
         if !self.is_queued_for_flush {
             self.queued_since = now.monotonic;
         }
+        self.notify_streams(effects);
         self.wake_flusher(effects);
         self.settle_account();
     }
