@@ -116,6 +116,11 @@ impl CheckpointManager {
             open.snapshot.end = open.snapshot.end.min(high);
             open.snapshot.visible_end = open.snapshot.visible_end.min(high);
         }
+        if open.snapshot.end < open.snapshot.whole_end && open.info.kind().is_disk() {
+            // What ended prepares may be in the part that follows.
+            open.snapshot.high_completed = Some(Seqno(0));
+            open.snapshot.high_prepared = None;
+        }
         open.info.close(open.snapshot);
         if open.removed != Extent::default() {
             let contents = open.frozen.iter().filter_map(|segment| segment.content());
