@@ -50,6 +50,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "start", "--"],
     },
     Bench {
+        name: "durable-writes",
+        about: "durable writes on two nodes, with a journal and with a commit of each file",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "durable_writes", "--"],
+    },
+    Bench {
         name: "checkpoints",
         about: "the log while it is read, removed and freed, beside the original's design",
         command: &CHECKPOINTS,
@@ -75,7 +80,7 @@ const BENCHES: &[Bench] = &[
 pub(crate) fn bench(arguments: &[String]) -> Result<()> {
     let Some((name, options)) = arguments.split_first() else {
         for bench in BENCHES {
-            println!("{:<12} {}", bench.name, bench.about);
+            println!("{:<14} {}", bench.name, bench.about);
         }
         return Ok(());
     };

@@ -1,5 +1,6 @@
 //! What the benchmarks share: servers as child processes, a load generator, and reports.
 
+pub mod cluster;
 pub mod couchbase;
 pub mod dialect;
 pub mod fragmentation;

@@ -61,5 +61,5 @@ pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;
 pub use value::{Incoming, body_of};
 pub use vbucket::eviction::EvictionPolicy;
-pub use vbucket_life::LifeError;
+pub use vbucket_life::{LifeError, NewRole};
 pub use write_gate::WriteBlock;

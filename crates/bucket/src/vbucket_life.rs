@@ -41,7 +41,47 @@ pub enum LifeError {
     List(#[from] OpenError),
 }
 
+/// Which role a vBucket is to play.
+#[derive(Clone, Debug)]
+pub struct NewRole {
+    /// The vBucket.
+    pub vbid: Vbid,
+    /// Its role.
+    pub state: VbucketState,
+    /// Who must hold durable writes, if it is active.
+    pub topology: Option<Topology>,
+}
+
+/// vBuckets whose changed roles are written together.
+const ROLES_FLUSHED_TOGETHER: usize = 256;
+
 impl Bucket {
+    /// Has vBuckets play these roles, and makes those that are not here; one that plays its role
+    /// already is left alone. Durable on return. Not for front-end workers.
+    ///
+    /// # Errors
+    /// See [`LifeError`]: the first one. All vBuckets were tried, and asking again does no harm.
+    pub fn set_vbucket_states(&self, roles: Vec<NewRole>) -> Result<(), LifeError> {
+        let core = &self.0;
+        let mut result = Ok(());
+        let mut changed: Vec<Vbid> = Vec::new();
+        for role in roles {
+            let vbid = role.vbid;
+            match core.take_up_role(role) {
+                Ok(()) => changed.push(vbid),
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        changed.retain(|&vbid| !core.is_role_flushed(vbid));
+        for group in changed.chunks(ROLES_FLUSHED_TOGETHER) {
+            core.flush(group);
+        }
+        let is_durable = changed.iter().all(|&vbid| core.is_role_flushed(vbid));
+        result.and(if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) })
+    }
+
     /// Has a vBucket play another role, and makes one that is not here. Durable on return. Not for
     /// front-end workers.
     ///
@@ -53,28 +93,7 @@ impl Bucket {
         state: VbucketState,
         topology: Option<Topology>,
     ) -> Result<(), LifeError> {
-        let core = &self.0;
-        let slot = core.slot(vbid).ok_or(LifeError::OutOfRange)?;
-        let fresh_uuid = core.new_uuid();
-        let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
-        let mut effects = Vec::new();
-        let history = slot.lock_history();
-        let file = slot.lock_file();
-        if slot.is_absent() {
-            return core.create_vbucket(vbid, slot, change);
-        }
-        match slot.lock().as_mut() {
-            None => return Err(LifeError::Loading),
-            Some(vbucket) => vbucket.change_role(change, &mut effects),
-        }
-        drop(file);
-        drop(history);
-        core.carry_out(vbid, &mut effects);
-        core.flush(&[vbid]);
-        match slot.lock().as_ref() {
-            Some(vbucket) if vbucket.is_state_flushed() => Ok(()),
-            _ => Err(LifeError::NotPersisted),
-        }
+        self.set_vbucket_states(vec![NewRole { vbid, state, topology }])
     }
 
     /// Deletes a dead vBucket, its file included. Not for front-end workers.
@@ -116,6 +135,39 @@ impl Bucket {
 }
 
 impl BucketCore {
+    /// Changes the role in memory, unless it is the one asked for.
+    fn take_up_role(&self, role: NewRole) -> Result<(), LifeError> {
+        let NewRole { vbid, state, topology } = role;
+        let slot = self.slot(vbid).ok_or(LifeError::OutOfRange)?;
+        let fresh_uuid = self.new_uuid();
+        let mut effects = Vec::new();
+        let history = slot.lock_history();
+        let file = slot.lock_file();
+        if slot.is_absent() {
+            let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+            return self.create_vbucket(vbid, slot, change);
+        }
+        match slot.lock().as_mut() {
+            None => return Err(LifeError::Loading),
+            Some(vbucket) => {
+                let is_new =
+                    |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
+                let topology = topology.filter(is_new);
+                let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+                vbucket.change_role(change, &mut effects);
+            }
+        }
+        drop(file);
+        drop(history);
+        self.carry_out(vbid, &mut effects);
+        Ok(())
+    }
+
+    fn is_role_flushed(&self, vbid: Vbid) -> bool {
+        let slot = self.slot(vbid);
+        slot.is_some_and(|slot| slot.lock().as_ref().is_some_and(Vbucket::is_state_flushed))
+    }
+
     /// Makes a vBucket that is not here. The caller holds its file.
     fn create_vbucket(
         &self,

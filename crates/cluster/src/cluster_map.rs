@@ -49,8 +49,10 @@ pub struct ClusterMap {
     pub name: String,
     /// All nodes. Invariant: at least one.
     pub nodes: Vec<NodeAddress>,
-    /// Which of the nodes this one is.
-    pub this_node: usize,
+    /// Which of the nodes this one is; `None` when it is no part of the cluster any more.
+    pub this_node: Option<usize>,
+    /// Where this node is reached, whether or not it is a part of the cluster.
+    pub this_address: NodeAddress,
 }
 
 impl BucketMap {
@@ -65,12 +67,5 @@ impl BucketMap {
     #[must_use]
     pub fn ephemeral(self) -> Self {
         Self { is_ephemeral: true, ..self }
-    }
-}
-
-impl ClusterMap {
-    /// The address of this node.
-    pub fn this_address(&self) -> &NodeAddress {
-        self.nodes.get(self.this_node).expect("this node is part of its cluster")
     }
 }

@@ -34,7 +34,7 @@ impl ClusterMap {
             .nodes
             .iter()
             .enumerate()
-            .map(|(index, node)| extended_node(node, index == self.this_node))
+            .map(|(index, node)| extended_node(node, self.this_node == Some(index)))
             .collect();
         let fields = json!({
             "rev": self.revision.revision,
@@ -113,17 +113,18 @@ mod tests {
     use crate::cluster_map::Revision;
     use crate::uuid::Uuid;
 
+    fn address(data_port: u16) -> NodeAddress {
+        NodeAddress { host: "127.0.0.1".to_owned(), data_port, management_port: data_port + 1 }
+    }
+
     fn map() -> ClusterMap {
         ClusterMap {
             revision: Revision { epoch: 1, revision: 5 },
             uuid: Uuid::random(),
             name: "test".to_owned(),
-            nodes: vec![NodeAddress {
-                host: "127.0.0.1".to_owned(),
-                data_port: 11210,
-                management_port: 8091,
-            }],
-            this_node: 0,
+            nodes: vec![address(11210)],
+            this_node: Some(0),
+            this_address: address(11210),
         }
     }
 
@@ -173,6 +174,60 @@ mod tests {
             assert!(config.get(field).is_none(), "{field}");
         }
         assert_eq!(config["nodesExt"][0]["services"]["kv"], 11210);
+    }
+
+    #[test]
+    fn the_config_of_two_nodes_is_this_document() {
+        let uuid = Uuid::parse("0123456789abcdef0123456789abcdef").unwrap();
+        let map = ClusterMap {
+            uuid,
+            nodes: vec![address(12000), address(12002)],
+            this_node: Some(1),
+            this_address: address(12002),
+            ..map()
+        };
+        let bucket = BucketMap {
+            replica_count: 1,
+            chains: vec![vec![Some(0), Some(1)], vec![Some(1), None]],
+            ..BucketMap::on_one_node("default", uuid, 2)
+        };
+        let config: Value = serde_json::from_str(&map.bucket_config(&bucket)).unwrap();
+        let golden = json!({
+            "rev": 5,
+            "revEpoch": 1,
+            "name": "default",
+            "uuid": "0123456789abcdef0123456789abcdef",
+            "nodeLocator": "vbucket",
+            "uri": "/pools/default/buckets/default?bucket_uuid=0123456789abcdef0123456789abcdef",
+            "streamingUri": "/pools/default/bucketsStreaming/default?bucket_uuid=\
+                             0123456789abcdef0123456789abcdef",
+            "bucketCapabilitiesVer": "",
+            "bucketCapabilities": config["bucketCapabilities"],
+            "collectionsManifestUid": "0",
+            "ddocs": {"uri": "/pools/default/buckets/default/ddocs"},
+            "nodes": [
+                {"hostname": "127.0.0.1:12001", "ports": {"direct": 12000}},
+                {"hostname": "127.0.0.1:12003", "ports": {"direct": 12002}},
+            ],
+            "nodesExt": [
+                {"hostname": "127.0.0.1", "services": {"kv": 12000, "mgmt": 12001}},
+                {"hostname": "127.0.0.1", "services": {"kv": 12002, "mgmt": 12003},
+                 "thisNode": true},
+            ],
+            "vBucketServerMap": {
+                "hashAlgorithm": "CRC",
+                "numReplicas": 1,
+                "serverList": ["127.0.0.1:12000", "127.0.0.1:12002"],
+                "vBucketMap": [[0, 1], [1, -1]],
+            },
+            "clusterCapabilitiesVer": [1, 0],
+            "clusterCapabilities": {"n1ql": []},
+            "clusterUUID": "0123456789abcdef0123456789abcdef",
+            "clusterName": "test",
+        });
+        assert_eq!(config, golden);
+        let outside = ClusterMap { this_node: None, ..map };
+        assert!(!outside.bucket_config(&bucket).contains("thisNode"));
     }
 
     #[test]

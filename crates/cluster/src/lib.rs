@@ -2,7 +2,13 @@
 
 mod cluster_map;
 mod config_json;
+mod failover;
+mod plan;
+mod plan_json;
 mod uuid;
 
 pub use cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision};
+pub use failover::FailoverError;
+pub use plan::{ClusterPlan, PlannedNode, VbucketRole};
+pub use plan_json::InvalidPlan;
 pub use uuid::Uuid;

@@ -20,6 +20,6 @@ pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    FlushError, NodeFacts, NodeView, Warmup,
+    CarryOutError, FlushError, NodeFacts, NodeView, Warmup,
 };
 pub use server::{Handle, ManagementServer};

@@ -11,7 +11,7 @@ pub struct Limits {
     pub header_bytes_max: usize,
     /// Headers of one request.
     pub headers_max: usize,
-    /// Bytes of one request's body. Forms are small.
+    /// Bytes of one request's body. Forms are small; the largest is a cluster's plan.
     pub body_bytes_max: usize,
     /// Time for a request's line and headers to arrive, and for a kept connection to be silent.
     pub header_time_max: Duration,
@@ -29,7 +29,7 @@ impl Default for Limits {
             connections_max: 512,
             header_bytes_max: 32 * 1024,
             headers_max: 64,
-            body_bytes_max: 64 * 1024,
+            body_bytes_max: 512 * 1024,
             header_time_max: Duration::from_secs(30),
             body_time_max: Duration::from_secs(10),
             write_stall_max: Duration::from_secs(30),

@@ -16,6 +16,16 @@ pub trait NodeView: Send + Sync {
     /// Where the bucket's documents are.
     fn bucket_map(&self) -> BucketMap;
 
+    /// What all nodes of the cluster are to do, as JSON.
+    fn cluster_plan(&self) -> String;
+
+    /// Has the node do its part of another plan, and its clients told of it. Has a thread of its
+    /// own and may take seconds.
+    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
+
+    /// Has `notify` called whenever the maps have changed. Called once.
+    fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
+
     /// The bucket in figures.
     fn bucket(&self) -> BucketFacts;
 
@@ -44,6 +54,17 @@ pub trait NodeView: Send + Sync {
 
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
+}
+
+/// Why a plan was not carried out. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CarryOutError {
+    /// It never will be.
+    Invalid(String),
+    /// The node has a newer one.
+    Older(String),
+    /// A part of it may be; whoever tries again does no harm.
+    Failed(String),
 }
 
 /// Takes the bytes of a backup, in order. An error ends the writing.

@@ -3,6 +3,7 @@
 mod backup;
 mod buckets;
 mod cluster;
+mod cluster_plan;
 mod collections;
 mod health;
 mod streaming;
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) backups: Arc<Backups>,
     /// Turns true once.
     pub(crate) stopped: watch::Receiver<bool>,
+    /// Changes with the maps.
+    pub(crate) maps_changed: watch::Receiver<()>,
 }
 
 /// All requests. Only `/healthz` is answered to everybody.
@@ -63,6 +66,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/pools/default/nodeServices", get(cluster::node_services))
         .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
         .route("/pools/default/tasks", get(cluster::tasks))
+        .route("/settee/clusterMap", get(cluster_plan::show).put(cluster_plan::carry_out))
         .route("/metrics", get(health::metrics))
 }
 

@@ -65,7 +65,9 @@ impl ManagementServer {
         let (stop, stopped) = watch::channel(false);
         let connections = Arc::new(Connections::new(limits.connections_max));
         let backups = Arc::default();
-        let context = Context { view, users, limits, connections, backups, stopped };
+        let (maps, maps_changed) = watch::channel(());
+        view.watch_maps(Box::new(move || maps.send_replace(())));
+        let context = Context { view, users, limits, connections, backups, stopped, maps_changed };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listener, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.

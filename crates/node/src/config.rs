@@ -57,6 +57,12 @@ pub struct Settings {
     /// [default: 10000]
     #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
     pub apply_cycle_ms: Option<u64>,
+    /// This node's name in a cluster map [default: ns_1@ and the host that clients are told]
+    #[arg(long, value_name = "NAME", env = "SETTEE_NODE_NAME")]
+    pub node_name: Option<String>,
+    /// The map of a cluster of several nodes, which share user and password; see docs/cluster.md
+    #[arg(long, value_name = "FILE", env = "SETTEE_CLUSTER_MAP")]
+    pub cluster_map: Option<PathBuf>,
     /// The bucket's name [default: default]
     #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
     pub bucket: Option<String>,
@@ -142,6 +148,10 @@ pub struct NodeConfig {
     /// Time in which each file that is behind the journal is written once; the bucket's default
     /// when nobody says it.
     pub apply_cycle: Option<Duration>,
+    /// The name in topologies.
+    pub node_name: String,
+    /// Where the cluster's map is, if the node is one of several.
+    pub cluster_map: Option<PathBuf>,
     /// The bucket's name.
     pub bucket: String,
     /// vBuckets of a new bucket.
@@ -201,6 +211,8 @@ impl Settings {
             persistence: self.persistence.or(other.persistence),
             journal_size: self.journal_size.or(other.journal_size),
             apply_cycle_ms: self.apply_cycle_ms.or(other.apply_cycle_ms),
+            node_name: self.node_name.or(other.node_name),
+            cluster_map: self.cluster_map.or(other.cluster_map),
             bucket: self.bucket.or(other.bucket),
             vbuckets: self.vbuckets.or(other.vbuckets),
             bucket_type: self.bucket_type.or(other.bucket_type),
@@ -267,6 +279,13 @@ impl Settings {
         if self.password.as_deref() == Some("") {
             bail!("--password is empty; leave it out to have one generated");
         }
+        if self.cluster_map.is_some() && self.password.is_none() {
+            bail!("--cluster-map needs --password: the nodes log in to each other with it");
+        }
+        if self.cluster_map.is_some() && self.node_name.is_none() {
+            bail!("--cluster-map needs --node-name: which of the map's nodes this one is");
+        }
+        let node_name = self.node_name.unwrap_or_else(|| format!("ns_1@{advertised_host}"));
         let data_dir = match (is_dev, self.data_dir) {
             (true, _) => platform::process::temporary_path("settee-dev"),
             (false, Some(directory)) => directory,
@@ -284,6 +303,8 @@ impl Settings {
             memory_quota_bytes,
             persistence: Persistence::new(mode, journal_bytes_max),
             apply_cycle: self.apply_cycle_ms.map(Duration::from_millis),
+            node_name,
+            cluster_map: self.cluster_map,
             bucket,
             vbucket_count,
             bucket_type: self.bucket_type.map(|choice| choice.0),
@@ -378,7 +399,7 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 7] = [
+        let cases: [(Settings, &str); 8] = [
             (
                 Settings {
                     dev: Some(true),
@@ -398,6 +419,10 @@ mod tests {
             ),
             (Settings { vbuckets: Some(1000), ..Settings::default() }, "power of two"),
             (Settings { bucket: Some("a b".to_owned()), ..Settings::default() }, "letters"),
+            (
+                Settings { cluster_map: Some(PathBuf::from("m")), ..Settings::default() },
+                "needs --password",
+            ),
             (Settings { threads: Some(0), ..Settings::default() }, "give 1 to"),
         ];
         for (settings, advice) in cases {

@@ -1,9 +1,11 @@
 //! The process: configuration, the order in which the parts start and stop, nothing else.
 
 mod backup_source;
+mod cluster_run;
 pub mod config;
 mod data_directory;
 mod logging;
+mod membership;
 mod memory_size;
 mod node;
 mod node_view;
@@ -12,6 +14,7 @@ mod restore;
 mod serve;
 mod setting_values;
 
+pub use cluster_run::{ClusterRunArguments, cluster_run};
 pub use node::Node;
 pub use restore::restore;
 pub use serve::{ServeArguments, serve};

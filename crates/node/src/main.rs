@@ -24,6 +24,8 @@ struct Arguments {
 enum Command {
     /// Start a node: one process, one bucket, no configuration needed.
     Serve(Box<node::ServeArguments>),
+    /// Start several nodes on this machine as a cluster, and play with their failure.
+    ClusterRun(Box<node::ClusterRunArguments>),
     /// Put load on a node and measure it, with cbc-pillowfight's options.
     Load(Box<cli::LoadArguments>),
     /// Show a running node's statistics.
@@ -43,6 +45,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => node::serve(*arguments),
+        Command::ClusterRun(arguments) => node::cluster_run(&arguments),
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),

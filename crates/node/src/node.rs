@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
-use bucket::{ApplyConfig, Bucket, BucketConfig, BucketType, EvictionConfig, Surroundings};
-use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
+use bucket::{ApplyConfig, Bucket, BucketConfig, EvictionConfig, Surroundings};
+use cluster::{ClusterPlan, NodeAddress};
 use executor::ExecutorPool;
 use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Random};
-use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
+use crate::membership::{Identity, Membership};
 use crate::node_view::View;
 
 /// The version that clients are told. They parse it and expect one of the original's.
@@ -25,11 +26,15 @@ const FILES_SHARE: u64 = 4;
 /// Passwords that are remembered as verified.
 const VERIFIED_MAX: usize = 1024;
 
+/// How often a node that loads before it serves says so.
+const LOADING_STEP: Duration = Duration::from_secs(2);
+
 /// A running node.
 pub struct Node {
     config: NodeConfig,
     pool: ExecutorPool,
     bucket: Bucket,
+    membership: Arc<Membership>,
     server: Arc<Server>,
     management: management::Handle,
     management_port: u16,
@@ -49,6 +54,7 @@ impl Node {
         let clock = Clock::real();
         let files: Arc<dyn Files> = Arc::new(RealFiles);
         let directory = DataDirectory::open(&*files, &config.data_dir, &config.bucket)?;
+        let plan = read_plan(&*files, &config)?;
         let (users, password) = open_users(&*files, &directory, &config)?;
         let (data, port) = open_door(&config, config.port)?;
         let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
@@ -85,14 +91,28 @@ impl Node {
         let bucket = Bucket::open(surroundings, bucket_config, &bucket_directory)
             .with_context(|| format!("the bucket `{}`", config.bucket))?;
         let users = Arc::new(users);
-        let address =
-            NodeAddress { host: config.advertised_host.clone(), data_port: port, management_port };
-        let maps = maps(address, directory.cluster_uuid, &bucket)?;
+        let identity = Identity {
+            name: config.node_name.clone(),
+            address: NodeAddress {
+                host: config.advertised_host.clone(),
+                data_port: port,
+                management_port,
+            },
+            cluster_uuid: directory.cluster_uuid,
+        };
+        let membership = Arc::new(Membership::new(identity, bucket.clone())?);
+        if let Some(plan) = &plan {
+            // What the files say about roles may be older than the map: nobody is to read it.
+            while !bucket.wait_until_serving(LOADING_STEP) {
+                tracing::info!("loading documents before the cluster map is carried out");
+            }
+            membership.carry_out(plan)?;
+        }
         let parts = Parts {
             clock: clock.clone(),
             users: Arc::clone(&users),
             bucket: bucket.clone(),
-            cluster: cluster_view(&maps),
+            cluster: membership.view(),
             pool: pool.clone(),
             mailboxes,
         };
@@ -103,14 +123,21 @@ impl Node {
         };
         let (memcached, memcached_port) = memcached.unzip();
         let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
-        let view =
-            View::new(clock, maps, bucket.clone(), Arc::clone(&server), config.flush_enabled);
+        membership.serve_with(Arc::clone(&server));
+        let view = View::new(
+            clock,
+            Arc::clone(&membership),
+            bucket.clone(),
+            Arc::clone(&server),
+            config.flush_enabled,
+        );
         let management = ManagementServer::start(rest, Arc::new(view), users)?;
         let (password, password_is_new) = password;
         Ok(Self {
             config,
             pool,
             bucket,
+            membership,
             server,
             management,
             management_port,
@@ -160,6 +187,14 @@ impl Node {
     /// Blocks until every vBucket serves, at most for `patience`.
     pub fn wait_until_serving(&self, patience: Duration) -> bool {
         self.bucket.wait_until_serving(patience)
+    }
+
+    /// To be called once every vBucket serves.
+    pub fn begin_serving(&self) -> anyhow::Result<()> {
+        if self.config.cluster_map.is_none() {
+            self.membership.serve_alone()?;
+        }
+        Ok(())
     }
 
     /// Answers what was executed, flushes everything, ends all threads.
@@ -235,32 +270,12 @@ fn open_management_door(config: &NodeConfig) -> anyhow::Result<(std::net::TcpLis
     Ok((listener, port))
 }
 
-/// The maps of a cluster of one node.
-fn maps(
-    address: NodeAddress,
-    cluster_uuid: Uuid,
-    bucket: &Bucket,
-) -> anyhow::Result<(ClusterMap, BucketMap)> {
-    let map = ClusterMap {
-        revision: Revision { epoch: 1, revision: 1 },
-        uuid: cluster_uuid,
-        name: "settee".to_owned(),
-        nodes: vec![address],
-        this_node: 0,
-    };
-    let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
-    let config = bucket.config();
-    let bucket_map = BucketMap::on_one_node(&config.name, bucket_uuid, config.vbucket_count);
-    Ok(match bucket.bucket_type() {
-        BucketType::Couchbase => (map, bucket_map),
-        BucketType::Ephemeral => (map, bucket_map.ephemeral()),
-    })
-}
-
-fn cluster_view((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {
-    ClusterView {
-        revision: map.revision,
-        global_config: map.global_config(),
-        bucket_config: map.bucket_config(bucket),
-    }
+/// The plan that the node starts with, if it is one of several.
+fn read_plan(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<Option<ClusterPlan>> {
+    let Some(path) = &config.cluster_map else { return Ok(None) };
+    let shown = path.display();
+    let content = files.read_all(path);
+    let content = content.with_context(|| format!("the cluster map {shown}"))?;
+    let text = String::from_utf8(content).with_context(|| format!("{shown} is not text"))?;
+    ClusterPlan::parse(&text).with_context(|| format!("{shown}")).map(Some)
 }

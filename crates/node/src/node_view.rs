@@ -7,16 +7,17 @@ use bucket::{
     Bucket, BucketStatistics, BucketType, CompactionStatistics, EvictionPolicy, FullPolicy, Named,
     WarmupPhase,
 };
-use cluster::{BucketMap, ClusterMap};
+use cluster::{BucketMap, ClusterMap, ClusterPlan};
 use document::histogram::HistogramSnapshot;
 use management::{
-    BackupError, BackupSource, BucketFacts, BucketKind, FlushError, Metric, MetricKind, NodeFacts,
-    NodeView, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, CarryOutError, FlushError, Metric,
+    MetricKind, NodeFacts, NodeView, Warmup,
 };
 use platform::{Clock, Instant};
 use server::Server;
 
 use crate::backup_source;
+use crate::membership::{CarriedOut, Membership};
 use crate::node::VERSION;
 
 /// Two samples of a rate are at least this far apart.
@@ -30,8 +31,7 @@ const EXPORTED_BOUNDS_US: [u64; 14] = [
 pub(crate) struct View {
     clock: Clock,
     started: Instant,
-    cluster_map: ClusterMap,
-    bucket_map: BucketMap,
+    membership: Arc<Membership>,
     bucket: Bucket,
     server: Arc<Server>,
     flush_enabled: bool,
@@ -53,17 +53,15 @@ struct RateSample {
 impl View {
     pub(crate) fn new(
         clock: Clock,
-        maps: (ClusterMap, BucketMap),
+        membership: Arc<Membership>,
         bucket: Bucket,
         server: Arc<Server>,
         flush_enabled: bool,
     ) -> Self {
-        let (cluster_map, bucket_map) = maps;
         Self {
             started: clock.now(),
             clock,
-            cluster_map,
-            bucket_map,
+            membership,
             bucket,
             server,
             flush_enabled,
@@ -75,11 +73,35 @@ impl View {
 
 impl NodeView for View {
     fn cluster_map(&self) -> ClusterMap {
-        self.cluster_map.clone()
+        self.membership.maps().0
     }
 
     fn bucket_map(&self) -> BucketMap {
-        self.bucket_map.clone()
+        self.membership.maps().1
+    }
+
+    fn cluster_plan(&self) -> String {
+        self.membership.plan().to_json()
+    }
+
+    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
+        let plan = ClusterPlan::parse(plan);
+        let plan = plan.map_err(|invalid| CarryOutError::Invalid(invalid.to_string()))?;
+        match self.membership.carry_out(&plan) {
+            Ok(CarriedOut::Done) => Ok(()),
+            Ok(CarriedOut::Older(current)) => Err(CarryOutError::Older(format!(
+                "The node has the map of revision [{}, {}]",
+                current.epoch, current.revision
+            ))),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "a cluster map is not carried out");
+                Err(CarryOutError::Failed(format!("{error:#}")))
+            }
+        }
+    }
+
+    fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        self.membership.watch(notify);
     }
 
     fn bucket(&self) -> BucketFacts {
@@ -105,8 +127,7 @@ impl NodeView for View {
         let resident_bytes = platform::process::resident_bytes();
         NodeFacts {
             version: VERSION.to_owned(),
-            // A cluster of one node: they share their identity.
-            uuid: self.cluster_map.uuid,
+            uuid: self.membership.node_uuid(),
             uptime: self.clock.now().since(self.started),
             cpu_count: platform::threads::available_cpus(),
             memory_total_bytes,

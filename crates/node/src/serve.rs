@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::ensure;
 use clap::Args;
 use platform::files::RealFiles;
 use platform::process::Termination;
@@ -32,13 +33,16 @@ pub struct ServeArguments {
     /// A TOML file with any of the settings below, by the same names
     #[arg(long, value_name = "FILE", env = "SETTEE_CONFIG")]
     config: Option<PathBuf>,
+    /// Ends in order when the process with this id does, which has started it
+    #[arg(long, value_name = "PID", hide = true)]
+    end_with_parent: Option<u32>,
     #[command(flatten)]
     settings: Settings,
 }
 
 /// Runs a node until it is told to stop.
 pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
-    let ServeArguments { config, settings } = arguments;
+    let ServeArguments { config, end_with_parent, settings } = arguments;
     let settings = match config {
         Some(path) => settings.or(Settings::from_file(&path)?),
         None => settings,
@@ -46,6 +50,9 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = settings.resolve()?;
     logging::start(&config.log_filter, config.log_json)?;
     let termination = Termination::watch()?;
+    if let Some(parent) = end_with_parent {
+        ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
+    }
     if let Some(path) = &config.ready_file {
         ready_file::remove(&RealFiles, path)?;
     }
@@ -54,6 +61,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
         None => {
+            node.begin_serving()?;
             announce(&node)?;
             termination.wait()
         }

@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod allocator;
+pub mod child;
 pub mod clock;
 pub mod counting_allocator;
 pub mod files;

@@ -13,6 +13,12 @@ pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<Joi
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// Lets the calling thread do nothing for a while. For tools that wait for other processes: what
+/// runs in a node waits on the executor's timers.
+pub fn pause(duration: std::time::Duration) {
+    std::thread::sleep(duration);
+}
+
 /// Sets the nice value (-20..=19) of the calling thread. Raising priority needs a privilege that
 /// the process may not have; lowering always works.
 pub fn set_own_nice(nice: i32) -> io::Result<()> {

@@ -22,6 +22,7 @@ pub mod hello;
 pub mod opcode;
 pub mod request;
 pub mod response;
+pub mod server_request;
 pub mod shape;
 pub mod status;
 pub mod validate;

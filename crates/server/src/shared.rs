@@ -4,26 +4,15 @@ use std::sync::Arc;
 
 use auth::Users;
 use bucket::Bucket;
-use cluster::Revision;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
 use platform::Clock;
 
+use crate::cluster_view::SharedView;
 use crate::limits::ServerLimits;
 use crate::statistics::{ServerStatistics, WorkerCounters};
 use crate::timings::CommandTimings;
 use crate::worker::Mailboxes;
-
-/// The cluster as this node tells it to clients, rendered once.
-#[derive(Clone, Debug)]
-pub struct ClusterView {
-    /// The version of what follows.
-    pub revision: Revision,
-    /// For clients that have selected no bucket.
-    pub global_config: String,
-    /// For those that have.
-    pub bucket_config: String,
-}
 
 /// What the node decides about its data port.
 #[derive(Clone, Debug)]
@@ -36,14 +25,14 @@ pub struct ServerOptions {
     pub flush_enabled: bool,
 }
 
-/// Shared by all workers, immutable but for counters.
+/// Shared by all workers, immutable but for counters and the view of the cluster.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: ServerOptions,
     pub(crate) users: Arc<Users>,
     /// The one bucket of this node.
     pub(crate) bucket: Bucket,
-    pub(crate) cluster: ClusterView,
+    pub(crate) cluster: SharedView,
     pub(crate) pool: ExecutorPool,
     pub(crate) owner: Owner,
     pub(crate) mailboxes: Mailboxes,

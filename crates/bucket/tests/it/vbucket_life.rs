@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bucket::{BucketConfig, Completion, EvictionConfig, LifeError, Refused};
 use document::{
-    Cas, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, VbUuid, Vbid, VbucketState,
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid, Vbid,
+    VbucketState,
 };
 use platform::seeds::seeds;
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
@@ -17,7 +18,7 @@ use vbucket::Waiter;
 use vbucket::eviction::EvictionPolicy;
 
 use crate::eviction::finish;
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config, key};
 
 /// Values by name; `None` for a tombstone.
 type Model = BTreeMap<String, Option<Vec<u8>>>;
@@ -484,9 +485,9 @@ fn a_directory_of_the_original_is_taken_over() {
     }
 }
 
-/// The key of a prepare has 0x02 in front.
 fn prepare(seqno: u64) -> Item {
-    let builder = ItemBuilder::new(Key::from_trusted(b"\x02\x00p"), ItemMeta::default(), b"new");
+    let builder = ItemBuilder::new(key("p").as_key(), ItemMeta::default(), b"new");
+    let builder = builder.with_operation(Operation::Prepare(DurabilityLevel::Majority));
     builder.finish(Cas(seqno), Seqno(seqno), RevSeqno(1))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use cluster::ClusterMap;
+use cluster::{ClusterMap, NodeAddress};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -125,12 +125,12 @@ pub(super) async fn refuse_change() -> Response {
     answers::refused("_", "This version takes its settings when the node starts")
 }
 
-/// All nodes that are known in full, which is this one.
+/// This node in full, and the others as far as the map knows them.
 pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
     let (node, bucket, warmup) = (view.node(), view.bucket(), view.warmup());
-    let address = cluster.this_address();
+    let address = &cluster.this_address;
     let host = format!("{}:{}", address.host, address.management_port);
-    json!([{
+    let this = json!({
         "hostname": host,
         "configuredHostname": host,
         "thisNode": true,
@@ -163,9 +163,32 @@ pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "ops": bucket.operations_per_second,
             "couch_docs_actual_disk_size": bucket.disk_used_bytes,
         },
-    }])
+    });
+    let others = cluster.nodes.iter().enumerate();
+    let others = others.filter(|(index, _)| cluster.this_node != Some(*index));
+    let others = others.map(|(_, address)| other_node(address, &node.version));
+    std::iter::once(this).chain(others).collect()
+}
+
+/// What is known of another node: how to reach it.
+fn other_node(address: &NodeAddress, version: &str) -> Value {
+    let host = format!("{}:{}", address.host, address.management_port);
+    json!({
+        "hostname": host,
+        "configuredHostname": host,
+        "clusterMembership": "active",
+        "status": "healthy",
+        "recoveryType": "none",
+        "otpNode": format!("ns_1@{host}"),
+        "version": version,
+        "clusterCompatibility": COMPATIBILITY,
+        "ports": {"direct": address.data_port},
+        "services": ["kv"],
+        "systemStats": {},
+        "interestingStats": {},
+    })
 }
 
 fn node_name(cluster: &ClusterMap) -> String {
-    format!("ns_1@{}", cluster.this_address().host)
+    format!("ns_1@{}", cluster.this_address.host)
 }

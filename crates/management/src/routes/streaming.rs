@@ -1,5 +1,5 @@
-//! Configurations that stay open: one document and four newlines, then silence until the server
-//! stops. The map of this version does not change while the node runs.
+//! Configurations that stay open: a document and four newlines, again whenever the map changes,
+//! until the server stops.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -21,9 +21,12 @@ use crate::server::until_stopped;
 /// What ends a document. Source: client compatibility specification, section 10.
 const END_OF_DOCUMENT: &str = "\n\n\n\n";
 
+/// The document as it is now.
+type Render = Box<dyn Fn(&Context) -> String + Send + Sync>;
+
 /// GET /pools/default/nodeServicesStreaming
 pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Response {
-    stream(context.view.cluster_map().global_config(), &context.stopped)
+    stream(context, Box::new(|context| context.view.cluster_map().global_config()))
 }
 
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}
@@ -32,27 +35,33 @@ pub(super) async fn bucket(
     Path(name): Path<String>,
     Query(query): Query<Fields>,
 ) -> Response {
-    match find(&*context.view, &name, &query) {
-        Some(bucket) => stream(context.view.cluster_map().bucket_config(&bucket), &context.stopped),
-        None => answers::not_found(),
+    if find(&*context.view, &name, &query).is_none() {
+        return answers::not_found();
     }
+    let render =
+        |context: &Context| context.view.cluster_map().bucket_config(&context.view.bucket_map());
+    stream(context, Box::new(render))
 }
 
-fn stream(document: String, stopped: &watch::Receiver<bool>) -> Response {
-    let end = Box::pin(until_stopped(stopped.clone()));
-    let document = Some(Bytes::from(document + END_OF_DOCUMENT));
+fn stream(context: Arc<Context>, render: Render) -> Response {
+    let changed = context.maps_changed.clone();
+    let documents =
+        Documents { next: Box::pin(std::future::ready(true)), context, render, changed };
     let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
-    (headers, Body::new(OneDocument { document, end })).into_response()
+    (headers, Body::new(documents)).into_response()
 }
 
-/// A body of one document that ends when the server stops. Its length is unknown, which makes the
+/// A body of documents that ends when the server stops. Its length is unknown, which makes the
 /// answer a chunked one.
-struct OneDocument {
-    document: Option<Bytes>,
-    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+struct Documents {
+    context: Arc<Context>,
+    render: Render,
+    changed: watch::Receiver<()>,
+    /// Whether there is another document; waits for that to be known.
+    next: Pin<Box<dyn Future<Output = bool> + Send>>,
 }
 
-impl hyper::body::Body for OneDocument {
+impl hyper::body::Body for Documents {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -60,10 +69,24 @@ impl hyper::body::Body for OneDocument {
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(document) = self.document.take() {
-            return Poll::Ready(Some(Ok(Frame::data(document))));
+        let has_next = ready!(self.next.as_mut().poll(context));
+        if !has_next {
+            return Poll::Ready(None);
         }
-        ready!(self.end.as_mut().poll(context));
-        Poll::Ready(None)
+        // A change from here on is not in this document.
+        self.changed.mark_unchanged();
+        let document = (self.render)(&self.context);
+        let (stopped, changed) = (self.context.stopped.clone(), self.changed.clone());
+        self.next = Box::pin(until_changed(changed, stopped));
+        let document = Bytes::from(document + END_OF_DOCUMENT);
+        Poll::Ready(Some(Ok(Frame::data(document))))
+    }
+}
+
+/// Whether the maps have changed before the server stopped.
+async fn until_changed(mut changed: watch::Receiver<()>, stopped: watch::Receiver<bool>) -> bool {
+    tokio::select! {
+        () = until_stopped(stopped) => false,
+        changed = changed.changed() => changed.is_ok(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    FlushError, Metric, NodeFacts, NodeView, Warmup,
+    CarryOutError, FlushError, Metric, NodeFacts, NodeView, Warmup,
 };
 
 pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
@@ -28,6 +28,14 @@ pub(crate) struct FakeNode {
     pub(crate) backups: Arc<()>,
     /// The bucket's memory quota.
     pub(crate) quota_bytes: Mutex<u64>,
+    /// What it was told to carry out last.
+    pub(crate) plan: Mutex<String>,
+    /// Why it would not.
+    pub(crate) plan_error: Mutex<Option<CarryOutError>>,
+    /// Counts the versions of the map.
+    pub(crate) revision: Mutex<i64>,
+    /// To be called when the maps have changed.
+    notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
 
 impl FakeNode {
@@ -42,27 +50,48 @@ impl FakeNode {
             flushes: Mutex::new(0),
             backups: Arc::default(),
             quota_bytes: Mutex::new(1 << 28),
+            plan: Mutex::new("{}".to_owned()),
+            plan_error: Mutex::default(),
+            revision: Mutex::new(5),
+            notify: Mutex::default(),
         }
     }
 }
 
 impl NodeView for FakeNode {
     fn cluster_map(&self) -> ClusterMap {
+        let address =
+            NodeAddress { host: "127.0.0.1".to_owned(), data_port: 12_000, management_port: 9000 };
         ClusterMap {
-            revision: Revision { epoch: 1, revision: 5 },
+            revision: Revision { epoch: 1, revision: *self.revision.lock().unwrap() },
             uuid: self.cluster_uuid,
             name: "test".to_owned(),
-            nodes: vec![NodeAddress {
-                host: "127.0.0.1".to_owned(),
-                data_port: 12_000,
-                management_port: 9000,
-            }],
-            this_node: 0,
+            nodes: vec![address.clone()],
+            this_node: Some(0),
+            this_address: address,
         }
     }
 
     fn bucket_map(&self) -> BucketMap {
         BucketMap::on_one_node("default", self.bucket_uuid, 16)
+    }
+
+    fn cluster_plan(&self) -> String {
+        self.plan.lock().unwrap().clone()
+    }
+
+    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
+        if let Some(error) = self.plan_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        plan.clone_into(&mut self.plan.lock().unwrap());
+        *self.revision.lock().unwrap() += 1;
+        self.notify.lock().unwrap().as_ref().unwrap()();
+        Ok(())
+    }
+
+    fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        *self.notify.lock().unwrap() = Some(notify);
     }
 
     fn bucket(&self) -> BucketFacts {

@@ -7,6 +7,7 @@ mod rest_port;
 
 mod authentication;
 mod backup;
+mod cluster_plan;
 mod robustness;
 mod routes;
 mod shutdown;

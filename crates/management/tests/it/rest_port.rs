@@ -35,6 +35,11 @@ impl RestPort {
         HttpClient::connect(self.handle.address())
     }
 
+    /// One request of the known user with a body, on a connection of its own.
+    pub(crate) fn ask_with(&self, method: &str, target: &str, body: &str) -> Answer {
+        self.connect().ask(method, target, body)
+    }
+
     /// One request of the known user, on a connection of its own.
     pub(crate) fn ask(&self, method: &str, target: &str) -> Answer {
         self.connect().ask(method, target, "")

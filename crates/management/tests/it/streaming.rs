@@ -6,6 +6,7 @@ use crate::http_client::{HttpClient, basic};
 use crate::rest_port::{PASSWORD, RestPort, USER};
 
 const SILENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn open(port: &RestPort, target: &str) -> (HttpClient, String) {
     let mut client = port.connect();
@@ -19,7 +20,7 @@ pub(crate) fn open(port: &RestPort, target: &str) -> (HttpClient, String) {
 }
 
 #[test]
-fn a_stream_is_one_config_and_four_newlines_and_stays_open() {
+fn a_stream_is_a_config_and_four_newlines_and_goes_on_when_the_map_changes() {
     let port = RestPort::start();
     for (stream, once) in [
         ("/pools/default/bs/default", "/pools/default/b/default"),
@@ -31,5 +32,10 @@ fn a_stream_is_one_config_and_four_newlines_and_stays_open() {
         assert_eq!(document, port.ask("GET", once).body, "{stream}");
         client.set_patience(SILENCE);
         assert!(client.is_silent(), "{stream}");
+        client.set_patience(PATIENCE);
+        assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
+        let next = client.read_chunk().unwrap();
+        assert_ne!(next, chunk, "{stream}");
+        assert_eq!(next.strip_suffix("\n\n\n\n").unwrap(), port.ask("GET", once).body);
     }
 }

@@ -17,6 +17,8 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::SelectBucket)
     .with(Feature::Snappy)
     .with(Feature::Json)
+    .with(Feature::Duplex)
+    .with(Feature::ClustermapChangeNotification)
     .with(Feature::UnorderedExecution)
     .with(Feature::Tracing)
     .with(Feature::AltRequestSupport)
@@ -24,7 +26,8 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::SnappyEverywhere)
     .with(Feature::PreserveTtl)
     .with(Feature::GetClusterConfigWithKnownVersion)
-    .with(Feature::DedupeNotMyVbucketClustermap);
+    .with(Feature::DedupeNotMyVbucketClustermap)
+    .with(Feature::ClustermapChangeNotificationBrief);
 
 /// HELLO.
 pub(super) fn hello(
@@ -120,7 +123,7 @@ pub(super) fn cluster_config(
         reply.fail(turn, Status::Einval, "the extras are epoch and revision, or nothing");
         return Done::Answered;
     };
-    let cluster = &turn.shared.cluster;
+    let cluster = turn.shared.cluster.get();
     let known = known.map(|map| Revision { epoch: map.epoch, revision: map.revision });
     connection.known_map = Some(cluster.revision);
     if known >= Some(cluster.revision) {

@@ -79,7 +79,7 @@ pub(super) fn refuse(
 /// The map goes with the refusal, unless the client has it already and said that this is enough.
 fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
     let reply = request.reply(connection);
-    let cluster = &turn.shared.cluster;
+    let cluster = turn.shared.cluster.get();
     let dedupes = connection.features.contains(Feature::DedupeNotMyVbucketClustermap);
     if dedupes && connection.known_map >= Some(cluster.revision) {
         let content = crate::connection::Content {

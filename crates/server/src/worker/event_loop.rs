@@ -147,8 +147,22 @@ impl EventLoop {
                     self.take_turn(token);
                 }
                 Message::AcceptMore(entrance) => self.accept(entrance),
+                Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
                 Message::Stop => self.is_stopping = true,
+            }
+        }
+    }
+
+    /// Tells the cluster's map to those who listen for it.
+    fn push_map(&mut self) {
+        for token in 0..self.peers.len() {
+            let pushed = self.with_peer(token, |peer, turn, _| {
+                peer.connection.push_map(turn);
+                turn.output.bytes() > 0
+            });
+            if pushed == Some(true) {
+                self.take_turn(token);
             }
         }
     }

@@ -18,6 +18,8 @@ pub(super) enum Message {
     Completed(Waiter, Completed),
     /// More may wait at a door than was accepted in one go.
     AcceptMore(Entrance),
+    /// There is a newer map of the cluster.
+    MapChanged,
     /// Give back memory that others have freed.
     ReleaseMemory,
     /// Stop: close all connections and end.

@@ -14,7 +14,8 @@ use platform::{Clock, threads};
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
-use crate::shared::{ClusterView, ServerOptions, Shared};
+use crate::cluster_view::{ClusterView, SharedView};
+use crate::shared::{ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
 
 /// The data port. Stops when [`Server::stop`] is called.
@@ -57,7 +58,7 @@ impl Server {
             options,
             users: parts.users,
             bucket: parts.bucket,
-            cluster: parts.cluster,
+            cluster: SharedView::new(parts.cluster),
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,
             mailboxes: parts.mailboxes,
@@ -72,6 +73,14 @@ impl Server {
             handles.push(threads::spawn(&format!("FrontEnd{index}"), || event_loop.run())?);
         }
         Ok(Self { shared, threads: Mutex::new(handles) })
+    }
+
+    /// From now on clients are told `view`. Those that have asked for it hear of it at once.
+    pub fn publish(&self, view: ClusterView) {
+        self.shared.cluster.replace(view);
+        for worker in 0..self.shared.mailboxes.count() {
+            self.shared.mailboxes.send(worker, Message::MapChanged);
+        }
     }
 
     /// What the data port has done.

@@ -1,0 +1,117 @@
+//! Nodes that replicate to each other, started by `settee cluster-run`.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::servers::settee_binary;
+
+/// From the first data port to the first management port.
+const MANAGEMENT_PORT_OFFSET: u16 = 50;
+const END_TIME_MAX: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+/// Of the user that cluster-run makes.
+pub const USER: &str = "Administrator";
+/// Its password.
+pub const PASSWORD: &str = "password";
+
+/// A running cluster of two nodes with one replica. Dropping it ends it and removes what it wrote.
+pub struct Cluster {
+    child: Child,
+    binary: PathBuf,
+    port: u16,
+    directory: TempDir,
+}
+
+impl Cluster {
+    /// Starts two nodes with these further arguments of `settee cluster-run`, the first on `port`;
+    /// returns when they serve.
+    pub fn start(port: u16, arguments: &[&str]) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("cluster-").tempdir()?;
+        let binary = settee_binary()?;
+        let mut command = Command::new(&binary);
+        command.args(["cluster-run", "--nodes", "2", "--replicas", "1", "--password", PASSWORD]);
+        command.args(["--port-base", &port.to_string()]);
+        command.args(["--management-port-base", &(port + MANAGEMENT_PORT_OFFSET).to_string()]);
+        command.arg("--dir").arg(directory.path().join("cluster")).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().context("cannot start the cluster")?;
+        let output = child.stdout.take().context("the cluster says nothing")?;
+        let cluster = Self { child, binary, port, directory };
+        for line in BufReader::new(output).lines() {
+            if line?.starts_with("serving") {
+                return Ok(cluster);
+            }
+        }
+        bail!("the cluster ended at once")
+    }
+
+    /// Gives an order to the running cluster.
+    pub fn order(&self, order: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.binary);
+        command.arg("cluster-run").arg("--dir").arg(self.directory.path().join("cluster"));
+        command.args(order).stdout(Stdio::null());
+        ensure!(command.status()?.success(), "the cluster did not carry out {order:?}");
+        Ok(())
+    }
+
+    /// Where a node keeps its data.
+    pub fn data_directory(&self, node: u16) -> PathBuf {
+        self.directory.path().join(format!("cluster/n_{node}"))
+    }
+
+    /// Puts the cluster under a load, and gives the summary of its last phase.
+    pub fn load(&self, arguments: &[&str]) -> Result<Value> {
+        let summary = tempfile::NamedTempFile::new()?;
+        let mut command = Command::new(&self.binary);
+        let port = self.port.to_string();
+        command.args(["load", "--host", "127.0.0.1", "--port", &port, "-u", USER, "-P", PASSWORD]);
+        command.args(arguments).arg("--json-output").arg(summary.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let status = command.status()?;
+        let text = std::fs::read_to_string(summary.path())?;
+        let json: Value = serde_json::from_str(&text)
+            .with_context(|| format!("the load ended with {status} and no summary"))?;
+        let phases = json["phases"].as_array().context("a summary has phases")?;
+        let last = phases.last().context("a load has a phase")?.clone();
+        ensure!(status.success(), "the load failed: {last}");
+        Ok(last)
+    }
+
+    /// What the active nodes measured of durable writes since they started: a drawing a node.
+    pub fn timings(&self, histogram: &str, nodes: u16) -> Result<String> {
+        let mut drawings = String::new();
+        for node in 0..nodes {
+            let port = (self.port + 2 * node).to_string();
+            let mut command = Command::new(&self.binary);
+            command.args(["timings", "--host", "127.0.0.1", "--port", &port]);
+            command.args(["-u", USER, "-P", PASSWORD, histogram]);
+            let output = command.output()?;
+            drawings.push_str(&String::from_utf8_lossy(&output.stdout));
+        }
+        Ok(drawings)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let asked = pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
+        let started = Instant::now();
+        while asked && started.elapsed() < END_TIME_MAX {
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return;
+            }
+            std::thread::sleep(POLL);
+        }
+        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
+            eprintln!("the cluster cannot be ended: {error}");
+        }
+    }
+}

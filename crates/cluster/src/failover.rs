@@ -1,0 +1,112 @@
+//! The plan after a node is given up.
+
+use crate::plan::ClusterPlan;
+
+/// Why a node cannot be given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FailoverError {
+    /// The plan has no such node. Nothing is to be done.
+    #[error("the cluster has no such node")]
+    NoSuchNode,
+    /// It is the only one: nobody could take over.
+    #[error("it is the cluster's only node")]
+    LastNode,
+}
+
+impl ClusterPlan {
+    /// The next plan, without the node of this index. Of each vBucket that was active there
+    /// `choose` names the replica to be promoted, one of the indices that it is given; a vBucket
+    /// without a replica has no active copy any more. Copies that are lost are not replaced.
+    pub fn failed_over(
+        &self,
+        lost: usize,
+        mut choose: impl FnMut(u16, &[usize]) -> usize,
+    ) -> Result<Self, FailoverError> {
+        if lost >= self.nodes.len() {
+            return Err(FailoverError::NoSuchNode);
+        }
+        if self.nodes.len() == 1 {
+            return Err(FailoverError::LastNode);
+        }
+        let mut plan = self.clone();
+        plan.revision.revision += 1;
+        plan.nodes.remove(lost);
+        for (vbid, chain) in (0_u16..).zip(&mut plan.chains) {
+            if chain.first() == Some(&Some(lost)) {
+                promote(chain, |replicas| choose(vbid, replicas));
+            }
+            for holder in chain.iter_mut() {
+                *holder = holder.filter(|&node| node != lost).map(|node| node - after(node, lost));
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// How far the index of `node` moves when `lost` is taken out.
+fn after(node: usize, lost: usize) -> usize {
+    usize::from(node > lost)
+}
+
+/// Puts a replica into the first place; the others move up.
+fn promote(chain: &mut Vec<Option<usize>>, choose: impl FnOnce(&[usize]) -> usize) {
+    let length = chain.len();
+    let mut replicas: Vec<usize> = chain.iter().skip(1).copied().flatten().collect();
+    let chosen = match replicas.as_slice() {
+        [] => None,
+        [only] => Some(*only),
+        several => Some(choose(several)),
+    };
+    assert!(chosen.is_none_or(|chosen| replicas.contains(&chosen)), "a replica is promoted");
+    replicas.retain(|&replica| Some(replica) != chosen);
+    *chain = std::iter::once(chosen).chain(replicas.into_iter().map(Some)).collect();
+    chain.resize(length, None);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::nodes;
+
+    #[test]
+    fn replicas_take_the_places_of_what_is_lost() {
+        let mut plan = ClusterPlan::balanced(nodes(4), 2, 8);
+        plan.chains = vec![
+            vec![Some(1), Some(0), Some(3)],
+            vec![Some(1), Some(2), None],
+            vec![Some(1), None, None],
+            vec![Some(3), Some(1), Some(2)],
+            vec![Some(0), Some(2), Some(3)],
+            vec![None, Some(1), Some(0)],
+            vec![Some(1), None, Some(3)],
+            vec![Some(2), Some(3), Some(1)],
+        ];
+        let next = plan.failed_over(1, |_, replicas| replicas[replicas.len() - 1]).unwrap();
+        assert_eq!(next.revision.revision, plan.revision.revision + 1);
+        let names: Vec<&str> = next.nodes.iter().map(|node| node.name.as_str()).collect();
+        assert_eq!(names, ["n_0@127.0.0.1", "n_2@127.0.0.1", "n_3@127.0.0.1"]);
+        assert_eq!(
+            next.chains,
+            [
+                vec![Some(2), Some(0), None],
+                vec![Some(1), None, None],
+                vec![None, None, None],
+                vec![Some(2), None, Some(1)],
+                vec![Some(0), Some(1), Some(2)],
+                vec![None, None, Some(0)],
+                vec![Some(2), None, None],
+                vec![Some(1), Some(2), None],
+            ]
+        );
+        assert_eq!(next.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_last_node_and_strangers_are_not_given_up() {
+        let plan = ClusterPlan::balanced(nodes(2), 1, 4);
+        assert_eq!(plan.failed_over(2, |_, _| 0), Err(FailoverError::NoSuchNode));
+        let alone = plan.failed_over(0, |_, _| unreachable!("there is one replica")).unwrap();
+        assert!(alone.chains.iter().all(|chain| *chain == [Some(0), None]));
+        assert_eq!(alone.failed_over(0, |_, _| 0), Err(FailoverError::LastNode));
+    }
+}

@@ -1,0 +1,209 @@
+//! The node's part in its cluster: carrying out a plan, and telling clients what follows from it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use anyhow::{Context, bail, ensure};
+use bucket::{Bucket, BucketType, NewRole};
+use cluster::{
+    BucketMap, ClusterMap, ClusterPlan, NodeAddress, PlannedNode, Revision, Uuid, VbucketRole,
+};
+use document::{Vbid, VbucketState};
+use server::{ClusterView, Server};
+
+/// Who this node is.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Its name in topologies.
+    pub(crate) name: String,
+    /// Where it is reached.
+    pub(crate) address: NodeAddress,
+    /// The cluster's identity where a plan says none.
+    pub(crate) cluster_uuid: Uuid,
+}
+
+/// What becomes of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarriedOut {
+    /// The node does its part.
+    Done,
+    /// It has a newer one.
+    Older(Revision),
+}
+
+/// A node's membership.
+pub(crate) struct Membership {
+    identity: Identity,
+    bucket: Bucket,
+    bucket_uuid: Uuid,
+    /// Held while a plan is carried out.
+    carrying_out: Mutex<()>,
+    plan: Mutex<ClusterPlan>,
+    server: OnceLock<Arc<Server>>,
+    notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Membership {
+    /// The membership of a node that has no plan yet: it is alone.
+    pub(crate) fn new(identity: Identity, bucket: Bucket) -> anyhow::Result<Self> {
+        let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
+        let this = PlannedNode { name: identity.name.clone(), address: identity.address.clone() };
+        let plan = ClusterPlan::balanced(vec![this], 0, bucket.config().vbucket_count);
+        Ok(Self {
+            identity,
+            bucket,
+            bucket_uuid,
+            carrying_out: Mutex::default(),
+            plan: Mutex::new(plan),
+            server: OnceLock::new(),
+            notify: OnceLock::new(),
+        })
+    }
+
+    /// From now on the clients of `server` are told of changes.
+    pub(crate) fn serve_with(&self, server: Arc<Server>) {
+        assert!(self.server.set(server).is_ok(), "a node has one data port");
+    }
+
+    /// Has `notify` called after each change.
+    pub(crate) fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.notify.set(notify).is_ok(), "a node has one management port");
+    }
+
+    /// The node's identity: it is born with its cluster.
+    pub(crate) fn node_uuid(&self) -> Uuid {
+        self.identity.cluster_uuid
+    }
+
+    /// The plan that the node carries out.
+    pub(crate) fn plan(&self) -> ClusterPlan {
+        self.lock_plan().clone()
+    }
+
+    /// The maps that clients are told.
+    pub(crate) fn maps(&self) -> (ClusterMap, BucketMap) {
+        self.maps_of(&self.lock_plan())
+    }
+
+    /// The maps, as the data port tells them.
+    pub(crate) fn view(&self) -> ClusterView {
+        view_of(&self.maps())
+    }
+
+    /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
+    /// follow, and what clients are told. The same plan again does no harm, and completes what an
+    /// error has left undone.
+    pub(crate) fn carry_out(&self, plan: &ClusterPlan) -> anyhow::Result<CarriedOut> {
+        let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = usize::from(self.bucket.config().vbucket_count);
+        ensure!(
+            plan.chains.len() == count,
+            "the map has {} vBuckets, the bucket {count}",
+            plan.chains.len()
+        );
+        let current = self.plan();
+        // The plan of a node alone is nobody's: any other comes after it.
+        let is_first = current.nodes.len() == 1 && self.server.get().is_none();
+        if !is_first && plan.revision < current.revision {
+            return Ok(CarriedOut::Older(current.revision));
+        }
+        if !is_first && plan.revision == current.revision && *plan != current {
+            let Revision { epoch, revision } = plan.revision;
+            bail!("the node has another map of revision [{epoch}, {revision}]; raise it");
+        }
+        self.take_up_roles(plan)?;
+        *self.lock_plan() = plan.clone();
+        self.tell();
+        tracing::info!(
+            epoch = plan.revision.epoch,
+            revision = plan.revision.revision,
+            nodes = plan.nodes.len(),
+            is_member = plan.index_of(&self.identity.name).is_some(),
+            "the cluster map is carried out"
+        );
+        Ok(CarriedOut::Done)
+    }
+
+    /// Lets a node alone take durable writes: it is the only one that has to hold them. What an
+    /// operator has made of vBuckets stays.
+    pub(crate) fn serve_alone(&self) -> anyhow::Result<()> {
+        let topology = vec![vec![Some(self.identity.name.clone())]];
+        let active = |vbid: Vbid| {
+            let mut state = None;
+            self.bucket.with_vbucket(vbid, |vbucket| state = Some(vbucket.state()));
+            state == Some(VbucketState::Active)
+        };
+        let vbids = (0..self.bucket.config().vbucket_count).map(Vbid).filter(|&vbid| active(vbid));
+        let role =
+            |vbid| NewRole { vbid, state: VbucketState::Active, topology: Some(topology.clone()) };
+        let roles = vbids.map(role).collect();
+        self.bucket.set_vbucket_states(roles).context("durable writes were not made possible")
+    }
+
+    fn take_up_roles(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
+        let this = plan.index_of(&self.identity.name);
+        let mut roles = Vec::new();
+        let mut given_up = Vec::new();
+        for number in 0..self.bucket.config().vbucket_count {
+            let vbid = Vbid(number);
+            // A node that is given up keeps what it has, for whoever may want it.
+            let role = this.map_or(VbucketRole::None, |this| plan.role(number, this));
+            let (state, topology) = match role {
+                VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
+                VbucketRole::Replica(_) => (VbucketState::Replica, None),
+                VbucketRole::None => {
+                    if !self.is_here(vbid) {
+                        continue;
+                    }
+                    given_up.push(vbid);
+                    (VbucketState::Dead, None)
+                }
+            };
+            roles.push(NewRole { vbid, state, topology });
+        }
+        self.bucket.set_vbucket_states(roles).context("a vBucket did not take up its role")?;
+        if this.is_some() {
+            for vbid in given_up {
+                let deleted = self.bucket.delete_vbucket(vbid);
+                deleted.with_context(|| format!("vBucket {} was not deleted", vbid.0))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_here(&self, vbid: Vbid) -> bool {
+        let mut is_here = false;
+        self.bucket.with_vbucket(vbid, |_| is_here = true);
+        is_here
+    }
+
+    fn tell(&self) {
+        if let Some(server) = self.server.get() {
+            server.publish(self.view());
+        }
+        if let Some(notify) = self.notify.get() {
+            notify();
+        }
+    }
+
+    fn maps_of(&self, plan: &ClusterPlan) -> (ClusterMap, BucketMap) {
+        let Identity { name, address, cluster_uuid } = &self.identity;
+        let is_ephemeral = self.bucket.bucket_type() == BucketType::Ephemeral;
+        let bucket_name = &self.bucket.config().name;
+        (
+            plan.cluster_map(name, address.clone(), *cluster_uuid),
+            plan.bucket_map(bucket_name, self.bucket_uuid, is_ephemeral),
+        )
+    }
+
+    fn lock_plan(&self) -> MutexGuard<'_, ClusterPlan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn view_of((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {
+    ClusterView {
+        revision: map.revision,
+        global_config: map.global_config(),
+        bucket_config: map.bucket_config(bucket),
+    }
+}
