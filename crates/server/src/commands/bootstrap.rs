@@ -25,6 +25,7 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::Collections)
     .with(Feature::SnappyEverywhere)
     .with(Feature::PreserveTtl)
+    .with(Feature::SyncReplication)
     .with(Feature::GetClusterConfigWithKnownVersion)
     .with(Feature::DedupeNotMyVbucketClustermap)
     .with(Feature::ClustermapChangeNotificationBrief);

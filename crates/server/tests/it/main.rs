@@ -6,6 +6,7 @@ mod bootstrap;
 mod cluster_map;
 mod commands;
 mod documents;
+mod durable_writes;
 mod ephemeral;
 mod eviction;
 mod idle;

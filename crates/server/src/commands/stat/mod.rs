@@ -3,6 +3,7 @@
 
 mod bucket_groups;
 mod compaction;
+mod durability_groups;
 mod general;
 mod journal;
 mod task_groups;
@@ -47,7 +48,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 31] = [
+const GROUPS: [(&str, Group); 33] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -58,6 +59,7 @@ const GROUPS: [(&str, Group); 31] = [
     ("dcp", bucket_groups::no_dcp),
     ("dcpagg", bucket_groups::no_dcp),
     ("diskinfo", bucket_groups::diskinfo),
+    ("durability-monitor", durability_groups::monitors),
     ("failovers", vbucket_groups::failovers),
     ("hash", vbucket_groups::hash),
     ("info", general::info),
@@ -76,6 +78,7 @@ const GROUPS: [(&str, Group); 31] = [
     ("uuid", general::uuid),
     ("vbucket", vbucket_groups::states),
     ("vbucket-details", vbucket_groups::details),
+    ("vbucket-durability-state", durability_groups::states),
     ("vbucket-seqno", vbucket_groups::seqnos),
     ("warmup", bucket_groups::warmup),
     ("workload", task_groups::workload),
