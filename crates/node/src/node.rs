@@ -12,6 +12,7 @@ use executor::ExecutorPool;
 use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Random};
+use replication::Hub;
 use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 use crate::config::NodeConfig;
@@ -90,6 +91,8 @@ impl Node {
         let bucket_directory = directory.bucket(&*files, &config.bucket);
         let bucket = Bucket::open(surroundings, bucket_config, &bucket_directory)
             .with_context(|| format!("the bucket `{}`", config.bucket))?;
+        let hub = Hub::new(&bucket);
+        bucket.observe_streams(hub.clone());
         let users = Arc::new(users);
         let identity = Identity {
             name: config.node_name.clone(),
@@ -112,6 +115,7 @@ impl Node {
             clock: clock.clone(),
             users: Arc::clone(&users),
             bucket: bucket.clone(),
+            hub,
             cluster: membership.view(),
             pool: pool.clone(),
             mailboxes,

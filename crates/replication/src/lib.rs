@@ -4,6 +4,7 @@
 //! gives it messages and room to write. What other threads have to tell it goes through the
 //! [`Hub`], of which each bucket has one.
 
+mod backfill;
 mod hub;
 pub mod producer;
 

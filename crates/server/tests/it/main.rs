@@ -5,6 +5,7 @@ mod bad_input;
 mod bootstrap;
 mod cluster_map;
 mod commands;
+mod dcp;
 mod documents;
 mod durable_writes;
 mod ephemeral;

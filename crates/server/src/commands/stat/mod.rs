@@ -3,6 +3,7 @@
 
 mod bucket_groups;
 mod compaction;
+mod dcp_groups;
 mod durability_groups;
 mod general;
 mod journal;
@@ -48,7 +49,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 33] = [
+const GROUPS: [(&str, Group); 34] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -56,8 +57,9 @@ const GROUPS: [(&str, Group); 33] = [
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
-    ("dcp", bucket_groups::no_dcp),
-    ("dcpagg", bucket_groups::no_dcp),
+    ("dcp", dcp_groups::dcp),
+    ("dcp-vbtakeover", dcp_groups::takeover),
+    ("dcpagg", dcp_groups::dcp_aggregated),
     ("diskinfo", bucket_groups::diskinfo),
     ("durability-monitor", durability_groups::monitors),
     ("failovers", vbucket_groups::failovers),
