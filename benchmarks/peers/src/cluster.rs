@@ -1,6 +1,7 @@
 //! Nodes that replicate to each other, started by `settee cluster-run`.
 
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use tempfile::TempDir;
 
 use crate::servers::settee_binary;
 
-const START_TIME_MAX: Duration = Duration::from_secs(60);
+/// From the first data port to the first management port.
+const MANAGEMENT_PORT_OFFSET: u16 = 50;
 const END_TIME_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 /// Of the user that cluster-run makes.
@@ -24,38 +26,44 @@ pub struct Cluster {
     child: Child,
     binary: PathBuf,
     port: u16,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 impl Cluster {
-    /// Starts two nodes with these further arguments for each, the first on `port`; returns when
-    /// they serve.
-    pub fn start(port: u16, node_arguments: &[&str]) -> Result<Self> {
+    /// Starts two nodes with these further arguments of `settee cluster-run`, the first on `port`;
+    /// returns when they serve.
+    pub fn start(port: u16, arguments: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("cluster-").tempdir()?;
         let binary = settee_binary()?;
-        let ready = directory.path().join("ready");
         let mut command = Command::new(&binary);
-        command.args(["cluster-run", "--nodes", "2", "--replicas", "1"]);
-        command.args(["--port-base", &port.to_string(), "--password", PASSWORD]);
-        command.arg("--dir").arg(directory.path().join("cluster"));
-        command.arg("--ready-file").arg(&ready).arg("--").args(node_arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-        let child = command.spawn().context("cannot start the cluster")?;
-        let mut cluster = Self { child, binary, port, _directory: directory };
-        cluster.wait_until_it_serves(&ready)?;
-        Ok(cluster)
+        command.args(["cluster-run", "--nodes", "2", "--replicas", "1", "--password", PASSWORD]);
+        command.args(["--port-base", &port.to_string()]);
+        command.args(["--management-port-base", &(port + MANAGEMENT_PORT_OFFSET).to_string()]);
+        command.arg("--dir").arg(directory.path().join("cluster")).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().context("cannot start the cluster")?;
+        let output = child.stdout.take().context("the cluster says nothing")?;
+        let cluster = Self { child, binary, port, directory };
+        for line in BufReader::new(output).lines() {
+            if line?.starts_with("serving") {
+                return Ok(cluster);
+            }
+        }
+        bail!("the cluster ended at once")
     }
 
-    fn wait_until_it_serves(&mut self, ready: &Path) -> Result<()> {
-        let started = Instant::now();
-        while !ready.exists() {
-            if let Some(status) = self.child.try_wait()? {
-                bail!("the cluster ended at once: {status}");
-            }
-            ensure!(started.elapsed() < START_TIME_MAX, "the cluster does not serve");
-            std::thread::sleep(POLL);
-        }
+    /// Gives an order to the running cluster.
+    pub fn order(&self, order: &[&str]) -> Result<()> {
+        let mut command = Command::new(&self.binary);
+        command.arg("cluster-run").arg("--dir").arg(self.directory.path().join("cluster"));
+        command.args(order).stdout(Stdio::null());
+        ensure!(command.status()?.success(), "the cluster did not carry out {order:?}");
         Ok(())
+    }
+
+    /// Where a node keeps its data.
+    pub fn data_directory(&self, node: u16) -> PathBuf {
+        self.directory.path().join(format!("cluster/n_{node}"))
     }
 
     /// Puts the cluster under a load, and gives the summary of its last phase.

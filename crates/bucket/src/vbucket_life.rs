@@ -144,6 +144,7 @@ impl Bucket {
             old.retire(&mut effects);
         }
         core.carry_out(vbid, &mut effects);
+        core.tell_streams(|streams| streams.role_changed(vbid, None));
         slot.set_file_is_damaged(false);
         core.note_disk(vbid, WritePath::Flush, None);
         core.note_disk(vbid, WritePath::Apply, None);
@@ -264,6 +265,7 @@ impl BucketCore {
             vbucket.flush_state_anew(&mut effects);
         }
         self.carry_out(vbid, &mut effects);
+        self.tell_streams(|streams| streams.role_changed(vbid, None));
         // What could not be flushed is not wanted any more.
         slot.set_file_is_damaged(false);
         self.note_disk(vbid, WritePath::Flush, None);

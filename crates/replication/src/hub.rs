@@ -1,11 +1,14 @@
 //! Where news of vBuckets reach the streams that they concern.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
+
+use crate::producer::ProducerShared;
 
 /// Passes news of a bucket's vBuckets on to who has subscribed to them, and knows the bucket's
 /// producers by name. One a bucket; see [`Bucket::observe_streams`].
@@ -13,6 +16,7 @@ pub struct Hub {
     /// By vBucket. Replaced as a whole, so that nobody is called under the lock.
     listeners: Box<[RwLock<Arc<[Listener]>>]>,
     next_subscription: AtomicU64,
+    producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
 }
 
 #[derive(Clone)]
@@ -33,6 +37,7 @@ impl Hub {
         Arc::new(Self {
             listeners: std::iter::repeat_with(nobody).take(count).collect(),
             next_subscription: AtomicU64::new(0),
+            producers: Mutex::default(),
         })
     }
 
@@ -66,6 +71,33 @@ impl Hub {
         let Some(place) = self.listeners.get(usize::from(vbid.0)) else { return };
         let listeners = Arc::clone(&place.read().unwrap_or_else(PoisonError::into_inner));
         listeners.iter().for_each(|listener| news(&*listener.observer));
+    }
+
+    /// All producers, in the order of their names.
+    pub(crate) fn producers(&self) -> Vec<Arc<ProducerShared>> {
+        self.lock_producers().values().cloned().collect()
+    }
+
+    /// A producer opens. One that has the same name is to close.
+    pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) {
+        let name = producer.name().to_owned();
+        let older = self.lock_producers().insert(name, Arc::clone(producer));
+        if let Some(older) = older {
+            older.supersede();
+        }
+    }
+
+    /// A producer has gone.
+    pub(crate) fn leave(&self, producer: &Arc<ProducerShared>) {
+        let mut producers = self.lock_producers();
+        let is_it = |known: &Arc<ProducerShared>| Arc::ptr_eq(known, producer);
+        if producers.get(producer.name()).is_some_and(is_it) {
+            producers.remove(producer.name());
+        }
+    }
+
+    fn lock_producers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ProducerShared>>> {
+        self.producers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -53,8 +53,10 @@ fn main() -> Result<()> {
     });
     let clusters = clusters.collect::<Result<Vec<_>>>()?;
     let mut figures = Vec::new();
-    println!("{:<22} {:<8} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "", "ops/s", "mean", "p50", "p99",
-        "p99.9 ms");
+    println!(
+        "{:<22} {:<8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "", "", "ops/s", "mean", "p50", "p99", "p99.9 ms"
+    );
     for case in &CASES {
         let mut rounds: [Vec<Value>; MODES.len()] = Default::default();
         for _ in 0..options.rounds {
@@ -62,12 +64,15 @@ fn main() -> Result<()> {
                 rounds.push(measure(cluster, case, &documents, options.seconds)?);
             }
         }
-        let of_case = MODES.iter().zip(&rounds).map(|(mode, rounds)| figures_of(mode, case, rounds));
+        let of_case =
+            MODES.iter().zip(&rounds).map(|(mode, rounds)| figures_of(mode, case, rounds));
         let of_case = of_case.collect::<Result<Vec<_>>>()?;
         for (mode, figures) in MODES.iter().zip(&of_case) {
             let values: Vec<f64> = figures.iter().map(Figure::value).collect();
-            println!("{:<22} {:<8} {:>9.0} {:>9.3} {:>9.3} {:>9.3} {:>9.3}", case.name, mode.name,
-                values[0], values[1], values[2], values[3], values[4]);
+            println!(
+                "{:<22} {:<8} {:>9.0} {:>9.3} {:>9.3} {:>9.3} {:>9.3}",
+                case.name, mode.name, values[0], values[1], values[2], values[3], values[4]
+            );
         }
         let times = ratio(&of_case[1][1].rounds, &of_case[0][1].rounds);
         println!("{:<22} mean with files / mean with a journal: {times:.1}", "");
