@@ -177,7 +177,7 @@ impl BucketCore {
                     |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
                 let topology = topology.filter(is_new);
                 let change = RoleChange { state, topology, is_takeover, fresh_uuid };
-                vbucket.change_role(change, &mut effects);
+                vbucket.change_role(change, self.now(), &mut effects);
             }
         }
         drop(file);
@@ -202,7 +202,7 @@ impl BucketCore {
         self.store.delete(vbid)?;
         let mut effects = Vec::new();
         let mut vbucket = self.new_vbucket(vbid, change.state);
-        vbucket.change_role(change, &mut effects);
+        vbucket.change_role(change, self.now(), &mut effects);
         self.flush_new(&mut vbucket)?;
         // The name of its file remembers the revision from here on.
         self.store.apply(vbid)?;
@@ -222,7 +222,7 @@ impl BucketCore {
         self.store.commit(writes, |_, result| written = result.map(drop));
         written?;
         let mut effects = Vec::new();
-        vbucket.flush_succeeded(&batch, &mut effects);
+        vbucket.flush_succeeded(&batch, self.now(), &mut effects);
         self.carry_out(vbucket.vbid(), &mut effects);
         Ok(())
     }

@@ -32,8 +32,9 @@ pub enum Effect {
     /// A replica holds all prepares up to this seqno as their levels demand: the active vBucket is
     /// to hear of it.
     AcknowledgePrepares(Seqno),
-    /// The durable write that waits first becomes ambiguous at this moment unless it ends before;
-    /// none if no such write waits.
+    /// The durable write that waits first becomes ambiguous at this moment unless it ends before:
+    /// look again then ([`crate::Vbucket::end_overdue_sync_writes`]). None if no such write waits.
+    /// Said only for an earlier moment than the last one; what ends in time is not taken back.
     TimeSyncWrites(Option<Instant>),
     /// The durable write that the waiter waited for has ended.
     SyncWriteEnded(Waiter, SyncWriteEnd),

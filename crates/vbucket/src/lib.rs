@@ -6,6 +6,7 @@
 pub mod checkpoint;
 mod destruction;
 mod document_locks;
+mod durability;
 mod effect;
 pub mod eviction;
 mod failover_table;
@@ -18,6 +19,9 @@ mod statistics;
 mod vbucket;
 
 pub use destruction::Destruction;
+pub use durability::{
+    ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
+};
 pub use effect::{Effect, Waiter};
 pub use failover_table::{FailoverEntry, FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};

@@ -1,6 +1,6 @@
 //! What passes between a vBucket and its file.
 
-use document::{Cas, Datatype, Item, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
+use document::{Cas, Datatype, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
 
 use platform::Instant;
 
@@ -51,20 +51,58 @@ impl FileFacts {
         checkpoint_kind: CheckpointKind::Memory,
     };
 
-    /// Takes note of items that become a part of the file, seqnos rising.
-    fn note(&mut self, items: &[Item]) {
+    /// Takes note of items that become a part of the file, seqnos rising. It ends in `part` then.
+    fn note(&mut self, items: &[Item], part: &FilePart) {
         if let Some(first) = items.first()
             && self.hlc_epoch < 0
         {
             self.hlc_epoch = i64::try_from(first.seqno().0).unwrap_or(i64::MAX);
         }
+        let is_disk = part.kind.is_disk();
         for item in items {
             self.might_contain_xattrs |= item.datatype().contains(Datatype::XATTR);
-            if !item.operation().is_prepared() {
+            let operation = item.operation();
+            if !operation.is_prepared() {
                 self.max_visible_seqno = self.max_visible_seqno.max(item.seqno());
             }
+            if operation == Operation::Mutation {
+                continue;
+            }
+            match operation.ended_prepare() {
+                // In a part of a disk snapshot ends have no order: others may be missing.
+                Some(prepare) if !is_disk => {
+                    self.completed_seqno = self.completed_seqno.max(prepare);
+                }
+                Some(_) => {}
+                None => self.note_prepare(item.seqno(), part.whole_seqno),
+            }
+        }
+        let held = self.prepared_seqno;
+        self.note_prepare(held, part.whole_seqno);
+        if is_disk && part.is_whole {
+            self.completed_seqno = self.completed_seqno.max(part.high_completed);
+            self.high_prepared_seqno = self.high_prepared_seqno.max(part.high_prepared);
+        }
+        self.checkpoint_kind = part.kind;
+    }
+
+    fn note_prepare(&mut self, seqno: Seqno, whole_seqno: Seqno) {
+        self.prepared_seqno = self.prepared_seqno.max(seqno);
+        if seqno <= whole_seqno {
+            self.high_prepared_seqno = self.high_prepared_seqno.max(seqno);
         }
     }
+}
+
+/// Where a file ends after a flush.
+struct FilePart {
+    kind: CheckpointKind,
+    /// Whether the last snapshot is whole, and the end of the last one that is.
+    is_whole: bool,
+    whole_seqno: Seqno,
+    /// Of a snapshot from another node's file, up to where prepares have ended and are held.
+    high_completed: Seqno,
+    high_prepared: Seqno,
 }
 
 /// What the file remembers of a vBucket beside its documents.
@@ -187,12 +225,21 @@ impl FlushBatch {
             cuts_disk_snapshots: true,
         });
         self.state.high_seqno = range.last_seqno();
-        if let Some((kind, snapshot)) = range.last_snapshot() {
-            self.state.snapshot = SnapshotRange { start: snapshot.base, end: snapshot.end };
-            self.state.facts.checkpoint_kind = kind;
-        }
         let all = range.items();
-        self.state.facts.note(&all);
+        if let Some((kind, snapshot)) = range.last_snapshot() {
+            let (high, end) = (self.state.high_seqno, snapshot.end);
+            let start = if end <= high { end } else { snapshot.base };
+            self.state.snapshot = SnapshotRange { start, end };
+            let whole_seqno = self.state.whole_seqno();
+            let part = FilePart {
+                kind,
+                is_whole: whole_seqno == self.state.high_seqno,
+                whole_seqno,
+                high_completed: snapshot.high_completed.unwrap_or_default(),
+                high_prepared: snapshot.high_prepared.unwrap_or(snapshot.end),
+            };
+            self.state.facts.note(&all, &part);
+        }
         let count = all.len();
         self.item_count = Some(count);
         let items = if range.is_one_checkpoint() { all } else { newest_versions(all) };

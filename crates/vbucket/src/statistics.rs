@@ -23,6 +23,14 @@ pub struct VbucketStatistics {
     pub purged_tombstones: u64,
     /// Seqnos that rollbacks have given up.
     pub rollback_items: u64,
+    /// Durable writes begun.
+    pub sync_writes_accepted: u64,
+    /// Durable writes committed.
+    pub sync_writes_committed: u64,
+    /// Of those, the ones that no majority holds, because there was none.
+    pub sync_writes_committed_not_durable: u64,
+    /// Durable writes aborted.
+    pub sync_writes_aborted: u64,
     /// Values dropped from memory, with or without the rest of their documents.
     pub ejections: u64,
 }

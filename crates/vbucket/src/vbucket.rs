@@ -8,6 +8,7 @@ mod lookup;
 mod paging;
 mod read;
 mod receiving;
+mod receiving_prepares;
 mod recovery;
 mod restore;
 mod role;
@@ -21,6 +22,7 @@ use platform::{Instant, Random};
 use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, Persistence};
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
+use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
 use crate::effect::{Effect, Waiter};
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
 use crate::failover_table::{FailoverEntry, FailoverTable};
@@ -43,6 +45,13 @@ pub struct Vbucket {
     vbid: Vbid,
     state: VbucketState,
     hash_table: HashTable,
+    /// Prepares that have not ended, by key, beside the documents that they will replace.
+    prepares: HashTable,
+    /// Decides when they end.
+    monitor: Monitor,
+    durability_limits: DurabilityLimits,
+    /// The last abort in the log.
+    last_abort_seqno: Option<Seqno>,
     checkpoints: CheckpointManager,
     clock: Hlc,
     failover_table: FailoverTable,
@@ -115,10 +124,15 @@ impl Vbucket {
         account: MemoryAccount,
     ) -> Self {
         let eviction = EvictionOptions::default();
+        let limits = DurabilityLimits::default();
         Self {
             vbid,
             state,
-            hash_table: HashTable::new(seed),
+            hash_table: HashTable::new(seed.clone()),
+            prepares: HashTable::new(seed),
+            monitor: Monitor::new(state, TrackedWrites::default(), &Topology::new(), limits),
+            durability_limits: limits,
+            last_abort_seqno: None,
             checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),
@@ -331,7 +345,9 @@ impl Vbucket {
     fn settle_account(&mut self) {
         let log = self.checkpoints.extent();
         let now = MemoryUse {
-            tables_bytes: self.hash_table.slots_bytes() + self.absent.filter().bytes(),
+            tables_bytes: self.hash_table.slots_bytes()
+                + self.prepares.slots_bytes()
+                + self.absent.filter().bytes(),
             log_bytes: log.structure_bytes,
             checkpoints_bytes: log.bytes(),
         };

@@ -292,7 +292,7 @@ impl BucketCore {
                 self.note_commit(batch, took, &report);
                 let mut effects = Vec::new();
                 if let Some(vbucket) = slot.lock().as_mut() {
-                    vbucket.flush_succeeded(batch, &mut effects);
+                    vbucket.flush_succeeded(batch, self.now(), &mut effects);
                 }
                 self.note_disk(batch.vbid, WritePath::Flush, None);
                 match report.applied {

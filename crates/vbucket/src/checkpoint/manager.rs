@@ -159,6 +159,11 @@ impl CheckpointManager {
         self.max_visible_seqno
     }
 
+    /// Of a log that continues a file: the highest seqno of something visible there.
+    pub fn set_max_visible_seqno(&mut self, seqno: Seqno) {
+        self.max_visible_seqno = seqno.min(self.high_seqno);
+    }
+
     /// The flusher's cursor.
     pub fn persistence_cursor(&self) -> Option<CursorId> {
         self.persistence

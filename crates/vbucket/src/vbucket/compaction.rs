@@ -22,6 +22,9 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<bool, Refusal> {
         self.check_active()?;
+        if self.prepared(key).is_some() {
+            return Ok(false);
+        }
         let Some(item) = self.hash_table.get(key) else {
             self.check_absent(key)?;
             return Ok(false);
@@ -79,7 +82,7 @@ mod tests {
         let state = VbucketState::Replica;
         let (topology, fresh_uuid) = (None, VbUuid(9));
         let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
-        vbucket.change_role(change, effects);
+        vbucket.change_role(change, Now::default(), effects);
         let deleted = vbucket.delete_if_expired(key.as_key(), at(99), effects);
         assert!(matches!(deleted, Err(Refusal::NotActive)));
     }

@@ -71,7 +71,7 @@ impl Vbucket {
         let Some(item) = newest.filter(|newest| self.may_auto_delete(newest)) else {
             return false;
         };
-        if self.locks.get(key, now.monotonic).is_some() {
+        if self.locks.get(key, now.monotonic).is_some() || self.prepared(key).is_some() {
             return false;
         }
         let tombstone = super::write::tombstone_of(&item, Deletion::Explicit, now);
@@ -124,7 +124,7 @@ mod tests {
     fn empty_the_log(vbucket: &mut Vbucket) {
         let mut batch = vbucket.begin_flush().unwrap();
         batch.count_items();
-        vbucket.flush_succeeded(&batch, &mut Vec::new());
+        vbucket.flush_succeeded(&batch, Now::default(), &mut Vec::new());
     }
 
     /// Purges what was deleted before `second`, a slot at a time.
@@ -194,7 +194,7 @@ mod tests {
             is_takeover: false,
             fresh_uuid: VbUuid(8),
         };
-        vbucket.change_role(change, effects);
+        vbucket.change_role(change, Now::default(), effects);
         assert!(!vbucket.auto_delete(key("kept").as_key(), kept, now(), effects), "a replica");
     }
 }

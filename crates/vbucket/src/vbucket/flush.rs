@@ -6,6 +6,7 @@ use platform::Instant;
 use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
+use crate::operation::Now;
 use crate::persistence::FlushBatch;
 
 /// Tombstones that leave memory in one portion.
@@ -30,8 +31,9 @@ impl Vbucket {
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
-    /// hears of it. Nothing leaves the hash table before [`Vbucket::apply_succeeded`].
-    pub fn flush_succeeded(&mut self, batch: &FlushBatch, effects: &mut Vec<Effect>) {
+    /// hears of it, durable writes among them. Nothing leaves the hash table before
+    /// [`Vbucket::apply_succeeded`].
+    pub fn flush_succeeded(&mut self, batch: &FlushBatch, now: Now, effects: &mut Vec<Effect>) {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
@@ -54,6 +56,7 @@ impl Vbucket {
             }
             is_waiting
         });
+        self.resolve_sync_writes(now, effects);
         if !self.checkpoints.is_flushed() || self.state_is_dirty {
             self.wake_flusher(effects);
         }

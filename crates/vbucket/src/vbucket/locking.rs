@@ -18,6 +18,8 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Result<Found, Refusal> {
+        self.check_active()?;
+        self.check_unprepared(key)?;
         let found = self.get(key, now, effects)?;
         if found.cas == Cas::LOCKED {
             return Err(Refusal::Locked);
@@ -30,6 +32,7 @@ impl Vbucket {
     /// Ends the lock on `key` that `cas` names.
     pub fn unlock(&mut self, key: Key<'_>, cas: Cas, now: Now) -> Result<(), Refusal> {
         self.check_active()?;
+        self.check_unprepared(key)?;
         let seconds = now.wall.seconds();
         let Some(newest) = self.hash_table.get(key) else {
             self.check_absent(key)?;

@@ -21,6 +21,7 @@ impl Vbucket {
     /// has the key looked up, or the request wait.
     pub fn prepare_write(&mut self, key: Key<'_>) -> Result<(), Refusal> {
         self.check_active()?;
+        self.check_unprepared(key)?;
         match self.hash_table.get(key) {
             Some(_) => Ok(()),
             None => self.check_absent(key),
@@ -123,7 +124,7 @@ mod tests {
         stored.unwrap();
         let mut batch = vbucket.begin_flush().unwrap();
         let item = batch.take_items(usize::MAX).items.remove(0);
-        vbucket.flush_succeeded(&batch, effects);
+        vbucket.flush_succeeded(&batch, Now::default(), effects);
         vbucket.apply_succeeded(batch.high_seqno());
         assert_eq!(vbucket.eject(key().as_key(), Now::default(), effects), Some(true));
         item

@@ -107,7 +107,7 @@ impl Vbucket {
         let mut paged = Paged::default();
         let mut released = Vec::new();
         let mut purge_seqno = self.purge_seqno;
-        let (exits, locks) = (self.exits(now), &mut self.locks);
+        let (exits, locks, prepares) = (self.exits(now), &mut self.locks, &self.prepares);
         let random = &mut self.random;
         let is_active = self.state == VbucketState::Active;
         let judge = |item: &Item| {
@@ -125,7 +125,9 @@ impl Vbucket {
                 return ItemAction::Remove;
             }
             let leaving = exits.of(item, locks);
-            if leaving == Leaving::Nothing || paged.freed_bytes >= limits.bytes_max {
+            // What a durable write is about to replace need not be looked up when it does.
+            let is_prepared = prepares.len() > 0 && prepares.get(item.key()).is_some();
+            if leaving == Leaving::Nothing || is_prepared || paged.freed_bytes >= limits.bytes_max {
                 return ItemAction::Keep;
             }
             if let Verdict::Keep(frequency) =
@@ -220,7 +222,8 @@ impl Vbucket {
         if item.is_deleted() {
             return None;
         }
-        if self.is_ephemeral || item.seqno() > self.applied_seqno {
+        let is_prepared = self.prepared(key).is_some();
+        if self.is_ephemeral || is_prepared || item.seqno() > self.applied_seqno {
             return Some(false);
         }
         match self.exits(now).of(item, &mut self.locks) {

@@ -17,6 +17,7 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<Found, Refusal> {
         self.check_active()?;
+        self.check_settled(key)?;
         let item = match self.hash_table.get(key) {
             Some(item) if !item.is_deleted() => item,
             Some(_) => return Err(Refusal::NotFound),
@@ -43,6 +44,7 @@ impl Vbucket {
     /// it is: nothing but its metadata may be used.
     pub fn get_metadata(&mut self, key: Key<'_>, now: Now) -> Result<Found, Refusal> {
         self.check_active()?;
+        self.check_settled(key)?;
         let item = match self.hash_table.get(key) {
             Some(item) => item.clone(),
             None => self.find_tombstone(key)?.ok_or(Refusal::NotFound)?,
@@ -55,6 +57,9 @@ impl Vbucket {
     pub fn observe(&mut self, key: Key<'_>, now: Now) -> Result<Option<(Item, bool)>, Refusal> {
         if !matches!(self.state, VbucketState::Active | VbucketState::Replica) {
             return Err(Refusal::NotActive);
+        }
+        if self.state == VbucketState::Active {
+            self.check_settled(key)?;
         }
         let Some(item) = self.hash_table.get(key) else {
             self.check_absent(key)?;
@@ -92,10 +97,10 @@ impl Vbucket {
 
     /// Puts a tombstone in the place of `expired`. System xattrs survive it; those of a document
     /// without its value in memory have to be fetched first, so such a document only stays hidden
-    /// until somebody fetches it.
+    /// until somebody fetches it, and so does one that a durable write is about to replace.
     pub(super) fn delete_expired(&mut self, expired: &Item, now: Now, effects: &mut Vec<Effect>) {
         let has_xattrs = expired.datatype().contains(document::Datatype::XATTR);
-        if has_xattrs && expired.is_ejected() {
+        if (has_xattrs && expired.is_ejected()) || self.prepared(expired.key()).is_some() {
             return;
         }
         let tombstone = super::write::tombstone_of(expired, Deletion::Expired, now);

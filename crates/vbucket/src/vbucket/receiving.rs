@@ -99,6 +99,9 @@ impl Vbucket {
         self.check_receiving()?;
         self.failover_table.adopt(failover_log);
         self.is_stream_new = true;
+        self.passive().begin_stream();
+        let held = self.high_prepared_seqno();
+        effects.extend((held > Seqno(0)).then_some(Effect::AcknowledgePrepares(held)));
         self.flush_state_anew(effects);
         Ok(())
     }
@@ -134,7 +137,8 @@ impl Vbucket {
             base,
             visible_end: received.max_visible.unwrap_or(end),
             high_completed: received.high_completed.or(received.is_disk.then_some(Seqno(0))),
-            high_prepared: received.high_prepared,
+            // A lower one says that the sender does not know.
+            high_prepared: received.high_prepared.filter(|&seqno| seqno >= start),
         };
         let begins = received.begins_checkpoint || received.is_disk || self.is_stream_new;
         if begins || !self.checkpoints.extend_snapshot(snapshot) {
@@ -148,7 +152,7 @@ impl Vbucket {
         Ok(())
     }
 
-    /// Receives a version of a document.
+    /// Receives a version of a document, or a prepare of one.
     pub fn receive(
         &mut self,
         received: Received,
@@ -156,37 +160,44 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<(), ReceiveError> {
         let Received { builder, cas, seqno, revision } = received;
-        let is_prepare = builder.operation() != Operation::Mutation;
-        let checked = match self.check_received(seqno) {
-            Ok(()) if is_prepare => Err(ReceiveError::UnexpectedPrepare),
-            checked => checked,
+        let replaces = self.check_received(seqno).and_then(|()| self.replaced_prepare(&builder));
+        let replaced = match replaces {
+            Ok(replaced) => replaced,
+            Err(error) => {
+                release_builder(builder, effects);
+                return Err(error);
+            }
         };
-        if let Err(error) = checked {
-            release_builder(builder, effects);
-            return Err(error);
-        }
+        let operation = builder.operation();
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
-        self.put_received(item, now, effects);
+        self.clock.observe(cas);
+        match operation {
+            Operation::Mutation => self.put_received(item, now, effects),
+            Operation::Prepare(_) => self.put_prepare(item, replaced.as_ref(), now, effects),
+            Operation::Commit { .. } | Operation::Abort { .. } => {
+                panic!("what ends a prepare is received by itself")
+            }
+        }
+        if let Some(replaced) = replaced {
+            self.passive().complete(replaced.seqno());
+            if operation == Operation::Mutation {
+                self.forget_prepare(replaced, effects);
+            } else {
+                effects.push(Effect::Release(replaced));
+            }
+        }
+        self.end_received(effects);
         Ok(())
     }
 
     /// Makes `item` the version of its key that is visible, and queues it.
-    fn put_received(&mut self, item: Item, now: Now, effects: &mut Vec<Effect>) {
-        self.clock.observe(item.cas());
-        if item.is_deleted() {
-            self.max_deleted_revision = self.max_deleted_revision.max(item.revision());
-        }
+    pub(super) fn put_received(&mut self, item: Item, now: Now, effects: &mut Vec<Effect>) {
         self.locks.release(item.key());
-        self.note_arrival(item.key());
-        let replaced = self.hash_table.insert(item.clone());
+        let replaced = self.make_visible(&item);
         match &replaced {
             _ if item.is_deleted() => self.statistics.deletions += 1,
             Some(before) if !before.is_deleted() => self.statistics.updates += 1,
             _ => self.statistics.creations += 1,
-        }
-        if item.heat() == 0 {
-            let initial_heat = || self.eviction.initial_frequency.get();
-            item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         }
         let queued = self.checkpoints.queue_received(item, replaced.as_ref());
         release(replaced, effects);
@@ -199,7 +210,7 @@ impl Vbucket {
     /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
     /// that was never there, for documents. So documents of a replica under full eviction are
     /// counted a little too low, until the vBucket is loaded anew.
-    fn note_arrival(&mut self, key: Key<'_>) {
+    pub(super) fn note_arrival(&mut self, key: Key<'_>) {
         if self.eviction.policy == EvictionPolicy::Full
             && self.hash_table.get(key).is_none()
             && matches!(self.absent.find(key), Absent::Unknown)
@@ -207,32 +218,6 @@ impl Vbucket {
             self.absent.document_count = self.absent.document_count.saturating_sub(1);
         }
         self.absent.forget(key);
-    }
-
-    /// The prepare of `key` at the seqno `prepare` is visible as of `seqno`.
-    pub fn receive_commit(
-        &mut self,
-        _key: Key<'_>,
-        _prepare: Seqno,
-        seqno: Seqno,
-        _now: Now,
-        _effects: &mut Vec<Effect>,
-    ) -> Result<(), ReceiveError> {
-        self.check_received(seqno)?;
-        Err(ReceiveError::NoSuchPrepare)
-    }
-
-    /// The prepare of `key` at the seqno `prepare` comes to nothing, at `seqno`.
-    pub fn receive_abort(
-        &mut self,
-        _key: Key<'_>,
-        _prepare: Seqno,
-        seqno: Seqno,
-        _now: Now,
-        _effects: &mut Vec<Effect>,
-    ) -> Result<(), ReceiveError> {
-        self.check_received(seqno)?;
-        Err(ReceiveError::NoSuchPrepare)
     }
 
     /// Nothing lies between the highest seqno and `seqno` that is sent here.
@@ -243,7 +228,7 @@ impl Vbucket {
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
         self.checkpoints.advance_received(seqno);
-        self.wake_flusher(effects);
+        self.end_received(effects);
         Ok(())
     }
 
@@ -268,7 +253,7 @@ impl Vbucket {
     }
 
     /// Whether something at `seqno` can be received now.
-    fn check_received(&self, seqno: Seqno) -> Result<(), ReceiveError> {
+    pub(super) fn check_received(&self, seqno: Seqno) -> Result<(), ReceiveError> {
         self.check_receiving()?;
         if seqno <= self.high_seqno() {
             return Err(ReceiveError::SeqnoTooLow);

@@ -87,7 +87,7 @@ mod tests {
         fn flush(&mut self) {
             let mut batch = self.vbucket.begin_flush().unwrap();
             batch.take_items(usize::MAX);
-            self.vbucket.flush_succeeded(&batch, &mut Vec::new());
+            self.vbucket.flush_succeeded(&batch, Now::default(), &mut Vec::new());
         }
 
         /// Takes a step and returns how many cursors it dropped, and how many items have left.

@@ -1,9 +1,10 @@
 //! Coming back from a file, and letting values go that are in it.
 
-use document::{Item, VbUuid, Vbid, VbucketState};
+use document::{Item, Seqno, VbUuid, Vbid, VbucketState};
 
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointManager, Persistence};
+use crate::durability::{Monitor, TrackedWrites};
 use crate::effect::Effect;
 use crate::failover_table::FailoverTable;
 use crate::hash_table::HashSeed;
@@ -58,6 +59,14 @@ impl Vbucket {
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
         vbucket.topology = state.topology;
+        let (high_prepared, completed) =
+            (state.facts.high_prepared_seqno, state.facts.completed_seqno);
+        let writes = TrackedWrites::continuing(high_prepared, completed);
+        let limits = vbucket.durability_limits;
+        vbucket.monitor = Monitor::new(vbucket.state, writes, &vbucket.topology, limits);
+        if state.facts.prepared_seqno > Seqno(0) {
+            vbucket.checkpoints.set_max_visible_seqno(state.facts.max_visible_seqno);
+        }
         vbucket.snapshot = state.snapshot;
         vbucket.snapshot_kind = state.facts.checkpoint_kind;
         vbucket.facts = state.facts;

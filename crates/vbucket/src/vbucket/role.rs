@@ -5,8 +5,9 @@ use document::{Item, Key, Seqno, VbUuid, VbucketState, expiry};
 
 use super::Vbucket;
 use crate::checkpoint::CheckpointKind;
+use crate::durability::Monitor;
 use crate::effect::{Effect, Waiter};
-use crate::operation::{Found, Now, Refusal};
+use crate::operation::{Found, Now, Refusal, SyncWriteEnd};
 use crate::persistence::{SnapshotRange, Topology};
 
 /// Requests that wait for a pending vBucket to take up another role, at most.
@@ -30,13 +31,18 @@ impl Vbucket {
     /// Takes up another role. An active vBucket that ceases to be one ends the waits for
     /// persistence; one that becomes active begins a branch of history, at the end of the last
     /// snapshot that it has whole. Requests that have waited for the role are tried again.
-    pub fn change_role(&mut self, change: RoleChange, effects: &mut Vec<Effect>) {
+    ///
+    /// Durable writes of an active vBucket that ceases to be one are ambiguous: other nodes decide
+    /// on them. One that becomes active decides on those that it has received. A topology is worth
+    /// nothing unless [`crate::check_topology`] approves of it.
+    pub fn change_role(&mut self, change: RoleChange, now: Now, effects: &mut Vec<Effect>) {
         let is_same = change.state == self.state;
         if is_same && change.topology.is_none() {
             return;
         }
         self.topology = change.topology.unwrap_or_default();
         self.state_is_dirty = true;
+        self.change_monitor(change.state, effects);
         if !is_same {
             let became_active = change.state == VbucketState::Active;
             if became_active {
@@ -51,10 +57,39 @@ impl Vbucket {
             self.state = change.state;
             self.is_stream_new = true;
             self.retry_parked(effects);
+            effects.push(Effect::RoleChanged(self.state));
         }
         self.checkpoints.queue_state(self.state);
+        if let Monitor::Active(monitor) = &self.monitor
+            && monitor.is_impossible()
+        {
+            self.give_up_sync_writes(|_| true, now, effects);
+        }
+        self.resolve_sync_writes(now, effects);
         self.wake_flusher(effects);
         self.settle_account();
+    }
+
+    /// Has durable writes watched over as it is done in another role, or with another topology.
+    fn change_monitor(&mut self, state: VbucketState, effects: &mut Vec<Effect>) {
+        let whole = match self.state {
+            VbucketState::Active => self.high_seqno(),
+            _ => self.last_whole_seqno(),
+        };
+        self.stop_timing(state, effects);
+        let left = self.monitor.change(state, &self.topology, self.durability_limits, whole);
+        let ambiguous = |waiter| Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous);
+        effects.extend(left.waiters.into_iter().map(ambiguous));
+        effects.extend(left.forgotten.into_iter().map(|write| Effect::Release(write.item)));
+    }
+
+    fn stop_timing(&self, state: VbucketState, effects: &mut Vec<Effect>) {
+        if let Monitor::Active(monitor) = &self.monitor
+            && state != VbucketState::Active
+            && monitor.has_announced()
+        {
+            effects.push(Effect::TimeSyncWrites(None));
+        }
     }
 
     fn begin_to_be_active(&mut self, uuid: VbUuid, is_takeover: bool, effects: &mut Vec<Effect>) {
@@ -96,6 +131,8 @@ impl Vbucket {
     /// The vBucket is no more, or another is in its place: whoever waits hears of it.
     pub fn retire(&mut self, effects: &mut Vec<Effect>) {
         self.end_waits(effects);
+        self.stop_timing(VbucketState::Dead, effects);
+        self.disown_sync_writes(effects);
         self.retry_parked(effects);
     }
 
@@ -202,13 +239,13 @@ mod tests {
         for (start, end, begins_at) in [(50, 50, 50), (40, 50, 50), (40, 60, 40)] {
             let mut vbucket = replica_in(start, end);
             assert_eq!(branches(&vbucket), [(7, 0)], "a crash begins none in a replica");
-            vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+            vbucket.change_role(to(VbucketState::Active), Now::default(), &mut Vec::new());
             assert_eq!(branches(&vbucket), [(99, begins_at), (7, 0)], "{start}..{end}");
             assert_eq!(set(&mut vbucket).unwrap(), Seqno(51));
         }
         let mut vbucket = replica_in(50, 50);
         let takeover = RoleChange { is_takeover: true, ..to(VbucketState::Active) };
-        vbucket.change_role(takeover, &mut Vec::new());
+        vbucket.change_role(takeover, Now::default(), &mut Vec::new());
         assert_eq!(branches(&vbucket), [(7, 0)]);
     }
 
@@ -217,10 +254,10 @@ mod tests {
         let mut vbucket = vbucket(VbucketState::Active);
         set(&mut vbucket).unwrap();
         for state in [VbucketState::Dead, VbucketState::Active] {
-            vbucket.change_role(to(state), &mut Vec::new());
+            vbucket.change_role(to(state), Now::default(), &mut Vec::new());
         }
         assert_eq!(branches(&vbucket), [(99, 1), (7, 0)]);
-        vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+        vbucket.change_role(to(VbucketState::Active), Now::default(), &mut Vec::new());
         assert_eq!(branches(&vbucket).len(), 2, "it was active already");
     }
 
@@ -229,11 +266,11 @@ mod tests {
         let mut vbucket = vbucket(VbucketState::Active);
         let topology = vec![vec![Some("a".to_owned()), None]];
         let change = RoleChange { topology: Some(topology.clone()), ..to(VbucketState::Active) };
-        vbucket.change_role(change, &mut Vec::new());
+        vbucket.change_role(change, Now::default(), &mut Vec::new());
         assert_eq!(vbucket.begin_flush().unwrap().state.topology, topology);
-        vbucket.change_role(to(VbucketState::Active), &mut Vec::new());
+        vbucket.change_role(to(VbucketState::Active), Now::default(), &mut Vec::new());
         assert_eq!(vbucket.topology(), &topology, "nothing has changed");
-        vbucket.change_role(to(VbucketState::Dead), &mut Vec::new());
+        vbucket.change_role(to(VbucketState::Dead), Now::default(), &mut Vec::new());
         assert!(vbucket.topology().is_empty());
     }
 
@@ -248,7 +285,7 @@ mod tests {
             }
             assert!(!vbucket.park(Waiter(0)), "there is a limit");
             let mut effects = Vec::new();
-            vbucket.change_role(to(state), &mut effects);
+            vbucket.change_role(to(state), Now::default(), &mut effects);
             let retried = effects.iter().filter(|effect| matches!(effect, Effect::Retry(_)));
             assert_eq!((retried.count(), vbucket.parked_count()), (PARKED_MAX, 0));
         }
@@ -262,9 +299,9 @@ mod tests {
             vbucket.get_replica(key().as_key(), Now::default(), &mut Vec::new())
         };
         assert!(matches!(get(&mut vbucket), Err(Refusal::NotActive)));
-        vbucket.change_role(to(VbucketState::Replica), &mut Vec::new());
+        vbucket.change_role(to(VbucketState::Replica), Now::default(), &mut Vec::new());
         assert_eq!(get(&mut vbucket).unwrap().item.value(), b"v");
-        vbucket.change_role(to(VbucketState::Dead), &mut Vec::new());
+        vbucket.change_role(to(VbucketState::Dead), Now::default(), &mut Vec::new());
         assert!(matches!(get(&mut vbucket), Err(Refusal::NotActive)));
     }
 }

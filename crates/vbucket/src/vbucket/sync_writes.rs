@@ -1,18 +1,313 @@
-//! Durable writes of an active vBucket: from the prepare to its end.
+//! Durable writes: what their monitor decides happens here. Source: engine facts, sections 5.4 to
+//! 5.8.
+//!
+//! A prepare is beside the document that it will replace: in `prepares`, which is empty but while
+//! there are durable writes, so that everybody else pays one look at a length. All is decided under
+//! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
+//! in the same call whatever waits for it.
 
+use document::{Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
 use platform::Instant;
 
-use super::Vbucket;
-use crate::effect::Effect;
-use crate::operation::Now;
+use super::{Vbucket, release};
+use crate::durability::{
+    BeginRefusal, ClientWait, DurabilityLimits, DurabilityStatus, GivenUp, Monitor, TrackedWrite,
+};
+use crate::effect::{Effect, Waiter};
+use crate::operation::{Mutation, Now, Refusal, SyncWriteEnd, SyncWriteRequest};
 
 impl Vbucket {
+    /// Sets which durable writes are taken on.
+    pub fn set_durability_limits(&mut self, limits: DurabilityLimits) {
+        self.durability_limits = limits;
+        if let Monitor::Active(monitor) = &mut self.monitor {
+            monitor.set_limits(limits);
+        }
+    }
+
+    /// The node `node` holds all prepares up to `seqno` as their levels demand. Heard of nodes that
+    /// are in no topology yet, too, and of prepares whose time is long over.
+    pub fn acknowledge(&mut self, node: &str, seqno: Seqno, now: Now, effects: &mut Vec<Effect>) {
+        if let Monitor::Active(monitor) = &mut self.monitor {
+            monitor.acknowledge(node, seqno);
+            self.resolve_sync_writes(now, effects);
+        }
+    }
+
+    /// The node `node` follows anew, from behind `after` on: what it has acknowledged above that,
+    /// it does not have any more.
+    pub fn restart_acknowledgements(&mut self, node: &str, after: Seqno) {
+        if let Monitor::Active(monitor) = &mut self.monitor {
+            monitor.restart_node(node, after);
+        }
+    }
+
     /// Ends the durable writes whose deadline has come, in order. Returns the next deadline.
     pub fn end_overdue_sync_writes(
         &mut self,
-        _now: Now,
-        _effects: &mut Vec<Effect>,
+        now: Now,
+        effects: &mut Vec<Effect>,
     ) -> Option<Instant> {
-        None
+        self.give_up_sync_writes(|client| client.deadline <= now.monotonic, now, effects);
+        self.resolve_sync_writes(now, effects);
+        match &mut self.monitor {
+            Monitor::Active(monitor) => monitor.announce_anew(),
+            Monitor::Passive(_) | Monitor::Dead(_) => None,
+        }
     }
+
+    /// All prepares up to here are held here as their levels demand.
+    pub fn high_prepared_seqno(&self) -> Seqno {
+        self.monitor.writes().high_prepared
+    }
+
+    /// The highest prepare that has ended; those below have, too.
+    pub fn high_completed_seqno(&self) -> Seqno {
+        self.monitor.writes().high_completed
+    }
+
+    /// The highest seqno of something visible.
+    pub fn max_visible_seqno(&self) -> Seqno {
+        self.checkpoints.max_visible_seqno()
+    }
+
+    /// Prepares that have not ended.
+    pub fn prepare_count(&self) -> usize {
+        self.prepares.len()
+    }
+
+    /// Durable writes as statistics show them.
+    pub fn durability_status(&self) -> DurabilityStatus {
+        DurabilityStatus::of(&self.monitor, self.state, self.prepares.bytes())
+    }
+
+    /// Takes over a prepare from the file: one that has not ended, of whose key the file has no
+    /// newer version. Seqnos rise from call to call, and nothing else happens before the last one;
+    /// then [`Vbucket::resolve_sync_writes`] commits what can be.
+    ///
+    /// # Panics
+    /// If `item` is no prepare, or higher than the file.
+    pub fn restore_prepare(&mut self, item: Item) {
+        assert!(item.seqno() <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        self.clock.observe(item.cas());
+        let newest = self.hash_table.get(item.key()).map(Item::seqno);
+        let has_ended = item.seqno() <= self.high_completed_seqno() || newest > Some(item.seqno());
+        if has_ended || item.seqno() <= self.monitor.writes().last_seqno() {
+            return;
+        }
+        let item = item.charged_to(self.account.id());
+        self.prepares.insert(item.clone());
+        self.monitor.track(TrackedWrite::new(item, None));
+        self.settle_account();
+    }
+
+    /// Whether a durable write can be begun at all.
+    pub(super) fn check_sync_write(&self, request: SyncWriteRequest) -> Result<(), Refusal> {
+        use document::DurabilityLevel::Majority;
+        if self.is_ephemeral && request.level != Majority {
+            return Err(Refusal::InvalidDurabilityLevel);
+        }
+        let Monitor::Active(monitor) = &self.monitor else { return Err(Refusal::NotActive) };
+        monitor.can_begin().map_err(|refusal| match refusal {
+            BeginRefusal::NoTopology => Refusal::NoTopology,
+            BeginRefusal::Impossible => Refusal::DurabilityImpossible,
+        })
+    }
+
+    /// The prepare of `key` that has not ended.
+    pub(super) fn prepared(&self, key: Key<'_>) -> Option<&Item> {
+        if self.prepares.len() == 0 { None } else { self.prepares.get(key) }
+    }
+
+    /// Whether `key` may be written or locked as far as durable writes are concerned.
+    pub(super) fn check_unprepared(&self, key: Key<'_>) -> Result<(), Refusal> {
+        match self.prepared(key) {
+            None => Ok(()),
+            Some(prepare) if self.may_be_visible(prepare) => Err(Refusal::RecommitInProgress),
+            Some(_) => Err(Refusal::SyncWriteInProgress),
+        }
+    }
+
+    /// Whether the version of `key` that is visible here is the one that is visible.
+    pub(super) fn check_settled(&self, key: Key<'_>) -> Result<(), Refusal> {
+        match self.prepared(key) {
+            Some(prepare) if self.may_be_visible(prepare) => Err(Refusal::RecommitInProgress),
+            _ => Ok(()),
+        }
+    }
+
+    fn may_be_visible(&self, prepare: &Item) -> bool {
+        let write = self.monitor.writes().find(prepare.seqno());
+        write.is_none_or(|write| write.may_be_visible)
+    }
+
+    /// Makes `builder` the prepare of its key, whose revision is the one after `before`. Its end
+    /// may come at once.
+    pub(super) fn begin_sync_write(
+        &mut self,
+        builder: ItemBuilder,
+        before: Option<RevSeqno>,
+        request: SyncWriteRequest,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Refusal {
+        let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
+        let cas = self.clock.next(now.wall);
+        let seqno = self.high_seqno().next();
+        let builder = builder.with_operation(Operation::Prepare(request.level));
+        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
+        if self.older_prepare_is_in_open(item.key()) {
+            let detached = self.checkpoints.begin_checkpoint();
+            self.destroy(detached, effects);
+        }
+        self.checkpoints.set_limits(self.account.checkpoint_limits());
+        let queued = self.checkpoints.queue(item.clone(), None);
+        self.prepares.insert(item.clone());
+        let client = ClientWait { waiter: request.waiter, deadline: request.deadline };
+        self.monitor.track(TrackedWrite::new(item, Some(client)));
+        self.statistics.sync_writes_accepted += 1;
+        self.finish_queueing(queued, now, effects);
+        self.resolve_sync_writes(now, effects);
+        Refusal::SyncWriteBegun
+    }
+
+    /// Whether the open checkpoint may hold another prepare of `key`, or what aborted one. The log
+    /// does not see that by itself: what has ended is in no table any more.
+    pub(super) fn older_prepare_is_in_open(&self, key: Key<'_>) -> bool {
+        let committed = self.hash_table.get(key).and_then(|item| item.operation().ended_prepare());
+        let older = [committed, self.last_abort_seqno];
+        older.into_iter().flatten().any(|seqno| self.checkpoints.is_in_open(seqno))
+    }
+
+    /// Commits what enough nodes hold, in order, and asks for the next timeout. In a replica,
+    /// acknowledges what is held now.
+    pub fn resolve_sync_writes(&mut self, now: Now, effects: &mut Vec<Effect>) {
+        let persisted = self.persisted_through();
+        let monitor = match &mut self.monitor {
+            Monitor::Active(monitor) => monitor,
+            Monitor::Passive(_) => return self.acknowledge_held(effects),
+            Monitor::Dead(_) => return,
+        };
+        if monitor.writes.is_empty() {
+            return;
+        }
+        monitor.advance(persisted);
+        let satisfied = monitor.satisfied();
+        while let Monitor::Active(monitor) = &mut self.monitor
+            && let Some(write) = monitor.take_committed(satisfied)
+        {
+            let is_durable = write.seqno <= satisfied.durable_through;
+            self.commit_prepare(write, is_durable, now, effects);
+        }
+        if let Monitor::Active(monitor) = &mut self.monitor
+            && let Some(deadline) = monitor.announce()
+        {
+            effects.push(Effect::TimeSyncWrites(Some(deadline)));
+        }
+    }
+
+    /// Acknowledges what a replica holds now and did not before.
+    pub(super) fn acknowledge_held(&mut self, effects: &mut Vec<Effect>) {
+        let persisted = self.persisted_through();
+        let Monitor::Passive(monitor) = &mut self.monitor else { return };
+        let advanced = monitor.advance(persisted);
+        let held = monitor.writes.high_prepared;
+        effects.extend(advanced.has_risen.then_some(Effect::AcknowledgePrepares(held)));
+        let items = advanced.forgotten.into_iter().map(|write| write.item);
+        effects.extend(items.map(Effect::Release));
+    }
+
+    /// Everything up to here is durable. At the end of the log, that is what is behind the last
+    /// item, too: seqnos that another node has skipped.
+    pub(super) fn persisted_through(&self) -> Seqno {
+        if self.checkpoints.is_flushed() { self.high_seqno() } else { self.persisted_seqno }
+    }
+
+    /// Ends the writes of clients that `is_lost` says so of, as long as they are the next to end.
+    pub(super) fn give_up_sync_writes(
+        &mut self,
+        is_lost: impl Fn(ClientWait) -> bool,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
+        while let Monitor::Active(monitor) = &mut self.monitor
+            && let Some(given_up) = monitor.give_up(&is_lost)
+        {
+            match given_up {
+                GivenUp::Aborted(write) => self.abort_prepare(write, now, effects),
+                GivenUp::Ownerless(waiter) => end_ambiguously(waiter, effects),
+            }
+        }
+    }
+
+    /// The clients of all writes hear that their ends are not known.
+    pub(super) fn disown_sync_writes(&mut self, effects: &mut Vec<Effect>) {
+        let waiters = self.monitor.writes_mut().disown();
+        waiters.into_iter().for_each(|waiter| end_ambiguously(waiter, effects));
+    }
+
+    fn commit_prepare(
+        &mut self,
+        write: TrackedWrite,
+        is_durable: bool,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
+        let TrackedWrite { item: prepare, client, .. } = write;
+        let seqno = self.high_seqno().next();
+        let item = prepare.committed(seqno);
+        let (cas, uuid) = (item.cas(), self.uuid());
+        self.forget_prepare(prepare, effects);
+        let replaced = self.make_visible(&item);
+        self.checkpoints.set_limits(self.account.checkpoint_limits());
+        let queued = self.checkpoints.queue(item, replaced.as_ref());
+        release(replaced, effects);
+        self.finish_queueing(queued, now, effects);
+        self.statistics.sync_writes_committed += 1;
+        self.statistics.sync_writes_committed_not_durable += u64::from(!is_durable);
+        if let Some(ClientWait { waiter, .. }) = client {
+            let end = SyncWriteEnd::Committed(Mutation { cas, seqno, uuid });
+            effects.push(Effect::SyncWriteEnded(waiter, end));
+        }
+    }
+
+    fn abort_prepare(&mut self, write: TrackedWrite, now: Now, effects: &mut Vec<Effect>) {
+        let TrackedWrite { item: prepare, client, .. } = write;
+        let seqno = self.high_seqno().next();
+        let item = prepare.aborted(seqno, now.wall.seconds());
+        let queued = self.checkpoints.queue(item, Some(&prepare));
+        self.last_abort_seqno = Some(seqno);
+        self.forget_prepare(prepare, effects);
+        self.finish_queueing(queued, now, effects);
+        self.statistics.sync_writes_aborted += 1;
+        if let Some(ClientWait { waiter, .. }) = client {
+            end_ambiguously(waiter, effects);
+        }
+    }
+
+    /// `prepare` has ended: nobody finds it any more.
+    pub(super) fn forget_prepare(&mut self, prepare: Item, effects: &mut Vec<Effect>) {
+        // One of two owners: nothing is freed here.
+        drop(self.prepares.remove(prepare.key()));
+        effects.push(Effect::Release(prepare));
+    }
+
+    /// Makes `item`, which nobody has looked up, the version of its key that is visible. Returns
+    /// the one before.
+    pub(super) fn make_visible(&mut self, item: &Item) -> Option<Item> {
+        if item.is_deleted() {
+            self.max_deleted_revision = self.max_deleted_revision.max(item.revision());
+        }
+        self.note_arrival(item.key());
+        let replaced = self.hash_table.insert(item.clone());
+        if item.heat() == 0 {
+            let initial_heat = || self.eviction.initial_frequency.get();
+            item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
+        }
+        replaced
+    }
+}
+
+fn end_ambiguously(waiter: Waiter, effects: &mut Vec<Effect>) {
+    effects.push(Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous));
 }

@@ -101,7 +101,7 @@ impl Bench {
     fn flush(&mut self) -> Vec<(u64, bool)> {
         let Some(mut batch) = self.vbucket.begin_flush() else { return Vec::new() };
         let items = batch.take_items(usize::MAX).items;
-        self.vbucket.flush_succeeded(&batch, &mut self.effects);
+        self.vbucket.flush_succeeded(&batch, Now::default(), &mut self.effects);
         self.vbucket.apply_succeeded(batch.high_seqno());
         let tombstones = tombstones(&items);
         let mut next = Some(0);
@@ -240,7 +240,7 @@ fn flushed_tombstones_leave_memory_in_portions_unless_their_key_was_written_mean
     }
     let mut batch = bench.vbucket.begin_flush().unwrap();
     let tombstones = tombstones(&batch.take_items(usize::MAX).items);
-    bench.vbucket.flush_succeeded(&batch, &mut bench.effects);
+    bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects);
     bench.vbucket.apply_succeeded(batch.high_seqno());
     bench.set("999", "anew");
     let mut next = Some(0);
@@ -441,7 +441,7 @@ fn a_vbucket_that_is_not_active_serves_nothing() {
         is_takeover: false,
         fresh_uuid: VbUuid(8),
     };
-    bench.vbucket.change_role(change, &mut bench.effects);
+    bench.vbucket.change_role(change, Now::default(), &mut bench.effects);
     assert!(bench.effects.iter().any(|effect| matches!(effect, Effect::NotPersisted(Waiter(1)))));
     assert_eq!(name(&bench.get("k")), "not active");
     let result = bench.store(StoreMode::Set, "k", "x", WriteCondition::default());
@@ -459,7 +459,7 @@ fn a_value_leaves_memory_only_when_the_file_has_it_and_comes_back() {
     assert_eq!(bench.eject("k"), Some(false));
     let mut batch = bench.vbucket.begin_flush().unwrap();
     let items = batch.take_items(usize::MAX).items;
-    bench.vbucket.flush_succeeded(&batch, &mut bench.effects);
+    bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects);
     assert_eq!(bench.eject("k"), Some(false), "the journal is not read for it");
     bench.vbucket.apply_succeeded(batch.high_seqno());
     assert_eq!(bench.eject("k"), Some(true));

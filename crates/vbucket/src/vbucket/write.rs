@@ -31,7 +31,7 @@ impl Vbucket {
             self.locks.release(builder.key());
             self.statistics.creations += 1;
             let before = self.hash_table.get(builder.key()).map(Item::revision);
-            return Ok(self.commit(builder, before, now, effects));
+            return self.write(builder, before, condition, now, effects);
         };
         let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
             && !builder.meta().datatype.contains(Datatype::XATTR);
@@ -53,7 +53,7 @@ impl Vbucket {
         };
         self.locks.release(existing.key());
         self.statistics.updates += 1;
-        Ok(self.commit(builder, Some(existing.revision()), now, effects))
+        self.write(builder, Some(existing.revision()), condition, now, effects)
     }
 
     /// The live version that a store would replace, if the store may happen at all.
@@ -89,7 +89,7 @@ impl Vbucket {
         self.locks.release(key);
         self.statistics.deletions += 1;
         let tombstone = tombstone_of(&existing, Deletion::Explicit, now);
-        Ok(self.commit(tombstone, Some(existing.revision()), now, effects))
+        self.write(tombstone, Some(existing.revision()), condition, now, effects)
     }
 
     /// The live version of `key` to compute a new one from, when a write with `condition` would be
@@ -115,6 +115,10 @@ impl Vbucket {
         now: Now,
     ) -> Result<Option<Item>, Refusal> {
         self.check_active()?;
+        if let Some(request) = condition.sync_write {
+            self.check_sync_write(request)?;
+        }
+        self.check_unprepared(key)?;
         let seconds = now.wall.seconds();
         let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
         let live = match self.hash_table.get(key) {
@@ -146,6 +150,21 @@ impl Vbucket {
     fn reject(&mut self, refusal: Refusal) -> Refusal {
         self.statistics.rejections += 1;
         refusal
+    }
+
+    /// Makes `builder` the newest version of its key, or prepares that.
+    fn write(
+        &mut self,
+        builder: ItemBuilder,
+        before: Option<RevSeqno>,
+        condition: WriteCondition,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Mutation, Refusal> {
+        match condition.sync_write {
+            None => Ok(self.commit(builder, before, now, effects)),
+            Some(request) => Err(self.begin_sync_write(builder, before, request, now, effects)),
+        }
     }
 
     /// Gives `builder` the next seqno and CAS, and puts it into the hash table and the log.

@@ -42,10 +42,7 @@ impl CheckpointManager {
     /// because one of them is part of a durable write.
     pub fn queue(&mut self, item: Item, replaced: Option<&Item>) -> Queued {
         assert!(item.seqno() == self.high_seqno.next(), "seqnos rise one by one");
-        let is_sync = |item: &Item| item.operation() != Operation::Mutation;
-        let may_not_meet = replaced.is_some_and(|replaced| {
-            self.is_in_open(replaced.seqno()) && (is_sync(replaced) || is_sync(&item))
-        });
+        let may_not_meet = self.may_not_meet(&item, replaced);
         let is_full = self.open_extent().bytes() >= self.checkpoint_bytes_max();
         let mut detached = None;
         if may_not_meet || (is_full && self.open_has_items()) {
@@ -66,11 +63,23 @@ impl CheckpointManager {
         let snapshot = self.open.snapshot;
         assert!(snapshot.start <= seqno, "what is received is in the snapshot that was announced");
         assert!(seqno <= snapshot.end, "what is received is in the snapshot that was announced");
+        let detached = match self.may_not_meet(&item, replaced) {
+            true => self.begin_part(),
+            false => None,
+        };
         let queued = self.push(item, replaced);
         if seqno == snapshot.end {
             self.last_snapshot_end = seqno;
         }
-        queued
+        Queued { detached, ..queued }
+    }
+
+    /// Whether both versions are in the open checkpoint, which shows one version of a key, and one
+    /// of them is part of a durable write, of which no part may be missing.
+    fn may_not_meet(&self, item: &Item, replaced: Option<&Item>) -> bool {
+        let is_sync = |item: &Item| item.operation() != Operation::Mutation;
+        let are_sync = |replaced: &Item| is_sync(replaced) || is_sync(item);
+        replaced.is_some_and(|replaced| self.is_in_open(replaced.seqno()) && are_sync(replaced))
     }
 
     /// A replica hears that nothing it is sent lies between the highest seqno and `seqno`, which is
@@ -112,7 +121,7 @@ impl CheckpointManager {
     }
 
     /// Whether `seqno` is in the open checkpoint, or was.
-    fn is_in_open(&self, seqno: Seqno) -> bool {
+    pub fn is_in_open(&self, seqno: Seqno) -> bool {
         self.open.first_seqno <= seqno && seqno <= self.high_seqno
     }
 

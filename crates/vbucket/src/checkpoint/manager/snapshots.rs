@@ -18,6 +18,12 @@ impl CheckpointManager {
         self.begin(CheckpointKind::Memory, snapshot)
     }
 
+    /// Closes the open checkpoint of a replica within a snapshot, the rest of which begins another.
+    pub fn begin_part(&mut self) -> Option<Detached> {
+        let start = self.high_seqno.next().min(self.open.snapshot.end);
+        self.begin(self.open.info.kind(), Snapshot { start, ..self.open.snapshot })
+    }
+
     /// A marker has announced a snapshot to a replica: it begins a checkpoint of its own.
     pub fn begin_snapshot(&mut self, kind: CheckpointKind, snapshot: Snapshot) -> Option<Detached> {
         assert!(snapshot.start <= snapshot.end, "a snapshot has a beginning before its end");

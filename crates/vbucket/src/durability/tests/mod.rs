@@ -1,0 +1,14 @@
+//! Durable writes from the outside: what happens to a vBucket, and what it answers.
+//!
+//! Scenarios are scripts, one a fact. A line is something that happens, and, behind `=>`, what
+//! comes of it: the answer, and the effects that durable writes have. Most have a scenario of the
+//! original behind them (engine facts, section 5.11).
+
+mod active;
+mod files;
+mod levels;
+mod passive;
+mod roles;
+mod script;
+
+use script::run;
