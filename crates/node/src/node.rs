@@ -128,8 +128,7 @@ impl Node {
         let (memcached, memcached_port) = memcached.unzip();
         let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
         membership.serve_with(Arc::clone(&server));
-        let replicator =
-            start_replicator(&bucket, hub, &config, password.0.as_deref(), &clock)?;
+        let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &clock)?;
         membership.replicate_with(Arc::clone(&replicator));
         let view = View::new(
             clock,
