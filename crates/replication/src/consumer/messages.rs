@@ -112,7 +112,7 @@ impl Consumer {
     }
 
     /// The producer hands the vBucket over.
-    fn on_new_state(&mut self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
+    fn on_new_state(&self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
         let status = match self.bucket.take_over(vbid, state) {
             Ok(()) => Status::Success,
             Err(error) => {

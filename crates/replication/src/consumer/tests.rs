@@ -258,7 +258,7 @@ impl Play {
 
 impl Drop for Play {
     fn drop(&mut self) {
-        drop(self.bucket.shut_down());
+        assert!(std::thread::panicking() || self.bucket.shut_down().is_ok());
         self.pool.shutdown();
     }
 }
