@@ -5,6 +5,7 @@
 //! replicas, likewise; the [`Replicator`] is the thread that owns those of a bucket. What other
 //! threads have to tell them goes through the [`Hub`], of which each bucket has one.
 
+mod backfill;
 pub mod consumer;
 mod hub;
 pub mod producer;

@@ -14,6 +14,7 @@ use platform::{Clock, Files, OpenMode};
 use crate::StorageError;
 use crate::collection_statistics::{self, CollectionStatistics};
 use crate::couchstore::{CouchFile, layout};
+use crate::file_view::FileView;
 use crate::flush_batch::{Applied, CommitReport, FlushBatch};
 use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
@@ -128,6 +129,11 @@ impl Store {
             Some(snapshot) => snapshot.scan(from, with_values, visit),
             None => Ok(ScanReport::default()),
         }
+    }
+
+    /// A vBucket's file as it is now, to be read in portions; `None` without a file.
+    pub fn view(&self, vbid: Vbid) -> Result<Option<FileView>, StorageError> {
+        Ok(self.snapshot(vbid)?.map(FileView::new))
     }
 
     /// The state in a vBucket's file.

@@ -21,6 +21,8 @@ use super::snapshots::{Policy, Snapshots};
 use super::status::{StreamCounters, StreamState, add, set};
 use super::stream::{Found, Source, Stream, StreamKey};
 use super::stream_request::{self, Granted};
+use super::ticker::Ticker;
+use crate::backfill::Backfills;
 use crate::hub::{Hub, Subscription};
 
 /// Messages of one stream before others have their turn.
@@ -84,9 +86,12 @@ pub struct Producer {
     pub(super) bucket: Bucket,
     hub: Arc<Hub>,
     shared: Arc<ProducerShared>,
+    pool: ExecutorPool,
+    backfills: Arc<Backfills>,
     settings: Settings,
     flow: FlowControl,
     liveness: Liveness,
+    ticker: Ticker,
     streams: Map<StreamKey, Stream>,
     /// Streams of each vBucket, with the subscription to its news.
     by_vbucket: Map<Vbid, (Subscription, Vec<StreamKey>)>,
@@ -99,16 +104,19 @@ pub struct Producer {
 impl Producer {
     /// A producer without streams. One of the same name is closed.
     pub fn open(opening: Opening) -> Self {
-        let Opening { bucket, hub, pool: _, name, flags, features, now, wake } = opening;
+        let Opening { bucket, hub, pool, name, flags, features, now, wake } = opening;
         let shared = Arc::new(ProducerShared::new(name, wake));
         hub.enter(&shared);
         Self {
+            backfills: Backfills::new(bucket.clone(), Arc::clone(&shared)),
+            pool,
             bucket,
             hub,
             shared,
             settings: Settings::new(flags, features),
             flow: FlowControl::default(),
             liveness: Liveness::new(now),
+            ticker: Ticker::default(),
             streams: Map::default(),
             by_vbucket: Map::default(),
             ready: VecDeque::new(),
@@ -150,13 +158,24 @@ impl Producer {
     fn control(&mut self, key: &[u8], value: &[u8]) -> Answer {
         match self.settings.control(key, value) {
             Err((status, context)) => return Answer::Fail(status, context),
-            Ok(Change::None) => {}
-            Ok(Change::Noop(is_enabled)) => self.liveness.enable(is_enabled),
-            Ok(Change::NoopInterval(interval)) => self.liveness.set_interval(interval),
+            Ok(Change::None) => self.backfills.set_sequential(self.settings.backfills_one_by_one),
+            Ok(Change::Noop(is_enabled)) => {
+                self.liveness.enable(is_enabled);
+                self.set_ticker();
+            }
+            Ok(Change::NoopInterval(interval)) => {
+                self.liveness.set_interval(interval);
+                self.set_ticker();
+            }
             Ok(Change::Buffer(bytes)) => self.flow.set_buffer(bytes),
         }
         self.show_flow();
         Answer::Done
+    }
+
+    fn set_ticker(&mut self) {
+        let interval = self.liveness.next_look();
+        self.ticker.set_interval(interval, &self.bucket, &self.pool, &self.shared);
     }
 
     fn failover_log(&self, vbid: Vbid) -> Answer {
@@ -254,13 +273,16 @@ impl Producer {
             snapshots,
             queue: VecDeque::new(),
             last_sent: start,
+            backfill_bytes: 0,
             counters,
         };
         stream.show_state(StreamState::InMemory);
+        let is_of_disk = flags.contains(StreamFlags::DISK_ONLY);
         if start >= end {
             stream.finish(EndReason::Ok);
-        } else if registration.needs_backfill {
-            stream.finish(EndReason::BackfillFailed);
+        } else if registration.needs_backfill || is_of_disk {
+            let feed = self.backfills.begin(&self.pool, key.vbid, start);
+            stream.begin_backfill(feed, registration.id);
         }
         self.streams.insert(key, stream);
         self.mark_ready(key);
@@ -290,7 +312,7 @@ impl Producer {
             return Answer::Fail(status, "there is no such stream");
         };
         if self.settings.ends_closed_streams {
-            stream.end_now(EndReason::Closed);
+            stream.end_now(EndReason::Closed, &self.backfills);
             self.mark_ready(key);
         } else {
             self.remove_stream(key);
@@ -362,11 +384,6 @@ impl Producer {
         self.show_flow();
     }
 
-    /// How long the owner may leave [`Producer::step`] uncalled; none for as long as it likes.
-    pub fn patience(&self) -> Option<std::time::Duration> {
-        self.liveness.next_look()
-    }
-
     fn hear_news(&mut self) {
         if self.shared.is_superseded() {
             self.is_closing = true;
@@ -387,7 +404,7 @@ impl Producer {
         for key in self.keys_of(vbid) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             if state != Some(stream.role) {
-                stream.end_now(EndReason::StateChanged);
+                stream.end_now(EndReason::StateChanged, &self.backfills);
             }
             self.mark_ready(key);
         }
@@ -416,17 +433,19 @@ impl Producer {
                 if stream.is_done() {
                     return false;
                 }
-                match stream.look(&self.bucket) {
+                match stream.look(&self.bucket, &self.backfills) {
                     Found::Something => continue,
                     Found::Nothing => return false,
-                    Found::NeedsBackfill => {
-                        stream.finish(EndReason::BackfillFailed);
+                    Found::NeedsBackfill(cursor) => {
+                        let after = stream.snapshots.read_through();
+                        let feed = self.backfills.begin(&self.pool, key.vbid, after);
+                        stream.begin_backfill(feed, cursor);
                         continue;
                     }
                 }
             };
             let bytes = outgoing::write(&next, envelope, &self.settings, sink);
-            stream.note_sent(&next);
+            stream.note_sent(&next, &self.backfills);
             self.flow.sent(bytes);
             let counters = self.shared.counters();
             add(&counters.bytes_sent, u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -478,7 +497,7 @@ impl Producer {
         self.unsubscribe(key);
         self.shared.remove_stream(key);
         if let Some(mut stream) = self.streams.remove(&key) {
-            stream.let_go(&self.bucket);
+            stream.let_go(&self.bucket, &self.backfills);
         }
     }
 }
@@ -487,6 +506,7 @@ impl Drop for Producer {
     fn drop(&mut self) {
         let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
         keys.into_iter().for_each(|key| self.remove_stream(key));
+        self.backfills.stop();
         self.hub.leave(&self.shared);
     }
 }

@@ -1,7 +1,7 @@
 //! What other threads tell a producer.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bucket::StreamObserver;
@@ -54,6 +54,11 @@ impl ProducerShared {
     /// What it has done.
     pub(super) fn counters(&self) -> &ProducerCounters {
         &self.counters
+    }
+
+    /// Bytes that backfills have read and that are not sent.
+    pub(crate) fn backfill_bytes(&self) -> &AtomicU64 {
+        &self.counters.backfill_bytes
     }
 
     /// Streams of the vBucket may go on.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use bucket::BackfillFacts;
 use document::{Item, Operation, Seqno};
 use protocol::dcp::{EndReason, Marker, MarkerFlags};
 use vbucket::checkpoint::LogSection;
@@ -36,23 +37,6 @@ pub(super) struct Policy {
     pub(super) skips_deletes: bool,
 }
 
-/// What is known of a snapshot from a file before its items are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DiskSnapshot {
-    /// The last seqno in the file.
-    pub(crate) high: Seqno,
-    /// Where the snapshot ends that the file is in: behind `high` in a replica's, sometimes.
-    pub(crate) end: Seqno,
-    /// The last visible one.
-    pub(crate) max_visible: Seqno,
-    /// Up to here prepares are completed.
-    pub(crate) high_completed: Seqno,
-    /// Up to here all prepares are held.
-    pub(crate) high_prepared: Seqno,
-    /// Up to here tombstones were purged.
-    pub(crate) purge: Seqno,
-}
-
 /// Puts items into snapshots.
 #[derive(Debug)]
 pub(super) struct Snapshots {
@@ -68,7 +52,7 @@ pub(super) struct Snapshots {
     /// The checkpoint that was read last.
     checkpoint: Option<u64>,
     /// The disk snapshot whose items come.
-    disk: Option<DiskSnapshot>,
+    disk: Option<BackfillFacts>,
     /// The last seqno of a message with an item.
     last_item: Seqno,
     /// Nothing follows any more.
@@ -151,11 +135,12 @@ impl Snapshots {
     }
 
     /// A file is going to be read. Without anything visible in it there is no snapshot.
-    pub(super) fn begin_disk(&mut self, disk: DiskSnapshot, out: &mut VecDeque<Outgoing>) {
+    pub(super) fn begin_disk(&mut self, disk: BackfillFacts, out: &mut VecDeque<Outgoing>) {
         self.disk = Some(disk);
         self.checkpoint = None;
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
-        let end = if announces_all { disk.end } else { disk.max_visible.min(disk.end) };
+        let end =
+            if announces_all { disk.snapshot_end } else { disk.max_visible.min(disk.snapshot_end) };
         if end <= self.read_through || self.is_over {
             return;
         }
@@ -186,7 +171,7 @@ impl Snapshots {
         {
             // The file knew its last visible seqno wrongly.
             let flags = MarkerFlags::DISK.with(MarkerFlags::CHECKPOINT);
-            let marker = self.marker(disk.end, flags);
+            let marker = self.marker(disk.snapshot_end, flags);
             self.announce(marker, out);
         }
         self.push_items(items, true, out);

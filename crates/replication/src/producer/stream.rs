@@ -10,6 +10,7 @@ use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
 use super::snapshots::{Outgoing, Snapshots};
 use super::status::{StreamCounters, StreamState, add, set};
+use crate::backfill::{Backfills, Fed, Feed, size_of_item};
 
 /// Names a stream of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,11 +38,15 @@ pub(super) struct Stream {
     pub(super) queue: VecDeque<Outgoing>,
     /// The last seqno of a message with an item that was sent.
     pub(super) last_sent: Seqno,
+    /// Bytes that a backfill has read and that wait in the queue.
+    pub(super) backfill_bytes: u64,
     pub(super) counters: Arc<StreamCounters>,
 }
 
 /// Where a stream reads.
 pub(super) enum Source {
+    /// What a backfill hands over, while the log keeps what follows.
+    Backfill(Arc<Feed>, CursorId),
     /// Its place in the log.
     Log(CursorId),
     /// It has lost that, or never had one: history is missing in the log.
@@ -58,7 +63,7 @@ pub(super) enum Found {
     /// Nothing: somebody will say when there is.
     Nothing,
     /// The log does not have it: a file has to be read.
-    NeedsBackfill,
+    NeedsBackfill(CursorId),
 }
 
 /// A look at the vBucket.
@@ -75,11 +80,70 @@ impl Stream {
     }
 
     /// Looks for more to send.
-    pub(super) fn look(&mut self, bucket: &Bucket) -> Found {
-        match self.source {
-            Source::Log(cursor) => self.look_in_log(bucket, cursor),
+    pub(super) fn look(&mut self, bucket: &Bucket, backfills: &Backfills) -> Found {
+        match &self.source {
+            Source::Log(cursor) => self.look_in_log(bucket, *cursor),
+            Source::Backfill(feed, _) => self.take_fed(bucket, feed.take(), backfills),
             Source::Lost => self.reopen(bucket),
             Source::Nowhere => Found::Nothing,
+        }
+    }
+
+    /// A backfill begins: it is to hand over what follows what was sent.
+    pub(super) fn begin_backfill(&mut self, feed: Option<Arc<Feed>>, cursor: CursorId) {
+        match feed {
+            Some(feed) => {
+                self.source = Source::Backfill(feed, cursor);
+                self.show_state(StreamState::Backfilling);
+            }
+            None => self.finish(EndReason::BackfillFailed),
+        }
+    }
+
+    fn take_fed(&mut self, bucket: &Bucket, fed: Fed, backfills: &Backfills) -> Found {
+        let Fed { facts, items, end } = fed;
+        if facts.is_none() && items.is_empty() && end.is_none() {
+            return Found::Nothing;
+        }
+        if let Some(facts) = facts {
+            self.snapshots.begin_disk(facts, &mut self.queue);
+            self.follow_from(bucket, facts.high);
+        }
+        let read: u64 = items.iter().map(size_of_item).sum();
+        let before = self.queue.len();
+        self.snapshots.add_disk_items(items, &mut self.queue);
+        let kept: u64 = self.queue.range(before..).map(size_of_disk_item).sum();
+        self.backfill_bytes += kept;
+        backfills.sent(read - kept);
+        set(&self.counters.last_read, self.snapshots.read_through().0);
+        match end {
+            None => {}
+            Some(true) => {
+                self.snapshots.end_disk(&mut self.queue);
+                if let Source::Backfill(_, cursor) = self.source {
+                    self.source = Source::Log(cursor);
+                    self.show_state(StreamState::InMemory);
+                }
+            }
+            Some(false) => self.finish(EndReason::BackfillFailed),
+        }
+        Found::Something
+    }
+
+    /// What comes up to `seqno` comes from a file: the log need not keep it for this stream.
+    fn follow_from(&mut self, bucket: &Bucket, seqno: Seqno) {
+        let name = &self.cursor_name;
+        let after = seqno.max(self.snapshots.read_through());
+        let opened = bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+            let registration = vbucket.open_stream(name, after).ok()?;
+            if registration.needs_backfill {
+                // The place was lost meanwhile. The stream finds that out behind the backfill.
+                vbucket.close_stream(registration.id, effects);
+            }
+            Some(registration.id)
+        });
+        if let (Source::Backfill(_, cursor), Some(Some(id))) = (&mut self.source, opened) {
+            *cursor = id;
         }
     }
 
@@ -137,13 +201,17 @@ impl Stream {
             return Found::Something;
         };
         self.source = Source::Log(registration.id);
-        if registration.needs_backfill { Found::NeedsBackfill } else { Found::Something }
+        if registration.needs_backfill {
+            return Found::NeedsBackfill(registration.id);
+        }
+        Found::Something
     }
 
     /// Ends it: what waits is not sent any more.
-    pub(super) fn end_now(&mut self, reason: EndReason) {
+    pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
         if !self.snapshots.is_over() {
             self.queue.clear();
+            backfills.sent(std::mem::take(&mut self.backfill_bytes));
         }
         self.finish(reason);
     }
@@ -159,7 +227,11 @@ impl Stream {
     }
 
     /// Notes that a message has been sent.
-    pub(super) fn note_sent(&mut self, outgoing: &Outgoing) {
+    pub(super) fn note_sent(&mut self, outgoing: &Outgoing, backfills: &Backfills) {
+        // Items of a backfill come before others from disk: they are what is counted.
+        let bytes = size_of_disk_item(outgoing).min(self.backfill_bytes);
+        self.backfill_bytes -= bytes;
+        backfills.sent(bytes);
         let (item, counter) = match outgoing {
             Outgoing::Item(item) => (item, &self.counters.memory_items),
             Outgoing::DiskItem(item) => (item, &self.counters.backfill_items),
@@ -174,13 +246,24 @@ impl Stream {
         set(&self.counters.state, state as u64);
     }
 
-    /// Gives its place in the log back.
-    pub(super) fn let_go(&mut self, bucket: &Bucket) {
-        if let Source::Log(cursor) = std::mem::replace(&mut self.source, Source::Nowhere) {
-            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
-                vbucket.close_stream(cursor, effects);
-            });
-        }
+    /// Gives its place in the log back, and what a backfill has read.
+    pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
+        backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        let cursor = match std::mem::replace(&mut self.source, Source::Nowhere) {
+            Source::Log(cursor) => cursor,
+            Source::Backfill(feed, cursor) => {
+                backfills.sent(feed.cancel().iter().map(size_of_item).sum());
+                cursor
+            }
+            Source::Lost | Source::Nowhere => return,
+        };
+        bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+            vbucket.close_stream(cursor, effects);
+        });
         self.show_state(StreamState::Dead);
     }
+}
+
+fn size_of_disk_item(outgoing: &Outgoing) -> u64 {
+    if let Outgoing::DiskItem(item) = outgoing { size_of_item(item) } else { 0 }
 }

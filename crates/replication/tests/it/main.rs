@@ -3,5 +3,6 @@
 
 mod consumer;
 mod memory;
+mod model;
 mod requests;
 mod support;

@@ -66,6 +66,9 @@ fn a_stream_ends_where_it_was_to_end() {
     consumer.take_all(&mut machine);
     let received = &consumer.streams[&VBID];
     assert_eq!((received.end, received.seqno), (Some(EndReason::Ok), Seqno(2)));
+    assert!(matches!(consumer.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    consumer.take_all(&mut machine);
+    assert_eq!(consumer.streams[&VBID].documents.len(), 3);
 }
 
 #[test]

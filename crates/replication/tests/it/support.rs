@@ -99,10 +99,21 @@ impl Machine {
         self.bucket.delete(&mut self.session, VBID, key.as_key(), condition).unwrap().seqno
     }
 
-    pub(crate) fn high_seqno(&self) -> Seqno {
-        let mut seqno = Seqno(0);
-        self.bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.high_seqno());
-        seqno
+    /// Writes unless memory is short.
+    pub(crate) fn try_set(&mut self, name: &str, value: &[u8]) -> Option<Seqno> {
+        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let session = &mut self.session;
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        stored.ok().map(|mutation| mutation.seqno)
+    }
+
+    /// Deletes what is there, unless memory is short.
+    pub(crate) fn try_delete(&mut self, name: &str) -> Option<Seqno> {
+        let (key, condition) = (key(name), WriteCondition::default());
+        let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
+        deleted.ok().map(|mutation| mutation.seqno)
     }
 
     pub(crate) fn uuid(&self) -> u64 {

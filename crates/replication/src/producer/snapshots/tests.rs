@@ -103,7 +103,7 @@ enum Read {
     /// A section of the log, and up to where the log was read.
     Log(LogSection, u64),
     /// A file, and its items.
-    Disk(DiskSnapshot, &'static str),
+    Disk(BackfillFacts, &'static str),
 }
 
 fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
@@ -127,9 +127,9 @@ fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
     written(&out)
 }
 
-fn disk(high: u64, max_visible: u64) -> DiskSnapshot {
+fn disk(high: u64, max_visible: u64) -> BackfillFacts {
     let (high, max_visible) = (Seqno(high), Seqno(max_visible));
-    DiskSnapshot { high, end: high, max_visible, ..DiskSnapshot::default() }
+    BackfillFacts { high, snapshot_end: high, max_visible, ..BackfillFacts::default() }
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn who_knows_no_durable_writes_sees_what_is_visible() {
 #[test]
 fn a_file_is_one_snapshot_and_memory_goes_on_behind_it() {
     let log = || Read::Log(section(7, 3, 6, "4 6"), 6);
-    let facts = || DiskSnapshot {
+    let facts = || BackfillFacts {
         high_completed: Seqno(2),
         high_prepared: Seqno(4),
         purge: Seqno(1),
@@ -190,7 +190,7 @@ fn a_file_is_one_snapshot_and_memory_goes_on_behind_it() {
 
 #[test]
 fn a_replicas_unfinished_snapshot_goes_on_in_the_log() {
-    let facts = DiskSnapshot { end: Seqno(9), ..disk(4, 4) };
+    let facts = BackfillFacts { snapshot_end: Seqno(9), ..disk(4, 4) };
     let reads = vec![
         Read::Disk(facts, "2 4"),
         Read::Log(disk_section(1, 1, 9, "4 6"), 6),
