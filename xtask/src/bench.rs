@@ -55,6 +55,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "durable_writes", "--"],
     },
     Bench {
+        name: "replication",
+        about: "mutations a second to a replica, its lag, and streaming from files",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "replication", "--"],
+    },
+    Bench {
         name: "checkpoints",
         about: "the log while it is read, removed and freed, beside the original's design",
         command: &CHECKPOINTS,

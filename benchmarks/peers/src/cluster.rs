@@ -1,15 +1,17 @@
 //! Nodes that replicate to each other, started by `settee cluster-run`.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::couchbase::{self, Login};
 use crate::servers::settee_binary;
 
 /// From the first data port to the first management port.
@@ -50,6 +52,39 @@ impl Cluster {
             }
         }
         bail!("the cluster ended at once")
+    }
+
+    /// Starts two nodes of which the first has all active vBuckets, and the second the replicas.
+    pub fn start_one_sided(port: u16, arguments: &[&str]) -> Result<Self> {
+        let cluster = Self::start(port, arguments)?;
+        let map = cluster.directory.path().join("cluster/map.json");
+        let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(&map)?)?;
+        let revision = plan["rev"][1].as_u64().context("a map has a revision")?;
+        plan["rev"][1] = (revision + 1).into();
+        let chains = plan["vbuckets"].as_array_mut().context("a map has vBuckets")?;
+        chains.iter_mut().for_each(|chain| *chain = json!([0, 1]));
+        std::fs::write(&map, plan.to_string())?;
+        // First the node that gives up its part.
+        for node in [1, 0] {
+            let port = port + MANAGEMENT_PORT_OFFSET + node;
+            let mut put = Command::new("curl");
+            put.args(["--silent", "--fail", "--user", &format!("{USER}:{PASSWORD}")]);
+            put.arg("--upload-file").arg(&map);
+            put.arg(format!("http://127.0.0.1:{port}/settee/clusterMap"));
+            let status = put.stdout(Stdio::null()).status().context("curl is not installed")?;
+            ensure!(status.success(), "node {node} does not carry out its map: {status}");
+        }
+        Ok(cluster)
+    }
+
+    /// A connection to a node, with its bucket selected.
+    pub fn connect(&self, node: u16) -> Result<TcpStream> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port + 2 * node))?;
+        stream.set_nodelay(true)?;
+        let bucket = "default".to_owned();
+        let login = Login { user: USER.to_owned(), password: PASSWORD.to_owned(), bucket };
+        couchbase::bootstrap(&mut stream, &login)?;
+        Ok(stream)
     }
 
     /// Gives an order to the running cluster.

@@ -60,17 +60,22 @@ fn log_in(stream: &mut TcpStream, login: &Login) -> Result<()> {
 
 /// One statistic by its name, out of all. Works on a memcached port as well.
 pub fn statistic(stream: &mut TcpStream, name: &str) -> Result<String> {
-    send(stream, STAT, &[], &[])?;
-    let mut found = None;
+    let found = statistics(stream, "")?.into_iter().find(|(key, _)| key == name);
+    let (_, value) = found.with_context(|| format!("there is no statistic {name}"))?;
+    Ok(value)
+}
+
+/// All statistics of a group, by name.
+pub fn statistics(stream: &mut TcpStream, group: &str) -> Result<Vec<(String, String)>> {
+    send(stream, STAT, group.as_bytes(), &[])?;
+    let mut found = Vec::new();
     loop {
         let (status, key, value) = receive(stream)?;
-        ensure!(status == 0, "STAT: status {status:#x}");
+        ensure!(status == 0, "STAT {group}: status {status:#x}");
         if key.is_empty() {
-            return found.with_context(|| format!("there is no statistic {name}"));
+            return Ok(found);
         }
-        if key == name.as_bytes() {
-            found = Some(String::from_utf8(value)?);
-        }
+        found.push((String::from_utf8(key)?, String::from_utf8(value)?));
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod couchbase;
+pub mod dcp_reader;
 pub mod dialect;
 pub mod fragmentation;
 pub mod generator;

@@ -13,8 +13,8 @@ use platform::Files;
 use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
-    CompactionRequest, FileSizes, FlushBatch, FrozenVbucket, JournalUsage, ScanReport, StartReport,
-    StorageError, Store, StoreOptions, Unapplied,
+    CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, ScanReport,
+    StartReport, StorageError, Store, StoreOptions, Unapplied,
 };
 use storage::{Rewind, RollbackPlan};
 
@@ -89,6 +89,14 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.scan(vbid, from, with_values, visit),
             Self::Memory => Ok(ScanReport::default()),
+        }
+    }
+
+    /// See [`Store::view`].
+    pub(crate) fn view(&self, vbid: Vbid) -> Result<Option<FileView>, StorageError> {
+        match self {
+            Self::Files(store) => store.view(vbid),
+            Self::Memory => Ok(None),
         }
     }
 

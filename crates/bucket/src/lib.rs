@@ -7,6 +7,7 @@
 mod absent_vbuckets;
 mod adoption;
 mod apply_pace;
+mod backfill;
 mod backing_store;
 mod bucket;
 mod bucket_file;
@@ -18,6 +19,7 @@ mod completion;
 mod compression;
 mod config;
 mod durability_config;
+mod effects;
 mod file_state;
 mod frozen;
 mod memory_limits;
@@ -40,6 +42,7 @@ mod vbucket_slot;
 mod write_gate;
 
 pub use adoption::is_bucket_directory;
+pub use backfill::{Backfill, BackfillFacts};
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_file::describe_restored;
 pub use bucket_type::{BucketType, FullPolicy};

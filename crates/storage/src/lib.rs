@@ -14,6 +14,7 @@ mod document_view;
 mod doubt;
 mod dropped_collections;
 mod error;
+mod file_view;
 mod flush_batch;
 pub mod fuzzing;
 pub mod journal;
@@ -39,6 +40,7 @@ pub use document_view::{
 };
 pub use dropped_collections::DroppedCollection;
 pub use error::StorageError;
+pub use file_view::FileView;
 pub use flush_batch::{Applied, CommitReport, FlushBatch};
 pub use journal::{JournalOptions, JournalUsage};
 pub use rollback::{Rewind, RollbackPlan, RolledBack};

@@ -14,6 +14,7 @@ use platform::{Clock, Files, OpenMode};
 use crate::StorageError;
 use crate::collection_statistics::{self, CollectionStatistics};
 use crate::couchstore::{CouchFile, layout};
+use crate::file_view::FileView;
 use crate::flush_batch::{Applied, CommitReport, FlushBatch};
 use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
@@ -116,7 +117,8 @@ impl Store {
     }
 
     /// Visits the items from a seqno on, prepares and aborts included, by seqno, until `visit`
-    /// breaks. Holds one item at a time, ejected unless `with_values`. Sees one state of the file, whatever is committed meanwhile.
+    /// breaks. Holds one item at a time, ejected unless `with_values`. Sees one state of the file,
+    /// whatever is committed meanwhile.
     pub fn scan(
         &self,
         vbid: Vbid,
@@ -128,6 +130,11 @@ impl Store {
             Some(snapshot) => snapshot.scan(from, with_values, visit),
             None => Ok(ScanReport::default()),
         }
+    }
+
+    /// A vBucket's file as it is now, to be read in portions; `None` without a file.
+    pub fn view(&self, vbid: Vbid) -> Result<Option<FileView>, StorageError> {
+        Ok(self.snapshot(vbid)?.map(FileView::new))
     }
 
     /// The state in a vBucket's file.

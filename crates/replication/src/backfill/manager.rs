@@ -1,0 +1,222 @@
+//! The backfills of one connection: a few at a time, one portion after the other.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bucket::{Backfill, Bucket};
+use document::{Item, Seqno, Vbid};
+use executor::{ExecutorPool, Next, Task, TaskContext, TaskHandle, TaskKind, TaskName};
+use platform::Clock;
+
+use super::feed::Feed;
+use crate::producer::ProducerShared;
+
+static BACKFILL: TaskName = TaskName::new("BackfillManagerTask", TaskKind::Reader)
+    .priority(8)
+    .expected(Duration::from_millis(100));
+
+/// Bytes that a connection's backfills have read and not sent, at most, and a portion more.
+const UNSENT_BYTES_MAX: u64 = 20 << 20;
+/// Bytes of a portion.
+const PORTION_BYTES: usize = 256 << 10;
+/// Files of a connection that are read at the same time, at most.
+const ACTIVE_MAX: usize = 16;
+/// A run ends after this long, so that others of its kind have their turn.
+const RUN_DURATION_MAX: Duration = Duration::from_millis(25);
+
+/// What a connection wants to be read.
+pub(crate) struct Backfills {
+    bucket: Bucket,
+    producer: Arc<ProducerShared>,
+    waiting: Mutex<VecDeque<Job>>,
+    /// One file after the other, rather than a few at a time.
+    is_sequential: AtomicBool,
+    task: OnceLock<TaskHandle>,
+}
+
+struct Job {
+    vbid: Vbid,
+    after: Seqno,
+    feed: Arc<Feed>,
+}
+
+struct Active {
+    job: Job,
+    backfill: Backfill,
+}
+
+struct Reader {
+    backfills: Arc<Backfills>,
+    clock: Clock,
+    active: VecDeque<Active>,
+}
+
+impl Backfills {
+    pub(crate) fn new(bucket: Bucket, producer: Arc<ProducerShared>) -> Arc<Self> {
+        Arc::new(Self {
+            bucket,
+            producer,
+            waiting: Mutex::default(),
+            is_sequential: AtomicBool::new(false),
+            task: OnceLock::new(),
+        })
+    }
+
+    pub(crate) fn set_sequential(&self, is_sequential: bool) {
+        self.is_sequential.store(is_sequential, Ordering::Relaxed);
+    }
+
+    /// Has a vBucket read behind `after`. The producer is told whenever there is something to take.
+    /// `None` when the bucket is closing.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        pool: &ExecutorPool,
+        vbid: Vbid,
+        after: Seqno,
+    ) -> Option<Arc<Feed>> {
+        let feed = Arc::<Feed>::default();
+        self.lock().push_back(Job { vbid, after, feed: Arc::clone(&feed) });
+        if self.task.get().is_none() {
+            let (backfills, clock) = (Arc::clone(self), pool.clock().clone());
+            let reader = Reader { backfills, clock, active: VecDeque::new() };
+            let owner = self.bucket.task_owner();
+            let task = pool.schedule_asleep(owner, &BACKFILL, reader).ok()?;
+            assert!(self.task.set(task).is_ok(), "one worker begins backfills");
+        }
+        self.wake();
+        Some(feed)
+    }
+
+    /// `bytes` that were read are sent, or not wanted any more.
+    pub(crate) fn sent(&self, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let before = self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
+        assert!(before >= bytes, "what is sent was read before");
+        let low = UNSENT_BYTES_MAX / 2;
+        if before >= low && before - bytes < low {
+            self.wake();
+        }
+    }
+
+    /// Ends everything: the connection is gone.
+    pub(crate) fn stop(&self) {
+        if let Some(task) = self.task.get() {
+            task.cancel();
+        }
+        let jobs = std::mem::take(&mut *self.lock());
+        drop(jobs);
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.get() {
+            task.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Task for Reader {
+    fn run(&mut self, context: &TaskContext<'_>) -> Next {
+        let backfills = Arc::clone(&self.backfills);
+        let end = context.started().after(RUN_DURATION_MAX);
+        loop {
+            if context.is_shutting_down() {
+                return Next::Finished;
+            }
+            // Who sends wakes this task when half of it is gone.
+            if backfills.producer.backfill_bytes().load(Ordering::Acquire) >= UNSENT_BYTES_MAX {
+                return Next::Sleep;
+            }
+            self.fill_up();
+            let Some(active) = self.active.pop_front() else { return Next::Sleep };
+            if let Some(active) = backfills.read(active) {
+                self.active.push_back(active);
+            }
+            if self.clock.now() >= end {
+                return Next::Again;
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Begins backfills that wait, as many as may run.
+    fn fill_up(&mut self) {
+        self.active.retain(|active| !active.job.feed.is_cancelled());
+        let is_sequential = self.backfills.is_sequential.load(Ordering::Relaxed);
+        let active_max = if is_sequential { 1 } else { ACTIVE_MAX };
+        while self.active.len() < active_max {
+            let Some(job) = self.backfills.lock().pop_front() else { return };
+            self.active.extend(self.backfills.open(job));
+        }
+    }
+}
+
+impl Backfills {
+    fn open(&self, job: Job) -> Option<Active> {
+        if job.feed.is_cancelled() {
+            return None;
+        }
+        match self.bucket.begin_backfill(job.vbid, job.after) {
+            Ok(Some(backfill)) => {
+                job.feed.begin(backfill.facts());
+                Some(Active { job, backfill })
+            }
+            Ok(None) => {
+                self.end(&job, false);
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, vbucket = job.vbid.0, "a stream's file cannot be read");
+                self.end(&job, false);
+                None
+            }
+        }
+    }
+
+    /// Reads a portion; gives back what has more.
+    fn read(&self, mut active: Active) -> Option<Active> {
+        let mut items = Vec::new();
+        let has_more = active.backfill.read(PORTION_BYTES, &mut items);
+        let bytes: u64 = items.iter().map(size_of_item).sum();
+        // Counted before anybody can send it.
+        self.producer.backfill_bytes().fetch_add(bytes, Ordering::AcqRel);
+        let job = &active.job;
+        if !job.feed.push(items) {
+            self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
+            return None;
+        }
+        match has_more {
+            Ok(true) => {
+                self.producer.mark_ready(job.vbid);
+                Some(active)
+            }
+            Ok(false) => {
+                self.end(job, true);
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, vbucket = job.vbid.0, "a stream's file cannot be read");
+                self.end(job, false);
+                None
+            }
+        }
+    }
+
+    fn end(&self, job: &Job, is_complete: bool) {
+        job.feed.end(is_complete);
+        self.producer.mark_ready(job.vbid);
+    }
+}
+
+/// What an item counts while it waits.
+pub(crate) fn size_of_item(item: &Item) -> u64 {
+    u64::try_from(item.allocation_size()).unwrap_or(u64::MAX)
+}

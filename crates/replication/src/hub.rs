@@ -1,0 +1,120 @@
+//! Where news of vBuckets reach the streams that they concern.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use bucket::{Bucket, StreamObserver};
+use document::{Seqno, Vbid, VbucketState};
+use vbucket::checkpoint::CursorId;
+
+use crate::producer::ProducerShared;
+
+/// Passes news of a bucket's vBuckets on to who has subscribed to them, and knows the bucket's
+/// producers by name. One a bucket; see [`Bucket::observe_streams`].
+pub struct Hub {
+    /// By vBucket. Replaced as a whole, so that nobody is called under the lock.
+    listeners: Box<[RwLock<Arc<[Listener]>>]>,
+    next_subscription: AtomicU64,
+    producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
+}
+
+#[derive(Clone)]
+struct Listener {
+    subscription: Subscription,
+    observer: Arc<dyn StreamObserver>,
+}
+
+/// Names a subscription, to end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subscription(u64);
+
+impl Hub {
+    /// A hub for `bucket`, which does not know of it yet.
+    pub fn new(bucket: &Bucket) -> Arc<Self> {
+        let count = usize::from(bucket.config().vbucket_count);
+        let nobody = || RwLock::new(Vec::new().into());
+        Arc::new(Self {
+            listeners: std::iter::repeat_with(nobody).take(count).collect(),
+            next_subscription: AtomicU64::new(0),
+            producers: Mutex::default(),
+        })
+    }
+
+    /// From now on `observer` hears of the vBucket. It must not block, and may be called by any
+    /// thread.
+    pub fn subscribe(&self, vbid: Vbid, observer: Arc<dyn StreamObserver>) -> Subscription {
+        let number = self.next_subscription.fetch_add(1, Ordering::Relaxed);
+        let subscription = Subscription(number);
+        self.change(vbid, |listeners| listeners.push(Listener { subscription, observer }));
+        subscription
+    }
+
+    /// Ends a subscription. A call that has begun may still reach its observer.
+    pub fn unsubscribe(&self, vbid: Vbid, subscription: Subscription) {
+        self.change(vbid, |listeners| {
+            listeners.retain(|listener| listener.subscription != subscription);
+        });
+    }
+
+    fn change(&self, vbid: Vbid, change: impl FnOnce(&mut Vec<Listener>)) {
+        let Some(place) = self.listeners.get(usize::from(vbid.0)) else { return };
+        let mut listeners = place.write().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = listeners.to_vec();
+        change(&mut changed);
+        let before = std::mem::replace(&mut *listeners, changed.into());
+        drop(listeners);
+        drop(before);
+    }
+
+    fn tell(&self, vbid: Vbid, news: impl Fn(&dyn StreamObserver)) {
+        let Some(place) = self.listeners.get(usize::from(vbid.0)) else { return };
+        let listeners = Arc::clone(&place.read().unwrap_or_else(PoisonError::into_inner));
+        listeners.iter().for_each(|listener| news(&*listener.observer));
+    }
+
+    /// All producers, in the order of their names.
+    pub(crate) fn producers(&self) -> Vec<Arc<ProducerShared>> {
+        self.lock_producers().values().cloned().collect()
+    }
+
+    /// A producer opens. One that has the same name is to close.
+    pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) {
+        let name = producer.name().to_owned();
+        let older = self.lock_producers().insert(name, Arc::clone(producer));
+        if let Some(older) = older {
+            older.supersede();
+        }
+    }
+
+    /// A producer has gone.
+    pub(crate) fn leave(&self, producer: &Arc<ProducerShared>) {
+        let mut producers = self.lock_producers();
+        let is_it = |known: &Arc<ProducerShared>| Arc::ptr_eq(known, producer);
+        if producers.get(producer.name()).is_some_and(is_it) {
+            producers.remove(producer.name());
+        }
+    }
+
+    fn lock_producers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ProducerShared>>> {
+        self.producers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StreamObserver for Hub {
+    fn log_grew(&self, vbid: Vbid) {
+        self.tell(vbid, |observer| observer.log_grew(vbid));
+    }
+
+    fn cursor_dropped(&self, vbid: Vbid, cursor: CursorId) {
+        self.tell(vbid, |observer| observer.cursor_dropped(vbid, cursor));
+    }
+
+    fn role_changed(&self, vbid: Vbid, state: Option<VbucketState>) {
+        self.tell(vbid, |observer| observer.role_changed(vbid, state));
+    }
+
+    fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
+        self.tell(vbid, |observer| observer.prepares_held(vbid, seqno));
+    }
+}

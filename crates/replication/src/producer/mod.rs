@@ -1,0 +1,18 @@
+//! One connection that reads vBuckets. Source: protocol specification, section 20.
+
+mod connection;
+mod content;
+mod controls;
+mod flow_control;
+mod liveness;
+mod outgoing;
+mod shared;
+mod snapshots;
+mod status;
+mod stream;
+mod stream_request;
+mod ticker;
+
+pub use connection::{Answer, MessageSink, Opening, Producer};
+pub(crate) use shared::ProducerShared;
+pub use status::{ProducerStatus, StreamStatus};

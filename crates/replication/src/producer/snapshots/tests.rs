@@ -1,0 +1,210 @@
+//! Golden scripts: what a stream reads, and what it hands over.
+
+use document::{Cas, Deletion};
+use document::{DurabilityLevel, ItemBuilder, ItemMeta, KeyBuf, RevSeqno};
+use vbucket::checkpoint::{CheckpointKind, Snapshot};
+
+use super::*;
+
+fn item(seqno: u64, operation: Operation, deletion: Option<Deletion>) -> Item {
+    let key = KeyBuf::in_default_collection(format!("k{seqno}").as_bytes()).unwrap();
+    let meta = ItemMeta { deletion, ..ItemMeta::default() };
+    let builder = ItemBuilder::new(key.as_key(), meta, b"v").with_operation(operation);
+    builder.finish(Cas(1), Seqno(seqno), RevSeqno(1))
+}
+
+/// Items written as `3` mutation, `3d` deletion, `3p` prepare, `3c` commit, `3a` abort.
+fn items(script: &str) -> Vec<Item> {
+    let one = |word: &str| {
+        let digits = word.trim_end_matches(char::is_alphabetic);
+        let prepare = Seqno(1);
+        let (operation, deletion) = match &word[digits.len()..] {
+            "" => (Operation::Mutation, None),
+            "d" => (Operation::Mutation, Some(Deletion::Explicit)),
+            "p" => (Operation::Prepare(DurabilityLevel::Majority), None),
+            "c" => (Operation::Commit { prepare }, None),
+            "a" => (Operation::Abort { prepare }, Some(Deletion::Explicit)),
+            other => panic!("{other}"),
+        };
+        item(digits.parse().unwrap(), operation, deletion)
+    };
+    script.split_whitespace().map(one).collect()
+}
+
+fn section(id: u64, start: u64, end: u64, script: &str) -> LogSection {
+    let items = items(script);
+    let visible = items.iter().filter(|item| !item.operation().is_prepared());
+    let visible_end = visible.last().map_or(Seqno(start - 1), Item::seqno);
+    let snapshot =
+        Snapshot { end: Seqno(end), visible_end, ..Snapshot::beginning_at(Seqno(start)) };
+    LogSection { checkpoint_id: id, kind: CheckpointKind::Memory, snapshot, items }
+}
+
+fn disk_section(id: u64, start: u64, end: u64, script: &str) -> LogSection {
+    let mut section = section(id, start, end, script);
+    section.kind = CheckpointKind::Disk;
+    section.snapshot.high_completed = Some(Seqno(0));
+    section
+}
+
+/// `[start..end flags]` for a marker (m memory, d disk, c checkpoint, a ack; v, h, p, P for what
+/// versions 2 add), seqnos of items, `*` behind those from disk, `>n` for seqno advanced, `end`.
+fn written(out: &VecDeque<Outgoing>) -> String {
+    let words: Vec<String> = out.iter().map(word).collect();
+    words.join(" ")
+}
+
+fn word(outgoing: &Outgoing) -> String {
+    match outgoing {
+        Outgoing::Marker(marker) => {
+            let mut flags = String::new();
+            for (bit, letter) in [(1, 'm'), (2, 'd'), (4, 'c'), (8, 'a')] {
+                if marker.flags.0 & bit != 0 {
+                    flags.push(letter);
+                }
+            }
+            for (seqno, letter) in [
+                (marker.max_visible, 'v'),
+                (marker.high_completed, 'h'),
+                (marker.purge, 'p'),
+                (marker.high_prepared, 'P'),
+            ] {
+                if let Some(seqno) = seqno {
+                    flags.push_str(&format!(" {letter}{}", seqno.0));
+                }
+            }
+            format!("[{}..{} {flags}]", marker.start.0, marker.end.0)
+        }
+        Outgoing::Item(item) => item.seqno().0.to_string(),
+        Outgoing::DiskItem(item) => format!("{}*", item.seqno().0),
+        Outgoing::SeqnoAdvanced(seqno) => format!(">{}", seqno.0),
+        Outgoing::OsoSnapshot { is_start } => format!("oso {is_start}"),
+        Outgoing::End(reason) => format!("end {reason:?}"),
+    }
+}
+
+const PLAIN: Policy = Policy {
+    has_sync_writes: false,
+    is_sync_replication: false,
+    has_collections: false,
+    has_marker_2_2: false,
+    wants_acks: false,
+    skips_deletes: false,
+};
+const COLLECTIONS: Policy = Policy { has_collections: true, ..PLAIN };
+const REPLICA: Policy = Policy {
+    has_sync_writes: true,
+    is_sync_replication: true,
+    has_marker_2_2: true,
+    ..COLLECTIONS
+};
+
+enum Read {
+    /// A section of the log, and up to where the log was read.
+    Log(LogSection, u64),
+    /// A file, and its items.
+    Disk(BackfillFacts, &'static str),
+}
+
+fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
+    let (start, end) = (Seqno(start), Seqno(end));
+    let mut snapshots = Snapshots::new(policy, start, start, end);
+    let mut out = VecDeque::new();
+    for read in reads {
+        match read {
+            Read::Log(section, through) => {
+                snapshots.add_section(section, Seqno(through), &mut out);
+            }
+            Read::Disk(disk, script) => {
+                snapshots.begin_disk(disk, &mut out);
+                for item in items(script) {
+                    snapshots.add_disk_items(vec![item], &mut out);
+                }
+                snapshots.end_disk(&mut out);
+            }
+        }
+    }
+    written(&out)
+}
+
+fn disk(high: u64, max_visible: u64) -> BackfillFacts {
+    let (high, max_visible) = (Seqno(high), Seqno(max_visible));
+    BackfillFacts { high, snapshot_end: high, max_visible, ..BackfillFacts::default() }
+}
+
+#[test]
+fn memory_comes_a_checkpoint_at_a_time() {
+    let reads = || {
+        vec![
+            Read::Log(section(1, 1, 3, "1 3"), 3),
+            Read::Log(section(1, 1, 5, "1 3 5"), 5),
+            Read::Log(section(1, 1, 6, "6"), 8),
+            Read::Log(section(2, 7, 8, "7 8"), 8),
+        ]
+    };
+    let all = "[0..3 mc] 1 3 [4..5 m] 5 [6..6 m] 6 [7..8 mc] 7 8";
+    assert_eq!(run(PLAIN, 0, u64::MAX, reads()), all);
+    assert_eq!(run(COLLECTIONS, 0, u64::MAX, reads()), all);
+    assert_eq!(run(PLAIN, 4, u64::MAX, reads()), "[4..5 mc] 5 [6..6 m] 6 [7..8 mc] 7 8");
+    assert_eq!(run(PLAIN, 0, 7, reads()), "[0..3 mc] 1 3 [4..5 m] 5 [6..6 m] 6 [7..8 mc] 7 end Ok");
+    assert_eq!(run(PLAIN, 0, 4, reads()), "[0..3 mc] 1 3 [4..5 m] end Ok");
+}
+
+#[test]
+fn who_knows_no_durable_writes_sees_what_is_visible() {
+    let reads = || {
+        vec![
+            Read::Log(section(1, 1, 2, "1 2p"), 2),
+            Read::Log(section(2, 3, 3, "3c"), 3),
+            Read::Log(section(3, 4, 4, "4p"), 4),
+            Read::Log(section(4, 5, 6, "5a 6"), 6),
+        ]
+    };
+    assert_eq!(run(PLAIN, 0, u64::MAX, reads()), "[0..1 mc] 1 [3..3 mc] 3 [5..6 mc] 6");
+    let told = "[0..2 mc] 1 >2 [3..3 mc] 3 [4..4 mc] >4 [5..6 mc] 6";
+    assert_eq!(run(COLLECTIONS, 0, u64::MAX, reads()), told);
+    let all = "[0..2 mc v1] 1 2 [3..3 mc v3] 3 [4..4 mc v3] 4 [5..6 mc v6] 5 6";
+    assert_eq!(run(REPLICA, 0, u64::MAX, reads()), all);
+}
+
+#[test]
+fn a_file_is_one_snapshot_and_memory_goes_on_behind_it() {
+    let log = || Read::Log(section(7, 3, 6, "4 6"), 6);
+    let facts = || BackfillFacts {
+        high_completed: Seqno(2),
+        high_prepared: Seqno(4),
+        purge: Seqno(1),
+        ..disk(4, 3)
+    };
+    let reads = || vec![Read::Disk(facts(), "1 2p 3d 4p"), log()];
+    assert_eq!(run(PLAIN, 0, u64::MAX, reads()), "[0..3 dc] 1* 3* [5..6 mc] 6");
+    assert_eq!(run(COLLECTIONS, 0, u64::MAX, reads()), "[0..4 dc] 1* 3* >4 [5..6 mc] 6");
+    let replica = "[0..4 dc v3 h2 p1 P4] 1* 3* 4* [5..6 mc v6] 6";
+    assert_eq!(run(REPLICA, 0, u64::MAX, reads()), replica);
+    let skips = Policy { skips_deletes: true, ..COLLECTIONS };
+    assert_eq!(run(skips, 0, u64::MAX, reads()), "[0..4 dc] 1* >4 [5..6 mc] 6");
+    assert_eq!(run(COLLECTIONS, 0, 2, reads()), "[0..4 dc] 1* end Ok");
+    let nothing_visible = vec![Read::Disk(disk(4, 0), "4p"), log()];
+    assert_eq!(run(PLAIN, 0, u64::MAX, nothing_visible), "[0..6 mc] 6");
+}
+
+#[test]
+fn a_replicas_unfinished_snapshot_goes_on_in_the_log() {
+    let facts = BackfillFacts { snapshot_end: Seqno(9), ..disk(4, 4) };
+    let reads = vec![
+        Read::Disk(facts, "2 4"),
+        Read::Log(disk_section(1, 1, 9, "4 6"), 6),
+        Read::Log(disk_section(1, 1, 9, "9"), 9),
+        Read::Log(section(2, 10, 12, "11"), 11),
+        Read::Log(section(2, 10, 12, "12"), 12),
+    ];
+    let all = "[0..9 dc v4 h0 p0 P0] 2* 4* 6* 9* [10..12 mc v11] 11 12";
+    assert_eq!(run(REPLICA, 0, u64::MAX, reads), all);
+}
+
+#[test]
+fn a_takeover_has_its_markers_answered() {
+    let policy = Policy { wants_acks: true, ..COLLECTIONS };
+    let reads = vec![Read::Log(section(1, 1, 1, "1"), 1)];
+    assert_eq!(run(policy, 0, u64::MAX, reads), "[0..1 mca] 1");
+}

@@ -1,0 +1,275 @@
+//! One stream: reads its vBucket and hands over what its consumer is to get.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bucket::Bucket;
+use document::{Seqno, Vbid, VbucketState};
+use protocol::dcp::{EndReason, Envelope, StreamFlags};
+use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
+
+use super::snapshots::{Outgoing, Snapshots};
+use super::status::{StreamCounters, StreamState, add, set};
+use crate::backfill::{Backfills, Fed, Feed, size_of_item};
+
+/// Names a stream of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StreamKey {
+    pub(crate) vbid: Vbid,
+    pub(crate) stream_id: Option<u16>,
+}
+
+/// Items that are taken from the log at a time, approximately.
+const READ_ITEMS_MAX: usize = 1024;
+/// Bytes of them.
+const READ_BYTES_MAX: usize = 1 << 20;
+
+/// One stream.
+pub(super) struct Stream {
+    pub(super) key: StreamKey,
+    pub(super) opaque: u32,
+    pub(super) flags: StreamFlags,
+    /// What its cursors are called.
+    pub(super) cursor_name: String,
+    /// The vBucket's role when it began.
+    pub(super) role: VbucketState,
+    pub(super) source: Source,
+    pub(super) snapshots: Snapshots,
+    pub(super) queue: VecDeque<Outgoing>,
+    /// The last seqno that was sent.
+    pub(super) last_sent: Seqno,
+    /// Bytes that a backfill has read and that wait in the queue.
+    pub(super) backfill_bytes: u64,
+    pub(super) counters: Arc<StreamCounters>,
+}
+
+/// Where a stream reads.
+pub(super) enum Source {
+    /// What a backfill hands over, while the log keeps what follows.
+    Backfill(Arc<Feed>, CursorId),
+    /// Its place in the log.
+    Log(CursorId),
+    /// It has lost that, or never had one: history is missing in the log.
+    Lost,
+    /// It has ended.
+    Nowhere,
+}
+
+/// What looking for more has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Something may wait to be sent; there may be more.
+    Something,
+    /// Nothing: somebody will say when there is.
+    Nothing,
+    /// The log does not have it: a file has to be read.
+    NeedsBackfill(CursorId),
+}
+
+/// A look at the vBucket.
+enum Look {
+    Read(LogRange),
+    Nothing,
+    Lost,
+}
+
+impl Stream {
+    pub(super) fn envelope(&self, has_collections: bool) -> Envelope {
+        let StreamKey { vbid, stream_id } = self.key;
+        Envelope { opaque: self.opaque, vbid, stream_id, has_collections }
+    }
+
+    /// Looks for more to send.
+    pub(super) fn look(&mut self, bucket: &Bucket, backfills: &Backfills) -> Found {
+        match &self.source {
+            Source::Log(cursor) => self.look_in_log(bucket, *cursor),
+            Source::Backfill(feed, _) => self.take_fed(bucket, feed.take(), backfills),
+            Source::Lost => self.reopen(bucket),
+            Source::Nowhere => Found::Nothing,
+        }
+    }
+
+    /// A backfill begins: it is to hand over what follows what was sent.
+    pub(super) fn begin_backfill(&mut self, feed: Option<Arc<Feed>>, cursor: CursorId) {
+        match feed {
+            Some(feed) => {
+                self.source = Source::Backfill(feed, cursor);
+                self.show_state(StreamState::Backfilling);
+            }
+            None => self.finish(EndReason::BackfillFailed),
+        }
+    }
+
+    fn take_fed(&mut self, bucket: &Bucket, fed: Fed, backfills: &Backfills) -> Found {
+        let Fed { facts, items, end } = fed;
+        if facts.is_none() && items.is_empty() && end.is_none() {
+            return Found::Nothing;
+        }
+        if let Some(facts) = facts {
+            self.snapshots.begin_disk(facts, &mut self.queue);
+            self.follow_from(bucket, facts.high);
+        }
+        let read: u64 = items.iter().map(size_of_item).sum();
+        let before = self.queue.len();
+        self.snapshots.add_disk_items(items, &mut self.queue);
+        let kept: u64 = self.queue.range(before..).map(size_of_disk_item).sum();
+        self.backfill_bytes += kept;
+        backfills.sent(read - kept);
+        set(&self.counters.last_read, self.snapshots.read_through().0);
+        match end {
+            None => {}
+            Some(true) => {
+                self.snapshots.end_disk(&mut self.queue);
+                if let Source::Backfill(_, cursor) = self.source {
+                    self.source = Source::Log(cursor);
+                    self.show_state(StreamState::InMemory);
+                }
+            }
+            Some(false) => self.finish(EndReason::BackfillFailed),
+        }
+        Found::Something
+    }
+
+    /// What comes up to `seqno` comes from a file: the log need not keep it for this stream.
+    fn follow_from(&mut self, bucket: &Bucket, seqno: Seqno) {
+        let name = &self.cursor_name;
+        let after = seqno.max(self.snapshots.read_through());
+        let opened = bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+            let registration = vbucket.open_stream(name, after).ok()?;
+            if registration.needs_backfill {
+                // The place was lost meanwhile. The stream finds that out behind the backfill.
+                vbucket.close_stream(registration.id, effects);
+            }
+            Some(registration.id)
+        });
+        if let (Source::Backfill(_, cursor), Some(Some(id))) = (&mut self.source, opened) {
+            *cursor = id;
+        }
+    }
+
+    fn look_in_log(&mut self, bucket: &Bucket, cursor: CursorId) -> Found {
+        let vbid = self.key.vbid;
+        let look = bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+            if !vbucket.has_stream(cursor) {
+                return Look::Lost;
+            }
+            vbucket.read_stream(cursor).map_or(Look::Nothing, Look::Read)
+        });
+        match look {
+            None => {
+                self.finish(EndReason::StateChanged);
+                Found::Something
+            }
+            Some(Look::Nothing) => Found::Nothing,
+            Some(Look::Lost) => {
+                self.source = Source::Lost;
+                self.reopen(bucket)
+            }
+            Some(Look::Read(range)) => {
+                self.take_range(bucket, range);
+                Found::Something
+            }
+        }
+    }
+
+    fn take_range(&mut self, bucket: &Bucket, mut range: LogRange) {
+        range.limit(ReadLimit {
+            items_max: READ_ITEMS_MAX,
+            item_bytes_max: READ_BYTES_MAX,
+            cuts_disk_snapshots: true,
+        });
+        let through = range.last_seqno();
+        let mut item_count = 0;
+        for section in range.sections() {
+            item_count += section.items.len();
+            self.snapshots.add_section(section, through, &mut self.queue);
+        }
+        bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+            vbucket.finish_stream_read(&range, item_count, effects);
+        });
+        set(&self.counters.last_read, self.snapshots.read_through().0);
+    }
+
+    /// Takes a place in the log again, where the stream has got to.
+    fn reopen(&mut self, bucket: &Bucket) -> Found {
+        let (name, after) = (&self.cursor_name, self.snapshots.read_through());
+        let opened =
+            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.open_stream(name, after));
+        let Some(Ok(registration)) = opened else {
+            // The vBucket has gone back behind what was sent.
+            self.finish(EndReason::StateChanged);
+            return Found::Something;
+        };
+        self.source = Source::Log(registration.id);
+        if registration.needs_backfill {
+            return Found::NeedsBackfill(registration.id);
+        }
+        Found::Something
+    }
+
+    /// Ends it: what waits is not sent any more.
+    pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
+        if !self.snapshots.is_over() {
+            self.queue.clear();
+            backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        }
+        self.finish(reason);
+    }
+
+    /// Ends it behind what waits.
+    pub(super) fn finish(&mut self, reason: EndReason) {
+        self.snapshots.finish(reason, &mut self.queue);
+    }
+
+    /// Whether everything was sent, the end included.
+    pub(super) fn is_done(&self) -> bool {
+        self.snapshots.is_over() && self.queue.is_empty()
+    }
+
+    /// Notes that a message has been sent.
+    pub(super) fn note_sent(&mut self, outgoing: &Outgoing, backfills: &Backfills) {
+        // Items of a backfill come before others from disk: they are what is counted.
+        let bytes = size_of_disk_item(outgoing).min(self.backfill_bytes);
+        self.backfill_bytes -= bytes;
+        backfills.sent(bytes);
+        let seqno = match outgoing {
+            Outgoing::Item(item) => {
+                add(&self.counters.memory_items, 1);
+                item.seqno()
+            }
+            Outgoing::DiskItem(item) => {
+                add(&self.counters.backfill_items, 1);
+                item.seqno()
+            }
+            Outgoing::SeqnoAdvanced(seqno) => *seqno,
+            _ => return,
+        };
+        self.last_sent = self.last_sent.max(seqno);
+        set(&self.counters.last_sent, self.last_sent.0);
+    }
+
+    pub(super) fn show_state(&self, state: StreamState) {
+        set(&self.counters.state, state as u64);
+    }
+
+    /// Gives its place in the log back, and what a backfill has read.
+    pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
+        backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        let cursor = match std::mem::replace(&mut self.source, Source::Nowhere) {
+            Source::Log(cursor) => cursor,
+            Source::Backfill(feed, cursor) => {
+                backfills.sent(feed.cancel().iter().map(size_of_item).sum());
+                cursor
+            }
+            Source::Lost | Source::Nowhere => return,
+        };
+        bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+            vbucket.close_stream(cursor, effects);
+        });
+        self.show_state(StreamState::Dead);
+    }
+}
+
+fn size_of_disk_item(outgoing: &Outgoing) -> u64 {
+    if let Outgoing::DiskItem(item) = outgoing { size_of_item(item) } else { 0 }
+}

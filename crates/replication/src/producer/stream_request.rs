@@ -1,0 +1,148 @@
+//! Whether a stream may begin, and where. Source: protocol specification, section 20.4.
+
+use document::{CollectionId, Seqno, VbUuid, VbucketState};
+use protocol::Status;
+use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
+use vbucket::checkpoint::Registration;
+use vbucket::{StreamStart, Vbucket};
+
+use super::connection::Answer;
+use super::controls::Settings;
+
+/// A request that has passed what can be checked without its vBucket.
+pub(super) struct Checked<'a> {
+    pub(super) request: StreamRequest<'a>,
+    pub(super) selection: StreamSelection,
+}
+
+/// What is granted.
+pub(super) struct Granted {
+    /// The request as it is carried out.
+    pub(super) start: Seqno,
+    pub(super) end: Seqno,
+    pub(super) snapshot_start: Seqno,
+    pub(super) registration: Registration,
+    pub(super) role: VbucketState,
+    /// The branches of the vBucket's history.
+    pub(super) failover_log: Vec<(VbUuid, Seqno)>,
+}
+
+const NOT_MY_VBUCKET: Answer = Answer::Fail(Status::NotMyVbucket, "");
+
+/// Whether the vBucket's role lets it be read, and the request with what it leaves to the vBucket.
+pub(super) fn check_role<'a>(
+    vbucket: &Vbucket,
+    request: StreamRequest<'a>,
+) -> Result<StreamRequest<'a>, Answer> {
+    let only_active = request.flags.contains(StreamFlags::ACTIVE_ONLY)
+        || request.flags.contains(StreamFlags::TAKEOVER);
+    match vbucket.state() {
+        VbucketState::Active => {}
+        VbucketState::Replica if !only_active => {}
+        _ => return Err(NOT_MY_VBUCKET),
+    }
+    if !request.flags.contains(StreamFlags::FROM_LATEST) {
+        return Ok(request);
+    }
+    let high = vbucket.high_seqno();
+    let uuid = if request.uuid == VbUuid(0) { vbucket.uuid() } else { request.uuid };
+    let (start, snapshot_start, snapshot_end) = (high, high, high);
+    Ok(StreamRequest { start, snapshot_start, snapshot_end, uuid, ..request })
+}
+
+/// Checks what the connection's agreements and the request itself say.
+pub(super) fn check<'a>(
+    request: StreamRequest<'a>,
+    settings: &Settings,
+    has_noop: bool,
+) -> Result<Checked<'a>, Answer> {
+    let refuse = |status, context| Err(Answer::Fail(status, context));
+    let needs_noop = settings.flags.contains(OpenFlags::XATTRS) || settings.has_collections();
+    if needs_noop && !has_noop {
+        return refuse(Status::NotSupported, "xattrs and collections need NOOPs to be enabled");
+    }
+    if request.flags.contains(StreamFlags::CACHE_TRANSFER) {
+        return refuse(Status::NotSupported, "memory is not transferred");
+    }
+    if request.start > request.end {
+        return refuse(Status::Erange, "the stream begins behind its end");
+    }
+    let range = request.snapshot_start..=request.snapshot_end;
+    if !range.contains(&request.start) {
+        return refuse(Status::Erange, "the stream does not begin within its snapshot");
+    }
+    if !settings.has_collections() && !request.value.is_empty() {
+        return refuse(Status::Einval, "a filter needs collections to be negotiated");
+    }
+    let selection = StreamSelection::parse(request.value)
+        .map_err(|invalid| Answer::Fail(invalid.status, invalid.context))?;
+    if selection.wants_cache_transfer {
+        return refuse(Status::NotSupported, "memory is not transferred");
+    }
+    if selection.stream_id.is_some() != settings.has_stream_ids {
+        let context = "a stream has an id exactly if stream ids are enabled";
+        return refuse(Status::DcpStreamIdInvalid, context);
+    }
+    if selection.is_filtered() && settings.is_sync_replication() {
+        return refuse(Status::NotSupported, "a replica needs all collections");
+    }
+    let is_default = |id: &CollectionId| *id == CollectionId::DEFAULT;
+    if !selection.collections.iter().flatten().all(is_default) {
+        return Err(Answer::UnknownCollection);
+    }
+    if selection.scope.is_some_and(|scope| scope != 0) {
+        return Err(Answer::UnknownScope);
+    }
+    Ok(Checked { request, selection })
+}
+
+/// Decides, and takes a place in the log for a stream that is granted. `node` holds durable writes
+/// from now on, if it is said.
+pub(super) fn grant(
+    vbucket: &mut Vbucket,
+    checked: &Checked<'_>,
+    cursor_name: &str,
+    node: Option<&str>,
+) -> Result<Granted, Answer> {
+    let request = check_role(vbucket, checked.request)?;
+    let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
+    let high = vbucket.high_seqno();
+    let asked = StreamStart {
+        start,
+        snapshot_start,
+        snapshot_end,
+        uuid,
+        is_strict: flags.contains(StreamFlags::STRICT_UUID),
+        purge: checked.selection.purge_seqno,
+        ignores_purge: flags.contains(StreamFlags::IGNORE_PURGED),
+        // The default collection is all there is.
+        filtered_high: checked.selection.is_filtered().then_some(high),
+    };
+    if let Some(seqno) = vbucket.rollback_point(&asked) {
+        return Err(Answer::Rollback(seqno));
+    }
+    let mut end = request.end;
+    if flags.contains(StreamFlags::TO_LATEST) {
+        end = high;
+    }
+    if flags.contains(StreamFlags::DISK_ONLY) {
+        end = vbucket.persisted_seqno();
+    }
+    if start > end || start > high {
+        return Err(Answer::Fail(Status::Erange, "the stream begins behind what there is"));
+    }
+    if vbucket.is_receiving_initial_disk_snapshot() {
+        let context = "the vBucket does not have its first snapshot yet";
+        return Err(Answer::Fail(Status::Etmpfail, context));
+    }
+    let opened = vbucket.open_stream(cursor_name, start);
+    let registration =
+        opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
+    if let Some(node) = node {
+        vbucket.restart_acknowledgements(node, start);
+    }
+    let entries = vbucket.failover_entries().iter();
+    let failover_log = entries.map(|entry| (entry.uuid, entry.seqno)).collect();
+    let role = vbucket.state();
+    Ok(Granted { start, end, snapshot_start, registration, role, failover_log })
+}

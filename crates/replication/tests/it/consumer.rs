@@ -1,0 +1,237 @@
+//! A consumer that believes nothing: it checks every message against the rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use document::{Item, Seqno, VbUuid, Vbid};
+use protocol::dcp::{EndReason, Envelope, Marker, Message, OpenFlags, StreamFlags, StreamRequest};
+use protocol::{Feature, FeatureSet, Frame, Opcode, Parsed, Status};
+use replication::{Answer, MessageSink, Opening, Producer};
+
+use crate::support::Machine;
+
+/// Room for messages.
+#[derive(Default)]
+pub(crate) struct Room {
+    bytes: Vec<u8>,
+    /// Bytes after which there is none.
+    pub(crate) bytes_max: usize,
+}
+
+impl MessageSink for Room {
+    fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    fn push_value(&mut self, item: Item) {
+        self.bytes.extend_from_slice(item.value());
+    }
+
+    fn is_full(&self) -> bool {
+        self.bytes.len() >= self.bytes_max
+    }
+}
+
+pub(crate) struct Consumer {
+    pub(crate) producer: Producer,
+    pub(crate) wakes: Arc<AtomicUsize>,
+    room: Room,
+    pub(crate) streams: BTreeMap<Vbid, Received>,
+    /// Bytes by the rule of flow control that were received since the last acknowledgement.
+    pub(crate) unacked_bytes: usize,
+    pub(crate) noops: Vec<u32>,
+}
+
+/// What has come of a vBucket.
+#[derive(Default)]
+pub(crate) struct Received {
+    /// Live documents: value and seqno.
+    pub(crate) documents: BTreeMap<Vec<u8>, (Vec<u8>, Seqno)>,
+    pub(crate) markers: Vec<Marker>,
+    pub(crate) seqno: Seqno,
+    pub(crate) end: Option<EndReason>,
+    /// No marker has come yet in this stream.
+    is_new: bool,
+    pub(crate) deletions: usize,
+    pub(crate) advanced: usize,
+}
+
+impl Received {
+    /// Whether the last snapshot has come whole.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.markers.last().is_none_or(|marker| self.seqno >= marker.end)
+    }
+
+    fn note_seqno(&mut self, seqno: Seqno) {
+        let marker = self.markers.last().expect("a marker comes before items");
+        assert!(seqno > self.seqno, "{seqno:?} does not rise above {:?}", self.seqno);
+        assert!(marker.start <= seqno && seqno <= marker.end, "{seqno:?} is not in {marker:?}");
+        self.seqno = seqno;
+    }
+}
+
+impl Consumer {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        Self::open(machine, "consumer", 0x25, &[Feature::Collections])
+    }
+
+    pub(crate) fn open(machine: &Machine, name: &str, flags: u32, features: &[Feature]) -> Self {
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let woken = Arc::clone(&wakes);
+        let features: FeatureSet = features.iter().copied().collect();
+        let mut consumer = Self {
+            producer: Producer::open(Opening {
+                bucket: machine.bucket.clone(),
+                hub: machine.hub.clone(),
+                pool: machine.driver.pool().clone(),
+                name: name.to_owned(),
+                flags: OpenFlags(flags),
+                features,
+                now: machine.clock.now(),
+                wake: Box::new(move || {
+                    woken.fetch_add(1, Ordering::Relaxed);
+                }),
+            }),
+            wakes,
+            room: Room { bytes: Vec::new(), bytes_max: usize::MAX },
+            streams: BTreeMap::new(),
+            unacked_bytes: 0,
+            noops: Vec::new(),
+        };
+        assert_eq!(consumer.control(machine, "enable_noop", "true"), Answer::Done);
+        consumer
+    }
+
+    pub(crate) fn tell(&mut self, machine: &Machine, vbid: Vbid, message: &Message<'_>) -> Answer {
+        let envelope = Envelope { opaque: 100 + u32::from(vbid.0), vbid, ..Envelope::default() };
+        self.producer.on_message(envelope, message, machine.clock.now())
+    }
+
+    pub(crate) fn control(&mut self, machine: &Machine, key: &str, value: &str) -> Answer {
+        let message = Message::Control { key: key.as_bytes(), value: value.as_bytes() };
+        self.tell(machine, Vbid(0), &message)
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        machine: &Machine,
+        vbid: Vbid,
+        request: StreamRequest<'_>,
+    ) -> Answer {
+        let answer = self.tell(machine, vbid, &Message::StreamRequest(request));
+        if matches!(answer, Answer::Value(_)) {
+            let received = self.streams.entry(vbid).or_default();
+            (received.end, received.seqno) = (None, request.start);
+            received.is_new = true;
+        }
+        answer
+    }
+
+    /// Goes on after what it has, whatever that is.
+    pub(crate) fn resume(&mut self, machine: &Machine, vbid: Vbid, end: u64) -> Answer {
+        let seqno = self.streams.get(&vbid).map_or(Seqno(0), |received| received.seqno);
+        let marker = self.streams.get(&vbid).and_then(|received| received.markers.last());
+        let (snapshot_start, snapshot_end) = match marker {
+            Some(marker) if seqno < marker.end && seqno >= marker.start => {
+                (marker.start, marker.end)
+            }
+            _ => (seqno, seqno),
+        };
+        let mut uuid = VbUuid(0);
+        machine.bucket.with_vbucket(vbid, |vbucket| uuid = vbucket.uuid());
+        let request = StreamRequest {
+            flags: StreamFlags(0),
+            start: seqno,
+            end: Seqno(end),
+            uuid,
+            snapshot_start,
+            snapshot_end,
+            value: b"",
+        };
+        self.request(machine, vbid, request)
+    }
+
+    /// Takes what there is, at most so many bytes at a time, so often. Returns how many messages.
+    pub(crate) fn take(&mut self, machine: &Machine, bytes_max: usize, times: usize) -> usize {
+        let mut count = 0;
+        for _ in 0..times {
+            self.room.bytes_max = bytes_max;
+            self.producer.step(&mut self.room, machine.clock.now());
+            let bytes = std::mem::take(&mut self.room.bytes);
+            if bytes.is_empty() {
+                break;
+            }
+            count += self.receive(machine, &bytes);
+        }
+        count
+    }
+
+    /// Takes everything, background tasks included, until nothing comes any more.
+    pub(crate) fn take_all(&mut self, machine: &mut Machine) {
+        loop {
+            machine.run();
+            if self.take(machine, usize::MAX, 1_000) == 0 {
+                return;
+            }
+        }
+    }
+
+    fn receive(&mut self, machine: &Machine, mut bytes: &[u8]) -> usize {
+        let mut count = 0;
+        while !bytes.is_empty() {
+            let Parsed::Complete { frame, consumed } = Frame::parse(bytes, usize::MAX) else {
+                panic!("half a message was sent")
+            };
+            bytes = &bytes[consumed..];
+            count += 1;
+            let message = Message::parse(&frame).unwrap();
+            self.unacked_bytes += message.flow_control_bytes(!frame.framing_extras.is_empty());
+            if message == Message::Noop {
+                self.noops.push(frame.header.opaque);
+                let noop = Opcode::DcpNoop.byte();
+                let (status, now) = (Some(Status::Success), machine.clock.now());
+                self.producer.on_response(noop, status, frame.header.opaque, now).unwrap();
+                continue;
+            }
+            let vbid = Vbid(frame.header.vbucket_or_status);
+            let received = self.streams.get_mut(&vbid).unwrap();
+            assert_eq!(received.end, None, "nothing follows an end");
+            assert_eq!(frame.header.opaque, 100 + u32::from(vbid.0));
+            received.apply(&message);
+        }
+        count
+    }
+}
+
+impl Received {
+    fn apply(&mut self, message: &Message<'_>) {
+        match message {
+            Message::SnapshotMarker(marker) => {
+                if let Some(last) = self.markers.last() {
+                    let goes_on = marker.start > last.end || !self.is_whole() || self.is_new;
+                    assert!(goes_on, "{marker:?} {last:?}");
+                }
+                self.is_new = false;
+                assert!(marker.end > self.seqno, "{marker:?} has nothing new");
+                self.markers.push(*marker);
+            }
+            Message::Mutation(document) => {
+                self.note_seqno(document.seqno);
+                let value = (document.value.to_vec(), document.seqno);
+                self.documents.insert(document.key.to_vec(), value);
+            }
+            Message::Deletion(deletion) | Message::Expiration(deletion) => {
+                self.note_seqno(deletion.seqno);
+                self.documents.remove(deletion.key);
+                self.deletions += 1;
+            }
+            Message::SeqnoAdvanced { seqno } => {
+                self.note_seqno(*seqno);
+                self.advanced += 1;
+            }
+            Message::StreamEnd(reason) => self.end = Some(*reason),
+            other => panic!("{other:?} is not expected"),
+        }
+    }
+}

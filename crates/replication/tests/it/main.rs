@@ -1,0 +1,8 @@
+//! Streams of buckets on simulated disks, clocks and threads.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+mod consumer;
+mod memory;
+mod model;
+mod requests;
+mod support;

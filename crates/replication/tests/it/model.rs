@@ -1,0 +1,201 @@
+//! A stream against a plain history, while everything happens to the log and the file that can.
+
+use std::collections::BTreeMap;
+
+use bucket::{BucketConfig, BucketType, Persistence};
+use document::Seqno;
+use platform::Random;
+use platform::seeds::seeds;
+use protocol::Feature;
+use protocol::dcp::Message;
+use replication::Answer;
+use vbucket::RecoveryStep;
+
+use crate::consumer::Consumer;
+use crate::support::{Machine, VBID, config, key};
+
+/// Every version there was, in order.
+#[derive(Default)]
+struct History(Vec<(Seqno, Vec<u8>, Option<Vec<u8>>)>);
+
+impl History {
+    /// The documents as they were at `seqno`.
+    fn at(&self, seqno: Seqno) -> BTreeMap<Vec<u8>, (Vec<u8>, Seqno)> {
+        let mut documents = BTreeMap::new();
+        for (written, key, value) in self.0.iter().take_while(|version| version.0 <= seqno) {
+            match value {
+                Some(value) => documents.insert(key.clone(), (value.clone(), *written)),
+                None => documents.remove(key),
+            };
+        }
+        documents
+    }
+}
+
+struct Run {
+    seed: u64,
+    random: Random,
+    machine: Machine,
+    history: History,
+    consumer: Consumer,
+    features: Vec<Feature>,
+    backfills: u64,
+}
+
+fn configs() -> [BucketConfig; 3] {
+    // Checkpoints are full soon, so that slow streams lose their place.
+    let small = BucketConfig { checkpoint_memory_ratio: 0.005, ..config() };
+    let ephemeral = Some(BucketType::Ephemeral);
+    [
+        BucketConfig { persistence: Persistence::Files, ..small.clone() },
+        BucketConfig { bucket_type: ephemeral, ..small.clone() },
+        small,
+    ]
+}
+
+impl Run {
+    fn new(seed: u64, config: BucketConfig) -> Self {
+        let mut random = Random::from_seed(seed);
+        let machine = Machine::with(config);
+        let has_collections = random.below(2) == 0;
+        let features = if has_collections { vec![Feature::Collections] } else { Vec::new() };
+        let consumer = Consumer::open(&machine, "model", 0x25, &features);
+        let (history, backfills) = (History::default(), 0);
+        Self { seed, random, machine, history, consumer, features, backfills }
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.random.below(end)
+    }
+
+    fn step(&mut self) {
+        match self.below(20) {
+            0..6 => self.write(),
+            6 => self.delete(),
+            7..9 => {
+                for _ in 0..self.below(5) {
+                    self.machine.driver.run_one();
+                }
+            }
+            9 => self.machine.run(),
+            10 => self.recover_memory(),
+            11 => self.reconnect(),
+            12 => self.change_buffer(),
+            _ => self.take(),
+        }
+    }
+
+    fn encoded(&self, name: &str) -> Vec<u8> {
+        let key = key(name);
+        let key = key.as_key();
+        let has_collections = !self.features.is_empty();
+        if has_collections { key.encoded().to_vec() } else { key.name().to_vec() }
+    }
+
+    fn write(&mut self) {
+        for _ in 0..=self.below(10) {
+            let name = format!("key{}", self.below(40));
+            let size = if self.below(20) == 0 { 6_000 } else { self.below(300) };
+            let mut value = vec![0; usize::try_from(size).unwrap()];
+            self.random.fill(&mut value);
+            let Some(seqno) = self.machine.try_set(&name, &value) else { return };
+            self.history.0.push((seqno, self.encoded(&name), Some(value)));
+        }
+    }
+
+    fn delete(&mut self) {
+        let name = format!("key{}", self.below(40));
+        if let Some(seqno) = self.machine.try_delete(&name) {
+            self.history.0.push((seqno, self.encoded(&name), None));
+        }
+    }
+
+    fn recover_memory(&mut self) {
+        let steps =
+            [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors];
+        let count = usize::try_from(self.random.below(4)).unwrap();
+        for step in &steps[..count] {
+            self.machine.bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+                vbucket.recover_memory(*step, effects);
+            });
+        }
+    }
+
+    fn reconnect(&mut self) {
+        let streams = std::mem::take(&mut self.consumer.streams);
+        let mut fresh = Consumer::open(&self.machine, "model", 0x25, &self.features);
+        fresh.streams = streams;
+        self.consumer = fresh;
+        let end = match self.below(4) {
+            0 => self.consumer.streams.get(&VBID).map_or(0, |known| known.seqno.0) + self.below(40),
+            _ => u64::MAX,
+        };
+        let answer = self.consumer.resume(&self.machine, VBID, end);
+        assert!(matches!(answer, Answer::Value(_)), "seed {}: {answer:?}", self.seed);
+    }
+
+    fn change_buffer(&mut self) {
+        let size = if self.below(3) == 0 { 0 } else { 100 + self.random.below(20_000) };
+        self.consumer.unacked_bytes = 0;
+        self.consumer.control(&self.machine, "connection_buffer_size", &size.to_string());
+    }
+
+    fn take(&mut self) {
+        let bytes_max = usize::try_from(1 + self.random.below(30_000)).unwrap();
+        let times = usize::try_from(1 + self.random.below(20)).unwrap();
+        self.consumer.take(&self.machine, bytes_max, times);
+        let bytes = u32::try_from(std::mem::take(&mut self.consumer.unacked_bytes)).unwrap();
+        if bytes > 0 {
+            self.consumer.tell(&self.machine, VBID, &Message::BufferAck { bytes });
+        }
+        self.check();
+        if self.consumer.streams.get(&VBID).is_none_or(|received| received.end.is_some()) {
+            self.consumer.resume(&self.machine, VBID, u64::MAX);
+        }
+    }
+
+    /// At the end of a snapshot the consumer has what there was at that moment.
+    fn check(&mut self) {
+        let Some(received) = self.consumer.streams.get(&VBID) else { return };
+        let status = &self.machine.hub.producer_status()[0];
+        self.backfills += u64::from(status.streams.iter().any(|stream| stream.backfill_items > 0));
+        if received.is_whole() {
+            let expected = self.history.at(received.seqno);
+            assert!(received.documents == expected, "seed {}: at {:?}", self.seed, received.seqno);
+        }
+    }
+
+    fn end(&mut self) {
+        self.consumer.control(&self.machine, "connection_buffer_size", "0");
+        self.consumer.unacked_bytes = 0;
+        for _ in 0..2 {
+            self.consumer.take_all(&mut self.machine);
+            if self.consumer.streams.get(&VBID).is_none_or(|received| received.end.is_some()) {
+                self.consumer.resume(&self.machine, VBID, u64::MAX);
+            }
+        }
+        self.check();
+        let received = &self.consumer.streams[&VBID];
+        assert!(received.is_whole(), "seed {}", self.seed);
+        let expected = self.history.at(Seqno(u64::MAX));
+        assert!(received.documents == expected, "seed {}", self.seed);
+        let status = &self.machine.hub.producer_status()[0];
+        assert_eq!(status.backfill_bytes, 0, "seed {}: everything was sent", self.seed);
+    }
+}
+
+#[test]
+fn a_consumer_gets_the_whole_history_whatever_happens_to_the_log() {
+    let mut backfills = 0;
+    for seed in seeds(60) {
+        for config in configs() {
+            let mut run = Run::new(seed, config);
+            for _ in 0..400 {
+                run.step();
+            }
+            run.end();
+            backfills += run.backfills;
+        }
+    }
+    assert!(backfills > 0, "some of it came from files");
+}

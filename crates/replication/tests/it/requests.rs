@@ -1,0 +1,179 @@
+//! Which streams are granted.
+
+use document::{Seqno, VbUuid, Vbid, VbucketState};
+use protocol::dcp::{Envelope, Message, StreamFlags, StreamRequest};
+use protocol::{Feature, Status};
+use replication::Answer;
+
+use crate::consumer::Consumer;
+use crate::support::{Machine, VBID};
+
+fn request(flags: u32, start: u64, end: u64, uuid: u64) -> StreamRequest<'static> {
+    StreamRequest {
+        flags: StreamFlags(flags),
+        start: Seqno(start),
+        end: Seqno(end),
+        uuid: VbUuid(uuid),
+        snapshot_start: Seqno(start),
+        snapshot_end: Seqno(start),
+        value: b"",
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Expected {
+    Granted,
+    Rollback(u64),
+    Refused(Status),
+    UnknownCollection,
+    UnknownScope,
+}
+
+fn heard(answer: &Answer) -> Expected {
+    match answer {
+        Answer::Value(_) => Expected::Granted,
+        Answer::Rollback(seqno) => Expected::Rollback(seqno.0),
+        Answer::Fail(status, _) => Expected::Refused(*status),
+        Answer::UnknownCollection => Expected::UnknownCollection,
+        Answer::UnknownScope => Expected::UnknownScope,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn streams_are_granted_as_the_specification_says() {
+    use Expected::{Granted, Refused, Rollback, UnknownCollection, UnknownScope};
+    use Status::{DcpStreamIdInvalid, Einval, Erange, NotMyVbucket};
+    let mut machine = Machine::new();
+    for name in ["a", "b", "c"] {
+        machine.set(name, b"v");
+    }
+    let uuid = machine.uuid();
+    let max = u64::MAX;
+    let with = |value| StreamRequest { value, ..request(0, 0, max, 0) };
+    let snapshot = |start, end| StreamRequest {
+        snapshot_start: Seqno(start),
+        snapshot_end: Seqno(end),
+        ..request(0, 2, max, uuid)
+    };
+    for (vbid, request, expected) in [
+        (0, request(0, 0, max, 0), Granted),
+        (0, request(0, 0, max, 12), Granted),
+        (0, request(0x20, 0, max, 12), Rollback(0)),
+        (0, request(0, 2, max, uuid), Granted),
+        (0, request(0, 2, max, uuid ^ 1), Rollback(0)),
+        (0, request(0, 9, max, uuid), Rollback(3)),
+        (0, request(0, 3, 2, uuid), Refused(Erange)),
+        (0, snapshot(3, 4), Refused(Erange)),
+        (0, snapshot(0, 1), Refused(Erange)),
+        (0, snapshot(1, 3), Granted),
+        (0, snapshot(1, 4), Rollback(1)),
+        (0, request(0x40, 99, max, 0), Granted),
+        (0, request(0x04, 3, max, uuid), Granted),
+        (0, request(0x10, 0, max, 0), Granted),
+        (1, request(0x10, 0, max, 0), Refused(NotMyVbucket)),
+        (1, request(0, 0, max, 0), Granted),
+        (2, request(0, 0, max, 0), Refused(NotMyVbucket)),
+        (9, request(0, 0, max, 0), Refused(NotMyVbucket)),
+        (0, with(b"{}"), Refused(Einval)),
+        (0, with(b"{\"uid\":\"0\"}"), Granted),
+        (0, with(b"{\"collections\":[\"0\"]}"), Granted),
+        (0, with(b"{\"collections\":[\"8\"]}"), UnknownCollection),
+        (0, with(b"{\"scope\":\"0\"}"), Granted),
+        (0, with(b"{\"scope\":\"8\"}"), UnknownScope),
+        (0, with(b"{\"sid\":5}"), Refused(DcpStreamIdInvalid)),
+    ] {
+        let role = |state| machine.bucket.set_vbucket_state(Vbid(vbid), state, None);
+        match vbid {
+            1 => role(VbucketState::Replica).unwrap(),
+            2 => role(VbucketState::Dead).unwrap(),
+            _ => {}
+        }
+        let mut consumer = Consumer::new(&machine);
+        let answer = consumer.request(&machine, Vbid(vbid), request);
+        assert_eq!(heard(&answer), expected, "{vbid} {request:?}");
+    }
+}
+
+#[test]
+fn the_answer_is_the_failover_log() {
+    let machine = Machine::new();
+    let mut consumer = Consumer::new(&machine);
+    let answer = consumer.request(&machine, VBID, request(0, 0, u64::MAX, 0));
+    let mut log = machine.uuid().to_be_bytes().to_vec();
+    log.extend([0; 8]);
+    assert_eq!(answer, Answer::Value(log.clone()));
+    let asked = consumer.tell(&machine, VBID, &Message::GetFailoverLog);
+    assert_eq!(asked, Answer::Value(log));
+    let again = consumer.request(&machine, VBID, request(0, 0, u64::MAX, 0));
+    assert_eq!(heard(&again), Expected::Refused(Status::KeyEexists));
+}
+
+#[test]
+fn what_is_newer_than_the_oldest_clients_needs_noops() {
+    let machine = Machine::new();
+    for (flags, features, has_noop, is_granted) in [
+        (0x01, &[][..], false, true),
+        (0x05, &[], false, false),
+        (0x05, &[], true, true),
+        (0x01, &[Feature::Collections], false, false),
+    ] {
+        let mut consumer = Consumer::open(&machine, "c", flags, features);
+        let value = if has_noop { "true" } else { "false" };
+        consumer.control(&machine, "enable_noop", value);
+        let answer = consumer.request(&machine, VBID, request(0, 0, u64::MAX, 0));
+        let expected =
+            if is_granted { Expected::Granted } else { Expected::Refused(Status::NotSupported) };
+        assert_eq!(heard(&answer), expected, "{flags:#x} {features:?}");
+    }
+}
+
+#[test]
+fn a_stream_is_closed_by_its_consumer() {
+    let mut machine = Machine::new();
+    let mut consumer = Consumer::new(&machine);
+    let closed = consumer.tell(&machine, VBID, &Message::CloseStream);
+    assert_eq!(heard(&closed), Expected::Refused(Status::KeyEnoent));
+    consumer.control(&machine, "v7_dcp_status_codes", "true");
+    let closed = consumer.tell(&machine, VBID, &Message::CloseStream);
+    assert_eq!(heard(&closed), Expected::Refused(Status::DcpStreamNotFound));
+    for says_so in [false, true] {
+        if says_so {
+            consumer.control(&machine, "send_stream_end_on_client_close_stream", "true");
+        }
+        consumer.request(&machine, VBID, request(0, 0, u64::MAX, 0));
+        machine.set("a", b"v");
+        assert_eq!(consumer.tell(&machine, VBID, &Message::CloseStream), Answer::Done);
+        consumer.take_all(&mut machine);
+        assert_eq!(consumer.streams[&VBID].end.is_some(), says_so);
+        assert!(consumer.streams[&VBID].documents.is_empty());
+    }
+}
+
+#[test]
+fn streams_with_ids_do_not_get_in_each_others_way() {
+    let mut machine = Machine::new();
+    let mut consumer = Consumer::new(&machine);
+    consumer.control(&machine, "enable_stream_id", "true");
+    let with = |value| StreamRequest { value, ..request(0, 0, u64::MAX, 0) };
+    let without = consumer.request(&machine, VBID, request(0, 0, u64::MAX, 0));
+    assert_eq!(heard(&without), Expected::Refused(Status::DcpStreamIdInvalid));
+    for (value, expected) in [
+        (&b"{\"sid\":1}"[..], Expected::Granted),
+        (b"{\"sid\":2}", Expected::Granted),
+        (b"{\"sid\":2}", Expected::Refused(Status::KeyEexists)),
+    ] {
+        let answer = consumer.tell(&machine, VBID, &Message::StreamRequest(with(value)));
+        assert_eq!(heard(&answer), expected);
+    }
+    let close = |consumer: &mut Consumer, stream_id| {
+        let envelope = Envelope { vbid: VBID, stream_id, ..Envelope::default() };
+        let now = machine.clock.now();
+        consumer.producer.on_message(envelope, &Message::CloseStream, now)
+    };
+    assert_eq!(heard(&close(&mut consumer, None)), Expected::Refused(Status::DcpStreamIdInvalid));
+    assert_eq!(close(&mut consumer, Some(1)), Answer::Done);
+    assert_eq!(heard(&close(&mut consumer, Some(1))), Expected::Refused(Status::KeyEnoent));
+    machine.set("a", b"v");
+    assert_eq!(machine.hub.producer_status()[0].streams.len(), 1);
+}

@@ -1,0 +1,124 @@
+//! A bucket with its hub on a simulated machine.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
+use bucket::{Persistence, Session, Surroundings};
+use document::{ItemMeta, KeyBuf, Seqno, Vbid};
+use executor::DeterministicPool;
+use platform::simulated::SimulatedFiles;
+use platform::{Clock, WallTime};
+use replication::Hub;
+use storage::JournalOptions;
+use vbucket::{StoreMode, Waiter, WriteCondition};
+
+pub(crate) const VBID: Vbid = Vbid(0);
+const RUNS_MAX: usize = 100_000;
+
+struct Deaf;
+
+impl Completions for Deaf {
+    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+
+    fn release_memory(&self) {}
+}
+
+pub(crate) struct Machine {
+    pub(crate) clock: Clock,
+    pub(crate) driver: DeterministicPool,
+    pub(crate) bucket: Bucket,
+    pub(crate) hub: Arc<Hub>,
+    session: Session,
+}
+
+/// A small bucket whose background rounds never come unasked. Files follow the journal at once.
+pub(crate) fn config() -> BucketConfig {
+    BucketConfig {
+        vbucket_count: 4,
+        expiry_pager_interval: Duration::from_secs(1_000_000),
+        defragmenter_interval: Duration::from_secs(1_000_000),
+        apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
+        persistence: Persistence::Journal(JournalOptions {
+            segment_bytes: 256 << 10,
+            bytes_max: 2 << 20,
+            group_bytes_max: 128 << 10,
+        }),
+        ..BucketConfig::named("test")
+    }
+}
+
+pub(crate) fn key(name: &str) -> KeyBuf {
+    KeyBuf::in_default_collection(name.as_bytes()).unwrap()
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        Self::with(config())
+    }
+
+    pub(crate) fn with(config: BucketConfig) -> Self {
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        let driver = DeterministicPool::new(clock.clone(), 1);
+        let surroundings = Surroundings {
+            clock: clock.clone(),
+            files: Arc::new(SimulatedFiles::new()),
+            pool: driver.pool().clone(),
+            completions: Arc::new(Deaf),
+            random_seed: 7,
+        };
+        let bucket = Bucket::open(surroundings, config, Path::new("/data/bucket")).unwrap();
+        let hub = Hub::new(&bucket);
+        bucket.observe_streams(hub.clone());
+        let mut machine = Self { clock, driver, bucket, hub, session: Session::default() };
+        machine.run();
+        machine
+    }
+
+    /// Runs background tasks until none has anything to do now.
+    pub(crate) fn run(&mut self) {
+        self.driver.run_until_idle(RUNS_MAX);
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &[u8]) -> Seqno {
+        self.set_in(VBID, name, value)
+    }
+
+    pub(crate) fn set_in(&mut self, vbid: Vbid, name: &str, value: &[u8]) -> Seqno {
+        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let session = &mut self.session;
+        let stored =
+            self.bucket.store(session, mode, vbid, key.as_key(), meta, incoming, condition);
+        stored.unwrap().seqno
+    }
+
+    pub(crate) fn delete(&mut self, name: &str) -> Seqno {
+        let (key, condition) = (key(name), WriteCondition::default());
+        self.bucket.delete(&mut self.session, VBID, key.as_key(), condition).unwrap().seqno
+    }
+
+    /// Writes unless memory is short.
+    pub(crate) fn try_set(&mut self, name: &str, value: &[u8]) -> Option<Seqno> {
+        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let session = &mut self.session;
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        stored.ok().map(|mutation| mutation.seqno)
+    }
+
+    /// Deletes what is there, unless memory is short.
+    pub(crate) fn try_delete(&mut self, name: &str) -> Option<Seqno> {
+        let (key, condition) = (key(name), WriteCondition::default());
+        let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
+        deleted.ok().map(|mutation| mutation.seqno)
+    }
+
+    pub(crate) fn uuid(&self) -> u64 {
+        let mut uuid = 0;
+        self.bucket.with_vbucket(VBID, |vbucket| uuid = vbucket.uuid().0);
+        uuid
+    }
+}
