@@ -130,7 +130,7 @@ impl Cluster {
         write.has_ended = true;
         let counts =
             !self.counts_persisted_only || write.level == DurabilityLevel::PersistToMajority;
-        if counts && matches!(end, SyncWriteEnd::Committed(_)) {
+        if counts && matches!(end, SyncWriteEnd::Committed { .. }) {
             self.acknowledged.insert(write.key, write.version);
         }
     }
