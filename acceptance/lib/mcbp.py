@@ -11,6 +11,7 @@ GET, SET, DELETE, FLUSH = 0x00, 0x01, 0x04, 0x08
 HELLO, SASL_AUTH, SELECT_BUCKET = 0x1F, 0x21, 0x89
 OBSERVE_SEQNO, GET_FAILOVER_LOG, SEQNO_PERSISTENCE = 0x91, 0x96, 0xB7
 GET_CLUSTER_CONFIG = 0xB5
+STAT = 0x10
 
 SUCCESS, KEY_NOT_FOUND = 0x00, 0x01
 
@@ -48,6 +49,16 @@ def request(opcode, key=b"", extras=b"", value=b"", vbucket=0, cas=0, opaque=0, 
     header = HEADER.pack(
         0x80, opcode, len(key), len(extras), datatype, vbucket, size, opaque, cas)
     return header + extras + key + value
+
+
+def durable_set(key, value, level, milliseconds, vbucket, opaque=0):
+    """The bytes of a SET with a durability requirement (magic 0x08)."""
+    framing = struct.pack(">BBH", 0x13, level, milliseconds)
+    extras = bytes(8)
+    size = len(framing) + len(extras) + len(key) + len(value)
+    lengths = len(framing) << 8 | len(key)
+    header = HEADER.pack(0x08, SET, lengths, len(extras), 0, vbucket, size, opaque, 0)
+    return header + framing + extras + key + value
 
 
 def vbucket_of(key, count):
@@ -121,6 +132,18 @@ class Connection:
         if response.status != SUCCESS:
             raise ValueError(f"opcode {opcode:#x} got status {response.status:#x}")
         return response
+
+    def statistics(self, group):
+        """A group of statistics, as a dictionary."""
+        self.send(request(STAT, key=group.encode()))
+        statistics = {}
+        while True:
+            response = self.receive()
+            if response.status != SUCCESS:
+                raise ValueError(f"statistics {group!r} got status {response.status:#x}")
+            if not response.key:
+                return statistics
+            statistics[response.key.decode()] = response.value.decode()
 
     def open_bucket(self, user, password, bucket, features=(FEATURE_MUTATION_SEQNO,)):
         """HELLO, SASL PLAIN and SELECT_BUCKET."""

@@ -146,6 +146,11 @@ impl MemoryLimits {
 }
 
 impl Bucket {
+    /// Memory that the bucket may use, in bytes.
+    pub fn memory_quota_bytes(&self) -> u64 {
+        self.0.limits.quota_bytes()
+    }
+
     /// Gives the bucket another memory quota. More memory is there at once. Less comes into force
     /// when the pager has made the documents fit; until then the old quota decides which writes are
     /// refused.

@@ -52,6 +52,15 @@ pub struct NewRole {
     pub topology: Option<Topology>,
 }
 
+/// How a role comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Succession {
+    /// Somebody decided it.
+    Decided,
+    /// The node that played it before gives it up, and its branch of history goes on.
+    TakenOver,
+}
+
 /// vBuckets whose changed roles are written together.
 const ROLES_FLUSHED_TOGETHER: usize = 256;
 
@@ -67,7 +76,7 @@ impl Bucket {
         let mut changed: Vec<Vbid> = Vec::new();
         for role in roles {
             let vbid = role.vbid;
-            match core.take_up_role(role) {
+            match core.take_up_role(role, Succession::Decided) {
                 Ok(()) => changed.push(vbid),
                 Err(error) => result = result.and(Err(error)),
             }
@@ -80,6 +89,19 @@ impl Bucket {
         }
         let is_durable = changed.iter().all(|&vbid| core.is_role_flushed(vbid));
         result.and(if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) })
+    }
+
+    /// Takes a vBucket's role over from the node that gives it up. Durable on return.
+    ///
+    /// # Errors
+    /// See [`LifeError`].
+    pub fn take_over(&self, vbid: Vbid, state: VbucketState) -> Result<(), LifeError> {
+        let core = &self.0;
+        core.take_up_role(NewRole { vbid, state, topology: None }, Succession::TakenOver)?;
+        if !core.is_role_flushed(vbid) {
+            core.flush(&[vbid]);
+        }
+        if core.is_role_flushed(vbid) { Ok(()) } else { Err(LifeError::NotPersisted) }
     }
 
     /// Has a vBucket play another role, and makes one that is not here. Durable on return. Not for
@@ -136,15 +158,16 @@ impl Bucket {
 
 impl BucketCore {
     /// Changes the role in memory, unless it is the one asked for.
-    fn take_up_role(&self, role: NewRole) -> Result<(), LifeError> {
+    fn take_up_role(&self, role: NewRole, succession: Succession) -> Result<(), LifeError> {
         let NewRole { vbid, state, topology } = role;
         let slot = self.slot(vbid).ok_or(LifeError::OutOfRange)?;
         let fresh_uuid = self.new_uuid();
+        let is_takeover = succession == Succession::TakenOver;
         let mut effects = Vec::new();
         let history = slot.lock_history();
         let file = slot.lock_file();
         if slot.is_absent() {
-            let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+            let change = RoleChange { state, topology, is_takeover, fresh_uuid };
             return self.create_vbucket(vbid, slot, change);
         }
         match slot.lock().as_mut() {
@@ -153,7 +176,7 @@ impl BucketCore {
                 let is_new =
                     |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
                 let topology = topology.filter(is_new);
-                let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+                let change = RoleChange { state, topology, is_takeover, fresh_uuid };
                 vbucket.change_role(change, self.now(), &mut effects);
             }
         }

@@ -178,6 +178,17 @@ impl Bucket {
         Ok(())
     }
 
+    /// Whether there is memory for more of what other nodes send. Sees to it that there will be.
+    pub fn has_room_to_receive(&self) -> bool {
+        let core = &self.0;
+        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        if checkpoints != CheckpointState::Available {
+            core.checkpoint_recovery.wake();
+        }
+        core.page_if_full() < core.limits.mutation_bytes_max()
+            && checkpoints != CheckpointState::Full
+    }
+
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
     pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
         self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)

@@ -2,13 +2,13 @@
 
 mod cluster_map;
 mod config_json;
-mod failover;
+mod membership_changes;
 mod plan;
 mod plan_json;
 mod uuid;
 
 pub use cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision};
-pub use failover::FailoverError;
+pub use membership_changes::{FailoverError, JoinError};
 pub use plan::{ClusterPlan, PlannedNode, VbucketRole};
 pub use plan_json::InvalidPlan;
 pub use uuid::Uuid;

@@ -8,6 +8,7 @@ use cluster::{
     BucketMap, ClusterMap, ClusterPlan, NodeAddress, PlannedNode, Revision, Uuid, VbucketRole,
 };
 use document::{Vbid, VbucketState};
+use replication::{Follow, PeerAddress, Replicator};
 use server::{ClusterView, Server};
 
 /// Who this node is.
@@ -38,6 +39,7 @@ pub(crate) struct Membership {
     /// Held while a plan is carried out.
     carrying_out: Mutex<()>,
     plan: Mutex<ClusterPlan>,
+    replicator: OnceLock<Arc<Replicator>>,
     server: OnceLock<Arc<Server>>,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -54,9 +56,16 @@ impl Membership {
             bucket_uuid,
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
+            replicator: OnceLock::new(),
             server: OnceLock::new(),
             notify: OnceLock::new(),
         })
+    }
+
+    /// From now on `replicator` follows whom the plan says.
+    pub(crate) fn replicate_with(&self, replicator: Arc<Replicator>) {
+        assert!(self.replicator.set(replicator).is_ok(), "a bucket has one replicator");
+        self.follow(&self.plan());
     }
 
     /// From now on the clients of `server` are told of changes.
@@ -111,6 +120,7 @@ impl Membership {
             bail!("the node has another map of revision [{epoch}, {revision}]; raise it");
         }
         self.take_up_roles(plan)?;
+        self.follow(plan);
         *self.lock_plan() = plan.clone();
         self.tell();
         tracing::info!(
@@ -168,6 +178,22 @@ impl Membership {
             }
         }
         Ok(())
+    }
+
+    /// Has the replicas of this node follow the active copies on others.
+    fn follow(&self, plan: &ClusterPlan) {
+        let Some(replicator) = self.replicator.get() else { return };
+        let this = plan.index_of(&self.identity.name);
+        let follow = |number: u16| match plan.role(number, this?) {
+            VbucketRole::Replica(active) => {
+                let PlannedNode { name, address } = plan.nodes.get(active?)?.clone();
+                let peer = PeerAddress { name, host: address.host, port: address.data_port };
+                Some(Follow { vbid: Vbid(number), peer })
+            }
+            VbucketRole::Active(_) | VbucketRole::None => None,
+        };
+        let count = self.bucket.config().vbucket_count;
+        replicator.follow((0..count).filter_map(follow).collect());
     }
 
     fn is_here(&self, vbid: Vbid) -> bool {

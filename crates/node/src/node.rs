@@ -12,7 +12,7 @@ use executor::ExecutorPool;
 use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Random};
-use replication::Hub;
+use replication::{Credentials, Hub, Replicator};
 use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 use crate::config::NodeConfig;
@@ -37,6 +37,7 @@ pub struct Node {
     bucket: Bucket,
     membership: Arc<Membership>,
     server: Arc<Server>,
+    replicator: Arc<Replicator>,
     management: management::Handle,
     management_port: u16,
     /// Released last: until then no other node may open the directory.
@@ -115,7 +116,7 @@ impl Node {
             clock: clock.clone(),
             users: Arc::clone(&users),
             bucket: bucket.clone(),
-            hub,
+            hub: Arc::clone(&hub),
             cluster: membership.view(),
             pool: pool.clone(),
             mailboxes,
@@ -128,6 +129,8 @@ impl Node {
         let (memcached, memcached_port) = memcached.unzip();
         let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
         membership.serve_with(Arc::clone(&server));
+        let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &clock)?;
+        membership.replicate_with(Arc::clone(&replicator));
         let view = View::new(
             clock,
             Arc::clone(&membership),
@@ -143,6 +146,7 @@ impl Node {
             bucket,
             membership,
             server,
+            replicator,
             management,
             management_port,
             directory,
@@ -204,6 +208,7 @@ impl Node {
     /// Answers what was executed, flushes everything, ends all threads.
     pub fn stop(self) -> anyhow::Result<()> {
         self.management.shutdown();
+        self.replicator.stop();
         self.server.stop();
         let flushed = self.bucket.shut_down();
         self.pool.shutdown();
@@ -272,6 +277,22 @@ fn open_management_door(config: &NodeConfig) -> anyhow::Result<(std::net::TcpLis
     })?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
+}
+
+/// The thread that follows other nodes, as the administrator: nodes share users.
+fn start_replicator(
+    bucket: &Bucket,
+    hub: Arc<Hub>,
+    config: &NodeConfig,
+    password: Option<&str>,
+    clock: &Clock,
+) -> anyhow::Result<Arc<Replicator>> {
+    let credentials = Credentials {
+        node: config.node_name.clone(),
+        user: config.user.clone(),
+        password: password.unwrap_or_default().to_owned(),
+    };
+    Ok(Arc::new(Replicator::start(bucket.clone(), hub, credentials, clock.clone())?))
 }
 
 /// The plan that the node starts with, if it is one of several.

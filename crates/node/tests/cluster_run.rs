@@ -125,7 +125,11 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     assert!(cluster.ask(&["--restart", "0"]).contains("without it"));
     assert_eq!(cluster.states(0), counts(&[("dead", 16)]), "the map is newer than its files");
     assert!(!cluster.tell(&["--failover", "0"]).status.success(), "it is given up already");
-    assert!(!cluster.tell(&["--failover", "1"]).status.success(), "it is the last one");
+    assert!(!cluster.tell(&["--failover", "1"]).status.success(), "it is the only one left");
+
+    assert!(!cluster.tell(&["--recover", "1"]).status.success(), "it was not given up");
+    assert!(cluster.ask(&["--recover", "0"]).contains("missing"));
+    assert_eq!(cluster.states(0), counts(&[("replica", 16)]));
 
     cluster.ask(&["--pause", "1"]);
     assert!(cluster.ask(&["--status"]).contains("hangs"));

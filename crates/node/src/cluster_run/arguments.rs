@@ -21,6 +21,7 @@ Examples:
 While it runs, from another terminal:
   settee cluster-run --kill 0        end node 0 at once, as a crash does (SIGKILL)
   settee cluster-run --failover 0    promote the replicas of node 0 and go on without it
+  settee cluster-run --recover 0     start it if need be, and let it hold what copies are missing
   settee cluster-run --restart 1     stop node 1 in order if it runs, and start it
   settee cluster-run --pause 1       node 1 hangs ...
   settee cluster-run --resume 1      ... and goes on
@@ -81,6 +82,9 @@ pub(super) struct Order {
     /// Promote the replicas of a node, and go on without it
     #[arg(long, value_name = "NODE", help_heading = "To a running cluster")]
     pub(super) failover: Option<u16>,
+    /// Take a node that was given up in again: it holds the copies that are missing
+    #[arg(long, value_name = "NODE", help_heading = "To a running cluster")]
+    pub(super) recover: Option<u16>,
     /// Let a node hang
     #[arg(long, value_name = "NODE", help_heading = "To a running cluster")]
     pub(super) pause: Option<u16>,
@@ -103,6 +107,7 @@ impl Order {
             self.kill.map(Command::Kill),
             self.restart.map(Command::Restart),
             self.failover.map(Command::Failover),
+            self.recover.map(Command::Recover),
             self.pause.map(Command::Pause),
             self.resume.map(Command::Resume),
             self.status.then_some(Command::Status),

@@ -16,6 +16,7 @@ pub(super) enum Command {
     Kill(u16),
     Restart(u16),
     Failover(u16),
+    Recover(u16),
     Pause(u16),
     Resume(u16),
     Status,

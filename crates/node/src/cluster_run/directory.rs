@@ -172,7 +172,7 @@ impl Directory {
 }
 
 impl Member {
-    fn planned(&self) -> PlannedNode {
+    pub(super) fn planned(&self) -> PlannedNode {
         let address =
             NodeAddress { host: self.host.clone(), data_port: self.kv, management_port: self.mgmt };
         PlannedNode { name: self.name.clone(), address }

@@ -147,6 +147,7 @@ impl Supervisor {
             Command::Kill(node) => self.kill(node),
             Command::Restart(node) => self.restart(node),
             Command::Failover(node) => self.failover(node),
+            Command::Recover(node) => self.recover(node),
             Command::Pause(node) => self.pause(node),
             Command::Resume(node) => self.resume(node),
             Command::Status => Ok(self.status().join("\n")),
@@ -218,6 +219,19 @@ impl Supervisor {
             count => format!("; {count} vBuckets had no replica and are not served"),
         };
         Ok(format!("n_{node} is given up, its replicas are promoted{unserved}"))
+    }
+
+    fn recover(&mut self, node: u16) -> anyhow::Result<String> {
+        if self.process(node)?.doing() == Doing::Nothing {
+            self.restart(node)?;
+        }
+        let planned = self.cluster.nodes[usize::from(node)].planned();
+        let plan = self.plan.joined(planned);
+        let plan = plan.with_context(|| format!("n_{node} cannot be taken in"))?;
+        self.directory.write_plan(&plan)?;
+        self.plan = plan;
+        self.hand_over_to_members()?;
+        Ok(format!("n_{node} holds the copies that were missing, once it has received them"))
     }
 
     /// What each member that could be promoted holds; only needed where there is a choice.

@@ -134,7 +134,7 @@ pub(crate) fn complete(
             observe::persisted(connection, request, turn);
             Done::Answered
         }
-        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed(mutation))) => {
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. })) => {
             store::committed(connection, request, mutation, number, turn);
             Done::Answered
         }

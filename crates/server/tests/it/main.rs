@@ -7,6 +7,7 @@ mod cluster_map;
 mod commands;
 mod dcp;
 mod documents;
+mod durable_writes;
 mod ephemeral;
 mod eviction;
 mod idle;

@@ -336,7 +336,7 @@ impl Bench {
 
     /// The log as a stream from the beginning sees it, checkpoints divided by bars.
     fn log(&mut self) -> String {
-        let Ok(stream) = self.vbucket.register_stream("log", Seqno(0)) else {
+        let Ok(stream) = self.vbucket.open_stream("log", Seqno(0)) else {
             return String::new();
         };
         let mut text = String::new();
@@ -356,7 +356,7 @@ impl Bench {
                 write!(text, "{mark}{} ", item.seqno()).unwrap();
             });
         }
-        self.vbucket.remove_stream(stream.id, &mut self.effects);
+        self.vbucket.close_stream(stream.id, &mut self.effects);
         text
     }
 
@@ -369,7 +369,7 @@ impl Bench {
                     assert!(!write.1, "the write of {} has ended twice", write.0);
                     write.1 = true;
                     match end {
-                        SyncWriteEnd::Committed(commit) => {
+                        SyncWriteEnd::Committed { mutation: commit, .. } => {
                             format!("commit {}@{}", write.0, commit.seqno)
                         }
                         SyncWriteEnd::Ambiguous => format!("ambiguous {}", write.0),

@@ -1,6 +1,6 @@
-//! The plan after a node is given up.
+//! The plan after a node is given up, or has come.
 
-use crate::plan::ClusterPlan;
+use crate::plan::{ClusterPlan, PlannedNode};
 
 /// Why a node cannot be given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,40 @@ pub enum FailoverError {
     LastNode,
 }
 
+/// Why a node cannot come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// The plan has a node of that name or address.
+    #[error("the cluster has this node already")]
+    AlreadyHere,
+}
+
 impl ClusterPlan {
+    /// The next plan, with one more node: it holds the copies that are missing, as a replica.
+    pub fn joined(&self, node: PlannedNode) -> Result<Self, JoinError> {
+        let is_here = |known: &PlannedNode| {
+            known.name == node.name
+                || (&known.address.host, known.address.data_port)
+                    == (&node.address.host, node.address.data_port)
+        };
+        if self.nodes.iter().any(is_here) {
+            return Err(JoinError::AlreadyHere);
+        }
+        let mut plan = self.clone();
+        plan.revision.revision += 1;
+        let index = plan.nodes.len();
+        plan.nodes.push(node);
+        for chain in &mut plan.chains {
+            // Without an active copy there is nothing to copy.
+            let has_active = chain.first().copied().flatten().is_some();
+            let missing = chain.iter_mut().find(|holder| holder.is_none());
+            if let Some(holder) = missing.filter(|_| has_active) {
+                *holder = Some(index);
+            }
+        }
+        Ok(plan)
+    }
+
     /// The next plan, without the node of this index. Of each vBucket that was active there
     /// `choose` names the replica to be promoted, one of the indices that it is given; a vBucket
     /// without a replica has no active copy any more. Copies that are lost are not replaced.
@@ -99,6 +132,21 @@ mod tests {
             ]
         );
         assert_eq!(next.check(), Ok(()));
+    }
+
+    #[test]
+    fn who_comes_back_holds_the_copies_that_are_missing() {
+        let plan = ClusterPlan::balanced(nodes(2), 1, 4);
+        let alone = plan.failed_over(0, |_, _| 0).unwrap();
+        assert_eq!(alone.joined(nodes(2)[1].clone()), Err(JoinError::AlreadyHere));
+        let mut both = alone.joined(nodes(2)[0].clone()).unwrap();
+        assert!(both.chains.iter().all(|chain| *chain == [Some(0), Some(1)]));
+        assert_eq!(both.revision.revision, plan.revision.revision + 2);
+        both.chains[0] = vec![None, Some(0)];
+        let three = both.joined(nodes(3)[2].clone()).unwrap();
+        assert_eq!(three.chains[0], [None, Some(0)], "nobody has what is lost");
+        assert_eq!(three.chains[1], [Some(0), Some(1)], "no copy is missing");
+        assert_eq!(three.check(), Ok(()));
     }
 
     #[test]

@@ -1,0 +1,167 @@
+"""Clients that remember what they sent, what was acknowledged and what they read, while nodes fail.
+
+Each writer has keys of its own and writes rising numbers with durable writes; each reader reads
+everybody's. A number that was acknowledged, or read, must never be followed by a smaller one.
+"""
+
+import threading
+import time
+
+from cluster_run import BUCKET, HOST, NOT_MY_VBUCKET, PASSWORD, USER
+from mcbp import (GET, KEY_NOT_FOUND, SUCCESS, Connection, ConnectionLost, durable_set,
+                  request, vbucket_of)
+
+SYNC_WRITE_STATUSES = {0xA1, 0xA2, 0xA3, 0xA4}
+TEMPORARY_FAILURE = 0x86
+WRITE_MILLISECONDS = 2000
+PAUSE_SECONDS = 0.01
+
+
+class Record:
+    """What is known of a key. `floor` is the smallest number that may be read from now on."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.sent = 0
+        self.acknowledged = 0
+        self.floor = 0
+
+    def raise_floor(self, number):
+        """The number was acknowledged, or read."""
+        with self.lock:
+            self.floor = max(self.floor, number)
+
+
+class Clients:
+    """Writers and readers, each a thread."""
+
+    def __init__(self, cluster, writers=4, readers=2, keys=8, levels=(1, 2, 3), prefix="k"):
+        self.cluster = cluster
+        self.records = {f"{prefix}-{writer}-{key}".encode(): Record()
+                        for writer in range(writers) for key in range(keys)}
+        names = list(self.records)
+        self.levels = levels
+        self.problems = []
+        self.acknowledged_count = 0
+        self.read_count = 0
+        self._stop = threading.Event()
+        owned = [names[writer * keys:(writer + 1) * keys] for writer in range(writers)]
+        self._threads = (
+            [threading.Thread(target=self._guard, args=(self._write, mine)) for mine in owned]
+            + [threading.Thread(target=self._guard, args=(self._read, names))
+               for _ in range(readers)])
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _guard(self, body, keys):
+        try:
+            body(Router(self.cluster), keys)
+        except Exception as error:  # a thread's failure is the case's
+            self.problems.append(f"{type(error).__name__}: {error}")
+
+    def _write(self, router, keys):
+        turn = 0
+        while not self._stop.is_set():
+            turn += 1
+            key, level = keys[turn % len(keys)], self.levels[turn % len(self.levels)]
+            record = self.records[key]
+            record.sent += 1
+            status = router.ask(
+                key, lambda vbucket, key=key, number=record.sent, level=level: durable_set(
+                    key, str(number).encode(), level, WRITE_MILLISECONDS, vbucket))
+            if status is not None and status.status == SUCCESS:
+                record.acknowledged = record.sent
+                record.raise_floor(record.sent)
+                self.acknowledged_count += 1
+            else:
+                self._check_failure(status)
+                time.sleep(PAUSE_SECONDS)
+
+    def _check_failure(self, response):
+        expected = SYNC_WRITE_STATUSES | {NOT_MY_VBUCKET, TEMPORARY_FAILURE}
+        if response is not None and response.status not in expected:
+            self.problems.append(f"a durable write got status {response.status:#x}")
+
+    def _read(self, router, keys):
+        turn = 0
+        while not self._stop.is_set():
+            turn += 1
+            if self.read(router, keys[turn % len(keys)]) is None:
+                time.sleep(PAUSE_SECONDS)
+
+    def read(self, router, key):
+        """Reads a key and checks it; nothing if it cannot be read now."""
+        record = self.records[key]
+        with record.lock:
+            floor = record.floor
+        response = router.ask(key, lambda vbucket: request(GET, key=key, vbucket=vbucket))
+        if response is None or response.status not in (SUCCESS, KEY_NOT_FOUND):
+            return None
+        number = int(response.value) if response.status == SUCCESS else 0
+        if number < floor:
+            self.problems.append(f"{key} went back from {floor} to {number}")
+        if number > record.sent:
+            self.problems.append(f"{key} has {number}, which nobody has sent")
+        record.raise_floor(number)
+        self.read_count += 1
+        return number
+
+    def check_all(self, seconds=30):
+        """Reads every key: what was acknowledged last, or something later, must be there."""
+        router = Router(self.cluster)
+        deadline = time.monotonic() + seconds
+        for key, record in self.records.items():
+            while (number := self.read(router, key)) is None:
+                if time.monotonic() > deadline:
+                    self.problems.append(f"{key} cannot be read")
+                    return
+                time.sleep(PAUSE_SECONDS)
+            if number < record.acknowledged:
+                self.problems.append(
+                    f"{key}: {record.acknowledged} was acknowledged, {number} is there")
+
+
+class Router:
+    """Sends each request to the node that the map names, on connections of its own."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self._connections = {}
+        self._chains = cluster.chains()
+
+    def ask(self, key, encode):
+        """The answer, or nothing when there was none."""
+        vbucket = vbucket_of(key, len(self._chains))
+        port = self._chains[vbucket][0]
+        try:
+            connection = self._connection(port)
+            connection.send(encode(vbucket))
+            response = connection.receive()
+        except (ConnectionLost, TimeoutError):
+            self._forget(port)
+            return None
+        if response.status == NOT_MY_VBUCKET:
+            self._chains = self.cluster.chains()
+        return response
+
+    def _connection(self, port):
+        if port is None:
+            raise ConnectionLost("no node has it")
+        if port not in self._connections:
+            connection = Connection(HOST, port, 5)
+            self._connections[port] = connection.open_bucket(USER, PASSWORD, BUCKET)
+        return self._connections[port]
+
+    def _forget(self, port):
+        connection = self._connections.pop(port, None)
+        if connection is not None:
+            connection.close()
+        self._chains = self.cluster.chains()

@@ -1,0 +1,144 @@
+"""Cases: the Python SDK, unmodified, against two nodes."""
+
+from datetime import timedelta
+
+from cases import expect, expect_equal, expect_error, wait_until
+from cluster_run import BUCKET, PASSWORD, USER, Cluster
+from couchbase.auth import PasswordAuthenticator
+from couchbase.cluster import Cluster as SdkCluster
+from couchbase.durability import DurabilityLevel, ServerDurability
+from couchbase.exceptions import (AmbiguousTimeoutException, DurabilityImpossibleException,
+                                  DurabilitySyncWriteAmbiguousException, TimeoutException,
+                                  RequestCanceledException, UnAmbiguousTimeoutException)
+from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, InsertOptions, RemoveOptions,
+                               ReplaceOptions, UpsertOptions)
+
+from mcbp import vbucket_of
+
+LEVELS = (DurabilityLevel.MAJORITY, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
+          DurabilityLevel.PERSIST_TO_MAJORITY)
+READY = timedelta(seconds=20)
+COUNT = 40
+
+
+def declare(cases):
+    """One cluster for each case: they break theirs."""
+    for function in (durable_writes_at_every_level, replicas_can_be_read,
+                     stopped_replica_makes_durable_writes_ambiguous,
+                     failover_keeps_the_sdk_working):
+        name = "sdk-" + function.__name__.replace("_", "-")
+        cases.add(name, lambda function=function, name=name: run(function, name))
+
+
+def run(function, name):
+    """Gives the case a cluster of two nodes and an SDK that is connected."""
+    with Cluster(name) as cluster:
+        sdk = connect(cluster)
+        try:
+            function(cluster, sdk.bucket(BUCKET).default_collection())
+        finally:
+            sdk.close()
+
+
+def connect(cluster):
+    """A cluster object that is ready."""
+    timeouts = ClusterTimeoutOptions(
+        kv_timeout=timedelta(seconds=5), kv_durable_timeout=timedelta(seconds=5),
+        connect_timeout=READY, bootstrap_timeout=READY)
+    options = ClusterOptions(
+        PasswordAuthenticator(USER, PASSWORD), timeout_options=timeouts,
+        enable_mutation_tokens=True)
+    sdk = SdkCluster.connect(cluster.connection_string, options)
+    sdk.bucket(BUCKET)
+    return sdk
+
+
+def durable_writes_at_every_level(cluster, collection):
+    for level in LEVELS:
+        durability = ServerDurability(level)
+        for number in range(COUNT):
+            key = f"{level.value}-{number}"
+            collection.insert(key, {"n": 0}, InsertOptions(durability=durability))
+            collection.upsert(key, {"n": 1}, UpsertOptions(durability=durability))
+            before = collection.get(key)
+            expect_equal(before.content_as[dict], {"n": 1}, "value")
+            collection.replace(
+                key, {"n": 2}, ReplaceOptions(durability=durability, cas=before.cas))
+            expect_equal(collection.get(key).content_as[dict], {"n": 2}, "value")
+            if number % 2:
+                collection.remove(key, RemoveOptions(durability=durability))
+                expect(not collection.exists(key).exists, "it is removed")
+    cluster.wait_until_replicated()
+    expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+
+
+def replicas_can_be_read(cluster, collection):
+    keys = [f"replica-{number}" for number in range(COUNT)]
+    for key in keys:
+        collection.upsert(key, {"key": key})
+    cluster.wait_until_replicated()
+    for key in keys:
+        results = list(collection.get_all_replicas(key))
+        expect_equal([result.content_as[dict] for result in results], [{"key": key}] * 2, "copies")
+        expect_equal(sum(result.is_replica for result in results), 1, "replicas")
+        expect_equal(collection.get_any_replica(key).content_as[dict], {"key": key}, "any copy")
+
+
+def stopped_replica_makes_durable_writes_ambiguous(cluster, collection):
+    port = cluster.port(0)
+    chains = cluster.chains()
+    on_first = [key for key in (f"stopped-{number}" for number in range(COUNT))
+                if chains[vbucket_of(key.encode(), len(chains))][0] == port]
+    durable = UpsertOptions(
+        durability=ServerDurability(DurabilityLevel.MAJORITY), timeout=timedelta(seconds=3))
+    for key in on_first:
+        collection.upsert(key, {"n": 1})
+    cluster.tell("--pause", 1)
+    ambiguous = (AmbiguousTimeoutException, DurabilitySyncWriteAmbiguousException)
+    for key in on_first[:2]:
+        expect_error(ambiguous, collection.upsert, key, {"n": 2}, durable)
+        expect_equal(collection.get(key).content_as[dict], {"n": 1}, "not committed, not seen")
+    collection.upsert(on_first[2], {"n": 3})
+    expect_equal(collection.get(on_first[2]).content_as[dict], {"n": 3}, "an ordinary write")
+    cluster.tell("--resume", 1)
+    wait_until(lambda: succeeds(lambda: collection.upsert(on_first[0], {"n": 4}, durable)), 20,
+               "durable writes go on")
+    expect_equal(collection.get(on_first[0]).content_as[dict], {"n": 4}, "value")
+
+
+def failover_keeps_the_sdk_working(cluster, collection):
+    keys = [f"failover-{number}" for number in range(COUNT)]
+    durable = UpsertOptions(durability=ServerDurability(DurabilityLevel.PERSIST_TO_MAJORITY))
+    for key in keys:
+        collection.upsert(key, {"key": key}, durable)
+    cluster.tell("--kill", 0)
+    cluster.tell("--failover", 0)
+    for key in keys:
+        wait_until(lambda key=key: reads(collection, key), 20, f"{key} can be read")
+        collection.upsert(key, {"key": key, "again": True})
+    # One of two copies is missing: no majority can be reached.
+    expect_error(DurabilityImpossibleException, collection.upsert, keys[0], {}, durable)
+    cluster.tell("--recover", 0)
+    cluster.wait_until_replicated()
+    wait_until(lambda: succeeds(lambda: collection.upsert(keys[0], {"n": 1}, durable)), 20,
+               "durable writes go on")
+    for key in keys[1:]:
+        expect_equal(collection.get(key).content_as[dict], {"key": key, "again": True}, "value")
+
+
+def succeeds(function):
+    """Whether an operation ends well."""
+    try:
+        function()
+    except (TimeoutException, AmbiguousTimeoutException, UnAmbiguousTimeoutException,
+            RequestCanceledException, DurabilitySyncWriteAmbiguousException,
+            DurabilityImpossibleException):
+        return False
+    return True
+
+
+def reads(collection, key):
+    """Whether a key is read with its value."""
+    found = []
+    return succeeds(lambda: found.append(collection.get(key))) and found[0].content_as[dict] == {
+        "key": key}

@@ -1,0 +1,164 @@
+//! What a producer says about a vBucket, made ready outside the vBucket's lock and carried out under
+//! it. Source: protocol specification, sections 20.7 and 20.8.
+
+use document::item::U48_MAX;
+use document::{Deletion, ItemBuilder, ItemMeta, Key, Operation, Seqno};
+use protocol::FeatureSet;
+use protocol::dcp::{self, DeletionForm, Marker, MarkerFlags, Message};
+use protocol::request::DocumentKey;
+use vbucket::{Effect, Now, ReceiveError, Received, ReceivedSnapshot, Vbucket};
+
+use super::error::ConsumerError;
+
+/// A change to a vBucket.
+pub(super) enum Change {
+    Snapshot(ReceivedSnapshot),
+    Version(Box<Received>),
+    Commit { key: Box<[u8]>, prepare: Seqno, seqno: Seqno },
+    Abort { key: Box<[u8]>, prepare: Seqno, seqno: Seqno },
+    Advanced(Seqno),
+}
+
+impl Change {
+    /// What a message changes; none if it changes nothing. `wall_seconds` is when a deletion
+    /// happened that does not say it.
+    pub(super) fn of(
+        message: &Message<'_>,
+        features: FeatureSet,
+        wall_seconds: u32,
+    ) -> Result<Option<Self>, ConsumerError> {
+        if highest_seqno(message).0 > U48_MAX {
+            return Err(ConsumerError::Protocol("a seqno has 48 bits"));
+        }
+        Ok(Some(match message {
+            Message::SnapshotMarker(marker) => Self::Snapshot(snapshot(marker)),
+            Message::Mutation(document) => version(document, None, Operation::Mutation, features)?,
+            Message::Prepare(prepare) => {
+                let deletion = prepare.is_deletion.then_some((Deletion::Explicit, wall_seconds));
+                let operation = Operation::Prepare(prepare.level);
+                version(&prepare.document, deletion, operation, features)?
+            }
+            Message::Deletion(deletion) => {
+                tombstone(deletion, Deletion::Explicit, features, wall_seconds)?
+            }
+            Message::Expiration(deletion) => {
+                tombstone(deletion, Deletion::Expired, features, wall_seconds)?
+            }
+            Message::Commit(end) => Self::Commit {
+                key: key(end.key, features)?.as_key().encoded().into(),
+                prepare: end.prepare,
+                seqno: end.seqno,
+            },
+            Message::Abort(end) => Self::Abort {
+                key: key(end.key, features)?.as_key().encoded().into(),
+                prepare: end.prepare,
+                seqno: end.seqno,
+            },
+            Message::SeqnoAdvanced { seqno } => Self::Advanced(*seqno),
+            // There are no collections here but the one that nobody creates.
+            Message::SystemEvent(event) => Self::Advanced(event.seqno),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Carries the change out.
+    pub(super) fn apply(
+        self,
+        vbucket: &mut Vbucket,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), ReceiveError> {
+        match self {
+            Self::Snapshot(snapshot) => vbucket.receive_snapshot(snapshot, effects),
+            Self::Version(received) => vbucket.receive(*received, now, effects),
+            Self::Commit { key, prepare, seqno } => {
+                vbucket.receive_commit(Key::from_trusted(&key), prepare, seqno, now, effects)
+            }
+            Self::Abort { key, prepare, seqno } => {
+                vbucket.receive_abort(Key::from_trusted(&key), prepare, seqno, now, effects)
+            }
+            Self::Advanced(seqno) => vbucket.receive_seqno_advanced(seqno, effects),
+        }
+    }
+}
+
+fn highest_seqno(message: &Message<'_>) -> Seqno {
+    match message {
+        Message::SnapshotMarker(marker) => marker.end,
+        Message::Mutation(document) => document.seqno,
+        Message::Prepare(prepare) => prepare.document.seqno,
+        Message::Deletion(deletion) | Message::Expiration(deletion) => deletion.seqno,
+        Message::Commit(end) | Message::Abort(end) => end.seqno.max(end.prepare),
+        Message::SeqnoAdvanced { seqno } => *seqno,
+        Message::SystemEvent(event) => event.seqno,
+        _ => Seqno(0),
+    }
+}
+
+fn snapshot(marker: &Marker) -> ReceivedSnapshot {
+    ReceivedSnapshot {
+        start: marker.start,
+        end: marker.end,
+        is_disk: marker.flags.contains(MarkerFlags::DISK),
+        begins_checkpoint: marker.flags.contains(MarkerFlags::CHECKPOINT),
+        max_visible: marker.max_visible,
+        high_completed: marker.high_completed,
+        // A producer that does not know it says one that lies before.
+        high_prepared: marker.high_prepared.filter(|&seqno| seqno >= marker.start),
+        purge_seqno: marker.purge,
+    }
+}
+
+fn version(
+    document: &dcp::Document<'_>,
+    deletion: Option<(Deletion, u32)>,
+    operation: Operation,
+    features: FeatureSet,
+) -> Result<Change, ConsumerError> {
+    let key = key(document.key, features)?;
+    let meta = ItemMeta {
+        flags: document.flags,
+        expiry: deletion.map_or(document.expiry, |(_, seconds)| seconds),
+        datatype: document.datatype,
+        deletion: deletion.map(|(deletion, _)| deletion),
+    };
+    let builder = ItemBuilder::new(key.as_key(), meta, document.value)
+        .with_heat(document.heat)
+        .with_operation(operation);
+    Ok(Change::Version(Box::new(Received {
+        builder,
+        cas: document.cas,
+        seqno: document.seqno,
+        revision: document.revision,
+    })))
+}
+
+fn tombstone(
+    deletion: &dcp::Deletion<'_>,
+    kind: Deletion,
+    features: FeatureSet,
+    wall_seconds: u32,
+) -> Result<Change, ConsumerError> {
+    let seconds = match deletion.form {
+        DeletionForm::WithTime(seconds) => seconds,
+        DeletionForm::WithoutTime => wall_seconds,
+    };
+    let document = dcp::Document {
+        key: deletion.key,
+        value: deletion.value,
+        datatype: deletion.datatype,
+        cas: deletion.cas,
+        seqno: deletion.seqno,
+        revision: deletion.revision,
+        flags: [0; 4],
+        expiry: 0,
+        lock_seconds: 0,
+        heat: 0,
+    };
+    version(&document, Some((kind, seconds)), Operation::Mutation, features)
+}
+
+fn key<'a>(bytes: &'a [u8], features: FeatureSet) -> Result<DocumentKey<'a>, ConsumerError> {
+    DocumentKey::parse(bytes, features)
+        .map_err(|_| ConsumerError::Protocol("a key is malformed, empty or too long"))
+}

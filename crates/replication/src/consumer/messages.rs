@@ -1,0 +1,140 @@
+//! What the producer says unasked: documents, above all.
+
+use document::{Datatype, Vbid, VbucketState};
+use protocol::dcp::{EndReason, MarkerFlags, Message};
+use protocol::response::{self, ResponseHead};
+use protocol::{Frame, Opcode, Status};
+use vbucket::ReceiveError;
+
+use super::changes::Change;
+use super::error::ConsumerError;
+use super::stream::StreamState;
+use super::{Consumer, Time};
+
+/// Changes that are carried out under one lock, at most.
+const CHANGES_MAX: usize = 64;
+
+/// Changes to one vBucket that follow each other.
+#[derive(Default)]
+pub(super) struct Batch {
+    vbid: Vbid,
+    changes: Vec<Change>,
+}
+
+impl Consumer {
+    pub(super) fn on_message(
+        &mut self,
+        frame: &Frame<'_>,
+        batch: &mut Batch,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConsumerError> {
+        let message =
+            Message::parse(frame).map_err(|invalid| ConsumerError::Protocol(invalid.context))?;
+        let (vbid, opaque) = (Vbid(frame.header.vbucket_or_status), frame.header.opaque);
+        self.flow.take(message.flow_control_bytes(!frame.framing_extras.is_empty()));
+        if message == Message::Noop {
+            respond(Opcode::DcpNoop, opaque, Status::Success, out);
+            return Ok(());
+        }
+        let stream = self.streams.get_mut(&vbid);
+        let is_open = |stream: &&mut super::Stream| {
+            stream.opaque == opaque && stream.state == StreamState::Open
+        };
+        // A stream that has ended here may still have something on its way.
+        let Some(stream) = stream.filter(is_open) else { return Ok(()) };
+        if let Message::SnapshotMarker(marker) = &message {
+            // The one before is answered before this one is announced.
+            let must_answer = marker.flags.contains(MarkerFlags::ACK);
+            if must_answer || stream.must_answer_marker {
+                self.apply(batch, now, out);
+            }
+            if let Some(stream) = self.streams.get_mut(&vbid) {
+                stream.must_answer_marker = must_answer;
+            }
+        }
+        let change = Change::of(&message, self.features, now.wall.seconds())?;
+        if let Some(change) = change {
+            if batch.vbid != vbid || batch.changes.len() >= CHANGES_MAX {
+                self.apply(batch, now, out);
+            }
+            batch.vbid = vbid;
+            batch.changes.push(change);
+            return Ok(());
+        }
+        self.apply(batch, now, out);
+        match message {
+            Message::StreamEnd(reason) => self.on_end(vbid, reason, now),
+            Message::SetVbucketState { state } => self.on_new_state(vbid, opaque, state, out),
+            _ => return Err(ConsumerError::Protocol("this is nothing that a producer says")),
+        }
+        Ok(())
+    }
+
+    /// Carries out what has been gathered, under one lock.
+    pub(super) fn apply(&mut self, batch: &mut Batch, now: Time, out: &mut Vec<u8>) {
+        if batch.changes.is_empty() {
+            return;
+        }
+        let vbid = batch.vbid;
+        let count = batch.changes.len();
+        let changes = std::mem::take(&mut batch.changes);
+        // What is left after an error is dropped after the lock.
+        let mut changes = changes.into_iter();
+        let applied = self.bucket.act_on_vbucket(vbid, |vbucket, now, effects| {
+            for change in changes.by_ref() {
+                change.apply(vbucket, now, effects)?;
+            }
+            Ok(vbucket.is_snapshot_whole())
+        });
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        let opaque = stream.opaque;
+        match applied.unwrap_or(Err(ReceiveError::NotReceiving)) {
+            Ok(is_whole) => {
+                stream.has_received(count);
+                if is_whole && std::mem::take(&mut stream.must_answer_marker) {
+                    respond(Opcode::DcpSnapshotMarker, opaque, Status::Success, out);
+                }
+            }
+            Err(error) => {
+                if error != ReceiveError::NotReceiving {
+                    tracing::error!(?error, vbucket = vbid.0, "a stream does not fit and ends");
+                }
+                self.close(vbid, opaque, out);
+                self.wait(vbid, now);
+            }
+        }
+    }
+
+    fn on_end(&mut self, vbid: Vbid, reason: EndReason, now: Time) {
+        tracing::debug!(vbucket = vbid.0, ?reason, "a stream has ended");
+        self.wait(vbid, now);
+    }
+
+    /// The producer hands the vBucket over.
+    fn on_new_state(&self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
+        let status = match self.bucket.take_over(vbid, state) {
+            Ok(()) => Status::Success,
+            Err(error) => {
+                tracing::warn!(%error, vbucket = vbid.0, "a vBucket was not taken over");
+                Status::Etmpfail
+            }
+        };
+        respond(Opcode::DcpSetVbucketState, opaque, status, out);
+    }
+}
+
+fn respond(opcode: Opcode, opaque: u32, status: Status, out: &mut Vec<u8>) {
+    let head = ResponseHead {
+        opcode: opcode.byte(),
+        status,
+        datatype: Datatype::RAW,
+        opaque,
+        cas: 0,
+        server_duration: None,
+        extras: &[],
+        key: &[],
+        value_size: 0,
+    };
+    response::encode(out, &head);
+}

@@ -1,0 +1,155 @@
+//! Asking for streams, and what the producer answers: its history, or how far the vBucket has to go
+//! back. Source: protocol specification, section 20.15.
+
+use document::{Seqno, Vbid, VbucketState};
+use protocol::client::Response;
+use protocol::dcp::{Message, StreamFlags, StreamRequest};
+use protocol::dcp::{parse_failover_log, parse_rollback_seqno};
+use protocol::{Opcode, Status};
+use vbucket::{FailoverEntry, StreamPosition};
+
+use super::stream::{Stream, StreamState};
+use super::{Consumer, Time};
+
+impl Consumer {
+    /// Asks for the streams whose time has come.
+    pub(super) fn request_due(&mut self, now: Time, out: &mut Vec<u8>) {
+        if self.opening.is_some() || self.next_request.is_none_or(|at| at > now.monotonic) {
+            return;
+        }
+        let due = self.streams.iter().filter(|(_, stream)| stream.is_due(now.monotonic));
+        let due: Vec<Vbid> = due.map(|(&vbid, _)| vbid).collect();
+        for vbid in due {
+            let opaque = self.next_opaque;
+            self.next_opaque = opaque.wrapping_add(1).max(1);
+            if let Some(stream) = self.streams.get_mut(&vbid) {
+                stream.opaque = opaque;
+            }
+            self.request(vbid, 0, now, out);
+        }
+        self.next_request = self.streams.values().filter_map(Stream::waits_until).min();
+    }
+
+    /// Asks for a stream, naming an entry of the vBucket's failover table.
+    fn request(&mut self, vbid: Vbid, entry: usize, now: Time, out: &mut Vec<u8>) {
+        let place = self.place(vbid);
+        let envelope = self.envelope(vbid);
+        let Some((position, entries)) = place else {
+            self.wait(vbid, now);
+            return;
+        };
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        let uuid = match entries.get(entry) {
+            Some(other) if entry > 0 => other.uuid,
+            _ => position.uuid,
+        };
+        let request = StreamRequest {
+            flags: StreamFlags(0),
+            start: position.start,
+            end: Seqno(u64::MAX),
+            uuid,
+            snapshot_start: position.snapshot_start,
+            snapshot_end: position.snapshot_end,
+            value: &[],
+        };
+        Message::StreamRequest(request).encode(envelope, out);
+        stream.state = StreamState::Requested(entry);
+    }
+
+    /// Where the vBucket is, if it may receive.
+    fn place(&self, vbid: Vbid) -> Option<(StreamPosition, Vec<FailoverEntry>)> {
+        let place = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+            let receives = matches!(vbucket.state(), VbucketState::Replica | VbucketState::Pending);
+            receives.then(|| (vbucket.stream_position(), vbucket.failover_entries().to_vec()))
+        });
+        place.flatten()
+    }
+
+    /// An answer to something that was said about a stream.
+    pub(super) fn on_stream_response(
+        &mut self,
+        response: &Response<'_>,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) {
+        // Everything else that is answered needs no reaction: a stream that is closed is closed,
+        // and one that is not known any more ends by itself.
+        if Opcode::from_byte(response.opcode) != Some(Opcode::DcpStreamReq) {
+            return;
+        }
+        let mut streams = self.streams.iter();
+        let asked = streams.find_map(|(&vbid, stream)| match stream.state {
+            StreamState::Requested(entry) if stream.opaque == response.opaque => {
+                Some((vbid, entry))
+            }
+            _ => None,
+        });
+        let Some((vbid, entry)) = asked else { return };
+        match response.status() {
+            Some(Status::Success) => self.on_accepted(vbid, response.value, now, out),
+            Some(Status::Rollback) => match parse_rollback_seqno(response.value) {
+                Some(seqno) => self.on_rollback(vbid, entry, seqno, now, out),
+                None => self.wait(vbid, now),
+            },
+            _ => {
+                let status = response.status_code;
+                tracing::debug!(vbucket = vbid.0, status, "a stream was refused");
+                self.wait(vbid, now);
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, vbid: Vbid, value: &[u8], now: Time, out: &mut Vec<u8>) {
+        let log = parse_failover_log(value).unwrap_or_default();
+        let log: Vec<FailoverEntry> =
+            log.into_iter().map(|(uuid, seqno)| FailoverEntry { uuid, seqno }).collect();
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        let opaque = stream.opaque;
+        // Open first: what the vBucket holds is acknowledged from here on.
+        stream.open();
+        let begun = (!log.is_empty()).then(|| {
+            self.bucket
+                .act_on_vbucket(vbid, |vbucket, _, effects| vbucket.begin_receiving(&log, effects))
+        });
+        if !matches!(begun, Some(Some(Ok(())))) {
+            tracing::warn!(vbucket = vbid.0, "a stream was accepted that cannot be received");
+            self.close(vbid, opaque, out);
+            self.wait(vbid, now);
+        }
+    }
+
+    /// The vBucket has something that the producer does not: it goes back, unless only the name of
+    /// its newest branch, which has brought nothing, is unknown there.
+    fn on_rollback(
+        &mut self,
+        vbid: Vbid,
+        entry: usize,
+        seqno: Seqno,
+        now: Time,
+        out: &mut Vec<u8>,
+    ) {
+        let Some((position, entries)) = self.place(vbid) else {
+            self.wait(vbid, now);
+            return;
+        };
+        let newest = entries.get(entry);
+        let is_empty_branch = newest.is_some_and(|newest| newest.seqno == position.start);
+        if seqno == Seqno(0) && is_empty_branch && entry + 1 < entries.len() {
+            self.request(vbid, entry + 1, now, out);
+            return;
+        }
+        match self.bucket.rollback(vbid, seqno) {
+            Ok(_) => self.request(vbid, 0, now, out),
+            Err(error) => {
+                tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
+                self.wait(vbid, now);
+            }
+        }
+    }
+
+    pub(super) fn wait(&mut self, vbid: Vbid, now: Time) {
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        stream.wait(now.monotonic);
+        self.next_request = self.next_request.into_iter().chain(stream.waits_until()).min();
+    }
+}

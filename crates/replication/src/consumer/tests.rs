@@ -1,0 +1,498 @@
+//! A consumer and a made-up producer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use auth::{Exchange, Outcome, Users, UsersConfig};
+use bucket::{Bucket, BucketConfig, BucketType, Completion, Completions, Surroundings};
+use document::{Cas, Datatype, DurabilityLevel, KeyBuf, RevSeqno, Seqno, VbUuid, Vbid};
+use document::{Item, VbucketState};
+use executor::{ExecutorPool, PoolOptions};
+use platform::files::RealFiles;
+use platform::{Clock, Instant};
+use protocol::dcp::{Deletion, DeletionForm, Document, EndReason, Envelope, Marker, MarkerFlags};
+use protocol::dcp::{Message, Prepare, Resolution, StreamRequest, encode_failover_log};
+use protocol::response::{ResponseHead, encode_with_value};
+use protocol::{Feature, Frame, Header, Opcode, Parsed, Status};
+use vbucket::{Now, Waiter};
+
+use super::{Consumer, ConsumerError, ConsumerNames, Time};
+
+const VBID: Vbid = Vbid(0);
+const BUFFER_BYTES: u32 = 1000;
+
+struct NobodyWaits;
+
+impl Completions for NobodyWaits {
+    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+    fn release_memory(&self) {}
+}
+
+/// A frame that the consumer has sent.
+#[derive(Clone, Debug)]
+struct Sent {
+    header: Header,
+    extras: Vec<u8>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Sent {
+    fn opcode(&self) -> Opcode {
+        Opcode::from_byte(self.header.opcode).unwrap()
+    }
+
+    fn stream_request(&self) -> (u64, u64, u64, u64) {
+        let frame = Frame {
+            header: self.header,
+            framing_extras: &[],
+            extras: &self.extras,
+            key: &self.key,
+            value: &self.value,
+        };
+        let Ok(Message::StreamRequest(request)) = Message::parse(&frame) else {
+            panic!("no stream request: {self:?}");
+        };
+        let StreamRequest { start, snapshot_start, snapshot_end, uuid, .. } = request;
+        (start.0, snapshot_start.0, snapshot_end.0, uuid.0)
+    }
+}
+
+/// The producer's side, the bucket that receives, and the consumer between them.
+struct Play {
+    consumer: Consumer,
+    bucket: Bucket,
+    out: Vec<u8>,
+    now: Time,
+    opaque: u32,
+    pool: ExecutorPool,
+    _directory: tempfile::TempDir,
+}
+
+impl Play {
+    /// Nothing has been said but HELLO.
+    fn begin() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::real();
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
+        let surroundings = Surroundings {
+            clock,
+            files: Arc::new(RealFiles),
+            pool: pool.clone(),
+            completions: Arc::new(NobodyWaits),
+            random_seed: 1,
+        };
+        let config = BucketConfig {
+            vbucket_count: 2,
+            bucket_type: Some(BucketType::Ephemeral),
+            ..BucketConfig::named("default")
+        };
+        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        assert!(bucket.wait_until_serving(Duration::from_secs(20)));
+        bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        let names = ConsumerNames {
+            node: "n_1".to_owned(),
+            connection: "replication:n_0->n_1:default".to_owned(),
+            bucket: "default".to_owned(),
+            user: "user".to_owned(),
+            password: "password".to_owned(),
+        };
+        let mut out = Vec::new();
+        let now = Time { monotonic: Instant(1_000_000_000_000), ..Time::default() };
+        let consumer = Consumer::begin(bucket.clone(), names, BUFFER_BYTES, now, &mut out);
+        Self { consumer, bucket, out, now, opaque: 0, pool, _directory: directory }
+    }
+
+    /// A stream of vBucket 0 is open.
+    fn open() -> Self {
+        let mut play = Self::begin();
+        play.shake_hands(|_| Status::Success).unwrap();
+        play.follow();
+        play.accept(&[(7, 0)]);
+        play
+    }
+
+    fn follow(&mut self) {
+        self.consumer.follow(&BTreeSet::from([VBID]), self.now, &mut self.out);
+    }
+
+    /// What the consumer has sent since this was asked last.
+    fn sent(&mut self) -> Vec<Sent> {
+        let bytes = std::mem::take(&mut self.out);
+        let mut rest = bytes.as_slice();
+        let mut sent = Vec::new();
+        while let Parsed::Complete { frame, consumed } = Frame::parse(rest, usize::MAX) {
+            sent.push(Sent {
+                header: frame.header,
+                extras: frame.extras.to_vec(),
+                key: frame.key.to_vec(),
+                value: frame.value.to_vec(),
+            });
+            rest = &rest[consumed..];
+        }
+        assert!(rest.is_empty(), "whole frames are sent");
+        sent
+    }
+
+    fn opcodes(&mut self) -> Vec<Opcode> {
+        self.sent().iter().map(Sent::opcode).collect()
+    }
+
+    fn give(&mut self, bytes: &[u8]) -> Result<(), ConsumerError> {
+        let taken = self.consumer.on_bytes(bytes, self.now, &mut self.out)?;
+        assert_eq!(taken, bytes.len());
+        Ok(())
+    }
+
+    fn answer(&mut self, to: &Sent, status: Status, value: &[u8]) -> Result<(), ConsumerError> {
+        let head = ResponseHead {
+            opcode: to.header.opcode,
+            status,
+            datatype: Datatype::RAW,
+            opaque: to.header.opaque,
+            cas: 0,
+            server_duration: None,
+            extras: &[],
+            key: &[],
+            value_size: value.len(),
+        };
+        let mut bytes = Vec::new();
+        encode_with_value(&mut bytes, &head, value);
+        self.give(&bytes)
+    }
+
+    /// Answers everything until streams can be asked for; `status` says how each CONTROL fares.
+    /// Returns the keys of those.
+    fn shake_hands(
+        &mut self,
+        status: impl Fn(&str) -> Status,
+    ) -> Result<Vec<String>, ConsumerError> {
+        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 1 });
+        users.set_password("user", b"password");
+        let mut exchange = Exchange::default();
+        let mut controls = Vec::new();
+        loop {
+            let sent = self.sent();
+            let Some(request) = sent.first() else { return Ok(controls) };
+            assert_eq!(sent.len(), 1, "one request at a time");
+            let key = String::from_utf8(request.key.clone()).unwrap();
+            let outcome = match request.opcode() {
+                Opcode::SaslAuth => Some(exchange.start(&users, &key, &request.value)),
+                Opcode::SaslStep => Some(exchange.step(&key, &request.value)),
+                _ => None,
+            };
+            match (request.opcode(), outcome) {
+                (_, Some(Outcome::Continue(data))) => {
+                    self.answer(request, Status::AuthContinue, &data)?;
+                }
+                (_, Some(Outcome::Done { server_final: data, .. })) => {
+                    self.answer(request, Status::Success, &data)?;
+                }
+                (Opcode::Hello, _) => {
+                    let collections = Feature::Collections.code().to_be_bytes();
+                    self.answer(request, Status::Success, &collections)?;
+                }
+                (Opcode::DcpControl, _) => {
+                    self.answer(request, status(&key), &[])?;
+                    controls.push(key);
+                }
+                (Opcode::SelectBucket | Opcode::DcpOpen, _) => {
+                    self.answer(request, Status::Success, &[])?;
+                }
+                (Opcode::DcpStreamReq, _) => return Ok(controls),
+                (opcode, _) => panic!("{opcode:?}"),
+            }
+        }
+    }
+
+    /// The request for the stream, which is the only thing that was sent.
+    fn request(&mut self) -> Sent {
+        let sent = self.sent();
+        assert_eq!(sent.len(), 1, "{sent:?}");
+        assert_eq!(sent[0].opcode(), Opcode::DcpStreamReq);
+        sent[0].clone()
+    }
+
+    /// Accepts the stream that was asked for.
+    fn accept(&mut self, log: &[(u64, u64)]) {
+        let request = self.request();
+        self.opaque = request.header.opaque;
+        let mut value = Vec::new();
+        let entries = log.iter().map(|&(uuid, seqno)| (VbUuid(uuid), Seqno(seqno)));
+        encode_failover_log(entries, &mut value);
+        self.answer(&request, Status::Success, &value).unwrap();
+    }
+
+    fn encode(&self, message: &Message<'_>) -> Vec<u8> {
+        let envelope =
+            Envelope { opaque: self.opaque, vbid: VBID, stream_id: None, has_collections: true };
+        let mut bytes = Vec::new();
+        message.encode(envelope, &mut bytes);
+        bytes
+    }
+
+    fn say(&mut self, messages: &[Message<'_>]) {
+        let bytes: Vec<u8> = messages.iter().flat_map(|message| self.encode(message)).collect();
+        self.give(&bytes).unwrap();
+    }
+
+    fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let key = KeyBuf::in_default_collection(key).unwrap();
+        let value = |item: &Item| item.value().to_vec();
+        let found = self.bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+            vbucket.get_replica(key.as_key(), Now::default(), effects).ok()
+        });
+        found.flatten().map(|found| value(&found.item))
+    }
+
+    fn high_seqno(&self) -> u64 {
+        self.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.high_seqno().0).unwrap()
+    }
+
+    fn pass(&mut self, time: Duration) -> Result<(), ConsumerError> {
+        self.now.monotonic = self.now.monotonic.after(time);
+        self.consumer.on_tick(self.now, &mut self.out)
+    }
+}
+
+impl Drop for Play {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking() || self.bucket.shut_down().is_ok());
+        self.pool.shutdown();
+    }
+}
+
+fn marker(start: u64, end: u64, flags: MarkerFlags) -> Message<'static> {
+    let flags = flags.with(MarkerFlags::CHECKPOINT);
+    let (start, end) = (Seqno(start), Seqno(end));
+    Message::SnapshotMarker(Marker { start, end, flags, ..Marker::default() })
+}
+
+fn document<'a>(key: &'a [u8], value: &'a [u8], seqno: u64) -> Document<'a> {
+    Document {
+        key,
+        value,
+        datatype: Datatype::RAW,
+        cas: Cas(seqno << 16),
+        seqno: Seqno(seqno),
+        revision: RevSeqno(seqno),
+        flags: [1, 2, 3, 4],
+        expiry: 0,
+        lock_seconds: 0,
+        heat: 0,
+    }
+}
+
+fn mutation<'a>(key: &'a [u8], value: &'a [u8], seqno: u64) -> Message<'a> {
+    Message::Mutation(document(key, value, seqno))
+}
+
+#[test]
+fn everything_is_agreed_on_before_a_stream_is_asked_for() {
+    let mut play = Play::begin();
+    play.follow();
+    let controls = play.shake_hands(|_| Status::Success).unwrap();
+    assert_eq!(controls.first().map(String::as_str), Some("enable_noop"));
+    assert_eq!(controls.last().map(String::as_str), Some("connection_buffer_size"));
+    for name in ["enable_sync_writes", "consumer_name", "max_marker_version"] {
+        assert!(controls.iter().any(|control| control == name), "{name}");
+    }
+    assert!(play.consumer.is_open());
+}
+
+#[test]
+fn a_producer_may_refuse_what_replication_can_do_without() {
+    for (refused, goes_on) in [
+        ("enable_noop", false),
+        ("enable_expiry_opcode", false),
+        ("connection_buffer_size", false),
+        ("enable_sync_writes", true),
+        ("v7_dcp_status_codes", true),
+        ("max_marker_version", true),
+    ] {
+        let mut play = Play::begin();
+        let status = |key: &str| if key == refused { Status::Einval } else { Status::Success };
+        assert_eq!(play.shake_hands(status).is_ok(), goes_on, "{refused}");
+        assert_eq!(play.consumer.is_open(), goes_on, "{refused}");
+    }
+}
+
+#[test]
+fn what_is_received_can_be_read_and_its_bytes_are_acknowledged() {
+    let mut play = Play::open();
+    let large = vec![b'x'; 300];
+    let tombstone = Message::Deletion(Deletion {
+        key: b"\0a",
+        value: b"",
+        datatype: Datatype::RAW,
+        cas: Cas(3 << 16),
+        seqno: Seqno(3),
+        revision: RevSeqno(2),
+        form: DeletionForm::WithTime(5),
+    });
+    play.say(&[marker(1, 3, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    assert_eq!(play.value(b"a"), Some(b"one".to_vec()));
+    assert_eq!(play.opcodes(), [], "a fifth of the buffer is not used up");
+    play.say(&[mutation(b"\0b", &large, 2), tombstone]);
+    assert_eq!((play.value(b"a"), play.value(b"b")), (None, Some(large.clone())));
+    assert_eq!(play.high_seqno(), 3);
+    let sent = play.sent();
+    let bytes = u32::from_be_bytes(sent[0].extras.clone().try_into().unwrap());
+    // Marker, two documents, a tombstone.
+    let expected = 44 + (55 + 2 + 3) + (55 + 2 + 300) + (45 + 2);
+    assert_eq!((sent[0].opcode(), bytes), (Opcode::DcpBufferAck, expected));
+    play.say(&[Message::Noop]);
+    assert_eq!(play.opcodes(), [Opcode::DcpNoop]);
+}
+
+#[test]
+fn a_frame_may_come_in_parts() {
+    let mut play = Play::open();
+    let bytes = play.encode(&marker(1, 1, MarkerFlags::MEMORY));
+    for part in 0..bytes.len() {
+        let taken = play.consumer.on_bytes(&bytes[..part], play.now, &mut play.out);
+        assert_eq!(taken, Ok(0), "{part}");
+    }
+    play.give(&bytes).unwrap();
+    play.say(&[mutation(b"\0a", b"one", 1)]);
+    assert_eq!(play.value(b"a"), Some(b"one".to_vec()));
+}
+
+#[test]
+fn a_marker_that_asks_for_it_is_answered_when_its_snapshot_is_whole() {
+    let mut play = Play::open();
+    let flags = MarkerFlags::MEMORY.with(MarkerFlags::ACK);
+    play.say(&[marker(1, 2, flags), mutation(b"\0a", b"one", 1)]);
+    assert_eq!(play.opcodes(), []);
+    play.say(&[mutation(b"\0b", b"two", 2), marker(3, 3, MarkerFlags::MEMORY)]);
+    let sent = play.sent();
+    assert_eq!(sent[0].opcode(), Opcode::DcpSnapshotMarker);
+    assert_eq!(sent[0].header.opaque, play.opaque);
+    play.say(&[mutation(b"\0c", b"three", 3)]);
+    let answers = play.opcodes();
+    assert!(!answers.contains(&Opcode::DcpSnapshotMarker), "the next one does not ask for it");
+}
+
+#[test]
+fn a_prepare_is_seen_when_it_is_committed() {
+    let mut play = Play::open();
+    let prepare = |seqno| {
+        Message::Prepare(Prepare {
+            document: document(b"\0a", b"one", seqno),
+            is_deletion: false,
+            level: DurabilityLevel::Majority,
+        })
+    };
+    let resolution =
+        |prepare, seqno| Resolution { key: b"\0a", prepare: Seqno(prepare), seqno: Seqno(seqno) };
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), prepare(1)]);
+    assert_eq!(play.value(b"a"), None);
+    play.consumer.acknowledge(VBID, Seqno(1), &mut play.out);
+    play.consumer.acknowledge(VBID, Seqno(1), &mut play.out);
+    let sent = play.sent();
+    assert_eq!(sent.len(), 1, "the same is said once");
+    assert_eq!(sent[0].opcode(), Opcode::DcpSeqnoAcknowledged);
+    assert_eq!(
+        (sent[0].header.opaque, sent[0].extras.as_slice()),
+        (play.opaque, &1_u64.to_be_bytes()[..])
+    );
+    play.say(&[marker(2, 2, MarkerFlags::MEMORY), Message::Commit(resolution(1, 2))]);
+    assert_eq!(play.value(b"a"), Some(b"one".to_vec()));
+    play.say(&[marker(3, 3, MarkerFlags::MEMORY), prepare(3)]);
+    play.say(&[marker(4, 4, MarkerFlags::MEMORY), Message::Abort(resolution(3, 4))]);
+    assert_eq!((play.value(b"a"), play.high_seqno()), (Some(b"one".to_vec()), 4));
+}
+
+#[test]
+fn a_stream_that_ends_is_asked_for_again_and_what_is_late_does_not_count() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.say(&[Message::StreamEnd(EndReason::StateChanged)]);
+    play.say(&[mutation(b"\0a", b"two", 2)]);
+    assert_eq!(play.high_seqno(), 1, "the stream had ended");
+    assert_eq!(play.opcodes(), []);
+    play.pass(Duration::from_millis(60)).unwrap();
+    let request = play.request();
+    assert_eq!(request.stream_request(), (1, 0, 2, 7));
+    assert_ne!(request.header.opaque, play.opaque);
+    play.answer(&request, Status::NotMyVbucket, b"{}").unwrap();
+    play.pass(Duration::from_millis(60)).unwrap();
+    assert_eq!(play.opcodes(), [], "the pauses become longer");
+    play.pass(Duration::from_millis(60)).unwrap();
+    play.accept(&[(7, 0)]);
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"two", 2)]);
+    assert_eq!(play.high_seqno(), 2);
+}
+
+#[test]
+fn what_does_not_fit_closes_the_stream_and_not_the_connection() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 9)]);
+    assert_eq!(play.opcodes(), [Opcode::DcpCloseStream]);
+    play.pass(Duration::from_millis(60)).unwrap();
+    assert_eq!(play.opcodes(), [Opcode::DcpStreamReq]);
+    let seqno = Seqno(1 << 48);
+    let bytes = play.encode(&Message::SeqnoAdvanced { seqno });
+    assert!(play.give(&bytes).is_ok(), "of no stream that is open");
+    assert!(matches!(play.give(&[0; 24]), Err(ConsumerError::Frame(_))));
+}
+
+#[test]
+fn a_branch_that_brought_nothing_is_left_out_before_anything_is_rolled_back() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.say(&[mutation(b"\0a", b"two", 2)]);
+    // It was active for a moment and wrote nothing.
+    for state in [VbucketState::Active, VbucketState::Replica] {
+        play.bucket.set_vbucket_state(VBID, state, None).unwrap();
+    }
+    play.say(&[Message::StreamEnd(EndReason::StateChanged)]);
+    play.pass(Duration::from_millis(60)).unwrap();
+    let request = play.request();
+    let (start, _, _, uuid) = request.stream_request();
+    assert_eq!(start, 2);
+    assert_ne!(uuid, 7);
+    play.answer(&request, Status::Rollback, &0_u64.to_be_bytes()).unwrap();
+    let second = play.request();
+    assert_eq!((second.stream_request().0, second.stream_request().3), (2, 7));
+    assert_eq!(second.header.opaque, request.header.opaque);
+    // The older branch is not known, either: back to the beginning.
+    play.answer(&second, Status::Rollback, &0_u64.to_be_bytes()).unwrap();
+    let third = play.request();
+    assert_eq!(third.stream_request(), (0, 0, 0, 0));
+    assert_eq!((play.high_seqno(), play.value(b"a")), (0, None));
+}
+
+#[test]
+fn a_silent_producer_is_given_up() {
+    let mut play = Play::open();
+    for _ in 0..3 {
+        assert_eq!(play.pass(Duration::from_secs(15)), Ok(()));
+        play.say(&[Message::Noop]);
+    }
+    assert_eq!(play.pass(Duration::from_secs(21)), Err(ConsumerError::Silent));
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_closed() {
+    let mut play = Play::open();
+    play.consumer.follow(&BTreeSet::new(), play.now, &mut play.out);
+    assert_eq!(play.opcodes(), [Opcode::DcpCloseStream]);
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    assert_eq!(play.high_seqno(), 0);
+}
+
+#[test]
+fn a_vbucket_is_taken_over_with_its_history() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    for state in [VbucketState::Pending, VbucketState::Active] {
+        play.say(&[Message::SetVbucketState { state }]);
+        let sent = play.sent();
+        assert_eq!(sent[0].opcode(), Opcode::DcpSetVbucketState);
+        assert_eq!(sent[0].header.vbucket_or_status, 0);
+    }
+    let uuid = play.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.uuid());
+    assert_eq!(uuid, Some(VbUuid(7)), "the branch goes on");
+}

@@ -1,0 +1,87 @@
+//! What other threads tell the replicator's.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bucket::StreamObserver;
+use document::{Seqno, Vbid, VbucketState};
+use platform::network::Waker;
+use vbucket::checkpoint::CursorId;
+
+use super::{Follow, LinkStatus};
+
+/// What has been said since the thread looked last.
+#[derive(Default)]
+pub(super) struct News {
+    /// What is to be followed from now on.
+    pub(super) wanted: Option<Vec<Follow>>,
+    /// vBuckets hold their prepares up to these seqnos. One entry a vBucket: the newest counts.
+    pub(super) held: BTreeMap<Vbid, Seqno>,
+    /// The thread is to end.
+    pub(super) is_stopping: bool,
+}
+
+/// The thread's mailbox. Its lock is held for one push or one swap.
+pub(super) struct Inbox {
+    news: Mutex<Option<News>>,
+    status: Mutex<Vec<LinkStatus>>,
+    waker: Waker,
+}
+
+impl Inbox {
+    pub(super) fn new(waker: Waker) -> Self {
+        Self { news: Mutex::default(), status: Mutex::default(), waker }
+    }
+
+    /// Adds news. Wakes the thread if there were none: it always takes all there is.
+    pub(super) fn put(&self, news: News) {
+        let mut waiting = self.lock();
+        let was_empty = waiting.is_none();
+        let before = waiting.take().unwrap_or_default();
+        let mut held = before.held;
+        for (vbid, seqno) in news.held {
+            let newest = held.entry(vbid).or_insert(seqno);
+            *newest = (*newest).max(seqno);
+        }
+        *waiting = Some(News {
+            wanted: news.wanted.or(before.wanted),
+            held,
+            is_stopping: news.is_stopping || before.is_stopping,
+        });
+        drop(waiting);
+        if was_empty {
+            // The one failure of an eventfd write is a full counter: the thread is awake then.
+            self.waker.wake().ok();
+        }
+    }
+
+    /// All news.
+    pub(super) fn take(&self) -> Option<News> {
+        self.lock().take()
+    }
+
+    pub(super) fn set_status(&self, status: Vec<LinkStatus>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(super) fn status(&self) -> Vec<LinkStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<News>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StreamObserver for Inbox {
+    fn log_grew(&self, _vbid: Vbid) {}
+
+    fn cursor_dropped(&self, _vbid: Vbid, _cursor: CursorId) {}
+
+    // What is followed is said by whoever changes roles; until then the vBucket refuses messages.
+    fn role_changed(&self, _vbid: Vbid, _state: Option<VbucketState>) {}
+
+    fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
+        self.put(News { held: BTreeMap::from([(vbid, seqno)]), ..News::default() });
+    }
+}

@@ -1,0 +1,254 @@
+//! The connection to one node: its socket, what waits to be sent, and coming back after it broke.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use bucket::Bucket;
+use document::{Seqno, Vbid};
+use platform::Instant;
+use platform::network::{self, Interest, Registry, TcpStream, Token};
+
+use super::{LinkStatus, PeerAddress};
+use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Time};
+
+/// The first pause after a connection broke.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Bytes read at a time.
+const READ_BYTES: usize = 256 << 10;
+/// Bytes read from one node before the others get their turn.
+const TURN_BYTES_MAX: usize = 4 << 20;
+/// Bytes that wait for a node before nothing more is read from it.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Consumer(#[from] ConsumerError),
+    #[error("the node closes the connection")]
+    Closed,
+}
+
+/// A connection to a node, or the intention to have one.
+pub(super) struct Link {
+    pub(super) peer: PeerAddress,
+    names: ConsumerNames,
+    wanted: BTreeSet<Vbid>,
+    line: Option<Line>,
+    /// When it is connected again.
+    retry_at: Instant,
+    pause: Duration,
+    connects: u64,
+    /// Whether the trouble of the moment was logged.
+    has_complained: bool,
+}
+
+/// A connection that there is.
+struct Line {
+    socket: TcpStream,
+    consumer: Consumer,
+    /// Received and not taken yet: a part of a frame.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    is_readable: bool,
+}
+
+impl Link {
+    pub(super) fn new(peer: PeerAddress, names: ConsumerNames, now: Instant) -> Self {
+        Self {
+            peer,
+            names,
+            wanted: BTreeSet::new(),
+            line: None,
+            retry_at: now,
+            pause: PAUSE_MIN,
+            connects: 0,
+            has_complained: false,
+        }
+    }
+
+    /// What is to be followed here.
+    pub(super) fn follow(&mut self, wanted: BTreeSet<Vbid>, now: Time) {
+        if let Some(line) = &mut self.line {
+            line.consumer.follow(&wanted, now, &mut line.output);
+        }
+        self.wanted = wanted;
+    }
+
+    pub(super) fn acknowledge(&mut self, vbid: Vbid, seqno: Seqno) {
+        if let Some(line) = &mut self.line {
+            line.consumer.acknowledge(vbid, seqno, &mut line.output);
+        }
+    }
+
+    /// Its socket has something to say.
+    pub(super) fn wake(&mut self, is_readable: bool) {
+        if let Some(line) = &mut self.line {
+            line.is_readable |= is_readable;
+        }
+    }
+
+    /// Reads what has come, if anything has, and does what has become due; connects when it is time.
+    /// Whether there is more to read.
+    pub(super) fn receive(
+        &mut self,
+        bucket: &Bucket,
+        buffer_bytes: u32,
+        (registry, token): (&Registry, Token),
+        scratch: &mut [u8],
+        now: Time,
+    ) -> bool {
+        if self.line.is_none() && self.retry_at <= now.monotonic {
+            let connected = self.connect(bucket, buffer_bytes, registry, token, now);
+            if let Err(error) = connected {
+                self.lose(&error.into(), now);
+            }
+        }
+        let Some(line) = &mut self.line else { return false };
+        match line.receive(scratch, now) {
+            Ok(has_more) => {
+                if line.consumer.is_open() {
+                    self.pause = PAUSE_MIN;
+                    if std::mem::take(&mut self.has_complained) {
+                        tracing::info!(peer = self.peer.name, "following the node again");
+                    }
+                }
+                has_more
+            }
+            Err(error) => {
+                self.lose(&error, now);
+                false
+            }
+        }
+    }
+
+    /// Sends what waits.
+    pub(super) fn send(&mut self, now: Time) {
+        let Some(line) = &mut self.line else { return };
+        if let Err(error) = line.send() {
+            self.lose(&error.into(), now);
+        }
+    }
+
+    /// When it is to be looked at, at the latest.
+    pub(super) fn deadline(&self, now: Time) -> Instant {
+        self.line.as_ref().map_or(self.retry_at, |line| line.consumer.deadline(now))
+    }
+
+    pub(super) fn status(&self) -> LinkStatus {
+        let consumer = self.line.as_ref().map(|line| &line.consumer);
+        LinkStatus {
+            connection: self.names.connection.clone(),
+            peer: self.peer.clone(),
+            is_open: consumer.is_some_and(Consumer::is_open),
+            unacknowledged_bytes: consumer.map_or(0, Consumer::unacknowledged_bytes),
+            connects: self.connects,
+            streams: consumer.map_or_else(Vec::new, Consumer::status),
+        }
+    }
+
+    fn connect(
+        &mut self,
+        bucket: &Bucket,
+        buffer_bytes: u32,
+        registry: &Registry,
+        token: Token,
+        now: Time,
+    ) -> io::Result<()> {
+        let addresses = network::resolve(&self.peer.host, self.peer.port)?;
+        let mut socket = TcpStream::connect(addresses[0])?;
+        socket.set_nodelay(true).ok();
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry.register(&mut socket, token, interest)?;
+        let mut output = Vec::new();
+        let names = self.names.clone();
+        let mut consumer = Consumer::begin(bucket.clone(), names, buffer_bytes, now, &mut output);
+        consumer.follow(&self.wanted, now, &mut output);
+        let input = Vec::new();
+        self.line = Some(Line { socket, consumer, input, output, is_readable: false });
+        self.connects += 1;
+        Ok(())
+    }
+
+    /// The connection is over; another one is tried a little later.
+    fn lose(&mut self, error: &LinkError, now: Time) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            tracing::warn!(%error, peer = self.peer.name, "a node cannot be followed for now");
+        }
+        // Closing the socket deregisters it.
+        self.line = None;
+        self.retry_at = now.monotonic.after(self.pause);
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+    }
+}
+
+impl Line {
+    fn receive(&mut self, scratch: &mut [u8], now: Time) -> Result<bool, LinkError> {
+        self.consumer.on_tick(now, &mut self.output)?;
+        let mut budget = TURN_BYTES_MAX;
+        while self.is_readable && budget > 0 && self.output.len() <= UNSENT_BYTES_MAX {
+            let size = match self.socket.read(scratch) {
+                Ok(0) => return Err(LinkError::Closed),
+                Ok(size) => size,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_readable = false;
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            budget = budget.saturating_sub(size);
+            self.take(scratch.get(..size).unwrap_or_default(), now)?;
+        }
+        Ok(self.is_readable && self.output.len() <= UNSENT_BYTES_MAX)
+    }
+
+    /// Whole frames are taken from where they were read to; a part of one is kept.
+    fn take(&mut self, received: &[u8], now: Time) -> Result<(), LinkError> {
+        if self.input.is_empty() {
+            let taken = self.consumer.on_bytes(received, now, &mut self.output)?;
+            self.input.extend_from_slice(received.get(taken..).unwrap_or_default());
+            return Ok(());
+        }
+        self.input.extend_from_slice(received);
+        let taken = self.consumer.on_bytes(&self.input, now, &mut self.output)?;
+        self.input.drain(..taken);
+        if self.input.is_empty() {
+            // A large document does not keep its room.
+            self.input = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.output.len() {
+            match self.socket.write(self.output.get(sent..).unwrap_or_default()) {
+                Ok(size) => sent += size,
+                // A connection that is not made yet is one that cannot be written to.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
+                    ) =>
+                {
+                    break;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.output.drain(..sent);
+        Ok(())
+    }
+}
+
+/// The buffer that all links of a thread read into.
+pub(super) fn scratch() -> Box<[u8]> {
+    vec![0; READ_BYTES].into_boxed_slice()
+}
