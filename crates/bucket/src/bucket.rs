@@ -18,7 +18,7 @@ use crate::bucket_file::{self, BucketFile};
 use crate::bucket_type::{BucketType, EphemeralSettings};
 use crate::checkpoint_memory::{CheckpointMarks, CheckpointState};
 use crate::compaction::Compactions;
-use crate::completion::{Completion, Completions};
+use crate::completion::Completions;
 use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
 use crate::memory_limits::MemoryLimits;
@@ -367,8 +367,9 @@ impl BucketCore {
     pub(crate) fn new_vbucket(&self, vbid: Vbid, state: VbucketState) -> Vbucket {
         let seed = self.hash_seed.clone();
         let (uuid, account) = (self.new_uuid(), self.account.clone());
-        let vbucket =
+        let mut vbucket =
             Vbucket::new(vbid, state, uuid, seed, account).with_eviction(self.eviction.clone());
+        vbucket.set_durability_limits(self.config.durability.limits());
         match self.description.bucket_type {
             BucketType::Couchbase => vbucket,
             BucketType::Ephemeral => vbucket.ephemeral(),
@@ -376,47 +377,16 @@ impl BucketCore {
     }
 
     pub(crate) fn restored_vbucket(&self, restored: vbucket::Restored) -> Vbucket {
-        Vbucket::restore(restored, self.hash_seed.clone(), self.account.clone())
-            .with_eviction(self.eviction.clone())
+        let mut vbucket = Vbucket::restore(restored, self.hash_seed.clone(), self.account.clone())
+            .with_eviction(self.eviction.clone());
+        vbucket.set_durability_limits(self.config.durability.limits());
+        vbucket
     }
 
     /// A name for a branch of history: 48 random bits, never 0.
     pub(crate) fn new_uuid(&self) -> VbUuid {
         let step = self.uuid_seed.fetch_add(1, Ordering::Relaxed);
         VbUuid((platform::Random::from_seed(step).next_u64() >> 16).max(1))
-    }
-
-    /// Carries out what a vBucket wanted done once its lock was free.
-    pub(crate) fn carry_out(&self, vbid: Vbid, effects: &mut Vec<Effect>) {
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::WakeFlusher => self.flush_queues.push(vbid),
-                Effect::WakeDecayer => self.decayer.wake(),
-                Effect::Release(item) => drop(item),
-                Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),
-                Effect::CursorDropped(cursor) => {
-                    self.tell_streams(|streams| streams.cursor_dropped(vbid, cursor));
-                }
-                Effect::NotifyStreams => self.tell_streams(|streams| streams.log_grew(vbid)),
-                Effect::RoleChanged(state) => {
-                    self.tell_streams(|streams| streams.role_changed(vbid, Some(state)));
-                }
-                Effect::AcknowledgePrepares(seqno) => {
-                    self.tell_streams(|streams| streams.prepares_held(vbid, seqno));
-                }
-                Effect::TimeSyncWrites(deadline) => self.sync_write_timeouts.set(vbid, deadline),
-                Effect::SyncWriteEnded(waiter, end) => {
-                    self.complete(waiter, Completion::SyncWrite(end));
-                }
-                Effect::Retry(waiter) => self.complete(waiter, Completion::Retry(None)),
-                Effect::Persisted(waiter) => self.complete(waiter, Completion::Persisted),
-                Effect::NotPersisted(waiter) => self.complete(waiter, Completion::NotPersisted),
-            }
-        }
-    }
-
-    pub(crate) fn complete(&self, waiter: vbucket::Waiter, completion: Completion) {
-        self.completions.complete(waiter, completion);
     }
 
     /// Notes what the disk said to the flush of a vBucket; logs when that is news.

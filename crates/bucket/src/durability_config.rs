@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use document::DurabilityLevel;
+use vbucket::DurabilityLimits;
 
 use crate::named::Named;
 
@@ -23,6 +24,14 @@ pub struct DurabilityConfig {
     /// Whether the active node alone is enough where there are fewer nodes than a majority
     /// (`durability_impossible_fallback`).
     pub falls_back_to_master: bool,
+}
+
+impl DurabilityConfig {
+    /// What of it vBuckets decide by.
+    pub(crate) fn limits(&self) -> DurabilityLimits {
+        let Self { replicas_max, falls_back_to_master, .. } = *self;
+        DurabilityLimits { replicas_max, fallback_to_master_ack: falls_back_to_master }
+    }
 }
 
 impl Default for DurabilityConfig {

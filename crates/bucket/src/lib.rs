@@ -19,6 +19,7 @@ mod completion;
 mod compression;
 mod config;
 mod durability_config;
+mod effects;
 mod file_state;
 mod frozen;
 mod memory_limits;

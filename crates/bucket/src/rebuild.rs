@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use document::{Item, Vbid};
+use document::{Item, Operation, Seqno, Vbid};
 use storage::{ScanReport, StorageError};
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{PersistentState, Restored, Vbucket};
@@ -31,17 +31,18 @@ pub(crate) struct Rebuilt {
 
 impl BucketCore {
     /// Makes a vBucket of metadata, or where documents leave memory whole of nothing but which keys
-    /// there are. `scan` visits all items of the file; those above its highest seqno belong to a
-    /// history that has begun meanwhile, and end the visit.
+    /// there are; and of the prepares that have not ended, whole. `scan` visits the items of the
+    /// file from a seqno on, with their values or without; those above its highest seqno belong to
+    /// a history that has begun meanwhile, and end the visit.
     pub(crate) fn rebuild(
         &self,
         content: FileContent,
-        scan: impl FnOnce(&mut Visit<'_>) -> Result<ScanReport, StorageError>,
+        mut scan: impl FnMut(Seqno, bool, &mut Visit<'_>) -> Result<ScanReport, StorageError>,
     ) -> Result<Rebuilt, StorageError> {
         let FileContent { vbid, state, item_count, is_whole } = content;
         let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
         let expected_count = usize::try_from(item_count).unwrap_or(0);
-        let high_seqno = state.high_seqno;
+        let (high_seqno, facts) = (state.high_seqno, state.facts);
         let mut vbucket = self.restored_vbucket(Restored {
             vbid,
             state,
@@ -53,7 +54,7 @@ impl BucketCore {
             vbucket.reserve_keys(expected_count);
         }
         let mut document_count = 0;
-        scan(&mut |item: Item| {
+        scan(Seqno(0), false, &mut |item: Item| {
             if item.seqno() > high_seqno {
                 return ControlFlow::Break(());
             }
@@ -68,6 +69,17 @@ impl BucketCore {
             }
             ControlFlow::Continue(())
         })?;
+        if facts.prepared_seqno > facts.completed_seqno {
+            scan(facts.completed_seqno.next(), true, &mut |item: Item| {
+                if item.seqno() > facts.prepared_seqno {
+                    return ControlFlow::Break(());
+                }
+                if matches!(item.operation(), Operation::Prepare(_)) {
+                    vbucket.restore_prepare(item);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
         Ok(Rebuilt { vbucket, document_count })
     }
 }

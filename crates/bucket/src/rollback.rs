@@ -110,7 +110,9 @@ impl BucketCore {
         };
         let item_count = rewind.item_count();
         let content = FileContent { vbid, state, item_count, is_whole: true };
-        let scan = |visit: &mut Visit<'_>| rewind.scan(Seqno(0), false, visit);
+        let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
+            rewind.scan(from, with_values, visit)
+        };
         let mut vbucket = self.rebuild(content, scan)?.vbucket;
         before.continue_in(&mut vbucket);
         rewind.record = VbucketRecord {

@@ -1,5 +1,6 @@
 //! Histograms of the bucket's background work, under the names that operators know.
 
+use document::DurabilityLevel;
 use document::histogram::Histogram;
 
 /// Durations in microseconds unless said otherwise.
@@ -24,11 +25,28 @@ pub struct Timings {
     pub compact: Histogram,
     /// Waits of SEQNO_PERSISTENCE requests that were met.
     pub seqno_persistence: Histogram,
+    /// Durable writes of this level, from the prepare to the commit.
+    pub sync_write_commit_majority: Histogram,
+    /// Durable writes of this level, from the prepare to the commit.
+    pub sync_write_commit_majority_and_persist_on_master: Histogram,
+    /// Durable writes of this level, from the prepare to the commit.
+    pub sync_write_commit_persist_to_majority: Histogram,
 }
 
 impl Timings {
+    /// That of durable writes of a level.
+    pub fn sync_write_commit(&self, level: DurabilityLevel) -> &Histogram {
+        match level {
+            DurabilityLevel::Majority => &self.sync_write_commit_majority,
+            DurabilityLevel::MajorityAndPersistOnMaster => {
+                &self.sync_write_commit_majority_and_persist_on_master
+            }
+            DurabilityLevel::PersistToMajority => &self.sync_write_commit_persist_to_majority,
+        }
+    }
+
     /// All histograms with their names.
-    pub fn all(&self) -> [(&'static str, &Histogram); 9] {
+    pub fn all(&self) -> [(&'static str, &Histogram); 12] {
         [
             ("disk_commit", &self.disk_commit),
             ("disk_apply", &self.disk_apply),
@@ -39,6 +57,12 @@ impl Timings {
             ("item_pager", &self.item_pager),
             ("compact", &self.compact),
             ("seqno_persistence", &self.seqno_persistence),
+            ("sync_write_commit_majority", &self.sync_write_commit_majority),
+            (
+                "sync_write_commit_majority_and_persist_on_master",
+                &self.sync_write_commit_majority_and_persist_on_master,
+            ),
+            ("sync_write_commit_persist_to_majority", &self.sync_write_commit_persist_to_majority),
         ]
     }
 }

@@ -205,6 +205,28 @@ impl ItemBuilder {
         Self { heat, ..self }
     }
 
+    /// A step of a durable write with this content.
+    pub fn step(key: Key<'_>, meta: ItemMeta, operation: Operation, value: &[u8]) -> Self {
+        if operation == Operation::Mutation {
+            return Self::new(key, meta, value);
+        }
+        let (fixed, fixed_size) = header_of(key, meta);
+        let mut header = [0; HEADER_SIZE_MAX];
+        header[..fixed_size].copy_from_slice(&fixed[..fixed_size]);
+        let deleted = header[0] & (DELETED | DELETED_BY_EXPIRY);
+        header[0] = (header[0] & !DELETED) | DELETED_BY_EXPIRY;
+        header[fixed_size] = operation.code() | deleted;
+        let mut size = fixed_size + OPERATION_SIZE;
+        if let Some(prepare) = operation.ended_prepare() {
+            assert!(prepare.0 <= U48_MAX, "a seqno has 48 bits");
+            let field = &mut header[size..size + PREPARE_SEQNO_SIZE];
+            field.copy_from_slice(&prepare.0.to_be_bytes()[2..]);
+            size += PREPARE_SEQNO_SIZE;
+        }
+        let block = UniqueBytes::concatenated(&[&header[..size], key.encoded(), value]);
+        Self::of(block, size + key.encoded().len())
+    }
+
     /// The same content as a step of a durable write, which costs a copy.
     #[must_use]
     pub fn with_operation(self, operation: Operation) -> Self {
@@ -212,24 +234,8 @@ impl ItemBuilder {
         if operation == Operation::Mutation {
             return self;
         }
-        let fixed_end = operation_at(self.block[0]);
-        let deleted = self.block[0] & (DELETED | DELETED_BY_EXPIRY);
-        let mut header = [0; HEADER_SIZE_MAX];
-        header[..fixed_end].copy_from_slice(&self.block[..fixed_end]);
-        header[0] = (header[0] & !DELETED) | DELETED_BY_EXPIRY;
-        header[fixed_end] = operation.code() | deleted;
-        let seqno_at = fixed_end + OPERATION_SIZE;
-        let end = match operation.ended_prepare() {
-            None => seqno_at,
-            Some(prepare) => {
-                assert!(prepare.0 <= U48_MAX, "a seqno has 48 bits");
-                header[seqno_at..seqno_at + PREPARE_SEQNO_SIZE]
-                    .copy_from_slice(&prepare.0.to_be_bytes()[2..]);
-                seqno_at + PREPARE_SEQNO_SIZE
-            }
-        };
-        let block = UniqueBytes::concatenated(&[&header[..end], &self.block[fixed_end..]]);
-        Self { block, value_at: self.value_at + end - fixed_end, ..self }
+        let step = Self::step(self.key(), self.meta(), operation, self.value());
+        Self { account: self.account, heat: self.heat, ..step }
     }
 
     /// What the item is to be in the history of its vBucket.
@@ -397,9 +403,9 @@ impl Item {
     #[must_use]
     pub fn committed(&self, seqno: Seqno) -> Self {
         let operation = Operation::Commit { prepare: self.seqno() };
-        let builder = ItemBuilder::new(self.key(), self.prepared_meta(), self.value());
-        let builder = builder.with_operation(operation).charged_to(self.account());
-        builder.finish(self.cas(), seqno, self.revision())
+        let meta = self.prepared_meta();
+        let builder = ItemBuilder::step(self.key(), meta, operation, self.value());
+        builder.charged_to(self.account()).finish(self.cas(), seqno, self.revision())
     }
 
     /// The end at `seqno` of a prepare that becomes nothing, at `now` in seconds since 1970. It has
@@ -416,7 +422,7 @@ impl Item {
             deletion: Some(Deletion::Explicit),
             ..self.prepared_meta()
         };
-        let builder = ItemBuilder::new(self.key(), meta, &[]).with_operation(operation);
+        let builder = ItemBuilder::step(self.key(), meta, operation, &[]);
         builder.charged_to(self.account()).finish(self.cas(), seqno, self.revision())
     }
 

@@ -116,6 +116,7 @@ impl Node {
             clock: clock.clone(),
             users: Arc::clone(&users),
             bucket: bucket.clone(),
+            hub: hub.clone(),
             cluster: membership.view(),
             pool: pool.clone(),
             mailboxes,

@@ -7,6 +7,7 @@ use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
 use platform::Clock;
+use replication::Hub;
 
 use crate::cluster_view::SharedView;
 use crate::limits::ServerLimits;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) users: Arc<Users>,
     /// The one bucket of this node.
     pub(crate) bucket: Bucket,
+    /// Where news of its vBuckets reach streams.
+    pub(crate) hub: Arc<Hub>,
     pub(crate) cluster: SharedView,
     pub(crate) pool: ExecutorPool,
     pub(crate) owner: Owner,

@@ -129,7 +129,7 @@ pub(crate) fn item_with_body(
     if body.is_some_and(<[u8]>::is_empty) {
         meta.datatype = Datatype::RAW;
     }
-    let builder = ItemBuilder::new(key, meta, body.unwrap_or_default()).with_operation(operation);
+    let builder = ItemBuilder::step(key, meta, operation, body.unwrap_or_default());
     Ok(builder.finish(cas, Seqno(info.seqno), RevSeqno(info.rev_seqno)))
 }
 

@@ -75,7 +75,14 @@ pub struct Mutation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncWriteEnd {
     /// Its level holds: the document is visible, at the seqno of the commit.
-    Committed(Mutation),
+    Committed {
+        /// The commit, with the CAS of the prepare.
+        mutation: Mutation,
+        /// Its level.
+        level: DurabilityLevel,
+        /// When it began.
+        began: Instant,
+    },
     /// Nobody here knows whether it happens.
     Ambiguous,
 }

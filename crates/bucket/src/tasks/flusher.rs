@@ -344,6 +344,6 @@ impl BucketCore {
     }
 }
 
-pub(super) fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

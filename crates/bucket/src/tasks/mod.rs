@@ -27,7 +27,7 @@ pub(crate) use background_fetcher::{FetchQueue, Wanted};
 pub(crate) use checkpoint_destroyer::Destroyers;
 pub(crate) use checkpoint_recovery::CheckpointRecovery;
 pub(crate) use compactor::Compactors;
-pub(crate) use flusher::FlushQueues;
+pub(crate) use flusher::{FlushQueues, micros};
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;

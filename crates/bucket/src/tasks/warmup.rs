@@ -334,12 +334,15 @@ impl BucketCore {
             item_count: found.item_count,
             is_whole: self.warmup.was_clean,
         };
-        let scan = |visit: &mut Visit<'_>| self.store.scan(found.vbid, Seqno(0), false, visit);
+        let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
+            self.store.scan(found.vbid, from, with_values, visit)
+        };
         let Rebuilt { mut vbucket, document_count } = self.rebuild(content, scan)?;
         self.warmup.documents_loaded.fetch_add(document_count, Ordering::Relaxed);
         vbucket.note_purged(found.purge_seqno);
         let mut effects = Vec::new();
         vbucket.flush_state(&mut effects);
+        vbucket.resolve_sync_writes(self.now(), &mut effects);
         let file = slot.lock_file();
         // The bucket may have been emptied meanwhile: what was loaded is history then.
         let is_wanted = slot.lock().is_none();

@@ -211,8 +211,10 @@ impl Producer {
         let cursor_name = self.cursor_name(key);
         // What happens from now on is heard, also what happens before the stream is there.
         self.subscribe(key);
+        let is_replica = self.settings.is_sync_replication();
+        let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
         let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
-            stream_request::grant(vbucket, &checked, &cursor_name)
+            stream_request::grant(vbucket, &checked, &cursor_name, node)
         });
         match granted {
             None => {
@@ -330,6 +332,11 @@ impl Producer {
         let Some(stream) = self.streams.values().find(is_it) else { return Answer::Nothing };
         if seqno > stream.last_sent {
             return Answer::Close("a seqno was acknowledged that was not sent");
+        }
+        if let Some(node) = &self.settings.consumer_name {
+            self.bucket.act_on_vbucket(envelope.vbid, |vbucket, now, effects| {
+                vbucket.acknowledge(node, seqno, now, effects);
+            });
         }
         Answer::Nothing
     }
@@ -449,7 +456,7 @@ impl Producer {
             self.flow.sent(bytes);
             let counters = self.shared.counters();
             add(&counters.bytes_sent, u64::try_from(bytes).unwrap_or(u64::MAX));
-            add(&counters.items_sent, 1);
+            add(&counters.items_sent, u64::from(next.is_item()));
             if sink.is_full() || !self.flow.has_room() {
                 break;
             }

@@ -22,6 +22,13 @@ pub(super) enum Outgoing {
     End(EndReason),
 }
 
+impl Outgoing {
+    /// Whether it carries an item.
+    pub(super) fn is_item(&self) -> bool {
+        matches!(self, Self::Item(_) | Self::DiskItem(_))
+    }
+}
+
 /// What a consumer has to be told about snapshots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Policy {

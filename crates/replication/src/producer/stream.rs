@@ -36,7 +36,7 @@ pub(super) struct Stream {
     pub(super) source: Source,
     pub(super) snapshots: Snapshots,
     pub(super) queue: VecDeque<Outgoing>,
-    /// The last seqno of a message with an item that was sent.
+    /// The last seqno that was sent.
     pub(super) last_sent: Seqno,
     /// Bytes that a backfill has read and that wait in the queue.
     pub(super) backfill_bytes: u64,
@@ -232,13 +232,19 @@ impl Stream {
         let bytes = size_of_disk_item(outgoing).min(self.backfill_bytes);
         self.backfill_bytes -= bytes;
         backfills.sent(bytes);
-        let (item, counter) = match outgoing {
-            Outgoing::Item(item) => (item, &self.counters.memory_items),
-            Outgoing::DiskItem(item) => (item, &self.counters.backfill_items),
+        let seqno = match outgoing {
+            Outgoing::Item(item) => {
+                add(&self.counters.memory_items, 1);
+                item.seqno()
+            }
+            Outgoing::DiskItem(item) => {
+                add(&self.counters.backfill_items, 1);
+                item.seqno()
+            }
+            Outgoing::SeqnoAdvanced(seqno) => *seqno,
             _ => return,
         };
-        add(counter, 1);
-        self.last_sent = self.last_sent.max(item.seqno());
+        self.last_sent = self.last_sent.max(seqno);
         set(&self.counters.last_sent, self.last_sent.0);
     }
 

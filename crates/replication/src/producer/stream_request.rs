@@ -96,11 +96,13 @@ pub(super) fn check<'a>(
     Ok(Checked { request, selection })
 }
 
-/// Decides, and takes a place in the log for a stream that is granted.
+/// Decides, and takes a place in the log for a stream that is granted. `node` holds durable writes
+/// from now on, if it is said.
 pub(super) fn grant(
     vbucket: &mut Vbucket,
     checked: &Checked<'_>,
     cursor_name: &str,
+    node: Option<&str>,
 ) -> Result<Granted, Answer> {
     let request = check_role(vbucket, checked.request)?;
     let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
@@ -136,6 +138,9 @@ pub(super) fn grant(
     let opened = vbucket.open_stream(cursor_name, start);
     let registration =
         opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
+    if let Some(node) = node {
+        vbucket.restart_acknowledgements(node, start);
+    }
     let entries = vbucket.failover_entries().iter();
     let failover_log = entries.map(|entry| (entry.uuid, entry.seqno)).collect();
     let role = vbucket.state();

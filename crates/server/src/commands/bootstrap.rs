@@ -22,12 +22,13 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::UnorderedExecution)
     .with(Feature::Tracing)
     .with(Feature::AltRequestSupport)
-    .with(Feature::SyncReplication)
     .with(Feature::Collections)
     .with(Feature::SnappyEverywhere)
     .with(Feature::PreserveTtl)
+    .with(Feature::SyncReplication)
     .with(Feature::GetClusterConfigWithKnownVersion)
     .with(Feature::DedupeNotMyVbucketClustermap)
+    .with(Feature::DcpSkipDeletesInInitialBackfill)
     .with(Feature::ClustermapChangeNotificationBrief);
 
 /// HELLO.
@@ -81,6 +82,10 @@ pub(super) fn select_bucket(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
+    if connection.producer.is_some() {
+        reply.fail(turn, Status::NotSupported, "a connection of replication keeps its bucket");
+        return Done::Answered;
+    }
     let bucket = &turn.shared.bucket;
     match BucketSelection::parse(request.frame.key) {
         None => reply.fail(turn, Status::Einval, "no bucket can have this name"),

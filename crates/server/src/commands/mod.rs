@@ -5,6 +5,7 @@ mod bootstrap;
 mod collections;
 mod compaction;
 mod count;
+mod dcp;
 mod documents;
 mod observe;
 mod parameters;
@@ -99,6 +100,11 @@ pub(crate) fn execute(
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
         Opcode::Quit => admin::quit(connection, request, turn),
         Opcode::Stat => on_bucket(stat::stat, connection, request, turn),
+        Opcode::DcpOpen => on_bucket(dcp::open, connection, request, turn),
+        opcode if opcode.is_dcp() && connection.producer.is_some() => {
+            dcp::message(connection, request, turn)
+        }
+        Opcode::DcpGetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         _ => {
             count(&turn.counters.unsupported_commands);
             let context = "this server does not carry out this command yet";
@@ -128,7 +134,7 @@ pub(crate) fn complete(
             observe::persisted(connection, request, turn);
             Done::Answered
         }
-        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed(mutation))) => {
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. })) => {
             store::committed(connection, request, mutation, number, turn);
             Done::Answered
         }

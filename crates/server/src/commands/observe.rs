@@ -174,7 +174,8 @@ pub(super) fn all_seqnos(
         };
         if is_asked_for {
             seqnos.extend_from_slice(&vbid.0.to_be_bytes());
-            seqnos.extend_from_slice(&vbucket.high_seqno().0.to_be_bytes());
+            // What such a client waits for has to be something that it can see.
+            seqnos.extend_from_slice(&vbucket.max_visible_seqno().0.to_be_bytes());
         }
     });
     let content = Content { payload: Payload::Owned(seqnos), ..Content::default() };

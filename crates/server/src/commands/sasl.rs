@@ -25,6 +25,9 @@ pub(super) fn start(
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
+    if connection.producer.is_some() {
+        return refuse_replication(connection, request, turn);
+    }
     let Some(sasl) = Sasl::parse(&request.frame) else {
         request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
         return Done::Answered;
@@ -40,12 +43,22 @@ pub(super) fn step(
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
+    if connection.producer.is_some() {
+        return refuse_replication(connection, request, turn);
+    }
     let Some(sasl) = Sasl::parse(&request.frame) else {
         request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
         return Done::Answered;
     };
     let outcome = connection.exchange.step(sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
+}
+
+/// A connection of replication stays whose it is.
+fn refuse_replication(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    let context = "a connection of replication keeps its user";
+    request.reply(connection).fail(turn, Status::NotSupported, context);
+    Done::Answered
 }
 
 /// The password has been checked.

@@ -127,6 +127,10 @@ impl Connection {
         match frame.header.magic {
             Magic::ClientRequest | Magic::AltClientRequest => {}
             Magic::ServerResponse if self.is_authenticated() => return Step::Next,
+            Magic::ClientResponse | Magic::AltClientResponse if self.producer.is_some() => {
+                self.on_stream_response(frame, turn);
+                return Step::Next;
+            }
             _ => {
                 count(&turn.counters.unexpected_magics);
                 self.is_closing = true;

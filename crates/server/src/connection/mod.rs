@@ -1,5 +1,6 @@
 //! One connection: bytes in, bytes out, completions by token. No socket, no thread.
 
+mod dcp;
 mod input;
 mod notification;
 mod output;

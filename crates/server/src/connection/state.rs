@@ -2,6 +2,7 @@
 
 use bucket::Bucket;
 use protocol::{FeatureSet, FrameLimits};
+use replication::Producer;
 
 use super::receive::Receiving;
 
@@ -32,6 +33,8 @@ pub(crate) struct Connection {
     pub(crate) bucket: Option<Bucket>,
     /// The newest cluster map that the client is known to have.
     pub(crate) known_map: Option<cluster::Revision>,
+    /// Set once it is one of replication.
+    pub(crate) producer: Option<Box<Producer>>,
     /// Received and not executed yet. Empty, and without memory, while the connection is idle.
     pub(super) input: Vec<u8>,
     /// A large value on its way to its place.
@@ -57,6 +60,7 @@ impl Connection {
             exchange: auth::Exchange::default(),
             bucket: is_anonymous.then(|| bucket.clone()),
             known_map: None,
+            producer: None,
             input: Vec::new(),
             receiving: None,
             parked_count: 0,

@@ -18,6 +18,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) parked: &'a mut Parked,
     pub(crate) counters: &'a WorkerCounters,
     pub(crate) timings: &'a CommandTimings,
+    /// The worker.
+    pub(crate) worker: usize,
     /// The connection's name in its worker.
     pub(crate) token: usize,
     /// The time, as it was read last: once a read from the socket, and after each request.

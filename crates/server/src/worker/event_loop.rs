@@ -146,6 +146,7 @@ impl EventLoop {
                     });
                     self.take_turn(token);
                 }
+                Message::Wake(token) => self.take_turn(token),
                 Message::AcceptMore(entrance) => self.accept(entrance),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
@@ -271,6 +272,7 @@ impl EventLoop {
             parked,
             counters: &self.counters,
             timings: &self.timings,
+            worker: self.index,
             token,
             now: Now::default(),
             request_started: Instant::default(),
@@ -298,6 +300,7 @@ fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afte
             Err(_) => return Afterwards::Close,
         }
     }
+    peer.connection.send_streams(turn);
     let was_full = turn.is_output_full();
     if send(peer, turn).is_err() {
         return Afterwards::Close;

@@ -16,6 +16,8 @@ pub(super) enum Message {
     Accepted(TcpStream, Entrance),
     /// What a parked request has waited for.
     Completed(Waiter, Completed),
+    /// A connection has something to send that nobody has asked for just now.
+    Wake(usize),
     /// More may wait at a door than was accepted in one go.
     AcceptMore(Entrance),
     /// There is a newer map of the cluster.
@@ -70,6 +72,11 @@ impl Mailboxes {
     pub(super) fn take(&self, worker: usize) -> Vec<Message> {
         let mut messages = self.0[worker].messages.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *messages)
+    }
+
+    /// Has a worker give a connection a turn. If that is gone, whoever has its token now gets one.
+    pub(crate) fn wake(&self, worker: usize, token: usize) {
+        self.send(worker, Message::Wake(token));
     }
 
     /// Reports what the request that `waiter` names has waited for.

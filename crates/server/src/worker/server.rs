@@ -11,6 +11,7 @@ use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
 use platform::network::TcpListener;
 use platform::{Clock, threads};
+use replication::Hub;
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
@@ -40,6 +41,8 @@ pub struct Parts {
     pub users: Arc<Users>,
     /// The bucket.
     pub bucket: Bucket,
+    /// Where news of its vBuckets reach streams.
+    pub hub: Arc<Hub>,
     /// What clients are told about the cluster.
     pub cluster: ClusterView,
     /// Threads for what takes long.
@@ -58,6 +61,7 @@ impl Server {
             options,
             users: parts.users,
             bucket: parts.bucket,
+            hub: parts.hub,
             cluster: SharedView::new(parts.cluster),
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,

@@ -118,23 +118,6 @@ fn a_store_keeps_the_expiry_only_when_asked_to() {
 }
 
 #[test]
-fn a_durable_write_is_refused_and_nothing_is_stored() {
-    let port = Port::open();
-    let mut client = port.client(&[XERROR, JSON, 0x10, 0x11]);
-    client.ask(set(b"k", b"before"));
-    for level in 1..=3 {
-        for request in [set(b"k", b"after"), set(b"new", b"value"), frame(0x04).key(b"k")] {
-            let reply = client.ask(request.framing(&[0x11, level]));
-            let text = String::from_utf8(reply.value).unwrap();
-            assert_eq!(reply.status, NOT_SUPPORTED, "level {level}: {text}");
-            assert!(text.contains("durable"), "{text}");
-        }
-    }
-    assert_eq!(client.ask(get(b"k")).value, b"before");
-    assert_eq!(client.ask(get(b"new")).status, KEY_ENOENT);
-}
-
-#[test]
 fn observe_tells_where_each_key_is() {
     let port = Port::open();
     let mut client = port.client(&[XERROR, 0x04]);

@@ -80,10 +80,13 @@ impl Port {
             global_config: "{\"global\":true}".to_owned(),
             bucket_config: "{\"rev\":1}".to_owned(),
         };
+        let hub = replication::Hub::new(&bucket);
+        bucket.observe_streams(hub.clone());
         let parts = Parts {
             clock: clock.clone(),
             users: Arc::new(users),
             bucket: bucket.clone(),
+            hub,
             cluster,
             pool: pool.clone(),
             mailboxes,
@@ -322,7 +325,8 @@ impl Client {
         }
         let number = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
         let (framing_size, key_size) = match header[0] {
-            0x81 => (0, usize::from(u16::from_be_bytes([header[2], header[3]]))),
+            // A request of the server's on a connection of replication has the same form.
+            0x80 | 0x81 => (0, usize::from(u16::from_be_bytes([header[2], header[3]]))),
             0x18 => (usize::from(header[2]), usize::from(header[3])),
             other => panic!("magic {other:#x}"),
         };

@@ -14,6 +14,8 @@ const SPARE_WRITES_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientWait {
     pub(crate) waiter: Waiter,
+    /// When it began.
+    pub(crate) began: Instant,
     /// When it becomes ambiguous.
     pub(crate) deadline: Instant,
 }

@@ -9,6 +9,7 @@
 use document::{Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
 use platform::Instant;
 
+use super::write::release_builder;
 use super::{Vbucket, release};
 use crate::durability::{
     BeginRefusal, ClientWait, DurabilityLimits, DurabilityStatus, GivenUp, Monitor, TrackedWrite,
@@ -154,8 +155,10 @@ impl Vbucket {
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
         let seqno = self.high_seqno().next();
-        let builder = builder.with_operation(Operation::Prepare(request.level));
-        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
+        let operation = Operation::Prepare(request.level);
+        let prepare = ItemBuilder::step(builder.key(), builder.meta(), operation, builder.value());
+        let item = prepare.charged_to(self.account.id()).finish(cas, seqno, revision);
+        release_builder(builder, effects);
         if self.older_prepare_is_in_open(item.key()) {
             let detached = self.checkpoints.begin_checkpoint();
             self.destroy(detached, effects);
@@ -163,7 +166,8 @@ impl Vbucket {
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item.clone(), None);
         self.prepares.insert(item.clone());
-        let client = ClientWait { waiter: request.waiter, deadline: request.deadline };
+        let SyncWriteRequest { waiter, deadline, .. } = request;
+        let client = ClientWait { waiter, began: now.monotonic, deadline };
         self.monitor.track(TrackedWrite::new(item, Some(client)));
         self.statistics.sync_writes_accepted += 1;
         self.finish_queueing(queued, now, effects);
@@ -253,7 +257,7 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
-        let TrackedWrite { item: prepare, client, .. } = write;
+        let TrackedWrite { item: prepare, level, client, .. } = write;
         let seqno = self.high_seqno().next();
         let item = prepare.committed(seqno);
         let (cas, uuid) = (item.cas(), self.uuid());
@@ -265,8 +269,9 @@ impl Vbucket {
         self.finish_queueing(queued, now, effects);
         self.statistics.sync_writes_committed += 1;
         self.statistics.sync_writes_committed_not_durable += u64::from(!is_durable);
-        if let Some(ClientWait { waiter, .. }) = client {
-            let end = SyncWriteEnd::Committed(Mutation { cas, seqno, uuid });
+        if let Some(ClientWait { waiter, began, .. }) = client {
+            let mutation = Mutation { cas, seqno, uuid };
+            let end = SyncWriteEnd::Committed { mutation, level, began };
             effects.push(Effect::SyncWriteEnded(waiter, end));
         }
     }

@@ -121,11 +121,3 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Res
     emitter.emit("0x0:0x0:mem_used", statistics.documents_bytes);
     Ok(())
 }
-
-/// Groups "dcp" and "dcpagg": nobody streams from this node.
-pub(super) fn no_dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    for name in ["ep_dcp_count", "ep_dcp_producer_count", "ep_dcp_consumer_count"] {
-        emitter.emit(name, 0);
-    }
-    Ok(())
-}

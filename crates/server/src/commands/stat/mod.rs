@@ -3,6 +3,8 @@
 
 mod bucket_groups;
 mod compaction;
+mod dcp_groups;
+mod durability_groups;
 mod general;
 mod journal;
 mod task_groups;
@@ -47,7 +49,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 31] = [
+const GROUPS: [(&str, Group); 34] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -55,9 +57,11 @@ const GROUPS: [(&str, Group); 31] = [
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
-    ("dcp", bucket_groups::no_dcp),
-    ("dcpagg", bucket_groups::no_dcp),
+    ("dcp", dcp_groups::dcp),
+    ("dcp-vbtakeover", dcp_groups::takeover),
+    ("dcpagg", dcp_groups::dcp_aggregated),
     ("diskinfo", bucket_groups::diskinfo),
+    ("durability-monitor", durability_groups::monitors),
     ("failovers", vbucket_groups::failovers),
     ("hash", vbucket_groups::hash),
     ("info", general::info),
@@ -76,6 +80,7 @@ const GROUPS: [(&str, Group); 31] = [
     ("uuid", general::uuid),
     ("vbucket", vbucket_groups::states),
     ("vbucket-details", vbucket_groups::details),
+    ("vbucket-durability-state", durability_groups::states),
     ("vbucket-seqno", vbucket_groups::seqnos),
     ("warmup", bucket_groups::warmup),
     ("workload", task_groups::workload),

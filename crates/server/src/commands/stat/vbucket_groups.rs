@@ -1,14 +1,14 @@
 //! Groups about single vBuckets, and about single documents.
 
 use bucket::{Bucket, Refused};
-use document::{KeyBuf, Vbid};
+use document::{KeyBuf, Vbid, VbucketState};
 use vbucket::Vbucket;
 
 use super::{Emitter, NoGroup, vbucket_argument};
 
 /// Emits what `describe` says about the vBuckets that the argument names. What is said is put
 /// together under the vBucket's lock, and sent after it.
-fn for_vbuckets(
+pub(super) fn for_vbuckets(
     emitter: &mut Emitter<'_, '_>,
     argument: &str,
     describe: impl Fn(&Vbucket) -> Vec<(String, String)>,
@@ -47,7 +47,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
         let filter = vbucket.key_filter();
-        let numbers: [(&str, u64); 22] = [
+        let numbers: [(&str, u64); 29] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -65,7 +65,17 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("num_ejects", statistics.ejections),
             ("rollback_item_count", statistics.rollback_items),
             ("high_seqno", vbucket.high_seqno().0),
-            ("max_visible_seqno", vbucket.high_seqno().0),
+            ("max_visible_seqno", vbucket.max_visible_seqno().0),
+            ("high_prepared_seqno", vbucket.high_prepared_seqno().0),
+            ("high_completed_seqno", vbucket.high_completed_seqno().0),
+            ("num_prepared_sync_writes", number(vbucket.prepare_count())),
+            ("sync_write_accepted_count", statistics.sync_writes_accepted),
+            ("sync_write_committed_count", statistics.sync_writes_committed),
+            (
+                "sync_write_committed_not_durable_count",
+                statistics.sync_writes_committed_not_durable,
+            ),
+            ("sync_write_aborted_count", statistics.sync_writes_aborted),
             ("persistence_seqno", vbucket.persisted_for_clients().0),
             ("purge_seqno", vbucket.purge_seqno().0),
             ("max_cas", vbucket.max_cas().0),
@@ -81,18 +91,24 @@ pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
         let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
+        let position = vbucket.stream_position();
+        // Of what a replica is in the middle of the end counts, as it does for the original.
+        let snapshot = match vbucket.state() {
+            VbucketState::Active => (persisted, persisted),
+            _ => (position.snapshot_start.0, position.snapshot_end.0),
+        };
         let numbers: [(&str, u64); 11] = [
-            ("high_seqno", high),
+            ("high_seqno", high.max(snapshot.1)),
             ("abs_high_seqno", high),
             ("last_persisted_seqno", persisted),
             ("last_applied_seqno", vbucket.applied_seqno().0),
             ("uuid", vbucket.uuid().0),
             ("purge_seqno", vbucket.purge_seqno().0),
-            ("last_persisted_snap_start", persisted),
-            ("last_persisted_snap_end", persisted),
-            ("high_prepared_seqno", 0),
-            ("high_completed_seqno", 0),
-            ("max_visible_seqno", high),
+            ("last_persisted_snap_start", snapshot.0),
+            ("last_persisted_snap_end", snapshot.1),
+            ("high_prepared_seqno", vbucket.high_prepared_seqno().0),
+            ("high_completed_seqno", vbucket.high_completed_seqno().0),
+            ("max_visible_seqno", vbucket.max_visible_seqno().0),
         ];
         numbers.map(|(name, value)| detail(vbid, name, value)).into()
     })

@@ -369,7 +369,7 @@ impl Bench {
                     assert!(!write.1, "the write of {} has ended twice", write.0);
                     write.1 = true;
                     match end {
-                        SyncWriteEnd::Committed(commit) => {
+                        SyncWriteEnd::Committed { mutation: commit, .. } => {
                             format!("commit {}@{}", write.0, commit.seqno)
                         }
                         SyncWriteEnd::Ambiguous => format!("ambiguous {}", write.0),

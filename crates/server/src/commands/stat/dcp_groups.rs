@@ -1,0 +1,129 @@
+//! Streams of replication.
+
+use document::VbucketState;
+use replication::producer::{ProducerStatus, StreamStatus};
+
+use super::{Emitter, NoGroup, vbucket_argument};
+
+/// Connections of nodes to each other begin with this.
+const REPLICATION: &str = "replication";
+
+/// `dcp`: every connection and its streams.
+pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    let producers = emitter.turn.shared.hub.producer_status();
+    for producer in &producers {
+        connection(emitter, producer);
+        for stream in &producer.streams {
+            stream_of(emitter, &producer.name, stream);
+        }
+    }
+    emitter.emit("ep_dcp_count", producers.len());
+    emitter.emit("ep_dcp_producer_count", producers.len());
+    emitter.emit("ep_dcp_total_bytes", sum(&producers, |one| one.bytes_sent));
+    Ok(())
+}
+
+fn connection(emitter: &mut Emitter<'_, '_>, producer: &ProducerStatus) {
+    let name = |what: &str| format!("eq_dcpq:{}:{what}", producer.name);
+    emitter.emit(&name("type"), "producer");
+    emitter.emit(&name("connected"), true);
+    emitter.emit(&name("items_sent"), producer.items_sent);
+    emitter.emit(&name("items_remaining"), remaining(emitter, producer));
+    emitter.emit(&name("total_bytes_sent"), producer.bytes_sent);
+    emitter.emit(&name("max_buffer_bytes"), producer.buffer_bytes);
+    emitter.emit(&name("unacked_bytes"), producer.unacked_bytes);
+    emitter.emit(&name("total_acked_bytes"), producer.acked_bytes);
+    emitter.emit(&name("backfill_buffer_bytes_read"), producer.backfill_bytes);
+    emitter.emit(&name("num_streams"), producer.streams.len());
+}
+
+fn stream_of(emitter: &mut Emitter<'_, '_>, producer: &str, stream: &StreamStatus) {
+    let vbid = stream.vbid.0;
+    let name = |what: &str| match stream.stream_id {
+        None => format!("eq_dcpq:{producer}:stream_{vbid}_{what}"),
+        Some(id) => format!("eq_dcpq:{producer}:sid:{id}:stream_{vbid}_{what}"),
+    };
+    emitter.emit(&name("state"), stream.state_name());
+    emitter.emit(&name("opaque"), stream.opaque);
+    emitter.emit(&name("flags"), stream.flags);
+    emitter.emit(&name("start_seqno"), stream.start);
+    emitter.emit(&name("end_seqno"), stream.end);
+    emitter.emit(&name("last_sent_seqno"), stream.last_sent.0);
+    emitter.emit(&name("last_read_seqno"), stream.last_read.0);
+    emitter.emit(&name("backfill_sent"), stream.backfill_items);
+    emitter.emit(&name("memory_phase"), stream.memory_items);
+}
+
+/// Seqnos that the streams of a connection have in front of them.
+fn remaining(emitter: &Emitter<'_, '_>, producer: &ProducerStatus) -> u64 {
+    let of = |stream: &StreamStatus| {
+        let mut high = 0;
+        emitter.bucket.with_vbucket(stream.vbid, |vbucket| high = vbucket.high_seqno().0);
+        high.min(stream.end).saturating_sub(stream.last_read.0)
+    };
+    producer.streams.iter().map(of).sum()
+}
+
+/// `dcpagg <separator>`: the same added up by the part of the names before the separator.
+pub(super) fn dcp_aggregated(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    let separator = if argument.is_empty() { ":" } else { argument };
+    let producers = emitter.turn.shared.hub.producer_status();
+    let kind = |one: &ProducerStatus| {
+        let first = one.name.split(separator).next().unwrap_or_default();
+        if one.name.contains(separator) { first.to_owned() } else { "_other".to_owned() }
+    };
+    let mut kinds: Vec<String> = producers.iter().map(kind).collect();
+    kinds.push(REPLICATION.to_owned());
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds.push(":total".to_owned());
+    for name in kinds {
+        let is_total = name == ":total";
+        let of_kind: Vec<ProducerStatus> =
+            producers.iter().filter(|one| is_total || kind(one) == name).cloned().collect();
+        let remaining: u64 = of_kind.iter().map(|one| remaining(emitter, one)).sum();
+        let backoff = 0;
+        emitter.emit(&format!("{name}:count"), of_kind.len());
+        emitter.emit(&format!("{name}:producer_count"), of_kind.len());
+        emitter.emit(&format!("{name}:items_sent"), sum(&of_kind, |one| one.items_sent));
+        emitter.emit(&format!("{name}:items_remaining"), remaining);
+        emitter.emit(&format!("{name}:total_bytes"), sum(&of_kind, |one| one.bytes_sent));
+        emitter.emit(&format!("{name}:backoff"), backoff);
+    }
+    Ok(())
+}
+
+fn sum(producers: &[ProducerStatus], what: impl Fn(&ProducerStatus) -> u64) -> u64 {
+    producers.iter().map(what).sum()
+}
+
+/// `dcp-vbtakeover <vb> [connection]`: what a vBucket that moves has in front of it.
+pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    let (vbid, wanted) = argument.split_once(' ').unwrap_or((argument, ""));
+    let Some(vbid) = vbucket_argument(vbid)? else { return Err(NoGroup::BadArgument) };
+    let mut found = None;
+    emitter.bucket.with_vbucket(vbid, |vbucket| {
+        found = Some((vbucket.state(), vbucket.high_seqno().0, vbucket.tombstone_count()));
+    });
+    let Some((state, high, tombstones)) = found else { return Err(NoGroup::NoSuchVbucket) };
+    let producers = emitter.turn.shared.hub.producer_status();
+    let names_it = |one: &&ProducerStatus| one.name == wanted.trim().trim_start_matches("eq_dcpq:");
+    let stream = producers
+        .iter()
+        .find(names_it)
+        .and_then(|one| one.streams.iter().find(|stream| stream.vbid == vbid).cloned());
+    let status = match (&stream, state) {
+        (_, VbucketState::Dead) => "completed",
+        (Some(stream), _) => stream.state_name(),
+        (None, _) => "does_not_exist",
+    };
+    let remaining = stream.map_or(high, |stream| high.saturating_sub(stream.last_sent.0));
+    emitter.emit("status", status);
+    emitter.emit("name", wanted);
+    emitter.emit("vb_items", high);
+    emitter.emit("chk_items", remaining);
+    emitter.emit("on_disk_deletes", tombstones);
+    emitter.emit("backfillRemaining", 0);
+    emitter.emit("estimate", remaining);
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Connections of replication on the data port.
+
+use crate::support::{Client, Port, frame, set};
+
+const COLLECTIONS: u16 = 0x12;
+const UNORDERED_EXECUTION: u16 = 0x0e;
+const NOT_SUPPORTED: u16 = 0x83;
+const EINVAL: u16 = 0x04;
+
+fn open(client: &mut Client, name: &[u8], flags: u32) -> u16 {
+    let extras = [[0; 4], flags.to_be_bytes()].concat();
+    client.ask(frame(0x50).extras(&extras).key(name)).status
+}
+
+fn control(client: &mut Client, key: &[u8], value: &[u8]) -> u16 {
+    client.ask(frame(0x5e).key(key).value(value)).status
+}
+
+/// Opens a connection that streams vBucket 0 from the beginning, with the opaque 7.
+fn stream(port: &Port, name: &[u8]) -> Client {
+    let mut client = port.client(&[COLLECTIONS]);
+    assert_eq!(open(&mut client, name, 0x25), 0);
+    assert_eq!(control(&mut client, b"enable_noop", b"true"), 0);
+    let mut extras = vec![0; 16];
+    extras.extend(u64::MAX.to_be_bytes());
+    extras.extend([0; 24]);
+    let reply = client.ask(frame(0x53).extras(&extras).opaque(7));
+    assert_eq!((reply.status, reply.value.len()), (0, 16));
+    client
+}
+
+#[test]
+fn what_one_client_writes_another_gets() {
+    let port = Port::open();
+    let mut consumer = stream(&port, b"consumer");
+    // One on each worker.
+    for (number, mut writer) in [port.client(&[]), port.client(&[])].into_iter().enumerate() {
+        let value = vec![b'v'; 10_000];
+        assert_eq!(writer.ask(set(b"small", b"v")).status, 0);
+        assert_eq!(writer.ask(set(b"large", &value)).status, 0);
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            let message = consumer.receive();
+            assert_eq!((message.opaque, message.status), (7, 0));
+            match message.opcode {
+                0x56 => {}
+                0x57 => seen.push((message.key, message.value)),
+                other => panic!("{other:#x}"),
+            }
+        }
+        let expected = [(b"\0small".to_vec(), b"v".to_vec()), (b"\0large".to_vec(), value)];
+        assert_eq!(seen, expected, "writer {number}");
+    }
+    let statistics = consumer.statistics("dcp").unwrap();
+    let of = |name: &str| statistics.iter().find(|(key, _)| key == name).unwrap().1.clone();
+    assert_eq!(of("ep_dcp_producer_count"), "1");
+    assert_eq!(of("eq_dcpq:consumer:items_sent"), "4");
+    assert_eq!(of("eq_dcpq:consumer:stream_0_last_sent_seqno"), "4");
+}
+
+#[test]
+fn a_slow_consumer_gets_everything_all_the_same() {
+    let port = Port::open();
+    let mut consumer = stream(&port, b"slow");
+    let mut writer = port.client(&[]);
+    let value = vec![b'v'; 100_000];
+    for number in 0..100_u32 {
+        assert_eq!(writer.ask(set(&number.to_be_bytes(), &value)).status, 0);
+    }
+    let mut count = 0;
+    while count < 100 {
+        let message = consumer.receive();
+        if message.opcode == 0x57 {
+            assert_eq!(message.value, value);
+            count += 1;
+        }
+    }
+}
+
+#[test]
+fn a_second_connection_of_a_name_closes_the_first() {
+    let port = Port::open();
+    let mut first = stream(&port, b"name");
+    let mut second = stream(&port, b"name");
+    assert!(first.is_closed());
+    assert_eq!(second.ask(frame(0x5c)).status, 0);
+}
+
+#[test]
+fn a_connection_of_replication_stays_what_it_is() {
+    let port = Port::open();
+    let mut client = stream(&port, b"name");
+    assert_eq!(client.ask(frame(0x89).key(b"default")).status, NOT_SUPPORTED);
+    let password = frame(0x21).key(b"PLAIN").value(b"\0user\0password");
+    assert_eq!(client.ask(password).status, NOT_SUPPORTED);
+    assert_eq!(client.ask(frame(0x96)).value.len(), 16);
+    assert_eq!(client.ask(frame(0x54)).value.len(), 16);
+    assert_eq!(open(&mut client, b"name", 1), EINVAL);
+}
+
+#[test]
+fn not_everything_can_be_opened() {
+    let port = Port::open();
+    let mut unordered = port.client(&[UNORDERED_EXECUTION]);
+    assert_eq!(open(&mut unordered, b"name", 1), NOT_SUPPORTED);
+    let mut client = port.client(&[]);
+    assert_eq!(control(&mut client, b"enable_noop", b"true"), NOT_SUPPORTED);
+    assert_eq!(open(&mut client, b"name", 0x02), EINVAL);
+    assert_eq!(open(&mut client, &[b'n'; 201], 1), EINVAL);
+    assert_eq!(open(&mut client, b"name", 0), NOT_SUPPORTED);
+    assert_eq!(open(&mut client, b"name", 1), 0);
+    assert_eq!(control(&mut client, b"enable_noop", b"true"), 0);
+}
