@@ -22,8 +22,8 @@ impl SyncWriteTimeouts {
         Self(std::iter::repeat_with(OnceLock::new).take(usize::from(vbucket_count)).collect())
     }
 
-    /// The first durable write of the vBucket that waits is over at `deadline`, unless one is before
-    /// that. Never waits for a timeout that is being dealt with.
+    /// The first durable write of the vBucket that waits is over at `deadline`, unless one is
+    /// before that. Never waits for a timeout that is being dealt with.
     pub(crate) fn expect_by(&self, vbid: Vbid, deadline: Instant) {
         if let Some(timeout) = self.0.get(usize::from(vbid.0)).and_then(OnceLock::get) {
             timeout.expect_by(deadline);
