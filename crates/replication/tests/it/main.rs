@@ -4,5 +4,7 @@
 mod consumer;
 mod memory;
 mod model;
+mod out_of_order;
 mod requests;
 mod support;
+mod takeover;

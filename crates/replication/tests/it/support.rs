@@ -116,6 +116,12 @@ impl Machine {
         deleted.ok().map(|mutation| mutation.seqno)
     }
 
+    pub(crate) fn high_seqno(&self) -> Seqno {
+        let mut seqno = Seqno(0);
+        self.bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.high_seqno());
+        seqno
+    }
+
     pub(crate) fn uuid(&self) -> u64 {
         let mut uuid = 0;
         self.bucket.with_vbucket(VBID, |vbucket| uuid = vbucket.uuid().0);
