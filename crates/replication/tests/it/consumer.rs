@@ -62,8 +62,18 @@ pub(crate) struct Received {
     owes_answer: bool,
     /// Roles that the vBucket was told to have.
     pub(crate) roles: Vec<VbucketState>,
+    /// Durable writes, step by step.
+    pub(crate) steps: Vec<Step>,
     pub(crate) deletions: usize,
     pub(crate) advanced: usize,
+}
+
+/// A step of a durable write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Prepare(Seqno),
+    /// Of a prepare, at a seqno of its own.
+    Commit(Seqno, Seqno),
 }
 
 impl Received {
@@ -277,6 +287,14 @@ impl Received {
             Message::SeqnoAdvanced { seqno } => {
                 self.note_seqno(*seqno);
                 self.advanced += 1;
+            }
+            Message::Prepare(prepare) => {
+                self.note_seqno(prepare.document.seqno);
+                self.steps.push(Step::Prepare(prepare.document.seqno));
+            }
+            Message::Commit(commit) => {
+                self.note_seqno(commit.seqno);
+                self.steps.push(Step::Commit(commit.prepare, commit.seqno));
             }
             Message::StreamEnd(reason) => self.end = Some(*reason),
             other => panic!("{other:?} is not expected"),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
-use bucket::{Persistence, Session, Surroundings};
-use document::{ItemMeta, KeyBuf, Seqno, Vbid};
+use bucket::{Persistence, Refused, Session, Surroundings};
+use document::{DurabilityLevel, ItemMeta, KeyBuf, Seqno, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, WallTime};
 use replication::Hub;
 use storage::JournalOptions;
-use vbucket::{StoreMode, Waiter, WriteCondition};
+use vbucket::{StoreMode, SyncWriteRequest, Waiter, WriteCondition};
 
 pub(crate) const VBID: Vbid = Vbid(0);
 const RUNS_MAX: usize = 100_000;
@@ -107,6 +107,18 @@ impl Machine {
         let stored =
             self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
         stored.ok().map(|mutation| mutation.seqno)
+    }
+
+    /// Begins a durable write. Returns whether it is under way.
+    pub(crate) fn set_durable(&mut self, name: &str, value: &[u8], level: DurabilityLevel) -> bool {
+        let deadline = self.clock.now().after(Duration::from_secs(1_000));
+        let request = SyncWriteRequest { level, deadline, waiter: Waiter(1) };
+        let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let (session, incoming) = (&mut self.session, Incoming::plain(value));
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        matches!(stored, Err(Refused::SyncWriteBegun(_)))
     }
 
     /// Deletes what is there, unless memory is short.
