@@ -195,13 +195,13 @@ impl BucketCore {
             })?;
             met.into_iter().for_each(|item| keep_newest(&mut newest, item));
         }
-        let (range, facts) = self.with(vbid, &mut effects, |vbucket, effects| {
+        let (range, prepares, facts) = self.with(vbid, &mut effects, |vbucket, effects| {
             let range = vbucket.read_stream(cursor);
             vbucket.close_stream(cursor, effects);
-            (range, facts_of_memory(vbucket))
+            (range, vbucket.prepared_items(), facts_of_memory(vbucket))
         })?;
         let since = range.map(|range| range.items()).unwrap_or_default();
-        since.into_iter().for_each(|item| keep_newest(&mut newest, item));
+        prepares.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
         let mut items: Vec<Item> =
             newest.into_values().filter(|item| item.seqno() > after).collect();
         match order {
@@ -239,8 +239,9 @@ fn facts_of_memory(vbucket: &Vbucket) -> BackfillFacts {
     BackfillFacts {
         high,
         snapshot_end: vbucket.stream_position().snapshot_end.max(high),
-        max_visible: vbucket.checkpoints().max_visible_seqno(),
+        max_visible: vbucket.max_visible_seqno(),
+        high_completed: vbucket.high_completed_seqno(),
+        high_prepared: vbucket.high_prepared_seqno(),
         purge: vbucket.purge_seqno(),
-        ..BackfillFacts::default()
     }
 }
