@@ -4,6 +4,7 @@ import time
 
 from cases import expect, expect_equal
 from cluster_run import Cluster
+from linked_nodes import LinkedNodes
 from recording import Clients
 
 LOAD_SECONDS = 1.5
@@ -14,7 +15,7 @@ def declare(cases, random, rounds):
     """Every kind of failure, so many times each."""
     for function in (killed_active_loses_nothing, killed_active_of_three_is_replaced,
                      killed_replica_comes_back, hanging_replica_makes_writes_ambiguous,
-                     both_nodes_come_back):
+                     both_nodes_come_back, cut_line_heals):
         name = function.__name__.replace("_", "-")
         cases.add(name, lambda function=function: function(random, rounds))
 
@@ -110,6 +111,21 @@ def both_nodes_come_back(random, rounds):
                 cluster.tell("--kill", 1)
                 cluster.tell("--restart", 0)
                 cluster.tell("--restart", 1)
+                load(random)
+            settle(clients)
+            cluster.wait_until_replicated()
+        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+
+
+def cut_line_heals(random, rounds):
+    """The nodes do not reach each other for a while, with lines that are closed or silent."""
+    with LinkedNodes("line-cut") as cluster:
+        for number in range(rounds):
+            with Clients(cluster, prefix=f"round-{number}") as clients:
+                load(random)
+                cluster.cut(silent=number % 2 == 1)
+                load(random)
+                cluster.heal()
                 load(random)
             settle(clients)
             cluster.wait_until_replicated()

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
 
 use crate::producer::ProducerShared;
+use crate::replicator::{Inbox, LinkStatus};
 
 /// Passes news of a bucket's vBuckets on to who has subscribed to them, and knows the bucket's
 /// producers by name. One a bucket; see [`Bucket::observe_streams`].
@@ -17,6 +18,8 @@ pub struct Hub {
     listeners: Box<[RwLock<Arc<[Listener]>>]>,
     next_subscription: AtomicU64,
     producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
+    /// Of the bucket's replicator, once there is one.
+    replicator: OnceLock<Arc<Inbox>>,
 }
 
 #[derive(Clone)]
@@ -38,6 +41,7 @@ impl Hub {
             listeners: std::iter::repeat_with(nobody).take(count).collect(),
             next_subscription: AtomicU64::new(0),
             producers: Mutex::default(),
+            replicator: OnceLock::new(),
         })
     }
 
@@ -71,6 +75,16 @@ impl Hub {
         let Some(place) = self.listeners.get(usize::from(vbid.0)) else { return };
         let listeners = Arc::clone(&place.read().unwrap_or_else(PoisonError::into_inner));
         listeners.iter().for_each(|listener| news(&*listener.observer));
+    }
+
+    /// How the connections to nodes that are followed are doing; a second old at most.
+    pub fn consumer_status(&self) -> Vec<LinkStatus> {
+        self.replicator.get().map_or_else(Vec::new, |replicator| replicator.status())
+    }
+
+    /// From now on the replicator with this mailbox is the bucket's.
+    pub(crate) fn replicate_with(&self, inbox: Arc<Inbox>) {
+        assert!(self.replicator.set(inbox).is_ok(), "a bucket has one replicator");
     }
 
     /// All producers, in the order of their names.

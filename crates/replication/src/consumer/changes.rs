@@ -1,5 +1,5 @@
-//! What a producer says about a vBucket, made ready outside the vBucket's lock and carried out under
-//! it. Source: protocol specification, sections 20.7 and 20.8.
+//! What a producer says about a vBucket, made ready outside the vBucket's lock and carried out
+//! under it. Source: protocol specification, sections 20.7 and 20.8.
 
 use document::item::U48_MAX;
 use document::{Deletion, ItemBuilder, ItemMeta, Key, Operation, Seqno};

@@ -53,6 +53,7 @@ impl EventLoop {
     ) -> io::Result<(Self, Arc<Inbox>)> {
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(Waker::new(poll.registry(), WAKER)?));
+        hub.replicate_with(Arc::clone(&inbox));
         let event_loop = Self {
             bucket,
             hub,

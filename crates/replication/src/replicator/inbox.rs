@@ -22,7 +22,7 @@ pub(super) struct News {
 }
 
 /// The thread's mailbox. Its lock is held for one push or one swap.
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     news: Mutex<Option<News>>,
     status: Mutex<Vec<LinkStatus>>,
     waker: Waker,
@@ -64,7 +64,7 @@ impl Inbox {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
-    pub(super) fn status(&self) -> Vec<LinkStatus> {
+    pub(crate) fn status(&self) -> Vec<LinkStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

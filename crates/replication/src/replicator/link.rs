@@ -93,8 +93,8 @@ impl Link {
         }
     }
 
-    /// Reads what has come, if anything has, and does what has become due; connects when it is time.
-    /// Whether there is more to read.
+    /// Reads what has come, if anything has, and does what has become due; connects when it is
+    /// time. Whether there is more to read.
     pub(super) fn receive(
         &mut self,
         bucket: &Bucket,

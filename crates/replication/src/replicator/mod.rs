@@ -15,7 +15,8 @@ use platform::{Clock, threads};
 use crate::consumer::StreamStatus;
 use crate::hub::Hub;
 use event_loop::EventLoop;
-use inbox::{Inbox, News};
+pub(crate) use inbox::Inbox;
+use inbox::News;
 
 /// Where another node is reached.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,7 +22,6 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::UnorderedExecution)
     .with(Feature::Tracing)
     .with(Feature::AltRequestSupport)
-    .with(Feature::SyncReplication)
     .with(Feature::Collections)
     .with(Feature::SnappyEverywhere)
     .with(Feature::PreserveTtl)

@@ -1,6 +1,7 @@
 //! Streams of replication.
 
 use document::VbucketState;
+use replication::LinkStatus;
 use replication::producer::{ProducerStatus, StreamStatus};
 
 use super::{Emitter, NoGroup, vbucket_argument};
@@ -17,7 +18,10 @@ pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
             stream_of(emitter, &producer.name, stream);
         }
     }
-    emitter.emit("ep_dcp_count", producers.len());
+    let consumers = emitter.turn.shared.hub.consumer_status();
+    consumers.iter().for_each(|consumer| followed(emitter, consumer));
+    emitter.emit("ep_dcp_count", producers.len() + consumers.len());
+    emitter.emit("ep_dcp_consumer_count", consumers.len());
     emitter.emit("ep_dcp_producer_count", producers.len());
     emitter.emit("ep_dcp_total_bytes", sum(&producers, |one| one.bytes_sent));
     Ok(())
@@ -52,6 +56,23 @@ fn stream_of(emitter: &mut Emitter<'_, '_>, producer: &str, stream: &StreamStatu
     emitter.emit(&name("last_read_seqno"), stream.last_read.0);
     emitter.emit(&name("backfill_sent"), stream.backfill_items);
     emitter.emit(&name("memory_phase"), stream.memory_items);
+}
+
+/// A connection to a node whose vBuckets are followed here.
+fn followed(emitter: &mut Emitter<'_, '_>, consumer: &LinkStatus) {
+    let name = |what: &str| format!("eq_dcpq:{}:{what}", consumer.connection);
+    emitter.emit(&name("type"), "consumer");
+    emitter.emit(&name("connected"), consumer.is_open);
+    emitter.emit(&name("connects"), consumer.connects);
+    emitter.emit(&name("unacked_bytes"), consumer.unacknowledged_bytes);
+    emitter.emit(&name("num_streams"), consumer.streams.len());
+    for stream in &consumer.streams {
+        let name = |what: &str| name(&format!("stream_{}_{what}", stream.vbid.0));
+        emitter.emit(&name("state"), stream.state);
+        emitter.emit(&name("opaque"), stream.opaque);
+        emitter.emit(&name("items_received"), stream.received);
+        emitter.emit(&name("last_acknowledged_seqno"), stream.acknowledged.0);
+    }
 }
 
 /// Seqnos that the streams of a connection have in front of them.
