@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
-use bucket::{Persistence, Refused, Session, Surroundings};
+use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings};
 use document::{DurabilityLevel, ItemMeta, KeyBuf, Seqno, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, WallTime};
 use replication::Hub;
-use storage::JournalOptions;
 use vbucket::{StoreMode, SyncWriteRequest, Waiter, WriteCondition};
 
 pub(crate) const VBID: Vbid = Vbid(0);
@@ -40,11 +39,7 @@ pub(crate) fn config() -> BucketConfig {
         expiry_pager_interval: Duration::from_secs(1_000_000),
         defragmenter_interval: Duration::from_secs(1_000_000),
         apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
-        persistence: Persistence::Journal(JournalOptions {
-            segment_bytes: 256 << 10,
-            bytes_max: 2 << 20,
-            group_bytes_max: 128 << 10,
-        }),
+        persistence: Persistence::new(PersistenceMode::Journal, 2 << 20),
         ..BucketConfig::named("test")
     }
 }
