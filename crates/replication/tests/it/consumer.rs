@@ -64,6 +64,8 @@ pub(crate) struct Received {
     pub(crate) roles: Vec<VbucketState>,
     /// Durable writes, step by step.
     pub(crate) steps: Vec<Step>,
+    /// Durable writes that have not ended: seqno and value, none of a deletion.
+    prepares: BTreeMap<Vec<u8>, (Seqno, Option<Vec<u8>>)>,
     pub(crate) deletions: usize,
     pub(crate) advanced: usize,
 }
@@ -291,10 +293,25 @@ impl Received {
             Message::Prepare(prepare) => {
                 self.note_seqno(prepare.document.seqno);
                 self.steps.push(Step::Prepare(prepare.document.seqno));
+                let document = &prepare.document;
+                let value = (!prepare.is_deletion).then(|| document.value.to_vec());
+                self.prepares.insert(document.key.to_vec(), (document.seqno, value));
             }
             Message::Commit(commit) => {
                 self.note_seqno(commit.seqno);
                 self.steps.push(Step::Commit(commit.prepare, commit.seqno));
+                let (prepare, value) = self.prepares.remove(commit.key).expect("it was prepared");
+                assert_eq!(prepare, commit.prepare);
+                match value {
+                    Some(value) => {
+                        self.documents.insert(commit.key.to_vec(), (value, commit.seqno));
+                    }
+                    None => drop(self.documents.remove(commit.key)),
+                }
+            }
+            Message::Abort(abort) => {
+                self.note_seqno(abort.seqno);
+                self.prepares.remove(abort.key);
             }
             Message::StreamEnd(reason) => self.end = Some(*reason),
             other => panic!("{other:?} is not expected"),

@@ -1,7 +1,7 @@
 //! A bucket with its hub on a simulated machine.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
@@ -11,15 +11,27 @@ use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, WallTime};
 use replication::Hub;
-use vbucket::{StoreMode, SyncWriteRequest, Waiter, WriteCondition};
+use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition};
 
 pub(crate) const VBID: Vbid = Vbid(0);
 const RUNS_MAX: usize = 100_000;
 
-struct Deaf;
+/// Remembers which durable writes have been committed, and where.
+#[derive(Default)]
+pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>);
 
-impl Completions for Deaf {
-    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+impl Committed {
+    pub(crate) fn take(&self) -> Vec<(Waiter, Seqno)> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Completions for Committed {
+    fn complete(&self, waiter: Waiter, completion: Completion) {
+        if let Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) = completion {
+            self.0.lock().unwrap().push((waiter, mutation.seqno));
+        }
+    }
 
     fn release_memory(&self) {}
 }
@@ -29,6 +41,7 @@ pub(crate) struct Machine {
     pub(crate) driver: DeterministicPool,
     pub(crate) bucket: Bucket,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) committed: Arc<Committed>,
     session: Session,
 }
 
@@ -56,17 +69,19 @@ impl Machine {
     pub(crate) fn with(config: BucketConfig) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
+        let committed = Arc::<Committed>::default();
         let surroundings = Surroundings {
             clock: clock.clone(),
             files: Arc::new(SimulatedFiles::new()),
             pool: driver.pool().clone(),
-            completions: Arc::new(Deaf),
+            completions: committed.clone(),
             random_seed: 7,
         };
         let bucket = Bucket::open(surroundings, config, Path::new("/data/bucket")).unwrap();
         let hub = Hub::new(&bucket);
         bucket.observe_streams(hub.clone());
-        let mut machine = Self { clock, driver, bucket, hub, session: Session::default() };
+        let session = Session::default();
+        let mut machine = Self { clock, driver, bucket, hub, committed, session };
         machine.run();
         machine
     }
@@ -106,8 +121,19 @@ impl Machine {
 
     /// Begins a durable write. Returns whether it is under way.
     pub(crate) fn set_durable(&mut self, name: &str, value: &[u8], level: DurabilityLevel) -> bool {
+        self.set_durable_for(Waiter(1), name, value, level)
+    }
+
+    /// The same for somebody who is told of its end.
+    pub(crate) fn set_durable_for(
+        &mut self,
+        waiter: Waiter,
+        name: &str,
+        value: &[u8],
+        level: DurabilityLevel,
+    ) -> bool {
         let deadline = self.clock.now().after(Duration::from_secs(1_000));
-        let request = SyncWriteRequest { level, deadline, waiter: Waiter(1) };
+        let request = SyncWriteRequest { level, deadline, waiter };
         let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
         let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
         let (session, incoming) = (&mut self.session, Incoming::plain(value));
