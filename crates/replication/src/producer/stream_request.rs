@@ -20,6 +20,8 @@ pub(super) struct Granted {
     /// The request as it is carried out.
     pub(super) start: Seqno,
     pub(super) end: Seqno,
+    /// Whether it is of one collection.
+    pub(super) is_of_one_collection: bool,
     pub(super) snapshot_start: Seqno,
     pub(super) registration: Registration,
     pub(super) role: VbucketState,
@@ -152,5 +154,15 @@ pub(super) fn grant(
     let entries = vbucket.failover_entries().iter();
     let failover_log = entries.map(|entry| (entry.uuid, entry.seqno)).collect();
     let role = vbucket.state();
-    Ok(Granted { start, end, snapshot_start, registration, role, failover_log })
+    let collections = checked.selection.collections.as_ref();
+    let is_of_one_collection = collections.is_some_and(|collections| collections.len() == 1);
+    Ok(Granted {
+        start,
+        end,
+        is_of_one_collection,
+        snapshot_start,
+        registration,
+        role,
+        failover_log,
+    })
 }
