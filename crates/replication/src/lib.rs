@@ -1,9 +1,9 @@
 //! DCP: what a bucket's vBuckets send to other nodes and to clients, and what they receive.
 //!
 //! A [`Producer`] is one connection that reads vBuckets. It has neither socket nor thread: its
-//! owner gives it messages and room to write. A [`consumer::Consumer`] is one connection that writes
-//! replicas, likewise; the [`Replicator`] is the thread that owns those of a bucket. What other
-//! threads have to tell them goes through the [`Hub`], of which each bucket has one.
+//! owner gives it messages and room to write. A [`consumer::Consumer`] is one connection that
+//! writes replicas, likewise; the [`Replicator`] is the thread that owns those of a bucket. What
+//! other threads have to tell them goes through the [`Hub`], of which each bucket has one.
 
 mod backfill;
 pub mod consumer;
