@@ -116,7 +116,7 @@ impl Node {
             clock: clock.clone(),
             users: Arc::clone(&users),
             bucket: bucket.clone(),
-            hub: hub.clone(),
+            hub: Arc::clone(&hub),
             cluster: membership.view(),
             pool: pool.clone(),
             mailboxes,

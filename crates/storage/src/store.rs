@@ -117,7 +117,8 @@ impl Store {
     }
 
     /// Visits the items from a seqno on, prepares and aborts included, by seqno, until `visit`
-    /// breaks. Holds one item at a time, ejected unless `with_values`. Sees one state of the file, whatever is committed meanwhile.
+    /// breaks. Holds one item at a time, ejected unless `with_values`. Sees one state of the file,
+    /// whatever is committed meanwhile.
     pub fn scan(
         &self,
         vbid: Vbid,

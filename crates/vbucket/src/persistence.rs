@@ -97,8 +97,9 @@ impl FileFacts {
 /// Where a file ends after a flush.
 struct FilePart {
     kind: CheckpointKind,
-    /// Whether the last snapshot is whole, and the end of the last one that is.
+    /// Whether the last snapshot is whole.
     is_whole: bool,
+    /// History up to here is consistent.
     whole_seqno: Seqno,
     /// Of a snapshot from another node's file, up to where prepares have ended and are held.
     high_completed: Seqno,
@@ -227,16 +228,16 @@ impl FlushBatch {
         self.state.high_seqno = range.last_seqno();
         let all = range.items();
         if let Some((kind, snapshot)) = range.last_snapshot() {
-            let (high, end) = (self.state.high_seqno, snapshot.end);
+            let (high, end) = (self.state.high_seqno, snapshot.whole_end);
             let start = if end <= high { end } else { snapshot.base };
             self.state.snapshot = SnapshotRange { start, end };
             let whole_seqno = self.state.whole_seqno();
             let part = FilePart {
                 kind,
-                is_whole: whole_seqno == self.state.high_seqno,
+                is_whole: end <= high,
                 whole_seqno,
                 high_completed: snapshot.high_completed.unwrap_or_default(),
-                high_prepared: snapshot.high_prepared.unwrap_or(snapshot.end),
+                high_prepared: snapshot.high_prepared.unwrap_or(end),
             };
             self.state.facts.note(&all, &part);
         }

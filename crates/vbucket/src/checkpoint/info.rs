@@ -27,8 +27,11 @@ impl CheckpointKind {
 pub struct Snapshot {
     /// The first seqno.
     pub start: Seqno,
-    /// The last seqno.
+    /// The last seqno. Of a checkpoint that was closed before all of its snapshot had come, the
+    /// last one that did.
     pub end: Seqno,
+    /// Where history is consistent once more.
+    pub whole_end: Seqno,
     /// The end of the last snapshot that was whole when this one, or the part of it that was
     /// announced last, began: history that is not whole goes back to here.
     pub base: Seqno,
@@ -45,7 +48,15 @@ impl Snapshot {
     pub fn beginning_at(start: Seqno) -> Self {
         let visible_end = Seqno(start.0.saturating_sub(1));
         let base = visible_end;
-        Self { start, end: start, base, visible_end, high_completed: None, high_prepared: None }
+        Self {
+            start,
+            end: start,
+            whole_end: start,
+            base,
+            visible_end,
+            high_completed: None,
+            high_prepared: None,
+        }
     }
 }
 

@@ -134,6 +134,7 @@ impl Vbucket {
         let snapshot = Snapshot {
             start: start.max(high.next()).min(end),
             end,
+            whole_end: end,
             base,
             visible_end: received.max_visible.unwrap_or(end),
             high_completed: received.high_completed.or(received.is_disk.then_some(Seqno(0))),

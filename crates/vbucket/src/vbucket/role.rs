@@ -93,6 +93,7 @@ impl Vbucket {
     }
 
     fn begin_to_be_active(&mut self, uuid: VbUuid, is_takeover: bool, effects: &mut Vec<Effect>) {
+        self.checkpoints.cut_snapshot(self.high_completed_seqno());
         // What comes now is no part of a snapshot that another node sent.
         let detached = self.checkpoints.begin_checkpoint();
         self.destroy(detached, effects);

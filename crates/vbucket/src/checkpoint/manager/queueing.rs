@@ -50,6 +50,7 @@ impl CheckpointManager {
         }
         let queued = self.push(item, replaced);
         self.open.snapshot.end = self.high_seqno;
+        self.open.snapshot.whole_end = self.high_seqno;
         self.open.snapshot.visible_end = self.max_visible_seqno;
         self.last_snapshot_end = self.high_seqno;
         Queued { detached, ..queued }

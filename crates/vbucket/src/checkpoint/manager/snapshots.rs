@@ -24,6 +24,19 @@ impl CheckpointManager {
         self.begin(self.open.info.kind(), Snapshot { start, ..self.open.snapshot })
     }
 
+    /// What is missing of the open snapshot will not come: history goes on where it was cut off.
+    /// Prepares are completed up to `high_completed` as far as is known here.
+    pub fn cut_snapshot(&mut self, high_completed: Seqno) {
+        let (high, snapshot) = (self.high_seqno, &mut self.open.snapshot);
+        if snapshot.start <= high && high < snapshot.end {
+            snapshot.end = high;
+            snapshot.whole_end = high;
+            snapshot.visible_end = snapshot.visible_end.min(high);
+            snapshot.high_completed = snapshot.high_completed.map(|_| high_completed);
+            snapshot.high_prepared = None;
+        }
+    }
+
     /// A marker has announced a snapshot to a replica: it begins a checkpoint of its own.
     pub fn begin_snapshot(&mut self, kind: CheckpointKind, snapshot: Snapshot) -> Option<Detached> {
         assert!(snapshot.start <= snapshot.end, "a snapshot has a beginning before its end");
@@ -97,7 +110,17 @@ impl CheckpointManager {
     /// Fixes what readers of the open checkpoint may know, and returns the places of its segments,
     /// but for the `last` one. Walks them only if something in them has been superseded.
     fn close_open(&mut self, last: Option<&Segment>) -> Vec<Arc<Segment>> {
+        let high = self.high_seqno;
         let open = &mut self.open;
+        if open.snapshot.start <= high {
+            open.snapshot.end = open.snapshot.end.min(high);
+            open.snapshot.visible_end = open.snapshot.visible_end.min(high);
+        }
+        if open.snapshot.end < open.snapshot.whole_end && open.info.kind().is_disk() {
+            // What ended prepares may be in the part that follows.
+            open.snapshot.high_completed = Some(Seqno(0));
+            open.snapshot.high_prepared = None;
+        }
         open.info.close(open.snapshot);
         if open.removed != Extent::default() {
             let contents = open.frozen.iter().filter_map(|segment| segment.content());

@@ -7,6 +7,7 @@
 mod active;
 mod files;
 mod levels;
+mod model;
 mod passive;
 mod roles;
 mod script;

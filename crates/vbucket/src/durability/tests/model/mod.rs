@@ -1,0 +1,82 @@
+//! Three nodes under random work and random failures, one failure at a time: what was acknowledged
+//! as durable survives, writes end once and in order, and in the end all nodes have the same.
+
+mod cluster;
+mod node;
+
+use platform::{Random, seeds::seeds};
+
+use cluster::Cluster;
+
+const STEPS: usize = 400;
+
+/// What may fail in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// A node loses its memory, the active one too; then everybody catches up before the next one.
+    OneNode,
+    /// All nodes lose their memories at once: only what had to be persisted is promised.
+    Everybody,
+    /// Nobody does; the role moves.
+    Demotion,
+}
+
+fn run(seed: u64, failure: Failure) {
+    let mut cluster = Cluster::new(Random::from_seed(seed), failure == Failure::Everybody);
+    for _ in 0..STEPS {
+        match cluster.random(100) {
+            0..=29 => cluster.write(),
+            30..=54 => {
+                let node = cluster.other_node();
+                cluster.send(node);
+            }
+            55..=74 => {
+                let node = cluster.other_node();
+                cluster.deliver(node);
+            }
+            75..=84 => {
+                let node = cluster.other_node();
+                cluster.deliver_acknowledgement(node);
+            }
+            85..=92 => {
+                let node = cluster.any_node();
+                cluster.flush(node);
+            }
+            93..=95 => cluster.let_time_pass(),
+            96 => {
+                let node = cluster.other_node();
+                cluster.reconnect(node);
+            }
+            _ if failure == Failure::Demotion => cluster.demote(),
+            _ if failure == Failure::Everybody => cluster.crash_everybody(),
+            _ => cluster.crash_one(),
+        }
+        cluster.check();
+    }
+    cluster.settle();
+    cluster.check_end();
+}
+
+#[test]
+fn acknowledged_writes_survive_the_failure_of_any_node() {
+    for seed in seeds(60) {
+        println!("seed {seed}");
+        run(seed, Failure::OneNode);
+    }
+}
+
+#[test]
+fn what_a_majority_has_persisted_survives_the_failure_of_all_nodes() {
+    for seed in seeds(60) {
+        println!("seed {seed}");
+        run(seed, Failure::Everybody);
+    }
+}
+
+#[test]
+fn acknowledged_writes_survive_a_move_of_the_active_role() {
+    for seed in seeds(60) {
+        println!("seed {seed}");
+        run(seed, Failure::Demotion);
+    }
+}
