@@ -7,8 +7,8 @@ use bucket::{BucketConfig, BucketType, Persistence};
 use document::{DurabilityLevel, Seqno, VbucketState};
 use platform::Random;
 use platform::seeds::seeds;
-use protocol::Feature;
 use protocol::dcp::Message;
+use protocol::{Feature, Status};
 use replication::Answer;
 use vbucket::{Now, RecoveryStep, Waiter};
 
@@ -208,7 +208,12 @@ impl Run {
             0 => self.consumer.streams.get(&VBID).map_or(0, |known| known.seqno.0) + self.below(40),
             _ => u64::MAX,
         };
-        let answer = self.consumer.resume(&self.machine, VBID, end);
+        let mut answer = self.consumer.resume(&self.machine, VBID, end);
+        if matches!(answer, Answer::Fail(Status::Etmpfail, _)) {
+            // Within a snapshot, the rest of which is not in the file yet.
+            self.machine.run();
+            answer = self.consumer.resume(&self.machine, VBID, end);
+        }
         assert!(matches!(answer, Answer::Value(_)), "seed {}: {answer:?}", self.seed);
     }
 
