@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::Context;
 use bucket::{Bucket, BucketType, NewRole};
 use cluster::{
     BucketMap, ClusterMap, ClusterPlan, NodeAddress, PlannedNode, Revision, Uuid, VbucketRole,
@@ -23,12 +23,14 @@ pub(crate) struct Identity {
 }
 
 /// What becomes of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CarriedOut {
     /// The node does its part.
     Done,
     /// It has a newer one.
     Older(Revision),
+    /// It cannot be carried out here, and never will be.
+    Refused(String),
 }
 
 /// A node's membership.
@@ -104,11 +106,10 @@ impl Membership {
     pub(crate) fn carry_out(&self, plan: &ClusterPlan) -> anyhow::Result<CarriedOut> {
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let count = usize::from(self.bucket.config().vbucket_count);
-        ensure!(
-            plan.chains.len() == count,
-            "the map has {} vBuckets, the bucket {count}",
-            plan.chains.len()
-        );
+        if plan.chains.len() != count {
+            let reason = format!("the map has {} vBuckets, the bucket {count}", plan.chains.len());
+            return Ok(CarriedOut::Refused(reason));
+        }
         let current = self.plan();
         // The plan of a node alone is nobody's: any other comes after it.
         let is_first = current.nodes.len() == 1 && self.server.get().is_none();
@@ -117,7 +118,9 @@ impl Membership {
         }
         if !is_first && plan.revision == current.revision && *plan != current {
             let Revision { epoch, revision } = plan.revision;
-            bail!("the node has another map of revision [{epoch}, {revision}]; raise it");
+            let reason =
+                format!("the node has another map of revision [{epoch}, {revision}]; raise it");
+            return Ok(CarriedOut::Refused(reason));
         }
         self.take_up_roles(plan)?;
         self.follow(plan);

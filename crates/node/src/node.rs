@@ -17,7 +17,7 @@ use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
 
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
-use crate::membership::{Identity, Membership};
+use crate::membership::{CarriedOut, Identity, Membership};
 use crate::node_view::View;
 
 /// The version that clients are told. They parse it and expect one of the original's.
@@ -110,7 +110,11 @@ impl Node {
             while !bucket.wait_until_serving(LOADING_STEP) {
                 tracing::info!("loading documents before the cluster map is carried out");
             }
-            membership.carry_out(plan)?;
+            match membership.carry_out(plan)? {
+                CarriedOut::Done => {}
+                CarriedOut::Older(_) => bail!("the cluster map is older than this node's"),
+                CarriedOut::Refused(reason) => bail!("the cluster map cannot be used: {reason}"),
+            }
         }
         let parts = Parts {
             clock: clock.clone(),

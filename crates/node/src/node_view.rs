@@ -89,6 +89,7 @@ impl NodeView for View {
         let plan = plan.map_err(|invalid| CarryOutError::Invalid(invalid.to_string()))?;
         match self.membership.carry_out(&plan) {
             Ok(CarriedOut::Done) => Ok(()),
+            Ok(CarriedOut::Refused(reason)) => Err(CarryOutError::Invalid(reason)),
             Ok(CarriedOut::Older(current)) => Err(CarryOutError::Older(format!(
                 "The node has the map of revision [{}, {}]",
                 current.epoch, current.revision

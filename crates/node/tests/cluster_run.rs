@@ -79,13 +79,41 @@ impl Cluster {
         }
     }
 
-    /// How many vBuckets of a node are in each state.
-    fn states(&self, node: u16) -> Vec<(String, usize)> {
+    /// Stores 200 documents with durable writes.
+    fn load(&self) {
+        let mut command = settee();
+        command.args(["load", "--port", &(self.base + 2).to_string(), "--num-items", "200"]);
+        command.args(["--user", "Administrator", "--password", "password", "--num-cycles", "1"]);
+        let output = command.args(["--durability", "majority"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Waits until a node holds so many documents, active ones and replicas.
+    fn wait_for_items(&self, node: u16, count: usize) {
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        let wanted = format!("curr_items_tot {count}");
+        loop {
+            let statistics = self.statistics(node, None);
+            if statistics.lines().any(|line| line == wanted) {
+                return;
+            }
+            assert!(clock.now() < deadline, "not {wanted}: {statistics}");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
+    fn statistics(&self, node: u16, group: Option<&str>) -> String {
         let port = (self.base + 2 * node).to_string();
         let mut command = settee();
-        command.args(["stats", "vbucket", "--user", "Administrator", "--password", "password"]);
-        let output = command.args(["--port", &port]).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
+        command.arg("stats").args(group).args(["--user", "Administrator"]);
+        command.args(["--password", "password", "--port", &port]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
+    /// How many vBuckets of a node are in each state.
+    fn states(&self, node: u16) -> Vec<(String, usize)> {
+        let text = self.statistics(node, Some("vbucket"));
         let mut states: Vec<&str> =
             text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         states.sort_unstable();
@@ -116,6 +144,11 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     let reason = String::from_utf8_lossy(&second.stderr);
     assert!(reason.contains("runs in") && reason.contains("--dir"), "{reason}");
 
+    cluster.load();
+    for node in [0, 1] {
+        cluster.wait_for_items(node, 200);
+    }
+
     assert!(cluster.ask(&["--kill", "0"]).contains("n_0 was killed"));
     assert!(!cluster.tell(&["--kill", "0"]).status.success(), "it does not run");
     assert!(!cluster.tell(&["--kill", "2"]).status.success(), "there is no such node");
@@ -130,6 +163,8 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     assert!(!cluster.tell(&["--recover", "1"]).status.success(), "it was not given up");
     assert!(cluster.ask(&["--recover", "0"]).contains("missing"));
     assert_eq!(cluster.states(0), counts(&[("replica", 16)]));
+    cluster.wait_for_items(0, 200);
+    cluster.load();
 
     cluster.ask(&["--pause", "1"]);
     assert!(cluster.ask(&["--status"]).contains("hangs"));

@@ -6,8 +6,12 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+/// How often a process that is to stop is looked at.
+const STOP_STEP: Duration = Duration::from_millis(1);
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -69,7 +73,9 @@ impl Child {
         self.0.wait().map(drop)
     }
 
-    /// Sends it a signal; nothing happens to one that has ended.
+    /// Sends it a signal; nothing happens to one that has ended. A pause has begun on return: until
+    /// one of its threads takes the signal up, which may take a while on a busy machine, the others
+    /// go on.
     pub fn signal(&mut self, signal: ChildSignal) -> io::Result<()> {
         // One that was waited for has given up its id, which may be another process's by now.
         if self.has_ended()?.is_some() {
@@ -81,7 +87,22 @@ impl Child {
             ChildSignal::Pause => Signal::STOP,
             ChildSignal::Resume => Signal::CONT,
         };
-        kill_process(Pid::from_child(&self.0), signal).map_err(io::Error::from)
+        kill_process(Pid::from_child(&self.0), signal)?;
+        if signal == Signal::STOP { self.wait_until_stopped() } else { Ok(()) }
+    }
+
+    fn wait_until_stopped(&mut self) -> io::Result<()> {
+        let id = WaitId::Pid(Pid::from_child(&self.0));
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        while self.has_ended()?.is_none() {
+            match waitid(id.clone(), options) {
+                Ok(None) => crate::threads::pause(STOP_STEP),
+                Ok(Some(_)) => return Ok(()),
+                // It has ended just now.
+                Err(_) => {}
+            }
+        }
+        Ok(())
     }
 }
 
@@ -122,6 +143,8 @@ mod tests {
             }
             assert_eq!(child.has_ended().unwrap(), None);
             child.signal(ChildSignal::Pause).unwrap();
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+            assert!(stat.contains(") T "), "{stat}");
             child.signal(ChildSignal::Resume).unwrap();
             child.signal(signal).unwrap();
             child.wait().unwrap();

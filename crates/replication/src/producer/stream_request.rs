@@ -137,9 +137,17 @@ pub(super) fn grant(
         let context = "the vBucket does not have its first snapshot yet";
         return Err(Answer::Fail(Status::Etmpfail, context));
     }
+    // What a node has of a snapshot may be from a file: without the prepares that had ended, whose
+    // commits in the log it could not carry out. The rest has to come from the file, too.
+    let is_within_snapshot = node.is_some() && snapshot_start < start && start < snapshot_end;
+    if is_within_snapshot && vbucket.persisted_seqno() < snapshot_end {
+        let context = "the rest of the snapshot is not persisted yet";
+        return Err(Answer::Fail(Status::Etmpfail, context));
+    }
     let opened = vbucket.open_stream(cursor_name, start);
-    let registration =
+    let mut registration =
         opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
+    registration.needs_backfill |= is_within_snapshot;
     if let Some(node) = node {
         vbucket.restart_acknowledgements(node, start);
     }

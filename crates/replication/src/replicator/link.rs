@@ -16,6 +16,9 @@ use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Time};
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Trouble that is over before the pauses are so long is not worth a line in the log: nodes that
+/// start together wait for each other.
+const COMPLAINT_PAUSE: Duration = Duration::from_millis(400);
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 /// Bytes read from one node before the others get their turn.
@@ -177,7 +180,7 @@ impl Link {
 
     /// The connection is over; another one is tried a little later.
     fn lose(&mut self, error: &LinkError, now: Time) {
-        if !std::mem::replace(&mut self.has_complained, true) {
+        if self.pause >= COMPLAINT_PAUSE && !std::mem::replace(&mut self.has_complained, true) {
             tracing::warn!(%error, peer = self.peer.name, "a node cannot be followed for now");
         }
         // Closing the socket deregisters it.
