@@ -7,8 +7,8 @@ use bucket::{BucketConfig, BucketType, Persistence};
 use document::{DurabilityLevel, Seqno, VbucketState};
 use platform::Random;
 use platform::seeds::seeds;
-use protocol::Feature;
 use protocol::dcp::Message;
+use protocol::{Feature, Status};
 use replication::Answer;
 use vbucket::{Now, RecoveryStep, Waiter};
 
@@ -208,7 +208,16 @@ impl Run {
             0 => self.consumer.streams.get(&VBID).map_or(0, |known| known.seqno.0) + self.below(40),
             _ => u64::MAX,
         };
-        let answer = self.consumer.resume(&self.machine, VBID, end);
+        self.resume(end);
+    }
+
+    /// A replica within a snapshot may have to wait until the rest of that is persisted.
+    fn resume(&mut self, end: u64) {
+        let mut answer = self.consumer.resume(&self.machine, VBID, end);
+        if matches!(answer, Answer::Fail(Status::Etmpfail, _)) && self.kind == Kind::Replica {
+            self.machine.run();
+            answer = self.consumer.resume(&self.machine, VBID, end);
+        }
         assert!(matches!(answer, Answer::Value(_)), "seed {}: {answer:?}", self.seed);
     }
 
@@ -228,7 +237,7 @@ impl Run {
         }
         self.check();
         if self.consumer.streams.get(&VBID).is_none_or(|received| received.end.is_some()) {
-            self.consumer.resume(&self.machine, VBID, u64::MAX);
+            self.resume(u64::MAX);
         }
     }
 
@@ -249,7 +258,7 @@ impl Run {
         for _ in 0..2 {
             self.consumer.take_all(&mut self.machine);
             if self.consumer.streams.get(&VBID).is_none_or(|received| received.end.is_some()) {
-                self.consumer.resume(&self.machine, VBID, u64::MAX);
+                self.resume(u64::MAX);
             }
         }
         self.check();
