@@ -114,7 +114,11 @@ impl Snapshots {
         let covered = snapshot.end.min(through);
         items.retain(|item| item.seqno() > self.read_through && self.is_sent(item));
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
-        let end = if announces_all { snapshot.end } else { snapshot.visible_end };
+        let visible = |item: &&Item| !item.operation().is_prepared();
+        let last = items.iter().rfind(visible).map(Item::seqno).unwrap_or_default();
+        // What another node has said of its snapshot is not taken for granted.
+        let visible_end = snapshot.visible_end.max(last);
+        let end = if announces_all { snapshot.end } else { visible_end };
         let is_new = self.checkpoint != Some(checkpoint_id);
         let has_news = !items.is_empty() || (announces_all && covered > self.read_through);
         if !self.is_over && has_news && self.read_through < self.end {
@@ -130,7 +134,7 @@ impl Snapshots {
                 }
                 let is_disk = kind.is_disk();
                 let marker = Marker {
-                    max_visible: Some(snapshot.visible_end.min(end)),
+                    max_visible: Some(visible_end.min(end)),
                     high_completed: snapshot.high_completed.filter(|_| is_disk),
                     high_prepared: snapshot.high_prepared.filter(|_| is_disk),
                     ..self.marker(end.max(self.read_through.next()), flags)

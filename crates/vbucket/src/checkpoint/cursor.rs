@@ -1,14 +1,24 @@
 //! A reader's place in the log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::Seqno;
 
 use super::segment::Segment;
 
-/// Names a cursor within its log; never used twice.
+/// Names a cursor; never used twice in a process. A stream may ask for its place when another log
+/// has taken that of its own: it must not be given anybody else's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CursorId(pub(super) u64);
+pub struct CursorId(u64);
+
+static NEXT_CURSOR: AtomicU64 = AtomicU64::new(0);
+
+impl CursorId {
+    pub(super) fn fresh() -> Self {
+        Self(NEXT_CURSOR.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// What a new cursor begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,7 +48,6 @@ pub struct CheckpointManager {
     /// Items ever queued and not superseded, whether or not they are still here.
     total_items: usize,
     cursors: Vec<Cursor>,
-    next_cursor: CursorId,
     persistence: Option<CursorId>,
     high_seqno: Seqno,
     /// The seqno of the last item queued, or what the log continues from: the end of what readers
@@ -115,7 +114,6 @@ impl CheckpointManager {
             tail_position: Extent::default(),
             total_items: 0,
             cursors: Vec::new(),
-            next_cursor: CursorId(0),
             persistence: None,
             high_seqno,
             last_item_seqno: high_seqno,

@@ -27,8 +27,7 @@ impl CheckpointManager {
         let position = self.segment_after(after);
         let skips_through = if needs_backfill { Seqno(0) } else { after };
         let passed = self.items_up_to(&position, skips_through);
-        let id = self.next_cursor;
-        self.next_cursor = CursorId(id.0 + 1);
+        let id = CursorId::fresh();
         let cursor = Cursor {
             id,
             name: name.to_owned(),
