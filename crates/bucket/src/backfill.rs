@@ -33,6 +33,15 @@ pub struct BackfillFacts {
     pub purge: Seqno,
 }
 
+/// In which order items come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackfillOrder {
+    /// Seqnos rise.
+    BySeqno,
+    /// Keys rise; without prepares and aborts.
+    ByKey,
+}
+
 /// One state of a vBucket, read in portions.
 pub struct Backfill {
     facts: BackfillFacts,
@@ -42,6 +51,8 @@ pub struct Backfill {
 enum Source {
     /// A file, from this seqno on.
     File(FileView, Seqno),
+    /// A file, from this key on.
+    FileByKey(FileView, Vec<u8>),
     /// What memory held, in order.
     Memory(VecDeque<Item>),
     /// There was nothing.
@@ -59,10 +70,11 @@ impl Bucket {
         &self,
         vbid: Vbid,
         after: Seqno,
+        order: BackfillOrder,
     ) -> Result<Option<Backfill>, StorageError> {
         let core = &self.0;
         if !core.has_files() {
-            return Ok(core.backfill_from_memory(vbid, after));
+            return Ok(core.backfill_from_memory(vbid, after, order));
         }
         core.apply(vbid)?;
         let Some(view) = core.store.view(vbid)? else {
@@ -70,7 +82,11 @@ impl Bucket {
             return Ok(Some(Backfill { facts, source: Source::Nothing }));
         };
         let facts = facts_of(&view)?;
-        Ok(Some(Backfill { facts, source: Source::File(view, after.next()) }))
+        let source = match order {
+            BackfillOrder::BySeqno => Source::File(view, after.next()),
+            BackfillOrder::ByKey => Source::FileByKey(view, Vec::new()),
+        };
+        Ok(Some(Backfill { facts, source }))
     }
 }
 
@@ -100,7 +116,7 @@ impl Backfill {
         self.facts
     }
 
-    /// Appends items in the order of their seqnos until they take `bytes_max`, approximately.
+    /// Appends items in the order that was asked for until they take `bytes_max`, approximately.
     /// Returns whether there may be more.
     ///
     /// # Errors
@@ -128,6 +144,24 @@ impl Backfill {
                 })?;
                 Ok(has_more)
             }
+            Source::FileByKey(view, from) => {
+                let mut has_more = false;
+                let mut last = Vec::new();
+                view.scan_by_key(from, |item| {
+                    last.clear();
+                    last.extend_from_slice(item.key().encoded());
+                    if !item.operation().is_prepared() {
+                        bytes += item.allocation_size();
+                        items.push(item);
+                    }
+                    has_more = bytes >= bytes_max;
+                    if has_more { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+                // The least key behind the last one.
+                last.push(0);
+                *from = last;
+                Ok(has_more)
+            }
         }
     }
 }
@@ -135,7 +169,12 @@ impl Backfill {
 impl BucketCore {
     /// What the memory of a bucket without files holds. The table is visited in portions while it
     /// changes; the log since then says what has become of what was met before.
-    fn backfill_from_memory(&self, vbid: Vbid, after: Seqno) -> Option<Backfill> {
+    fn backfill_from_memory(
+        &self,
+        vbid: Vbid,
+        after: Seqno,
+        order: BackfillOrder,
+    ) -> Option<Backfill> {
         let name = format!("backfill:{}", self.new_uuid().0);
         let mut effects = Vec::new();
         let opened = self.with(vbid, &mut effects, |vbucket, _| {
@@ -156,16 +195,22 @@ impl BucketCore {
             })?;
             met.into_iter().for_each(|item| keep_newest(&mut newest, item));
         }
-        let (range, facts) = self.with(vbid, &mut effects, |vbucket, effects| {
+        let (range, prepares, facts) = self.with(vbid, &mut effects, |vbucket, effects| {
             let range = vbucket.read_stream(cursor);
             vbucket.close_stream(cursor, effects);
-            (range, facts_of_memory(vbucket))
+            (range, vbucket.prepared_items(), facts_of_memory(vbucket))
         })?;
         let since = range.map(|range| range.items()).unwrap_or_default();
-        since.into_iter().for_each(|item| keep_newest(&mut newest, item));
+        prepares.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
         let mut items: Vec<Item> =
             newest.into_values().filter(|item| item.seqno() > after).collect();
-        items.sort_unstable_by_key(Item::seqno);
+        match order {
+            BackfillOrder::BySeqno => items.sort_unstable_by_key(Item::seqno),
+            BackfillOrder::ByKey => {
+                items.retain(|item| !item.operation().is_prepared());
+                items.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
+            }
+        }
         Some(Backfill { facts, source: Source::Memory(items.into()) })
     }
 
@@ -194,8 +239,9 @@ fn facts_of_memory(vbucket: &Vbucket) -> BackfillFacts {
     BackfillFacts {
         high,
         snapshot_end: vbucket.stream_position().snapshot_end.max(high),
-        max_visible: vbucket.checkpoints().max_visible_seqno(),
+        max_visible: vbucket.max_visible_seqno(),
+        high_completed: vbucket.high_completed_seqno(),
+        high_prepared: vbucket.high_prepared_seqno(),
         purge: vbucket.purge_seqno(),
-        ..BackfillFacts::default()
     }
 }

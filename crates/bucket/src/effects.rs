@@ -26,7 +26,9 @@ impl BucketCore {
                 Effect::AcknowledgePrepares(seqno) => {
                     self.tell_streams(|streams| streams.prepares_held(vbid, seqno));
                 }
-                Effect::TimeSyncWrites(deadline) => self.sync_write_timeouts.set(vbid, deadline),
+                Effect::TimeSyncWrites(deadline) => {
+                    self.sync_write_timeouts.expect_by(vbid, deadline)
+                }
                 Effect::SyncWriteEnded(waiter, end) => {
                     if let SyncWriteEnd::Committed { level, began, .. } = end {
                         let took = micros(self.clock.now().since(began));

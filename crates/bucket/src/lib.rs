@@ -42,7 +42,7 @@ mod vbucket_slot;
 mod write_gate;
 
 pub use adoption::is_bucket_directory;
-pub use backfill::{Backfill, BackfillFacts};
+pub use backfill::{Backfill, BackfillFacts, BackfillOrder};
 pub use bucket::{Bucket, Surroundings};
 pub use bucket_file::describe_restored;
 pub use bucket_type::{BucketType, FullPolicy};

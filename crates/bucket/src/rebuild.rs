@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use document::{Item, Operation, Seqno, Vbid};
+use document::{Item, Map, Operation, Seqno, Vbid};
 use storage::{ScanReport, StorageError};
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{PersistentState, Restored, Vbucket};
@@ -53,6 +53,22 @@ impl BucketCore {
         if !keeps_metadata {
             vbucket.reserve_keys(expected_count);
         }
+        let mut prepares = Vec::new();
+        if facts.prepared_seqno > facts.completed_seqno {
+            scan(facts.completed_seqno.next(), true, &mut |item: Item| {
+                if item.seqno() > facts.prepared_seqno {
+                    return ControlFlow::Break(());
+                }
+                if matches!(item.operation(), Operation::Prepare(_)) {
+                    prepares.push(item);
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        // Those that ended in a part of another node's snapshot, whose end has not come: there a
+        // newer version is all that tells.
+        let mut newest: Map<Box<[u8]>, Seqno> = Map::default();
+        newest.extend(prepares.iter().map(|item| (item.key().encoded().into(), item.seqno())));
         let mut document_count = 0;
         scan(Seqno(0), false, &mut |item: Item| {
             if item.seqno() > high_seqno {
@@ -60,6 +76,11 @@ impl BucketCore {
             }
             if item.operation().is_prepared() {
                 return ControlFlow::Continue(());
+            }
+            if !newest.is_empty()
+                && let Some(seqno) = newest.get_mut(item.key().encoded())
+            {
+                *seqno = item.seqno().max(*seqno);
             }
             document_count += u64::from(!item.is_deleted());
             if item.is_deleted() || !keeps_metadata {
@@ -69,16 +90,10 @@ impl BucketCore {
             }
             ControlFlow::Continue(())
         })?;
-        if facts.prepared_seqno > facts.completed_seqno {
-            scan(facts.completed_seqno.next(), true, &mut |item: Item| {
-                if item.seqno() > facts.prepared_seqno {
-                    return ControlFlow::Break(());
-                }
-                if matches!(item.operation(), Operation::Prepare(_)) {
-                    vbucket.restore_prepare(item);
-                }
-                ControlFlow::Continue(())
-            })?;
+        for item in prepares {
+            if newest.get(item.key().encoded()) == Some(&item.seqno()) {
+                vbucket.restore_prepare(item);
+            }
         }
         Ok(Rebuilt { vbucket, document_count })
     }

@@ -88,6 +88,10 @@ pub(crate) const WITH_META: Shape =
 /// A mutation by number.
 pub(crate) const RETURN_META: Shape =
     DOCUMENT.extras(&[12]).optional_value().datatypes(COMPRESSIBLE);
+/// A document, or what is left of one, on its way to a replica.
+pub(crate) const STREAMED: Shape = DOCUMENT.optional_value().datatypes(ALL);
+/// A collection or scope that comes or goes.
+pub(crate) const SYSTEM_EVENT: Shape = EMPTY.extras(&[13]).optional_key().optional_value();
 /// A cluster map with its version and bucket.
 pub(crate) const CLUSTER_CONFIG: Shape = JSON_VALUE.extras(&[16]).optional_key();
 /// Whether a bucket takes data.

@@ -33,9 +33,10 @@ pub enum Effect {
     /// to hear of it.
     AcknowledgePrepares(Seqno),
     /// The durable write that waits first becomes ambiguous at this moment unless it ends before:
-    /// look again then ([`crate::Vbucket::end_overdue_sync_writes`]). None if no such write waits.
-    /// Said only for an earlier moment than the last one; what ends in time is not taken back.
-    TimeSyncWrites(Option<Instant>),
+    /// look again then ([`crate::Vbucket::end_overdue_sync_writes`]). Said only for an earlier
+    /// moment than the last one, and never taken back: of two that are said, whichever is carried
+    /// out first, the earlier one holds.
+    TimeSyncWrites(Instant),
     /// The durable write that the waiter waited for has ended.
     SyncWriteEnded(Waiter, SyncWriteEnd),
     /// The vBucket has taken up another role: what the waiter asked for is to be tried again.

@@ -122,7 +122,6 @@ impl HashTable {
     }
 
     /// All items, in an order that depends on the seed and the history alone.
-    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.sub_tables.iter()
     }

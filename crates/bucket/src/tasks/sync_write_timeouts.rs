@@ -22,11 +22,11 @@ impl SyncWriteTimeouts {
         Self(std::iter::repeat_with(OnceLock::new).take(usize::from(vbucket_count)).collect())
     }
 
-    /// The first durable write of the vBucket that waits is over at `deadline`, if one waits. Never
-    /// waits for a timeout that is being dealt with.
-    pub(crate) fn set(&self, vbid: Vbid, deadline: Option<Instant>) {
+    /// The first durable write of the vBucket that waits is over at `deadline`, unless one is
+    /// before that. Never waits for a timeout that is being dealt with.
+    pub(crate) fn expect_by(&self, vbid: Vbid, deadline: Instant) {
         if let Some(timeout) = self.0.get(usize::from(vbid.0)).and_then(OnceLock::get) {
-            timeout.set_deadline(deadline);
+            timeout.expect_by(deadline);
         }
     }
 }

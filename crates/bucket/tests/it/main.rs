@@ -13,6 +13,7 @@ mod journal;
 mod locks;
 mod lookups;
 mod memory_quota;
+mod prepares;
 mod soak;
 mod support;
 mod vbucket_life;

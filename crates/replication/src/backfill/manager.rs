@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bucket::{Backfill, Bucket};
+use bucket::{Backfill, BackfillOrder, Bucket};
 use document::{Item, Seqno, Vbid};
 use executor::{ExecutorPool, Next, Task, TaskContext, TaskHandle, TaskKind, TaskName};
 use platform::Clock;
@@ -39,6 +39,7 @@ pub(crate) struct Backfills {
 struct Job {
     vbid: Vbid,
     after: Seqno,
+    order: BackfillOrder,
     feed: Arc<Feed>,
 }
 
@@ -75,9 +76,10 @@ impl Backfills {
         pool: &ExecutorPool,
         vbid: Vbid,
         after: Seqno,
+        order: BackfillOrder,
     ) -> Option<Arc<Feed>> {
         let feed = Arc::<Feed>::default();
-        self.lock().push_back(Job { vbid, after, feed: Arc::clone(&feed) });
+        self.lock().push_back(Job { vbid, after, order, feed: Arc::clone(&feed) });
         if self.task.get().is_none() {
             let (backfills, clock) = (Arc::clone(self), pool.clock().clone());
             let reader = Reader { backfills, clock, active: VecDeque::new() };
@@ -164,7 +166,7 @@ impl Backfills {
         if job.feed.is_cancelled() {
             return None;
         }
-        match self.bucket.begin_backfill(job.vbid, job.after) {
+        match self.bucket.begin_backfill(job.vbid, job.after, job.order) {
             Ok(Some(backfill)) => {
                 job.feed.begin(backfill.facts());
                 Some(Active { job, backfill })

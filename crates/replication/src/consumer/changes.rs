@@ -122,9 +122,8 @@ fn version(
         datatype: document.datatype,
         deletion: deletion.map(|(deletion, _)| deletion),
     };
-    let builder = ItemBuilder::new(key.as_key(), meta, document.value)
-        .with_heat(document.heat)
-        .with_operation(operation);
+    let builder = ItemBuilder::step(key.as_key(), meta, operation, document.value);
+    let builder = builder.with_heat(document.heat);
     Ok(Change::Version(Box::new(Received {
         builder,
         cas: document.cas,

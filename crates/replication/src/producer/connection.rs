@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bucket::{Bucket, StreamObserver};
+use bucket::{BackfillOrder, Bucket, LifeError, StreamObserver};
 use document::{Item, Map, Seqno, Set, Vbid, VbucketState};
-use executor::ExecutorPool;
+use executor::{ExecutorPool, TaskKind};
 use platform::Instant;
 use protocol::dcp::{
     EndReason, Envelope, Message, OpenFlags, StreamFlags, StreamRequest, encode_failover_log,
@@ -21,6 +21,7 @@ use super::snapshots::{Policy, Snapshots};
 use super::status::{StreamCounters, StreamState, add, set};
 use super::stream::{Found, Source, Stream, StreamKey};
 use super::stream_request::{self, Granted};
+use super::takeover::{Answered, Death, Takeover};
 use super::ticker::Ticker;
 use crate::backfill::Backfills;
 use crate::hub::{Hub, Subscription};
@@ -257,6 +258,7 @@ impl Producer {
         granted: Granted,
     ) {
         let Granted { start, end, snapshot_start, registration, role, .. } = granted;
+        let is_of_one_collection = granted.is_of_one_collection;
         let counters = Arc::new(StreamCounters::default());
         set(&counters.opaque, u64::from(opaque));
         set(&counters.flags, u64::from(flags.0));
@@ -268,7 +270,7 @@ impl Producer {
         let mut stream = Stream {
             key,
             opaque,
-            flags,
+            takeover: flags.contains(StreamFlags::TAKEOVER).then(Takeover::default),
             cursor_name,
             role,
             source: Source::Log(registration.id),
@@ -276,6 +278,7 @@ impl Producer {
             queue: VecDeque::new(),
             last_sent: start,
             backfill_bytes: 0,
+            by_key: None,
             counters,
         };
         stream.show_state(StreamState::InMemory);
@@ -283,7 +286,15 @@ impl Producer {
         if start >= end {
             stream.finish(EndReason::Ok);
         } else if registration.needs_backfill || is_of_disk {
-            let feed = self.backfills.begin(&self.pool, key.vbid, start);
+            let comes_whole = start == Seqno(0) && end == Seqno(u64::MAX);
+            if is_of_one_collection && comes_whole && role == VbucketState::Active {
+                stream.by_key = self.settings.by_key();
+            }
+            let order = match stream.by_key {
+                Some(_) => BackfillOrder::ByKey,
+                None => BackfillOrder::BySeqno,
+            };
+            let feed = self.backfills.begin(&self.pool, key.vbid, start, order);
             stream.begin_backfill(feed, registration.id);
         }
         self.streams.insert(key, stream);
@@ -322,7 +333,7 @@ impl Producer {
         Answer::Done
     }
 
-    fn acknowledged(&mut self, envelope: Envelope, seqno: Seqno) -> Answer {
+    fn acknowledged(&self, envelope: Envelope, seqno: Seqno) -> Answer {
         if !self.settings.is_sync_replication() {
             let context = "the connection does not replicate durable writes";
             return Answer::Fail(Status::Einval, context);
@@ -356,6 +367,9 @@ impl Producer {
             self.liveness.answered(opaque);
             return Ok(());
         }
+        if status == Some(Status::Success) {
+            self.succeeded(opcode, opaque);
+        }
         match status {
             Some(Status::Success | Status::NotMyVbucket) => Ok(()),
             Some(Status::KeyEnoent | Status::DcpStreamNotFound) => {
@@ -364,6 +378,46 @@ impl Producer {
             }
             Some(Status::KeyEexists | Status::OpaqueNoMatch) => Ok(()),
             _ => Err("the consumer has refused a message"),
+        }
+    }
+
+    /// The consumer has done what a stream that hands its vBucket over has asked for.
+    fn succeeded(&mut self, opcode: Opcode, opaque: u32) {
+        let is_it = |stream: &&mut Stream| stream.opaque == opaque && stream.takeover.is_some();
+        let Some(stream) = self.streams.values_mut().find(is_it) else { return };
+        let Some(takeover) = &mut stream.takeover else { return };
+        match opcode {
+            Opcode::DcpSnapshotMarker => takeover.marker_answered(),
+            Opcode::DcpSetVbucketState => match takeover.state_answered() {
+                Answered::Nothing => return,
+                Answered::Finish => stream.finish(EndReason::Ok),
+                Answered::Die(death) => {
+                    let vbid = stream.key.vbid;
+                    self.kill(vbid, death);
+                    return;
+                }
+            },
+            _ => return,
+        }
+        let key = stream.key;
+        self.mark_ready(key);
+    }
+
+    /// Has a thread that may wait for files make the vBucket dead.
+    fn kill(&self, vbid: Vbid, death: Death) {
+        let (bucket, shared) = (self.bucket.clone(), Arc::clone(&self.shared));
+        let kill = move || {
+            let killed = bucket.set_vbucket_state(vbid, VbucketState::Dead, None);
+            if let Err(error) = &killed {
+                tracing::warn!(%error, vbucket = vbid.0, "handing a vBucket over meets trouble");
+            }
+            // It is dead in memory then, and the file is tried again.
+            death.tell(matches!(killed, Ok(()) | Err(LifeError::NotPersisted)));
+            shared.mark_ready(vbid);
+        };
+        let added = self.pool.add(self.bucket.task_owner(), TaskKind::AuxIo, kill);
+        if added.is_err() {
+            tracing::warn!(vbucket = vbid.0, "the bucket closes while a vBucket is handed over");
         }
     }
 
@@ -410,7 +464,9 @@ impl Producer {
     fn role_changed(&mut self, vbid: Vbid, state: Option<VbucketState>) {
         for key in self.keys_of(vbid) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            if state != Some(stream.role) {
+            let is_handed_over = stream.takeover.as_ref().is_some_and(Takeover::kills)
+                && state == Some(VbucketState::Dead);
+            if state != Some(stream.role) && !is_handed_over {
                 stream.end_now(EndReason::StateChanged, &self.backfills);
             }
             self.mark_ready(key);
@@ -442,10 +498,12 @@ impl Producer {
                 }
                 match stream.look(&self.bucket, &self.backfills) {
                     Found::Something => continue,
+                    Found::Nothing if stream.idle() => continue,
                     Found::Nothing => return false,
                     Found::NeedsBackfill(cursor) => {
                         let after = stream.snapshots.read_through();
-                        let feed = self.backfills.begin(&self.pool, key.vbid, after);
+                        let order = BackfillOrder::BySeqno;
+                        let feed = self.backfills.begin(&self.pool, key.vbid, after, order);
                         stream.begin_backfill(feed, cursor);
                         continue;
                     }
@@ -511,8 +569,9 @@ impl Producer {
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        let keys: Vec<StreamKey> = self.streams.keys().copied().collect();
-        keys.into_iter().for_each(|key| self.remove_stream(key));
+        while let Some(key) = self.streams.keys().next().copied() {
+            self.remove_stream(key);
+        }
         self.backfills.stop();
         self.hub.leave(&self.shared);
     }

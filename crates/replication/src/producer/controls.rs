@@ -5,6 +5,8 @@ use std::time::Duration;
 use protocol::dcp::OpenFlags;
 use protocol::{Feature, FeatureSet, Status};
 
+use super::stream::ByKey;
+
 /// The shortest time between two NOOPs.
 const NOOP_INTERVAL_SECONDS_MIN: f64 = 0.1;
 /// The longest: what no consumer means.
@@ -84,6 +86,16 @@ impl Settings {
     /// Whether the consumer holds durable writes and says so.
     pub(super) fn is_sync_replication(&self) -> bool {
         self.has_sync_writes && self.consumer_name.is_some()
+    }
+
+    /// Whether and how a first backfill may come in the order of keys.
+    pub(super) fn by_key(&self) -> Option<ByKey> {
+        match self.out_of_order {
+            _ if self.has_sync_writes => None,
+            OutOfOrder::No => None,
+            OutOfOrder::Yes => Some(ByKey { tells_seqno: false }),
+            OutOfOrder::YesWithSeqnoAdvanced => Some(ByKey { tells_seqno: true }),
+        }
     }
 
     /// Agrees to a control, or not.

@@ -11,6 +11,7 @@ mod snapshots;
 mod status;
 mod stream;
 mod stream_request;
+mod takeover;
 mod ticker;
 
 pub use connection::{Answer, MessageSink, Opening, Producer};

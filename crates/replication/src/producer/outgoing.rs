@@ -23,6 +23,7 @@ pub(super) fn write(
         Outgoing::DiskItem(item) => return write_item(item, true, envelope, settings, sink),
         Outgoing::Marker(marker) => Message::SnapshotMarker(*marker),
         Outgoing::SeqnoAdvanced(seqno) => Message::SeqnoAdvanced { seqno: *seqno },
+        Outgoing::VbucketState(state) => Message::SetVbucketState { state: *state },
         Outgoing::OsoSnapshot { is_start } => Message::OsoSnapshot { is_start: *is_start },
         Outgoing::End(reason) => Message::StreamEnd(*reason),
     };

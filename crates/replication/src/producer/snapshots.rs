@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bucket::BackfillFacts;
-use document::{Item, Operation, Seqno};
+use document::{Item, Operation, Seqno, VbucketState};
 use protocol::dcp::{EndReason, Marker, MarkerFlags};
 use vbucket::checkpoint::LogSection;
 
@@ -16,6 +16,8 @@ pub(super) enum Outgoing {
     /// From a file, or from a checkpoint that came from one.
     DiskItem(Item),
     SeqnoAdvanced(Seqno),
+    /// The consumer's vBucket is to have this role.
+    VbucketState(VbucketState),
     OsoSnapshot {
         is_start: bool,
     },
@@ -193,11 +195,41 @@ impl Snapshots {
         self.cover(disk.high, out);
     }
 
-    /// Of a snapshot in the order of keys everything was sent.
-    pub(super) fn skip_to(&mut self, seqno: Seqno, out: &mut VecDeque<Outgoing>) {
-        self.read_through = self.read_through.max(seqno);
-        self.announced_end = self.announced_end.max(seqno);
-        self.last_item = self.last_item.max(seqno);
+    /// A file is going to be read in the order of keys.
+    pub(super) fn begin_by_key(&mut self, disk: BackfillFacts, out: &mut VecDeque<Outgoing>) {
+        self.disk = Some(disk);
+        if !self.is_over {
+            out.push_back(Outgoing::OsoSnapshot { is_start: true });
+        }
+    }
+
+    /// Items of it have come, keys rising.
+    pub(super) fn add_items_by_key(&mut self, items: Vec<Item>, out: &mut VecDeque<Outgoing>) {
+        if self.is_over {
+            return;
+        }
+        let skips_deletes = self.policy.skips_deletes;
+        for item in items {
+            if self.is_sent(&item) && !(skips_deletes && item.is_deleted()) {
+                self.last_item = self.last_item.max(item.seqno());
+                out.push_back(Outgoing::DiskItem(item));
+            }
+        }
+    }
+
+    /// All of it has come. `tells_seqno`: the consumer is told how far it is by that.
+    pub(super) fn end_by_key(&mut self, tells_seqno: bool, out: &mut VecDeque<Outgoing>) {
+        let Some(disk) = self.disk.take() else { return };
+        if self.is_over {
+            return;
+        }
+        if tells_seqno && self.last_item < disk.high {
+            out.push_back(Outgoing::SeqnoAdvanced(disk.high));
+        }
+        out.push_back(Outgoing::OsoSnapshot { is_start: false });
+        self.read_through = disk.high;
+        self.announced_end = disk.high;
+        self.last_item = disk.high;
         self.first_start = None;
         self.policy.skips_deletes = false;
         self.end_if_reached(out);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bucket::Bucket;
 use document::{Seqno, Vbid, VbucketState};
-use protocol::dcp::{EndReason, Envelope, StreamFlags};
+use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
 use super::snapshots::{Outgoing, Snapshots};
 use super::status::{StreamCounters, StreamState, add, set};
+use super::takeover::{Idle, Takeover};
 use crate::backfill::{Backfills, Fed, Feed, size_of_item};
 
 /// Names a stream of a connection.
@@ -28,7 +29,8 @@ const READ_BYTES_MAX: usize = 1 << 20;
 pub(super) struct Stream {
     pub(super) key: StreamKey,
     pub(super) opaque: u32,
-    pub(super) flags: StreamFlags,
+    /// Set while its vBucket is handed over.
+    pub(super) takeover: Option<Takeover>,
     /// What its cursors are called.
     pub(super) cursor_name: String,
     /// The vBucket's role when it began.
@@ -40,7 +42,16 @@ pub(super) struct Stream {
     pub(super) last_sent: Seqno,
     /// Bytes that a backfill has read and that wait in the queue.
     pub(super) backfill_bytes: u64,
+    /// Its first backfill comes in the order of keys.
+    pub(super) by_key: Option<ByKey>,
     pub(super) counters: Arc<StreamCounters>,
+}
+
+/// How a snapshot in the order of keys is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByKey {
+    /// The consumer is told the last seqno.
+    pub(super) tells_seqno: bool,
 }
 
 /// Where a stream reads.
@@ -106,12 +117,18 @@ impl Stream {
             return Found::Nothing;
         }
         if let Some(facts) = facts {
-            self.snapshots.begin_disk(facts, &mut self.queue);
+            match self.by_key {
+                Some(_) => self.snapshots.begin_by_key(facts, &mut self.queue),
+                None => self.snapshots.begin_disk(facts, &mut self.queue),
+            }
             self.follow_from(bucket, facts.high);
         }
         let read: u64 = items.iter().map(size_of_item).sum();
         let before = self.queue.len();
-        self.snapshots.add_disk_items(items, &mut self.queue);
+        match self.by_key {
+            Some(_) => self.snapshots.add_items_by_key(items, &mut self.queue),
+            None => self.snapshots.add_disk_items(items, &mut self.queue),
+        }
         let kept: u64 = self.queue.range(before..).map(size_of_disk_item).sum();
         self.backfill_bytes += kept;
         backfills.sent(read - kept);
@@ -119,7 +136,12 @@ impl Stream {
         match end {
             None => {}
             Some(true) => {
-                self.snapshots.end_disk(&mut self.queue);
+                match self.by_key.take() {
+                    Some(by_key) => {
+                        self.snapshots.end_by_key(by_key.tells_seqno, &mut self.queue);
+                    }
+                    None => self.snapshots.end_disk(&mut self.queue),
+                }
                 if let Source::Backfill(_, cursor) = self.source {
                     self.source = Source::Log(cursor);
                     self.show_state(StreamState::InMemory);
@@ -207,6 +229,21 @@ impl Stream {
         Found::Something
     }
 
+    /// Everything there is has been sent. Returns whether there may be more to send all the same.
+    pub(super) fn idle(&mut self) -> bool {
+        let Some(takeover) = &mut self.takeover else { return false };
+        let idle = takeover.idle();
+        let waits = takeover.waits();
+        self.show_state(if waits { StreamState::TakeoverWait } else { StreamState::TakeoverSend });
+        match idle {
+            Idle::Wait => return false,
+            Idle::Tell(state) => self.queue.push_back(Outgoing::VbucketState(state)),
+            Idle::Look => {}
+            Idle::GiveUp => self.finish(EndReason::StateChanged),
+        }
+        true
+    }
+
     /// Ends it: what waits is not sent any more.
     pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
         if !self.snapshots.is_over() {
@@ -242,6 +279,12 @@ impl Stream {
                 item.seqno()
             }
             Outgoing::SeqnoAdvanced(seqno) => *seqno,
+            Outgoing::Marker(_) => {
+                if let Some(takeover) = &mut self.takeover {
+                    takeover.marker_sent();
+                }
+                return;
+            }
             _ => return,
         };
         self.last_sent = self.last_sent.max(seqno);

@@ -20,6 +20,8 @@ pub(super) struct Granted {
     /// The request as it is carried out.
     pub(super) start: Seqno,
     pub(super) end: Seqno,
+    /// Whether it is of one collection.
+    pub(super) is_of_one_collection: bool,
     pub(super) snapshot_start: Seqno,
     pub(super) registration: Registration,
     pub(super) role: VbucketState,
@@ -135,14 +137,32 @@ pub(super) fn grant(
         let context = "the vBucket does not have its first snapshot yet";
         return Err(Answer::Fail(Status::Etmpfail, context));
     }
+    // What a node has of a snapshot may be from a file: without the prepares that had ended, whose
+    // commits in the log it could not carry out. The rest has to come from the file, too.
+    let is_within_snapshot = node.is_some() && snapshot_start < start && start < snapshot_end;
+    if is_within_snapshot && vbucket.persisted_seqno() < snapshot_end {
+        let context = "the rest of the snapshot is not persisted yet";
+        return Err(Answer::Fail(Status::Etmpfail, context));
+    }
     let opened = vbucket.open_stream(cursor_name, start);
-    let registration =
+    let mut registration =
         opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
+    registration.needs_backfill |= is_within_snapshot;
     if let Some(node) = node {
         vbucket.restart_acknowledgements(node, start);
     }
     let entries = vbucket.failover_entries().iter();
     let failover_log = entries.map(|entry| (entry.uuid, entry.seqno)).collect();
     let role = vbucket.state();
-    Ok(Granted { start, end, snapshot_start, registration, role, failover_log })
+    let collections = checked.selection.collections.as_ref();
+    let is_of_one_collection = collections.is_some_and(|collections| collections.len() == 1);
+    Ok(Granted {
+        start,
+        end,
+        is_of_one_collection,
+        snapshot_start,
+        registration,
+        role,
+        failover_log,
+    })
 }

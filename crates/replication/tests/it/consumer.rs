@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use document::{Item, Seqno, VbUuid, Vbid};
-use protocol::dcp::{EndReason, Envelope, Marker, Message, OpenFlags, StreamFlags, StreamRequest};
+use document::{Item, Seqno, VbUuid, Vbid, VbucketState};
+use protocol::dcp::{
+    EndReason, Envelope, Marker, MarkerFlags, Message, OpenFlags, StreamFlags, StreamRequest,
+};
 use protocol::{Feature, FeatureSet, Frame, Opcode, Parsed, Status};
 use replication::{Answer, MessageSink, Opening, Producer};
 
@@ -53,8 +55,27 @@ pub(crate) struct Received {
     pub(crate) end: Option<EndReason>,
     /// No marker has come yet in this stream.
     is_new: bool,
+    /// A snapshot in the order of keys comes, with the last key of it.
+    by_key: Option<Vec<u8>>,
+    pub(crate) by_key_count: usize,
+    /// A marker waits to be answered.
+    owes_answer: bool,
+    /// Roles that the vBucket was told to have.
+    pub(crate) roles: Vec<VbucketState>,
+    /// Durable writes, step by step.
+    pub(crate) steps: Vec<Step>,
+    /// Durable writes that have not ended: seqno and value, none of a deletion.
+    prepares: BTreeMap<Vec<u8>, (Seqno, Option<Vec<u8>>)>,
     pub(crate) deletions: usize,
     pub(crate) advanced: usize,
+}
+
+/// A step of a durable write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Prepare(Seqno),
+    /// Of a prepare, at a seqno of its own.
+    Commit(Seqno, Seqno),
 }
 
 impl Received {
@@ -63,7 +84,32 @@ impl Received {
         self.markers.last().is_none_or(|marker| self.seqno >= marker.end)
     }
 
+    /// What has to be answered now.
+    fn answers(&mut self, message: &Message<'_>) -> Vec<Opcode> {
+        let mut answers = Vec::new();
+        if self.owes_answer && self.is_whole() {
+            self.owes_answer = false;
+            answers.push(Opcode::DcpSnapshotMarker);
+        }
+        if matches!(message, Message::SetVbucketState { .. }) {
+            answers.push(Opcode::DcpSetVbucketState);
+        }
+        answers
+    }
+
+    fn note_key(&mut self, key: &[u8]) {
+        if let Some(last) = &mut self.by_key {
+            assert!(key > &**last, "keys rise");
+            *last = key.to_vec();
+            self.by_key_count += 1;
+        }
+    }
+
     fn note_seqno(&mut self, seqno: Seqno) {
+        if self.by_key.is_some() {
+            self.seqno = self.seqno.max(seqno);
+            return;
+        }
         let marker = self.markers.last().expect("a marker comes before items");
         assert!(seqno > self.seqno, "{seqno:?} does not rise above {:?}", self.seqno);
         assert!(marker.start <= seqno && seqno <= marker.end, "{seqno:?} is not in {marker:?}");
@@ -199,6 +245,12 @@ impl Consumer {
             assert_eq!(received.end, None, "nothing follows an end");
             assert_eq!(frame.header.opaque, 100 + u32::from(vbid.0));
             received.apply(&message);
+            let answers = received.answers(&message);
+            for opcode in answers {
+                let (status, now) = (Some(Status::Success), machine.clock.now());
+                let opaque = frame.header.opaque;
+                self.producer.on_response(opcode.byte(), status, opaque, now).unwrap();
+            }
         }
         count
     }
@@ -213,15 +265,23 @@ impl Received {
                     assert!(goes_on, "{marker:?} {last:?}");
                 }
                 self.is_new = false;
+                self.owes_answer = marker.flags.contains(MarkerFlags::ACK);
                 assert!(marker.end > self.seqno, "{marker:?} has nothing new");
                 self.markers.push(*marker);
             }
+            Message::OsoSnapshot { is_start: true } => self.by_key = Some(Vec::new()),
+            Message::OsoSnapshot { is_start: false } => {
+                assert!(self.by_key.take().is_some(), "what ends has begun");
+            }
+            Message::SetVbucketState { state } => self.roles.push(*state),
             Message::Mutation(document) => {
+                self.note_key(document.key);
                 self.note_seqno(document.seqno);
                 let value = (document.value.to_vec(), document.seqno);
                 self.documents.insert(document.key.to_vec(), value);
             }
             Message::Deletion(deletion) | Message::Expiration(deletion) => {
+                self.note_key(deletion.key);
                 self.note_seqno(deletion.seqno);
                 self.documents.remove(deletion.key);
                 self.deletions += 1;
@@ -229,6 +289,29 @@ impl Received {
             Message::SeqnoAdvanced { seqno } => {
                 self.note_seqno(*seqno);
                 self.advanced += 1;
+            }
+            Message::Prepare(prepare) => {
+                self.note_seqno(prepare.document.seqno);
+                self.steps.push(Step::Prepare(prepare.document.seqno));
+                let document = &prepare.document;
+                let value = (!prepare.is_deletion).then(|| document.value.to_vec());
+                self.prepares.insert(document.key.to_vec(), (document.seqno, value));
+            }
+            Message::Commit(commit) => {
+                self.note_seqno(commit.seqno);
+                self.steps.push(Step::Commit(commit.prepare, commit.seqno));
+                let (prepare, value) = self.prepares.remove(commit.key).expect("it was prepared");
+                assert_eq!(prepare, commit.prepare);
+                match value {
+                    Some(value) => {
+                        self.documents.insert(commit.key.to_vec(), (value, commit.seqno));
+                    }
+                    None => drop(self.documents.remove(commit.key)),
+                }
+            }
+            Message::Abort(abort) => {
+                self.note_seqno(abort.seqno);
+                self.prepares.remove(abort.key);
             }
             Message::StreamEnd(reason) => self.end = Some(*reason),
             other => panic!("{other:?} is not expected"),

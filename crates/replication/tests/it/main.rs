@@ -2,7 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod consumer;
+mod durability;
 mod memory;
 mod model;
+mod out_of_order;
 mod requests;
 mod support;
+mod takeover;

@@ -1,15 +1,16 @@
 //! A stream against a plain history, while everything happens to the log and the file that can.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bucket::{BucketConfig, BucketType, Persistence};
-use document::Seqno;
+use document::{DurabilityLevel, Seqno, VbucketState};
 use platform::Random;
 use platform::seeds::seeds;
 use protocol::Feature;
 use protocol::dcp::Message;
 use replication::Answer;
-use vbucket::RecoveryStep;
+use vbucket::{Now, RecoveryStep, Waiter};
 
 use crate::consumer::Consumer;
 use crate::support::{Machine, VBID, config, key};
@@ -38,8 +39,37 @@ struct Run {
     machine: Machine,
     history: History,
     consumer: Consumer,
-    features: Vec<Feature>,
+    kind: Kind,
+    /// Durable writes under way, by who waits for them.
+    durable: BTreeMap<u64, (Vec<u8>, Vec<u8>)>,
+    next_waiter: u64,
     backfills: u64,
+    commits: u64,
+}
+
+/// Who consumes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A client that knows neither collections nor durable writes.
+    Classic,
+    /// A client that knows collections.
+    Client,
+    /// A replica.
+    Replica,
+}
+
+impl Kind {
+    fn open(self, machine: &Machine) -> Consumer {
+        let features: &[Feature] =
+            if self == Self::Classic { &[] } else { &[Feature::Collections] };
+        let mut consumer = Consumer::open(machine, "model", 0x25, features);
+        if self == Self::Replica {
+            for (key, value) in [("enable_sync_writes", "true"), ("consumer_name", "n_1")] {
+                assert_eq!(consumer.control(machine, key, value), Answer::Done);
+            }
+        }
+        consumer
+    }
 }
 
 fn configs() -> [BucketConfig; 3] {
@@ -57,11 +87,23 @@ impl Run {
     fn new(seed: u64, config: BucketConfig) -> Self {
         let mut random = Random::from_seed(seed);
         let machine = Machine::with(config);
-        let has_collections = random.below(2) == 0;
-        let features = if has_collections { vec![Feature::Collections] } else { Vec::new() };
-        let consumer = Consumer::open(&machine, "model", 0x25, &features);
-        let (history, backfills) = (History::default(), 0);
-        Self { seed, random, machine, history, consumer, features, backfills }
+        let name = |name: &str| Some(name.to_owned());
+        let topology = Some(vec![vec![name("n_0"), name("n_1")]]);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology).unwrap();
+        let kinds = [Kind::Classic, Kind::Client, Kind::Replica];
+        let kind = kinds[usize::try_from(random.below(3)).unwrap()];
+        Self {
+            seed,
+            random,
+            consumer: kind.open(&machine),
+            machine,
+            history: History::default(),
+            kind,
+            durable: BTreeMap::new(),
+            next_waiter: 0,
+            backfills: 0,
+            commits: 0,
+        }
     }
 
     fn below(&mut self, end: u64) -> u64 {
@@ -69,7 +111,7 @@ impl Run {
     }
 
     fn step(&mut self) {
-        match self.below(20) {
+        match self.below(24) {
             0..6 => self.write(),
             6 => self.delete(),
             7..9 => {
@@ -81,6 +123,9 @@ impl Run {
             10 => self.recover_memory(),
             11 => self.reconnect(),
             12 => self.change_buffer(),
+            13 | 14 => self.write_durably(),
+            15 => self.acknowledge(),
+            16 => self.end_durable_writes(),
             _ => self.take(),
         }
     }
@@ -88,8 +133,7 @@ impl Run {
     fn encoded(&self, name: &str) -> Vec<u8> {
         let key = key(name);
         let key = key.as_key();
-        let has_collections = !self.features.is_empty();
-        if has_collections { key.encoded().to_vec() } else { key.name().to_vec() }
+        if self.kind != Kind::Classic { key.encoded().to_vec() } else { key.name().to_vec() }
     }
 
     fn write(&mut self) {
@@ -101,6 +145,40 @@ impl Run {
             let Some(seqno) = self.machine.try_set(&name, &value) else { return };
             self.history.0.push((seqno, self.encoded(&name), Some(value)));
         }
+    }
+
+    fn write_durably(&mut self) {
+        let name = format!("key{}", self.below(40));
+        let value = self.random.next_u64().to_be_bytes().to_vec();
+        let waiter = Waiter(self.next_waiter);
+        self.next_waiter += 1;
+        let level = DurabilityLevel::Majority;
+        if self.machine.set_durable_for(waiter, &name, &value, level) {
+            self.durable.insert(waiter.0, (self.encoded(&name), value));
+        }
+    }
+
+    /// A replica acknowledges some of what is prepared.
+    fn acknowledge(&mut self) {
+        let high = self.machine.high_seqno();
+        let seqno = Seqno(high.0.saturating_sub(self.below(30)));
+        self.machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+            vbucket.acknowledge("n_1", seqno, now, effects);
+        });
+        for (waiter, seqno) in self.machine.committed.take() {
+            let (key, value) = self.durable.remove(&waiter.0).unwrap();
+            self.history.0.push((seqno, key, Some(value)));
+            self.commits += 1;
+        }
+    }
+
+    /// Nobody acknowledges what is prepared.
+    fn end_durable_writes(&mut self) {
+        self.machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+            let monotonic = now.monotonic.after(Duration::from_secs(100_000));
+            vbucket.end_overdue_sync_writes(Now { monotonic, ..now }, effects);
+        });
+        self.durable.clear();
     }
 
     fn delete(&mut self) {
@@ -123,7 +201,7 @@ impl Run {
 
     fn reconnect(&mut self) {
         let streams = std::mem::take(&mut self.consumer.streams);
-        let mut fresh = Consumer::open(&self.machine, "model", 0x25, &self.features);
+        let mut fresh = self.kind.open(&self.machine);
         fresh.streams = streams;
         self.consumer = fresh;
         let end = match self.below(4) {
@@ -186,7 +264,7 @@ impl Run {
 
 #[test]
 fn a_consumer_gets_the_whole_history_whatever_happens_to_the_log() {
-    let mut backfills = 0;
+    let (mut backfills, mut commits) = (0, 0);
     for seed in seeds(60) {
         for config in configs() {
             let mut run = Run::new(seed, config);
@@ -195,7 +273,9 @@ fn a_consumer_gets_the_whole_history_whatever_happens_to_the_log() {
             }
             run.end();
             backfills += run.backfills;
+            commits += run.commits;
         }
     }
     assert!(backfills > 0, "some of it came from files");
+    assert!(commits > 0, "some of it was durable");
 }

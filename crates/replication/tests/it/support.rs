@@ -1,26 +1,37 @@
 //! A bucket with its hub on a simulated machine.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
-use bucket::{Persistence, Session, Surroundings};
-use document::{ItemMeta, KeyBuf, Seqno, Vbid};
+use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings};
+use document::{DurabilityLevel, ItemMeta, KeyBuf, Seqno, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, WallTime};
 use replication::Hub;
-use storage::JournalOptions;
-use vbucket::{StoreMode, Waiter, WriteCondition};
+use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition};
 
 pub(crate) const VBID: Vbid = Vbid(0);
 const RUNS_MAX: usize = 100_000;
 
-struct Deaf;
+/// Remembers which durable writes have been committed, and where.
+#[derive(Default)]
+pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>);
 
-impl Completions for Deaf {
-    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+impl Committed {
+    pub(crate) fn take(&self) -> Vec<(Waiter, Seqno)> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl Completions for Committed {
+    fn complete(&self, waiter: Waiter, completion: Completion) {
+        if let Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) = completion {
+            self.0.lock().unwrap().push((waiter, mutation.seqno));
+        }
+    }
 
     fn release_memory(&self) {}
 }
@@ -30,6 +41,7 @@ pub(crate) struct Machine {
     pub(crate) driver: DeterministicPool,
     pub(crate) bucket: Bucket,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) committed: Arc<Committed>,
     session: Session,
 }
 
@@ -40,11 +52,7 @@ pub(crate) fn config() -> BucketConfig {
         expiry_pager_interval: Duration::from_secs(1_000_000),
         defragmenter_interval: Duration::from_secs(1_000_000),
         apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
-        persistence: Persistence::Journal(JournalOptions {
-            segment_bytes: 256 << 10,
-            bytes_max: 2 << 20,
-            group_bytes_max: 128 << 10,
-        }),
+        persistence: Persistence::new(PersistenceMode::Journal, 2 << 20),
         ..BucketConfig::named("test")
     }
 }
@@ -61,17 +69,19 @@ impl Machine {
     pub(crate) fn with(config: BucketConfig) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
+        let committed = Arc::<Committed>::default();
         let surroundings = Surroundings {
             clock: clock.clone(),
             files: Arc::new(SimulatedFiles::new()),
             pool: driver.pool().clone(),
-            completions: Arc::new(Deaf),
+            completions: committed.clone(),
             random_seed: 7,
         };
         let bucket = Bucket::open(surroundings, config, Path::new("/data/bucket")).unwrap();
         let hub = Hub::new(&bucket);
         bucket.observe_streams(hub.clone());
-        let mut machine = Self { clock, driver, bucket, hub, session: Session::default() };
+        let session = Session::default();
+        let mut machine = Self { clock, driver, bucket, hub, committed, session };
         machine.run();
         machine
     }
@@ -109,11 +119,40 @@ impl Machine {
         stored.ok().map(|mutation| mutation.seqno)
     }
 
+    /// Begins a durable write. Returns whether it is under way.
+    pub(crate) fn set_durable(&mut self, name: &str, value: &[u8], level: DurabilityLevel) -> bool {
+        self.set_durable_for(Waiter(1), name, value, level)
+    }
+
+    /// The same for somebody who is told of its end.
+    pub(crate) fn set_durable_for(
+        &mut self,
+        waiter: Waiter,
+        name: &str,
+        value: &[u8],
+        level: DurabilityLevel,
+    ) -> bool {
+        let deadline = self.clock.now().after(Duration::from_secs(1_000));
+        let request = SyncWriteRequest { level, deadline, waiter };
+        let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let (session, incoming) = (&mut self.session, Incoming::plain(value));
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        matches!(stored, Err(Refused::SyncWriteBegun(_)))
+    }
+
     /// Deletes what is there, unless memory is short.
     pub(crate) fn try_delete(&mut self, name: &str) -> Option<Seqno> {
         let (key, condition) = (key(name), WriteCondition::default());
         let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
         deleted.ok().map(|mutation| mutation.seqno)
+    }
+
+    pub(crate) fn high_seqno(&self) -> Seqno {
+        let mut seqno = Seqno(0);
+        self.bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.high_seqno());
+        seqno
     }
 
     pub(crate) fn uuid(&self) -> u64 {

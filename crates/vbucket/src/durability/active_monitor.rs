@@ -209,11 +209,6 @@ impl ActiveMonitor {
         self.announced
     }
 
-    /// Whether a timeout was asked for.
-    pub(crate) fn has_announced(&self) -> bool {
-        self.announced.is_some()
-    }
-
     fn next_deadline(&self) -> Option<Instant> {
         Some(self.writes.get(self.ownerless_count)?.client?.deadline)
     }

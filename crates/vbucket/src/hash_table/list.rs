@@ -70,7 +70,6 @@ impl<T> List<T> {
         element
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten()
     }

@@ -124,7 +124,6 @@ impl SubTable {
         self.give_back();
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.items.iter()
     }

@@ -124,7 +124,6 @@ impl SubTables {
         next
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
         self.tables.iter().flat_map(SubTable::iter)
     }

@@ -76,20 +76,10 @@ impl Vbucket {
             VbucketState::Active => self.high_seqno(),
             _ => self.last_whole_seqno(),
         };
-        self.stop_timing(state, effects);
         let left = self.monitor.change(state, &self.topology, self.durability_limits, whole);
         let ambiguous = |waiter| Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous);
         effects.extend(left.waiters.into_iter().map(ambiguous));
         effects.extend(left.forgotten.into_iter().map(|write| Effect::Release(write.item)));
-    }
-
-    fn stop_timing(&self, state: VbucketState, effects: &mut Vec<Effect>) {
-        if let Monitor::Active(monitor) = &self.monitor
-            && state != VbucketState::Active
-            && monitor.has_announced()
-        {
-            effects.push(Effect::TimeSyncWrites(None));
-        }
     }
 
     fn begin_to_be_active(&mut self, uuid: VbUuid, is_takeover: bool, effects: &mut Vec<Effect>) {
@@ -132,7 +122,6 @@ impl Vbucket {
     /// The vBucket is no more, or another is in its place: whoever waits hears of it.
     pub fn retire(&mut self, effects: &mut Vec<Effect>) {
         self.end_waits(effects);
-        self.stop_timing(VbucketState::Dead, effects);
         self.disown_sync_writes(effects);
         self.retry_parked(effects);
     }

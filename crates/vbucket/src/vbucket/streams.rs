@@ -1,7 +1,7 @@
 //! Streams that read this vBucket: where they may begin, what they read, and when they are told
 //! that there is more.
 
-use document::Seqno;
+use document::{Item, Seqno};
 
 use super::Vbucket;
 use crate::checkpoint::{CursorId, LogRange, Registration};
@@ -55,6 +55,11 @@ impl Vbucket {
         let detached = self.checkpoints.remove_cursor(cursor);
         self.destroy(detached, effects);
         self.settle_account();
+    }
+
+    /// Durable writes that have not ended, in no order: few, as each has a client that waits.
+    pub fn prepared_items(&self) -> Vec<Item> {
+        self.prepares.iter().cloned().collect()
     }
 
     /// The log has grown: streams hear of it, once until one of them looks.

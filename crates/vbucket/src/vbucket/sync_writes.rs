@@ -206,7 +206,7 @@ impl Vbucket {
         if let Monitor::Active(monitor) = &mut self.monitor
             && let Some(deadline) = monitor.announce()
         {
-            effects.push(Effect::TimeSyncWrites(Some(deadline)));
+            effects.push(Effect::TimeSyncWrites(deadline));
         }
     }
 

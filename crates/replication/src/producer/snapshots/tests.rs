@@ -33,8 +33,8 @@ fn items(script: &str) -> Vec<Item> {
 
 fn section(id: u64, start: u64, end: u64, script: &str) -> LogSection {
     let items = items(script);
-    let visible = items.iter().filter(|item| !item.operation().is_prepared());
-    let visible_end = visible.last().map_or(Seqno(start - 1), Item::seqno);
+    let mut visible = items.iter().filter(|item| !item.operation().is_prepared());
+    let visible_end = visible.next_back().map_or(Seqno(start - 1), Item::seqno);
     let snapshot =
         Snapshot { end: Seqno(end), visible_end, ..Snapshot::beginning_at(Seqno(start)) };
     LogSection { checkpoint_id: id, kind: CheckpointKind::Memory, snapshot, items }
@@ -78,6 +78,7 @@ fn word(outgoing: &Outgoing) -> String {
         Outgoing::Item(item) => item.seqno().0.to_string(),
         Outgoing::DiskItem(item) => format!("{}*", item.seqno().0),
         Outgoing::SeqnoAdvanced(seqno) => format!(">{}", seqno.0),
+        Outgoing::VbucketState(state) => format!("role {}", state.name()),
         Outgoing::OsoSnapshot { is_start } => format!("oso {is_start}"),
         Outgoing::End(reason) => format!("end {reason:?}"),
     }

@@ -5,6 +5,7 @@
 //! original behind them (engine facts, section 5.11).
 
 mod active;
+mod documents;
 mod files;
 mod levels;
 mod model;

@@ -10,7 +10,7 @@ fn clients_of_a_vbucket_that_ceases_to_be_active_hear_that_nobody_knows() {
             topology a b
             sync_set x majority => begun@1 timer 30
             sync_set y persist => begun@2
-            role {state} => timer off ambiguous x ambiguous y
+            role {state} => ambiguous x ambiguous y
             ack b 2
             wait 30
             state => hps 1 hcs 0 tracked 2 prepares 2 visible 0
@@ -20,7 +20,7 @@ fn clients_of_a_vbucket_that_ceases_to_be_active_hear_that_nobody_knows() {
     run("
         topology a b
         sync_set x majority => begun@1 timer 30
-        retire => timer off ambiguous x
+        retire => ambiguous x
     ");
 }
 
@@ -32,7 +32,7 @@ fn what_may_have_been_committed_elsewhere_is_shown_to_nobody_until_it_is_committ
             topology a b
             set x => @1
             sync_set x majority => begun@2 timer 30
-            role {state} => timer off ambiguous x
+            role {state} => ambiguous x
             role active
             get x => RecommitInProgress
             meta x => RecommitInProgress
@@ -161,7 +161,7 @@ fn acknowledgements_are_counted_from_scratch_by_who_becomes_active() {
         topology a b
         sync_set x persist => begun@1 timer 30
         ack b 1
-        role replica => timer off ambiguous x
+        role replica => ambiguous x
         role active
         topology a b
         flush
@@ -178,7 +178,7 @@ fn a_vbucket_that_comes_back_as_a_replica_holds_what_it_held() {
         sync_set x majority => begun@1 timer 30
         sync_set y persist => begun@2
         sync_set z majority => begun@3
-        role replica => timer off ambiguous x ambiguous y ambiguous z
+        role replica => ambiguous x ambiguous y ambiguous z
         stream => held 1
         flush => held 3
         checkpoint 4 6
@@ -208,7 +208,7 @@ fn the_same_role_and_topology_twice_change_nothing() {
         topology a b
         role active
         ack b 1 => commit x@2
-        role replica => timer off
+        role replica
         role replica
         role dead
         role dead

@@ -376,10 +376,9 @@ impl Bench {
                     }
                 }
                 Effect::AcknowledgePrepares(seqno) => format!("held {seqno}"),
-                Effect::TimeSyncWrites(Some(until)) => {
+                Effect::TimeSyncWrites(until) => {
                     format!("timer {}", seconds_until(until, now))
                 }
-                Effect::TimeSyncWrites(None) => "timer off".to_owned(),
                 _ => continue,
             };
             write!(outcome, " {text}").unwrap();

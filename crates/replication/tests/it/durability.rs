@@ -1,0 +1,120 @@
+//! Durable writes on their way to replicas, and past those who know nothing of them.
+
+use std::collections::BTreeMap;
+
+use bucket::{BucketConfig, BucketType, Persistence};
+use document::{DurabilityLevel, Seqno, VbucketState};
+use protocol::Feature;
+use protocol::dcp::Message;
+use replication::Answer;
+
+use crate::consumer::{Consumer, Step};
+use crate::support::{Machine, VBID, config};
+
+fn replica(machine: &Machine) -> Consumer {
+    let mut replica = Consumer::open(machine, "n_1", 0x125, &[Feature::Collections]);
+    for (key, value) in
+        [("enable_sync_writes", "true"), ("consumer_name", "n_1"), ("max_marker_version", "2.2")]
+    {
+        assert_eq!(replica.control(machine, key, value), Answer::Done);
+    }
+    replica
+}
+
+fn machine(config: BucketConfig) -> Machine {
+    let machine = Machine::with(config);
+    let name = |name: &str| Some(name.to_owned());
+    let topology = Some(vec![vec![name("n_0"), name("n_1")]]);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology).unwrap();
+    machine
+}
+
+#[test]
+fn a_durable_write_commits_when_the_replica_has_it() {
+    let mut machine = machine(config());
+    let mut replica = replica(&machine);
+    let mut client = Consumer::new(&machine);
+    let mut classic = Consumer::open(&machine, "classic", 1, &[]);
+    for consumer in [&mut replica, &mut client, &mut classic] {
+        assert!(matches!(consumer.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    }
+    machine.set("a", b"1");
+    assert!(machine.set_durable("a", b"2", DurabilityLevel::Majority), "it is under way");
+    replica.take_all(&mut machine);
+    assert_eq!(replica.streams[&VBID].steps, [Step::Prepare(Seqno(2))]);
+    for consumer in [&mut client, &mut classic] {
+        consumer.take_all(&mut machine);
+        assert_eq!(consumer.streams[&VBID].documents.values().next().unwrap().0, b"1");
+    }
+    assert_eq!(client.streams[&VBID].seqno, Seqno(2), "it is told how far it is");
+    assert_eq!(classic.streams[&VBID].seqno, Seqno(1));
+    let seqno = Seqno(2);
+    let acked = replica.tell(&machine, VBID, &Message::SeqnoAcknowledged { seqno });
+    assert_eq!(acked, Answer::Nothing);
+    replica.take_all(&mut machine);
+    let steps = [Step::Prepare(Seqno(2)), Step::Commit(Seqno(2), Seqno(3))];
+    assert_eq!(replica.streams[&VBID].steps, steps);
+    for consumer in [&mut client, &mut classic] {
+        consumer.take_all(&mut machine);
+        let received = &consumer.streams[&VBID];
+        assert_eq!(received.documents.values().next().unwrap(), &(b"2".to_vec(), Seqno(3)));
+        assert!(received.is_whole());
+    }
+    // What has not come cannot be acknowledged.
+    let seqno = Seqno(9);
+    let acked = replica.tell(&machine, VBID, &Message::SeqnoAcknowledged { seqno });
+    assert!(matches!(acked, Answer::Close(_)));
+}
+
+#[test]
+fn backfills_give_prepares_to_replicas_alone() {
+    let ephemeral = Some(BucketType::Ephemeral);
+    for config in [
+        config(),
+        BucketConfig { persistence: Persistence::Files, ..config() },
+        BucketConfig { bucket_type: ephemeral, ..config() },
+    ] {
+        backfill_prepares(machine(config));
+    }
+}
+
+fn backfill_prepares(mut machine: Machine) {
+    for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+        machine.set(name, b"1");
+        if number == 0 {
+            continue;
+        }
+        machine.set_durable(name, b"2", DurabilityLevel::Majority);
+    }
+    // Nothing of it is in the log any more.
+    machine.run();
+    let mut replica = replica(&machine);
+    let mut client = Consumer::new(&machine);
+    for consumer in [&mut replica, &mut client] {
+        consumer.resume(&machine, VBID, u64::MAX);
+        consumer.take_all(&mut machine);
+        assert!(consumer.streams[&VBID].is_whole());
+        assert_eq!(consumer.streams[&VBID].documents.len(), 3);
+    }
+    let steps = [Step::Prepare(Seqno(3)), Step::Prepare(Seqno(5))];
+    assert_eq!(replica.streams[&VBID].steps, steps);
+    assert_eq!(client.streams[&VBID].steps, []);
+    let marker = replica.streams[&VBID].markers[0];
+    assert_eq!(marker.high_completed, Some(Seqno(0)));
+    assert_eq!((marker.start, marker.end), (Seqno(0), Seqno(5)));
+    replica.tell(&machine, VBID, &Message::SeqnoAcknowledged { seqno: Seqno(5) });
+    for consumer in [&mut replica, &mut client] {
+        consumer.take_all(&mut machine);
+        let received = &consumer.streams[&VBID];
+        assert_eq!((received.seqno, received.is_whole()), (Seqno(7), true));
+    }
+    let values: BTreeMap<_, _> = client.streams[&VBID].documents.clone();
+    assert_eq!(values[&b"\0c"[..]], (b"2".to_vec(), Seqno(7)));
+    // From the file, a commit is what it has committed.
+    machine.run();
+    let mut late = self::replica(&machine);
+    late.resume(&machine, VBID, u64::MAX);
+    late.take_all(&mut machine);
+    assert_eq!(late.streams[&VBID].documents, values);
+    assert_eq!(late.streams[&VBID].steps, []);
+}
