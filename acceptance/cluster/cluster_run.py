@@ -118,7 +118,7 @@ class Cluster:
         except ConnectionLost:
             return False
         for vbucket, chain in enumerate(self.chains()):
-            name = f"vb_{vbucket}:high_seqno"
+            name = f"vb_{vbucket}:abs_high_seqno"
             if len({seqnos[port].get(name) for port in chain if port is not None}) > 1:
                 return False
         return True

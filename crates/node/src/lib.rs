@@ -13,6 +13,7 @@ mod ready_file;
 mod restore;
 mod serve;
 mod setting_values;
+pub mod settings;
 
 pub use cluster_run::{ClusterRunArguments, cluster_run};
 pub use node::Node;

@@ -236,3 +236,6 @@ fn view_of((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {
         bucket_config: map.bucket_config(bucket),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,7 @@ impl Node {
             memory_quota_bytes: config.memory_quota_bytes,
             bucket_type: config.bucket_type,
             persistence: config.persistence,
+            durability: config.durability,
             apply: ApplyConfig {
                 cycle: config.apply_cycle.unwrap_or(defaults.apply.cycle),
                 ..defaults.apply

@@ -9,10 +9,10 @@ use clap::Args;
 use platform::files::RealFiles;
 use platform::process::Termination;
 
-use crate::config::Settings;
 use crate::logging;
 use crate::node::{Node, VERSION};
 use crate::ready_file::{self, Ready};
+use crate::settings::Settings;
 
 /// How often a node that loads looks for a signal.
 const STEP: Duration = Duration::from_millis(100);

@@ -42,6 +42,8 @@ pub(super) struct EventLoop {
     scratch: Box<[u8]>,
     /// When others are told again how the connections are doing.
     status_due: Instant,
+    /// News were left for the next turn.
+    has_postponed: bool,
 }
 
 impl EventLoop {
@@ -66,6 +68,7 @@ impl EventLoop {
             followed: BTreeMap::new(),
             scratch: link::scratch(),
             status_due: Instant::default(),
+            has_postponed: false,
         };
         Ok((event_loop, inbox))
     }
@@ -74,11 +77,12 @@ impl EventLoop {
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut has_more = false;
+        self.inbox.own();
         loop {
             let now = self.now();
             let deadline = self.links.values().map(|link| link.deadline(now)).min();
             let patience = match deadline {
-                _ if has_more => Some(Duration::ZERO),
+                _ if has_more || self.has_postponed => Some(Duration::ZERO),
                 Some(deadline) => Some(deadline.since(now.monotonic)),
                 None => None,
             };
@@ -121,6 +125,7 @@ impl EventLoop {
 
     /// Whether the thread is to end.
     fn take_news(&mut self) -> bool {
+        self.has_postponed = false;
         let Some(news) = self.inbox.take() else { return false };
         if let Some(wanted) = news.wanted {
             self.follow(wanted);
@@ -132,8 +137,9 @@ impl EventLoop {
     fn take_held(&mut self) {
         let Some(mut news) = self.inbox.take() else { return };
         self.acknowledge(std::mem::take(&mut news.held));
-        // The rest is for the next turn.
+        // The rest is for the next turn, and nothing else will wake the thread for it.
         if news.wanted.is_some() || news.is_stopping {
+            self.has_postponed = true;
             self.inbox.put(news);
         }
     }

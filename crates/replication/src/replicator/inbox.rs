@@ -1,7 +1,8 @@
 //! What other threads tell the replicator's.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 use bucket::StreamObserver;
 use document::{Seqno, Vbid, VbucketState};
@@ -26,11 +27,18 @@ pub(crate) struct Inbox {
     news: Mutex<Option<News>>,
     status: Mutex<Vec<LinkStatus>>,
     waker: Waker,
+    /// The thread itself: what comes of its own work it finds at the end of its turn.
+    owner: OnceLock<ThreadId>,
 }
 
 impl Inbox {
     pub(super) fn new(waker: Waker) -> Self {
-        Self { news: Mutex::default(), status: Mutex::default(), waker }
+        Self { news: Mutex::default(), status: Mutex::default(), waker, owner: OnceLock::new() }
+    }
+
+    /// The calling thread is the one that takes the news, each time before it waits.
+    pub(super) fn own(&self) {
+        self.owner.get_or_init(|| std::thread::current().id());
     }
 
     /// Adds news. Wakes the thread if there were none: it always takes all there is.
@@ -49,7 +57,8 @@ impl Inbox {
             is_stopping: news.is_stopping || before.is_stopping,
         });
         drop(waiting);
-        if was_empty {
+        let is_own = self.owner.get() == Some(&std::thread::current().id());
+        if was_empty && !is_own {
             // The one failure of an eventfd write is a full counter: the thread is awake then.
             self.waker.wake().ok();
         }

@@ -1,0 +1,154 @@
+//! A node's part in plans that follow each other.
+
+use std::time::Duration;
+
+use bucket::{BucketConfig, Completion, Completions, Surroundings};
+use executor::{ExecutorPool, PoolOptions};
+use platform::Clock;
+use platform::files::RealFiles;
+use vbucket::Waiter;
+
+use super::*;
+
+struct NobodyWaits;
+
+impl Completions for NobodyWaits {
+    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
+    fn release_memory(&self) {}
+}
+
+/// The node n_0 with four vBuckets on disk.
+struct Member {
+    membership: Membership,
+    pool: ExecutorPool,
+    _directory: tempfile::TempDir,
+}
+
+impl Member {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::real();
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
+        let surroundings = Surroundings {
+            clock,
+            files: Arc::new(RealFiles),
+            pool: pool.clone(),
+            completions: Arc::new(NobodyWaits),
+            random_seed: 1,
+        };
+        let config = BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") };
+        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        assert!(bucket.wait_until_serving(Duration::from_secs(20)));
+        let PlannedNode { name, address } = node(0);
+        let identity = Identity { name, address, cluster_uuid: Uuid::random() };
+        let membership = Membership::new(identity, bucket).unwrap();
+        Self { membership, pool, _directory: directory }
+    }
+
+    fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
+        self.membership.carry_out(plan).unwrap()
+    }
+
+    /// The role of each vBucket; `None` for one that is not here.
+    fn states(&self) -> Vec<Option<VbucketState>> {
+        let state = |number| {
+            let mut state = None;
+            self.membership.bucket.with_vbucket(Vbid(number), |vb| state = Some(vb.state()));
+            state
+        };
+        (0..4).map(state).collect()
+    }
+
+    fn topology(&self, number: u16) -> Vec<Vec<Option<String>>> {
+        let mut topology = Vec::new();
+        self.membership
+            .bucket
+            .with_vbucket(Vbid(number), |vbucket| topology.clone_from(vbucket.topology()));
+        topology
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        assert!(std::thread::panicking() || self.membership.bucket.shut_down().is_ok());
+        self.pool.shutdown();
+    }
+}
+
+fn node(index: u16) -> PlannedNode {
+    let address = NodeAddress {
+        host: "127.0.0.1".to_owned(),
+        data_port: 12000 + 2 * index,
+        management_port: 9000 + index,
+    };
+    PlannedNode { name: format!("n_{index}"), address }
+}
+
+fn plan(revision: i64, node_count: u16, chains: [[Option<usize>; 2]; 4]) -> ClusterPlan {
+    ClusterPlan {
+        revision: Revision { epoch: 1, revision },
+        chains: chains.iter().map(|chain| chain.to_vec()).collect(),
+        ..ClusterPlan::balanced((0..node_count).map(node).collect(), 1, 4)
+    }
+}
+
+const ACTIVE: Option<VbucketState> = Some(VbucketState::Active);
+const REPLICA: Option<VbucketState> = Some(VbucketState::Replica);
+const DEAD: Option<VbucketState> = Some(VbucketState::Dead);
+
+#[test]
+fn vbuckets_take_up_the_roles_of_the_plan_and_others_are_deleted() {
+    let member = Member::new();
+    let (zero, one, two) = (Some(0), Some(1), Some(2));
+    let first = plan(2, 3, [[zero, one], [one, zero], [one, two], [zero, None]]);
+    for _ in 0..2 {
+        assert_eq!(member.carry_out(&first), CarriedOut::Done, "twice does no harm");
+        assert_eq!(member.states(), [ACTIVE, REPLICA, None, ACTIVE]);
+    }
+    let name = |name: &str| Some(name.to_owned());
+    assert_eq!(member.topology(0), [vec![name("n_0"), name("n_1")]]);
+    assert_eq!(member.topology(3), [vec![name("n_0"), None]]);
+    let second = plan(3, 3, [[one, zero], [zero, one], [zero, two], [zero, one]]);
+    assert_eq!(member.carry_out(&second), CarriedOut::Done);
+    assert_eq!(member.states(), [REPLICA, ACTIVE, ACTIVE, ACTIVE]);
+    assert_eq!(member.topology(3), [vec![name("n_0"), name("n_1")]]);
+    assert_eq!(member.membership.plan(), second);
+    assert_eq!(member.membership.maps().0.this_node, zero);
+}
+
+#[test]
+fn a_node_that_is_given_up_keeps_what_it_has_and_serves_nothing() {
+    let member = Member::new();
+    let both = plan(2, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&both), CarriedOut::Done);
+    let without = both.failed_over(0, |_, _| 0).unwrap();
+    assert_eq!(member.carry_out(&without), CarriedOut::Done);
+    assert_eq!(member.states(), [DEAD; 4]);
+    assert_eq!(member.membership.maps().0.this_node, None);
+    let again = without.joined(node(0)).unwrap();
+    assert_eq!(member.carry_out(&again), CarriedOut::Done);
+    assert_eq!(member.states(), [REPLICA; 4]);
+}
+
+#[test]
+fn a_plan_that_is_older_or_contradicts_changes_nothing() {
+    let member = Member::new();
+    let current = plan(5, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&current), CarriedOut::Done);
+    let other = |revision| plan(revision, 2, [[Some(1), Some(0)]; 4]);
+    assert_eq!(member.carry_out(&other(4)), CarriedOut::Older(current.revision));
+    assert!(matches!(member.carry_out(&other(5)), CarriedOut::Refused(_)));
+    let small = ClusterPlan { chains: vec![vec![Some(0), None]; 2], ..other(6) };
+    assert!(matches!(member.carry_out(&small), CarriedOut::Refused(_)));
+    assert_eq!((member.states(), member.membership.plan()), (vec![ACTIVE; 4], current));
+}
+
+#[test]
+fn a_node_alone_is_its_own_majority() {
+    let member = Member::new();
+    let dead = NewRole { vbid: Vbid(1), state: VbucketState::Dead, topology: None };
+    member.membership.bucket.set_vbucket_states(vec![dead]).unwrap();
+    member.membership.serve_alone().unwrap();
+    assert_eq!(member.states(), [ACTIVE, DEAD, ACTIVE, ACTIVE], "roles stay what they were");
+    assert_eq!(member.topology(0), [vec![Some("n_0".to_owned())]]);
+}
