@@ -257,7 +257,8 @@ impl Producer {
         cursor_name: String,
         granted: Granted,
     ) {
-        let Granted { start, end, snapshot_start, registration, role, .. } = granted;
+        let Granted { start, end, registration, role, .. } = granted;
+        let within = granted.snapshot_start..=granted.snapshot_end;
         let is_of_one_collection = granted.is_of_one_collection;
         let counters = Arc::new(StreamCounters::default());
         set(&counters.opaque, u64::from(opaque));
@@ -266,7 +267,7 @@ impl Producer {
         set(&counters.end, end.0);
         set(&counters.last_read, start.0);
         self.shared.add_stream(key, Arc::clone(&counters));
-        let snapshots = Snapshots::new(self.policy(start, flags), start, snapshot_start, end);
+        let snapshots = Snapshots::new(self.policy(start, flags), start, within, end);
         let mut stream = Stream {
             key,
             opaque,

@@ -1,6 +1,7 @@
 //! Which markers go in front of which items. Source: protocol specification, section 20.7.
 
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 use bucket::BackfillFacts;
 use document::{Item, Operation, Seqno, VbucketState};
@@ -58,6 +59,9 @@ pub(super) struct Snapshots {
     announced_end: Seqno,
     /// Where the first snapshot begins, until it is announced.
     first_start: Option<Seqno>,
+    /// The consumer has a part of a snapshot that ends here: before that, what it has is consistent
+    /// nowhere, because versions that were superseded up to here were left out.
+    owed_end: Seqno,
     /// The checkpoint that was read last.
     checkpoint: Option<u64>,
     /// The disk snapshot whose items come.
@@ -69,15 +73,22 @@ pub(super) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Of a stream that goes on after `start`, to `end`. The consumer has begun a snapshot at
-    /// `snapshot_start`.
-    pub(super) fn new(policy: Policy, start: Seqno, snapshot_start: Seqno, end: Seqno) -> Self {
+    /// Of a stream that goes on after `start`, to `end`. The consumer is in the snapshot `within`.
+    pub(super) fn new(
+        policy: Policy,
+        start: Seqno,
+        within: RangeInclusive<Seqno>,
+        end: Seqno,
+    ) -> Self {
+        let (snapshot_start, snapshot_end) = within.into_inner();
+        let has_part = snapshot_start < start && start < snapshot_end;
         Self {
             policy,
             end,
             read_through: start,
             announced_end: start,
             first_start: Some(snapshot_start.min(start.next())),
+            owed_end: if has_part { snapshot_end } else { start },
             checkpoint: None,
             disk: None,
             last_item: start,
@@ -119,6 +130,7 @@ impl Snapshots {
         // What another node has said of its snapshot is not taken for granted.
         let visible_end = snapshot.visible_end.max(last);
         let end = if announces_all { snapshot.end } else { visible_end };
+        let end = end.max(self.owed_end);
         let is_new = self.checkpoint != Some(checkpoint_id);
         let has_news = !items.is_empty() || (announces_all && covered > self.read_through);
         if !self.is_over && has_news && self.read_through < self.end {
@@ -134,7 +146,7 @@ impl Snapshots {
                 }
                 let is_disk = kind.is_disk();
                 let marker = Marker {
-                    max_visible: Some(visible_end.min(end)),
+                    max_visible: Some(visible_end.max(self.owed_end).min(end)),
                     high_completed: snapshot.high_completed.filter(|_| is_disk),
                     high_prepared: snapshot.high_prepared.filter(|_| is_disk),
                     ..self.marker(end.max(self.read_through.next()), flags)
@@ -154,6 +166,7 @@ impl Snapshots {
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
         let end =
             if announces_all { disk.snapshot_end } else { disk.max_visible.min(disk.snapshot_end) };
+        let end = end.max(self.owed_end);
         if end <= self.read_through || self.is_over {
             return;
         }

@@ -22,7 +22,9 @@ pub(super) struct Granted {
     pub(super) end: Seqno,
     /// Whether it is of one collection.
     pub(super) is_of_one_collection: bool,
+    /// The snapshot that the consumer is in.
     pub(super) snapshot_start: Seqno,
+    pub(super) snapshot_end: Seqno,
     pub(super) registration: Registration,
     pub(super) role: VbucketState,
     /// The branches of the vBucket's history.
@@ -161,6 +163,7 @@ pub(super) fn grant(
         end,
         is_of_one_collection,
         snapshot_start,
+        snapshot_end,
         registration,
         role,
         failover_log,

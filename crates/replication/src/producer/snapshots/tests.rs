@@ -109,7 +109,7 @@ enum Read {
 
 fn run(policy: Policy, start: u64, end: u64, reads: Vec<Read>) -> String {
     let (start, end) = (Seqno(start), Seqno(end));
-    let mut snapshots = Snapshots::new(policy, start, start, end);
+    let mut snapshots = Snapshots::new(policy, start, start..=start, end);
     let mut out = VecDeque::new();
     for read in reads {
         match read {
@@ -208,4 +208,14 @@ fn a_takeover_has_its_markers_answered() {
     let policy = Policy { wants_acks: true, ..COLLECTIONS };
     let reads = vec![Read::Log(section(1, 1, 1, "1"), 1)];
     assert_eq!(run(policy, 0, u64::MAX, reads), "[0..1 mca] 1");
+}
+
+#[test]
+fn a_part_of_a_snapshot_is_made_whole_before_another_begins() {
+    let mut snapshots = Snapshots::new(COLLECTIONS, Seqno(4), Seqno(1)..=Seqno(9), Seqno(u64::MAX));
+    let mut out = VecDeque::new();
+    snapshots.add_section(section(1, 1, 6, "5 6"), Seqno(10), &mut out);
+    snapshots.add_section(section(2, 7, 8, "7"), Seqno(10), &mut out);
+    snapshots.add_section(section(3, 9, 10, "9 10"), Seqno(10), &mut out);
+    assert_eq!(written(&out), "[1..9 mc] 5 6 7 [9..10 mc] 9 10");
 }
