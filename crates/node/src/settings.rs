@@ -63,7 +63,7 @@ pub struct Settings {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
           env = "SETTEE_DURABILITY_IMPOSSIBLE_FALLBACK")]
     pub durability_impossible_fallback: Option<bool>,
-    /// This node's name in a cluster map [default: ns_1@ and the host that clients are told]
+    /// This node's name in a cluster map; without it, ns_1@ and the host that clients are told
     #[arg(long, value_name = "NAME", env = "SETTEE_NODE_NAME")]
     pub node_name: Option<String>,
     /// The map of a cluster of several nodes, which share user and password; see docs/cluster.md
