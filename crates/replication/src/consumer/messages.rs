@@ -37,38 +37,55 @@ impl Consumer {
             respond(Opcode::DcpNoop, opaque, Status::Success, out);
             return Ok(());
         }
-        let stream = self.streams.get_mut(&vbid);
-        let is_open = |stream: &&mut super::Stream| {
-            stream.opaque == opaque && stream.state == StreamState::Open
-        };
         // A stream that has ended here may still have something on its way.
-        let Some(stream) = stream.filter(is_open) else { return Ok(()) };
-        if let Message::SnapshotMarker(marker) = &message {
-            // The one before is answered before this one is announced.
-            let must_answer = marker.flags.contains(MarkerFlags::ACK);
-            if must_answer || stream.must_answer_marker {
-                self.apply(batch, now, out);
-            }
-            if let Some(stream) = self.streams.get_mut(&vbid) {
-                stream.must_answer_marker = must_answer;
-            }
+        if !self.is_reading(vbid, opaque) {
+            return Ok(());
         }
         let change = Change::of(&message, self.features, now.wall.seconds())?;
-        if let Some(change) = change {
-            if batch.vbid != vbid || batch.changes.len() >= CHANGES_MAX {
-                self.apply(batch, now, out);
+        let marker_answer = match &message {
+            Message::SnapshotMarker(marker) => Some(marker.flags.contains(MarkerFlags::ACK)),
+            _ => None,
+        };
+        if self.comes_alone(vbid, marker_answer)
+            || change.is_none()
+            || batch.vbid != vbid
+            || batch.changes.len() >= CHANGES_MAX
+        {
+            self.apply(batch, now, out);
+            // What follows something that did not fit would leave a gap.
+            if !self.is_reading(vbid, opaque) {
+                return Ok(());
             }
+        }
+        if let Some(must_answer) = marker_answer
+            && let Some(stream) = self.streams.get_mut(&vbid)
+        {
+            stream.must_answer_marker = must_answer;
+        }
+        if let Some(change) = change {
             batch.vbid = vbid;
             batch.changes.push(change);
             return Ok(());
         }
-        self.apply(batch, now, out);
         match message {
             Message::StreamEnd(reason) => self.on_end(vbid, reason, now),
             Message::SetVbucketState { state } => self.on_new_state(vbid, opaque, state, out),
             _ => return Err(ConsumerError::Protocol("this is nothing that a producer says")),
         }
         Ok(())
+    }
+
+    /// Whether the stream's messages count.
+    fn is_reading(&self, vbid: Vbid, opaque: u32) -> bool {
+        let stream = self.streams.get(&vbid);
+        stream.is_some_and(|it| it.opaque == opaque && it.state == StreamState::Open)
+    }
+
+    /// Whether the message is a marker and the one before, or this one, is to be answered: the one
+    /// before is answered before this one is announced.
+    fn comes_alone(&self, vbid: Vbid, marker_answer: Option<bool>) -> bool {
+        let must_answer = || self.streams.get(&vbid).is_some_and(|it| it.must_answer_marker);
+        marker_answer.is_some_and(|answer| answer || must_answer())
     }
 
     /// Carries out what has been gathered, under one lock.

@@ -439,6 +439,21 @@ fn what_does_not_fit_closes_the_stream_and_not_the_connection() {
 }
 
 #[test]
+fn nothing_is_received_behind_something_that_does_not_fit() {
+    let mut play = Play::open();
+    let mut messages = vec![marker(1, 200, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)];
+    // The second one is a repetition; the rest is read with it, and is more than one portion.
+    messages.extend((1..=150).map(|seqno| mutation(b"\0a", b"two", seqno)));
+    play.say(&messages);
+    assert_eq!(play.high_seqno(), 1);
+    let opcodes = play.opcodes();
+    let closes = opcodes.iter().filter(|&&opcode| opcode == Opcode::DcpCloseStream);
+    assert_eq!(closes.count(), 1);
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY.with(MarkerFlags::ACK))]);
+    assert!(play.opcodes().is_empty(), "it has ended");
+}
+
+#[test]
 fn a_branch_that_brought_nothing_is_left_out_before_anything_is_rolled_back() {
     let mut play = Play::open();
     play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
