@@ -178,10 +178,10 @@ impl BucketCore {
         let name = format!("backfill:{}", self.new_uuid().0);
         let mut effects = Vec::new();
         let opened = self.with(vbid, &mut effects, |vbucket, _| {
-            let high = vbucket.high_seqno();
-            vbucket.open_stream(&name, high).ok()
+            // A place that could be dropped would leave a mixture of moments.
+            vbucket.hold_log(&name)
         })?;
-        let cursor = opened?.id;
+        let cursor = opened?;
         let mut newest: Map<(bool, Vec<u8>), Item> = Map::default();
         let mut next = Some(VisitPosition::default());
         while let Some(from) = next {
@@ -195,11 +195,13 @@ impl BucketCore {
             })?;
             met.into_iter().for_each(|item| keep_newest(&mut newest, item));
         }
-        let (range, prepares, facts) = self.with(vbid, &mut effects, |vbucket, effects| {
+        let since = self.with(vbid, &mut effects, |vbucket, effects| {
+            let is_same_history = vbucket.has_stream(cursor);
             let range = vbucket.read_stream(cursor);
             vbucket.close_stream(cursor, effects);
-            (range, vbucket.prepared_items(), facts_of_memory(vbucket))
+            is_same_history.then(|| (range, vbucket.prepared_items(), facts_of_memory(vbucket)))
         })?;
+        let (range, prepares, facts) = since?;
         let since = range.map(|range| range.items()).unwrap_or_default();
         prepares.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
         let mut items: Vec<Item> =

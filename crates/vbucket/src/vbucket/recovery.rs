@@ -159,6 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_is_held_stays_where_streams_are_dropped() {
+        let mut bench = Bench::new(1);
+        bench.stream();
+        let held = bench.vbucket.hold_log("reader").unwrap();
+        bench.set(&["a", "b"]);
+        bench.flush();
+        assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
+        assert_eq!(bench.recover(RecoveryStep::Expel), (0, 0));
+        assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), (1, 0), "the stream");
+        assert_eq!(bench.read(held), 2);
+    }
+
+    #[test]
     fn the_flusher_is_never_dropped_and_loses_nothing() {
         let mut bench = Bench::new(1);
         let stream = bench.stream();

@@ -24,6 +24,14 @@ impl Vbucket {
         registration
     }
 
+    /// Has the log keep what comes from now on, however short memory is, for somebody who reads it
+    /// soon as streams do, and gives it back by [`Vbucket::close_stream`].
+    pub fn hold_log(&mut self, name: &str) -> Option<CursorId> {
+        let held = self.checkpoints.register(name, self.high_seqno(), false);
+        self.settle_account();
+        held.ok().map(|registration| registration.id)
+    }
+
     /// Whether the stream still has its place in the log.
     pub fn has_stream(&self, cursor: CursorId) -> bool {
         self.checkpoints.has_cursor(cursor)
