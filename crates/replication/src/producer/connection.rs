@@ -276,6 +276,7 @@ impl Producer {
             role,
             source: Source::Log(registration.id),
             snapshots,
+            known_purge: granted.known_purge,
             queue: VecDeque::new(),
             last_sent: start,
             backfill_bytes: 0,

@@ -193,6 +193,7 @@ impl Snapshots {
         });
         let last = items.last().map(Item::seqno);
         if last > Some(self.announced_end)
+            && !self.is_over
             && let Some(disk) = self.disk
         {
             // The file knew its last visible seqno wrongly.

@@ -37,6 +37,8 @@ pub(super) struct Stream {
     pub(super) role: VbucketState,
     pub(super) source: Source,
     pub(super) snapshots: Snapshots,
+    /// What was purged up to here when it began, its consumer need not have.
+    pub(super) known_purge: Seqno,
     pub(super) queue: VecDeque<Outgoing>,
     /// The last seqno that was sent.
     pub(super) last_sent: Seqno,
@@ -117,6 +119,10 @@ impl Stream {
             return Found::Nothing;
         }
         if let Some(facts) = facts {
+            if self.misses_tombstones(facts.purge) {
+                // Asked for anew, it is told to roll back.
+                self.finish(EndReason::RolledBack);
+            }
             match self.by_key {
                 Some(_) => self.snapshots.begin_by_key(facts, &mut self.queue),
                 None => self.snapshots.begin_disk(facts, &mut self.queue),
@@ -150,6 +156,13 @@ impl Stream {
             Some(false) => self.finish(EndReason::BackfillFailed),
         }
         Found::Something
+    }
+
+    /// Whether tombstones behind what was handed over were purged, up to `purge`, since the stream
+    /// began: a file does not have them any more, and its consumer keeps what they have deleted.
+    fn misses_tombstones(&self, purge: Seqno) -> bool {
+        let has = self.snapshots.read_through();
+        has > Seqno(0) && purge > has && purge > self.known_purge
     }
 
     /// What comes up to `seqno` comes from a file: the log need not keep it for this stream.

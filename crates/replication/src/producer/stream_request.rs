@@ -26,6 +26,8 @@ pub(super) struct Granted {
     pub(super) snapshot_start: Seqno,
     pub(super) snapshot_end: Seqno,
     pub(super) registration: Registration,
+    /// Tombstones up to here may be purged: what the consumer misses by that does not matter.
+    pub(super) known_purge: Seqno,
     pub(super) role: VbucketState,
     /// The branches of the vBucket's history.
     pub(super) failover_log: Vec<(VbUuid, Seqno)>,
@@ -165,6 +167,10 @@ pub(super) fn grant(
         snapshot_start,
         snapshot_end,
         registration,
+        known_purge: match flags.contains(StreamFlags::IGNORE_PURGED) {
+            true => Seqno(u64::MAX),
+            false => vbucket.purge_seqno(),
+        },
         role,
         failover_log,
     })

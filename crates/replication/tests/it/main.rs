@@ -6,6 +6,7 @@ mod durability;
 mod memory;
 mod model;
 mod out_of_order;
+mod purge;
 mod requests;
 mod support;
 mod takeover;
