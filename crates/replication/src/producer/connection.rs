@@ -348,7 +348,11 @@ impl Producer {
         }
         if let Some(node) = &self.settings.consumer_name {
             self.bucket.act_on_vbucket(envelope.vbid, |vbucket, now, effects| {
-                vbucket.acknowledge(node, seqno, now, effects);
+                // Under the lock under which a newer connection of the node begins its stream: what
+                // was said before that may be lost by now.
+                if !self.shared.is_superseded() {
+                    vbucket.acknowledge(node, seqno, now, effects);
+                }
             });
         }
         Answer::Nothing

@@ -67,6 +67,25 @@ fn a_durable_write_commits_when_the_replica_has_it() {
 }
 
 #[test]
+fn what_a_superseded_connection_acknowledges_does_not_count() {
+    let mut machine = machine(config());
+    let mut before_crash = replica(&machine);
+    before_crash.resume(&machine, VBID, u64::MAX);
+    machine.set("a", b"1");
+    assert!(machine.set_durable("a", b"2", DurabilityLevel::Majority), "it is under way");
+    before_crash.take_all(&mut machine);
+    // The node has lost what was in its memory, and begins anew while its old words still wait.
+    let mut after_crash = replica(&machine);
+    assert!(matches!(after_crash.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    let acknowledged = Message::SeqnoAcknowledged { seqno: Seqno(2) };
+    assert_eq!(before_crash.tell(&machine, VBID, &acknowledged), Answer::Nothing);
+    assert_eq!(machine.high_seqno(), Seqno(2), "nothing was committed");
+    after_crash.take_all(&mut machine);
+    assert_eq!(after_crash.tell(&machine, VBID, &acknowledged), Answer::Nothing);
+    assert_eq!(machine.high_seqno(), Seqno(3));
+}
+
+#[test]
 fn backfills_give_prepares_to_replicas_alone() {
     let ephemeral = Some(BucketType::Ephemeral);
     for config in [
