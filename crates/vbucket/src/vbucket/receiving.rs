@@ -120,6 +120,7 @@ impl Vbucket {
         if start > end
             || is_past
             || is_behind(received.max_visible)
+            || is_behind(received.high_completed)
             || is_behind(received.high_prepared)
             || is_behind(received.purge_seqno)
         {

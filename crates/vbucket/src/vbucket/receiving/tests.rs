@@ -98,6 +98,17 @@ impl Bench {
 }
 
 #[test]
+fn nothing_is_completed_behind_the_end_of_a_snapshot() {
+    let mut bench = Bench::new();
+    let beyond = ReceivedSnapshot { high_completed: Some(Seqno(9)), ..disk(1, 2) };
+    assert_eq!(bench.announce(beyond), Err(ReceiveError::BadSnapshot));
+    let within = ReceivedSnapshot { high_completed: Some(Seqno(2)), ..disk(1, 2) };
+    bench.announce(within).unwrap();
+    bench.receive_all([1, 2]);
+    assert_eq!(bench.vbucket.high_completed_seqno(), Seqno(2));
+}
+
+#[test]
 fn a_replica_is_whole_where_a_snapshot_ends() {
     let mut bench = Bench::new();
     assert_eq!(bench.position(), (0, 0, 0, 0), "nothing has come");
