@@ -85,8 +85,11 @@ impl BucketCore {
     ) -> Result<Option<(Vbucket, bool)>, StorageError> {
         while let RollbackPlan::Rewind(mut rewind) = self.store.plan_rollback(vbid, seqno)? {
             // All that can fail by reading comes before anything is changed.
-            let vbucket = self.rebuild_from(vbid, &mut rewind, before)?;
+            let mut vbucket = self.rebuild_from(vbid, &mut rewind, before)?;
+            // What was purged is missing in all states that the file can go back to.
+            let purge_seqno = self.store.purge_seqno(vbid)?;
             if self.store.rewind(&rewind)? {
+                vbucket.note_purged(purge_seqno);
                 return Ok(Some((vbucket, !rewind.is_present())));
             }
         }

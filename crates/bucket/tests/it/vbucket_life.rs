@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::{BucketConfig, Completion, EvictionConfig, LifeError, Refused};
+use bucket::{BucketConfig, CompactionOrder, Completion, EvictionConfig, LifeError, Refused};
 use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid, Vbid,
     VbucketState,
@@ -199,6 +199,29 @@ fn what_was_read_before_a_rollback_does_not_come_back_after_it() {
         become_role(&machine, VBID, VbucketState::Active);
         assert_eq!(machine.get(VBID, "1").unwrap(), b"old");
         assert_eq!(machine.bucket.statistics().document_count, 10);
+    }
+}
+
+#[test]
+fn a_vbucket_that_was_rolled_back_knows_what_its_file_has_purged() {
+    for config in [config(), files_config()] {
+        let mut machine = Machine::with(config);
+        machine.set(VBID, "deleted", b"value").unwrap();
+        machine.delete(VBID, "deleted").unwrap();
+        machine.set(VBID, "kept", b"value").unwrap();
+        machine.run();
+        let order = CompactionOrder { drop_deletes: true, ..CompactionOrder::default() };
+        machine.bucket.compact(VBID, order, |_| {}).unwrap();
+        machine.run();
+        for name in ["late", "later"] {
+            machine.set(VBID, name, b"value").unwrap();
+            machine.run();
+        }
+        become_role(&machine, VBID, VbucketState::Replica);
+        assert_eq!(machine.bucket.rollback(VBID, Seqno(4)).unwrap(), Seqno(4));
+        let mut purged = Seqno(0);
+        machine.bucket.with_vbucket(VBID, |vbucket| purged = vbucket.purge_seqno());
+        assert_eq!(purged, Seqno(2));
     }
 }
 
