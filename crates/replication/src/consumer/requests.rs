@@ -133,7 +133,7 @@ impl Consumer {
             return;
         };
         let newest = entries.get(entry);
-        let is_empty_branch = newest.is_some_and(|newest| newest.seqno == position.start);
+        let is_empty_branch = newest.is_some_and(|newest| newest.seqno >= position.start);
         if seqno == Seqno(0) && is_empty_branch && entry + 1 < entries.len() {
             self.request(vbid, entry + 1, now, out);
             return;

@@ -480,6 +480,23 @@ fn a_branch_that_brought_nothing_is_left_out_before_anything_is_rolled_back() {
 }
 
 #[test]
+fn a_branch_that_begins_later_is_left_out_before_anything_is_rolled_back() {
+    let mut play = Play::begin();
+    play.shake_hands(|_| Status::Success).unwrap();
+    play.follow();
+    play.accept(&[(8, 5), (7, 0)]);
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.say(&[mutation(b"\0b", b"two", 2), Message::StreamEnd(EndReason::StateChanged)]);
+    play.pass(Duration::from_millis(60)).unwrap();
+    let request = play.request();
+    assert_eq!(request.stream_request(), (2, 2, 2, 8));
+    // A producer that was promoted before it heard of that branch.
+    play.answer(&request, Status::Rollback, &0_u64.to_be_bytes()).unwrap();
+    assert_eq!(play.request().stream_request(), (2, 2, 2, 7));
+    assert_eq!(play.high_seqno(), 2);
+}
+
+#[test]
 fn a_silent_producer_is_given_up() {
     let mut play = Play::open();
     for _ in 0..3 {
