@@ -98,6 +98,33 @@ impl Bench {
 }
 
 #[test]
+fn a_state_flushed_while_a_snapshot_is_announced_says_where_history_is_consistent() {
+    let flush = |bench: &mut Bench| {
+        let mut batch = bench.vbucket.begin_flush().unwrap();
+        batch.take_items(usize::MAX);
+        bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects);
+        let SnapshotRange { start, end } = batch.state.snapshot_in_file();
+        (batch.high_seqno().0, start.0, end.0, batch.state.whole_seqno().0)
+    };
+    let mut bench = Bench::new();
+    bench.announce(snapshot(1, 3)).unwrap();
+    assert_eq!(flush(&mut bench), (0, 0, 3, 0), "nothing of it is here");
+    bench.receive_all(1..=3);
+    assert_eq!(flush(&mut bench), (3, 3, 3, 3));
+    bench.announce(snapshot(4, 9)).unwrap();
+    bench.vbucket.flush_state_anew(&mut bench.effects);
+    assert_eq!(flush(&mut bench), (3, 3, 9, 3), "the next one begins behind what is whole");
+    bench.receive_all(4..=5);
+    assert_eq!(flush(&mut bench), (5, 3, 9, 3));
+    bench.vbucket.flush_state_anew(&mut bench.effects);
+    assert_eq!(flush(&mut bench), (5, 3, 9, 3));
+    bench.vbucket.receive_seqno_advanced(Seqno(9), &mut bench.effects).unwrap();
+    bench.announce(snapshot(10, 12)).unwrap();
+    bench.vbucket.flush_state_anew(&mut bench.effects);
+    assert_eq!(flush(&mut bench), (5, 5, 12, 5), "nothing lies between the fifth and the ninth");
+}
+
+#[test]
 fn nothing_is_completed_behind_the_end_of_a_snapshot() {
     let mut bench = Bench::new();
     let beyond = ReceivedSnapshot { high_completed: Some(Seqno(9)), ..disk(1, 2) };
