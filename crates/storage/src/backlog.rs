@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use document::{Item, Map, Seqno, Set, Vbid};
+use document::{Item, Map, Operation, Seqno, Set, Vbid};
 use platform::Instant;
 
 use crate::flush_batch::FlushBatch;
@@ -108,15 +108,26 @@ impl Pending {
         superfluous
     }
 
-    /// Takes out what is not the newest version of its key.
+    /// Takes out what the file need not have: what is not the newest version of its key, and
+    /// prepares that have ended. The last item stays, so that the file ends where the journal does.
     pub(crate) fn take_superfluous(&mut self) -> Vec<Item> {
+        let completed = self.state.as_ref().map_or(Seqno(0), |state| state.completed_seqno);
+        let last = self.items.last().map_or(Seqno(0), Item::seqno);
+        let has_ended = |item: &Item| {
+            matches!(item.operation(), Operation::Prepare(_))
+                && item.seqno() <= completed
+                && item.seqno() < last
+        };
         let mut keys: Set<(bool, &[u8])> = Set::default();
         keys.reserve(self.items.len());
         let is_newest: Vec<bool> = self
             .items
             .iter()
             .rev()
-            .map(|item| keys.insert((item.operation().is_prepared(), item.key().encoded())))
+            .map(|item| {
+                let key = (item.operation().is_prepared(), item.key().encoded());
+                keys.insert(key) && !has_ended(item)
+            })
             .collect();
         drop(keys);
         let mut is_newest = is_newest.into_iter().rev();

@@ -102,6 +102,11 @@ impl NodeMap {
         }
     }
 
+    /// Nodes that there were in any map, those that are gone included.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
     pub(super) fn node(&self, node: usize) -> &NodeAddress {
         self.nodes.get(node).expect("numbers of nodes are handed out here")
     }

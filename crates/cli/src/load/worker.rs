@@ -65,7 +65,10 @@ impl Worker {
                 break;
             }
             let mut pipeline = Pipeline::new(index);
-            pipeline.connect(0, &tools)?;
+            // All at once: connecting blocks, and must not when others wait for answers.
+            for node in 0..tools.map.node_count() {
+                pipeline.connect(node, &tools)?;
+            }
             pipelines.push(pipeline);
         }
         let looked_around_at = tools.clock.now();

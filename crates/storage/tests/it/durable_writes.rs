@@ -82,3 +82,35 @@ fn every_step_of_a_durable_write_is_read_back_from_files_and_from_the_journal() 
         verify_with(&directory.path().join("7.couch.1"), "\"ok\": true");
     }
 }
+
+#[test]
+fn a_prepare_that_has_ended_before_the_file_is_written_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path(), true);
+    let prepare = |name: &str, seqno: u64| {
+        let level = Operation::Prepare(DurabilityLevel::Majority);
+        step(name, seqno, level, ItemMeta::default(), b"value")
+    };
+    let write = |items: Vec<Item>, completed: u64| {
+        let mut batch = batch(VBID, items);
+        batch.state.completed_seqno = Seqno(completed);
+        commit(&store, batch).unwrap();
+    };
+    let [a, b, c] = [prepare("a", 1), prepare("b", 2), prepare("c", 4)];
+    write(vec![a.clone(), b.clone()], 0);
+    write(vec![a.committed(Seqno(3)), c.clone()], 1);
+    let seqnos =
+        |store: &Store| scan(store, VBID).iter().map(|item| item.seqno().0).collect::<Vec<_>>();
+    store.apply(VBID).unwrap();
+    assert_eq!(seqnos(&store), [2, 3, 4], "what has not ended is there");
+    write(vec![b.committed(Seqno(5)), c.aborted(Seqno(6), 9)], 4);
+    write(vec![prepare("d", 7)], 7);
+    store.apply(VBID).unwrap();
+    assert_eq!(seqnos(&store), [2, 3, 5, 6, 7], "the last item tells how far the file is");
+    assert_eq!(store.high_seqno(VBID).unwrap(), Seqno(7));
+    write(vec![prepare("e", 8), step("f", 9, Operation::Mutation, ItemMeta::default(), b"")], 8);
+    drop(store);
+    let store = open(directory.path(), true);
+    assert_eq!(seqnos(&store), [2, 3, 5, 6, 7, 9], "nor when the journal is replayed");
+    verify_with(&directory.path().join("7.couch.1"), "\"ok\": true");
+}
