@@ -66,14 +66,20 @@ fn dcp_messages(frame: &Frame<'_>) {
     black_box(parse_rollback_seqno(frame.value));
     if let Ok(message) = Message::parse(frame) {
         black_box(message.flow_control_bytes(true));
-        let envelope = Envelope::default();
-        let mut out = Vec::new();
-        message.encode(envelope, &mut out);
-        let Parsed::Complete { frame, .. } = Frame::parse(&out, usize::MAX) else {
+        let written = encoded(&message);
+        let Parsed::Complete { frame, .. } = Frame::parse(&written, usize::MAX) else {
             panic!("a message that was read can be written")
         };
-        assert_eq!(Message::parse(&frame), Ok(message), "what is written is what was read");
+        // Some reasons of ends are told in other words.
+        let read_again = Message::parse(&frame).map(|message| encoded(&message));
+        assert_eq!(read_again, Ok(written), "what is written is what is read");
     }
+}
+
+fn encoded(message: &Message<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    message.encode(Envelope::default(), &mut out);
+    out
 }
 
 #[cfg(test)]
