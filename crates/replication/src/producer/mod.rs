@@ -6,6 +6,7 @@ mod controls;
 mod flow_control;
 mod liveness;
 mod outgoing;
+mod requests;
 mod shared;
 mod snapshots;
 mod status;
@@ -14,6 +15,7 @@ mod stream_request;
 mod takeover;
 mod ticker;
 
-pub use connection::{Answer, MessageSink, Opening, Producer};
+pub use connection::{MessageSink, Opening, Producer};
+pub use requests::Answer;
 pub(crate) use shared::ProducerShared;
 pub use status::{ProducerStatus, StreamStatus};

@@ -6,8 +6,8 @@ use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
 use vbucket::checkpoint::Registration;
 use vbucket::{StreamStart, Vbucket};
 
-use super::connection::Answer;
 use super::controls::Settings;
+use super::requests::Answer;
 
 /// A request that has passed what can be checked without its vBucket.
 pub(super) struct Checked<'a> {

@@ -1,0 +1,270 @@
+//! What a consumer asks for, and what it is answered.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bucket::BackfillOrder;
+use document::{Seqno, Vbid, VbucketState};
+use platform::Instant;
+use protocol::Status;
+use protocol::dcp::{
+    EndReason, Envelope, Message, OpenFlags, StreamFlags, StreamRequest, encode_failover_log,
+};
+
+use super::connection::Producer;
+use super::controls::Change;
+use super::snapshots::{Policy, Snapshots};
+use super::status::{StreamCounters, StreamState, set};
+use super::stream::{Source, Stream, StreamKey};
+use super::stream_request::{self, Granted};
+use super::takeover::Takeover;
+
+/// What is answered to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Success.
+    Done,
+    /// Success, with this value.
+    Value(Vec<u8>),
+    /// The consumer has to roll back to this seqno.
+    Rollback(Seqno),
+    /// A failure, and what a person reads.
+    Fail(Status, &'static str),
+    /// The filter names a collection that there is not.
+    UnknownCollection,
+    /// The filter names a scope that there is not.
+    UnknownScope,
+    /// Nothing: the message is not answered.
+    Nothing,
+    /// The connection is to be closed, for this reason.
+    Close(&'static str),
+}
+
+impl Producer {
+    /// A message has come.
+    pub fn on_message(
+        &mut self,
+        envelope: Envelope,
+        message: &Message<'_>,
+        now: Instant,
+    ) -> Answer {
+        self.liveness.received(now);
+        match message {
+            Message::StreamRequest(request) => self.stream_request(envelope, *request),
+            Message::CloseStream => self.close_stream(envelope),
+            Message::Control { key, value } => self.control(key, value),
+            Message::Noop => Answer::Done,
+            Message::BufferAck { bytes } => {
+                self.flow.acked(*bytes);
+                self.show_flow();
+                Answer::Nothing
+            }
+            Message::SeqnoAcknowledged { seqno } => self.acknowledged(envelope, *seqno),
+            Message::GetFailoverLog => self.failover_log(envelope.vbid),
+            Message::Open(_) => Answer::Close("the connection was opened twice"),
+            _ => Answer::Close("a producer receives no data"),
+        }
+    }
+
+    fn control(&mut self, key: &[u8], value: &[u8]) -> Answer {
+        match self.settings.control(key, value) {
+            Err((status, context)) => return Answer::Fail(status, context),
+            Ok(Change::None) => self.backfills.set_sequential(self.settings.backfills_one_by_one),
+            Ok(Change::Noop(is_enabled)) => {
+                self.liveness.enable(is_enabled);
+                self.set_ticker();
+            }
+            Ok(Change::NoopInterval(interval)) => {
+                self.liveness.set_interval(interval);
+                self.set_ticker();
+            }
+            Ok(Change::Buffer(bytes)) => self.flow.set_buffer(bytes),
+        }
+        self.show_flow();
+        Answer::Done
+    }
+
+    fn set_ticker(&mut self) {
+        let interval = self.liveness.next_look();
+        self.ticker.set_interval(interval, &self.bucket, &self.pool, &self.shared);
+    }
+
+    fn failover_log(&self, vbid: Vbid) -> Answer {
+        let log = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+            let entries = vbucket.failover_entries().iter();
+            entries.map(|entry| (entry.uuid, entry.seqno)).collect::<Vec<_>>()
+        });
+        let Some(log) = log else { return Answer::Fail(Status::NotMyVbucket, "") };
+        let mut value = Vec::new();
+        encode_failover_log(log, &mut value);
+        Answer::Value(value)
+    }
+
+    fn stream_request(&mut self, envelope: Envelope, request: StreamRequest<'_>) -> Answer {
+        let vbid = envelope.vbid;
+        let role = self
+            .bucket
+            .act_on_vbucket(vbid, |vbucket, _, _| stream_request::check_role(vbucket, request));
+        let request = match role {
+            None => return Answer::Fail(Status::NotMyVbucket, ""),
+            Some(Err(answer)) => return answer,
+            Some(Ok(request)) => request,
+        };
+        let has_noop = self.liveness.is_enabled();
+        let checked = match stream_request::check(request, &self.settings, has_noop) {
+            Ok(checked) => checked,
+            Err(answer) => return answer,
+        };
+        let key = StreamKey { vbid, stream_id: checked.selection.stream_id };
+        if self.streams.contains_key(&key) {
+            return Answer::Fail(Status::KeyEexists, "the stream is there already");
+        }
+        let cursor_name = self.cursor_name(key);
+        // What happens from now on is heard, also what happens before the stream is there.
+        self.subscribe(key);
+        let is_replica = self.settings.is_sync_replication();
+        let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
+        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+            stream_request::grant(vbucket, &checked, &cursor_name, node)
+        });
+        match granted {
+            None => {
+                self.unsubscribe(key);
+                Answer::Fail(Status::NotMyVbucket, "")
+            }
+            Some(Err(answer)) => {
+                self.unsubscribe(key);
+                answer
+            }
+            Some(Ok(granted)) => {
+                let mut value = Vec::new();
+                encode_failover_log(granted.failover_log.iter().copied(), &mut value);
+                self.begin_stream(
+                    key,
+                    envelope.opaque,
+                    checked.request.flags,
+                    cursor_name,
+                    granted,
+                );
+                Answer::Value(value)
+            }
+        }
+    }
+
+    fn cursor_name(&self, key: StreamKey) -> String {
+        let name = self.shared.name();
+        match key.stream_id {
+            None => format!("eq_dcpq:{name}"),
+            Some(id) => format!("eq_dcpq:{name}:{id}"),
+        }
+    }
+
+    fn begin_stream(
+        &mut self,
+        key: StreamKey,
+        opaque: u32,
+        flags: StreamFlags,
+        cursor_name: String,
+        granted: Granted,
+    ) {
+        let Granted { start, end, registration, role, .. } = granted;
+        let within = granted.snapshot_start..=granted.snapshot_end;
+        let is_of_one_collection = granted.is_of_one_collection;
+        let counters = Arc::new(StreamCounters::default());
+        set(&counters.opaque, u64::from(opaque));
+        set(&counters.flags, u64::from(flags.0));
+        set(&counters.start, start.0);
+        set(&counters.end, end.0);
+        set(&counters.last_read, start.0);
+        self.shared.add_stream(key, Arc::clone(&counters));
+        let snapshots = Snapshots::new(self.policy(start, flags), start, within, end);
+        let mut stream = Stream {
+            key,
+            opaque,
+            takeover: flags.contains(StreamFlags::TAKEOVER).then(Takeover::default),
+            cursor_name,
+            role,
+            source: Source::Log(registration.id),
+            snapshots,
+            known_purge: granted.known_purge,
+            queue: VecDeque::new(),
+            last_sent: start,
+            backfill_bytes: 0,
+            by_key: None,
+            counters,
+        };
+        stream.show_state(StreamState::InMemory);
+        let is_of_disk = flags.contains(StreamFlags::DISK_ONLY);
+        if start >= end {
+            stream.finish(EndReason::Ok);
+        } else if registration.needs_backfill || is_of_disk {
+            let comes_whole = start == Seqno(0) && end == Seqno(u64::MAX);
+            if is_of_one_collection && comes_whole && role == VbucketState::Active {
+                stream.by_key = self.settings.by_key();
+            }
+            let order = match stream.by_key {
+                Some(_) => BackfillOrder::ByKey,
+                None => BackfillOrder::BySeqno,
+            };
+            let feed = self.backfills.begin(&self.pool, key.vbid, start, order);
+            stream.begin_backfill(feed, registration.id);
+        }
+        self.streams.insert(key, stream);
+        self.mark_ready(key);
+    }
+
+    fn policy(&self, start: Seqno, flags: StreamFlags) -> Policy {
+        let settings = &self.settings;
+        Policy {
+            has_sync_writes: settings.has_sync_writes,
+            is_sync_replication: settings.is_sync_replication(),
+            has_collections: settings.has_collections(),
+            has_marker_2_2: settings.has_marker_2_2,
+            wants_acks: flags.contains(StreamFlags::TAKEOVER),
+            skips_deletes: start == Seqno(0) && settings.flags.contains(OpenFlags::SKIP_DELETES),
+        }
+    }
+
+    fn close_stream(&mut self, envelope: Envelope) -> Answer {
+        if envelope.stream_id.is_some() != self.settings.has_stream_ids {
+            let context = "a stream has an id exactly if stream ids are enabled";
+            return Answer::Fail(Status::DcpStreamIdInvalid, context);
+        }
+        let key = StreamKey { vbid: envelope.vbid, stream_id: envelope.stream_id };
+        let Some(stream) = self.streams.get_mut(&key) else {
+            let has_v7 = self.settings.has_v7_statuses;
+            let status = if has_v7 { Status::DcpStreamNotFound } else { Status::KeyEnoent };
+            return Answer::Fail(status, "there is no such stream");
+        };
+        if self.settings.ends_closed_streams {
+            stream.end_now(EndReason::Closed, &self.backfills);
+            self.mark_ready(key);
+        } else {
+            self.remove_stream(key);
+        }
+        Answer::Done
+    }
+
+    fn acknowledged(&self, envelope: Envelope, seqno: Seqno) -> Answer {
+        if !self.settings.is_sync_replication() {
+            let context = "the connection does not replicate durable writes";
+            return Answer::Fail(Status::Einval, context);
+        }
+        let is_it =
+            |stream: &&Stream| stream.key.vbid == envelope.vbid && stream.opaque == envelope.opaque;
+        let Some(stream) = self.streams.values().find(is_it) else { return Answer::Nothing };
+        if seqno > stream.last_sent {
+            return Answer::Close("a seqno was acknowledged that was not sent");
+        }
+        if let Some(node) = &self.settings.consumer_name {
+            self.bucket.act_on_vbucket(envelope.vbid, |vbucket, now, effects| {
+                // Under the lock under which a newer connection of the node begins its stream: what
+                // was said before that may be lost by now.
+                if !self.shared.is_superseded() {
+                    vbucket.acknowledge(node, seqno, now, effects);
+                }
+            });
+        }
+        Answer::Nothing
+    }
+}
