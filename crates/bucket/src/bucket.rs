@@ -253,7 +253,12 @@ impl Bucket {
             let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
             // One without a file is active: other roles have to be written again.
             let flushes_state = state != VbucketState::Active;
-            drop(core.supersede(slot, core.new_vbucket(vbid, state), flushes_state));
+            let mut vbucket = core.new_vbucket(vbid, state);
+            let topology = slot.lock().as_ref().map(|old| old.topology().clone());
+            let mut effects = Vec::new();
+            vbucket.assume_topology(topology.unwrap_or_default(), core.now(), &mut effects);
+            drop(core.supersede(slot, vbucket, flushes_state));
+            core.carry_out(vbid, &mut effects);
         }
         deleted
     }

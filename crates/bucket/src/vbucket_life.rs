@@ -104,6 +104,16 @@ impl Bucket {
         if core.is_role_flushed(vbid) { Ok(()) } else { Err(LifeError::NotPersisted) }
     }
 
+    /// Says who must hold durable writes of all vBuckets that are active, for as long as they are
+    /// in memory.
+    pub fn assume_topology(&self, topology: &Topology) {
+        for (vbid, _) in self.0.slots() {
+            self.act_on_vbucket(vbid, |vbucket, now, effects| {
+                vbucket.assume_topology(topology.clone(), now, effects);
+            });
+        }
+    }
+
     /// Has a vBucket play another role, and makes one that is not here. Durable on return. Not for
     /// front-end workers.
     ///

@@ -136,20 +136,10 @@ impl Membership {
         Ok(CarriedOut::Done)
     }
 
-    /// Lets a node alone take durable writes: it is the only one that has to hold them. What an
-    /// operator has made of vBuckets stays.
-    pub(crate) fn serve_alone(&self) -> anyhow::Result<()> {
-        let topology = vec![vec![Some(self.identity.name.clone())]];
-        let active = |vbid: Vbid| {
-            let mut state = None;
-            self.bucket.with_vbucket(vbid, |vbucket| state = Some(vbucket.state()));
-            state == Some(VbucketState::Active)
-        };
-        let vbids = (0..self.bucket.config().vbucket_count).map(Vbid).filter(|&vbid| active(vbid));
-        let role =
-            |vbid| NewRole { vbid, state: VbucketState::Active, topology: Some(topology.clone()) };
-        let roles = vbids.map(role).collect();
-        self.bucket.set_vbucket_states(roles).context("durable writes were not made possible")
+    /// Lets a node alone take durable writes: it is the only one that has to hold them. The roles
+    /// that an operator has given to vBuckets stay.
+    pub(crate) fn serve_alone(&self) {
+        self.bucket.assume_topology(&vec![vec![Some(self.identity.name.clone())]]);
     }
 
     fn take_up_roles(&self, plan: &ClusterPlan) -> anyhow::Result<()> {

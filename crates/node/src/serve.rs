@@ -61,7 +61,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
         None => {
-            node.begin_serving()?;
+            node.begin_serving();
             announce(&node)?;
             termination.wait()
         }

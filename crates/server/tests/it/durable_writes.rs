@@ -178,3 +178,14 @@ fn an_ephemeral_bucket_has_a_majority_in_memory_only() {
         assert_eq!(client.ask(durable(set(b"k", b"v"), level)).status, status, "level {level}");
     }
 }
+
+#[test]
+fn an_emptied_bucket_takes_durable_writes_as_before() {
+    let port = Port::with_flush();
+    let mut client = port.client(&FEATURES);
+    place(&mut client, ALONE);
+    assert_eq!(client.ask(durable(set(b"k", b"v"), 1)).status, 0);
+    assert_eq!(client.ask(frame(0x08)).status, 0);
+    assert_eq!(client.ask(get(b"k")).status, KEY_ENOENT);
+    assert_eq!(client.ask(durable(set(b"k", b"v"), 1)).status, 0);
+}

@@ -70,6 +70,18 @@ impl Vbucket {
         self.settle_account();
     }
 
+    /// Says who must hold durable writes of an active vBucket, for as long as it is in memory: the
+    /// file is not told. For whoever says it again at each start.
+    pub fn assume_topology(&mut self, topology: Topology, now: Now, effects: &mut Vec<Effect>) {
+        if self.state != VbucketState::Active || self.topology == topology {
+            return;
+        }
+        self.topology = topology;
+        self.change_monitor(self.state, effects);
+        self.resolve_sync_writes(now, effects);
+        self.settle_account();
+    }
+
     /// Has durable writes watched over as it is done in another role, or with another topology.
     fn change_monitor(&mut self, state: VbucketState, effects: &mut Vec<Effect>) {
         let whole = match self.state {
