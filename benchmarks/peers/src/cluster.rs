@@ -36,6 +36,26 @@ impl Cluster {
     /// returns when they serve.
     pub fn start(port: u16, arguments: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("cluster-").tempdir()?;
+        Self::start_in(directory, port, arguments)
+    }
+
+    /// The same, but the first node has all active vBuckets, and the second the replicas.
+    pub fn start_one_sided(port: u16, arguments: &[&str]) -> Result<Self> {
+        let mut cluster = Self::start(port, arguments)?;
+        cluster.order(&["--stop"])?;
+        cluster.child.wait()?;
+        let map = cluster.directory.path().join("cluster/map.json");
+        let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(&map)?)?;
+        let revision = plan["rev"][1].as_u64().context("a map has a revision")?;
+        plan["rev"][1] = (revision + 1).into();
+        let chains = plan["vbuckets"].as_array_mut().context("a map has vBuckets")?;
+        chains.iter_mut().for_each(|chain| *chain = json!([0, 1]));
+        std::fs::write(&map, plan.to_string())?;
+        let directory = std::mem::replace(&mut cluster.directory, tempfile::tempdir()?);
+        Self::start_in(directory, port, arguments)
+    }
+
+    fn start_in(directory: TempDir, port: u16, arguments: &[&str]) -> Result<Self> {
         let binary = settee_binary()?;
         let mut command = Command::new(&binary);
         command.args(["cluster-run", "--nodes", "2", "--replicas", "1", "--password", PASSWORD]);
@@ -52,29 +72,6 @@ impl Cluster {
             }
         }
         bail!("the cluster ended at once")
-    }
-
-    /// Starts two nodes of which the first has all active vBuckets, and the second the replicas.
-    pub fn start_one_sided(port: u16, arguments: &[&str]) -> Result<Self> {
-        let cluster = Self::start(port, arguments)?;
-        let map = cluster.directory.path().join("cluster/map.json");
-        let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(&map)?)?;
-        let revision = plan["rev"][1].as_u64().context("a map has a revision")?;
-        plan["rev"][1] = (revision + 1).into();
-        let chains = plan["vbuckets"].as_array_mut().context("a map has vBuckets")?;
-        chains.iter_mut().for_each(|chain| *chain = json!([0, 1]));
-        std::fs::write(&map, plan.to_string())?;
-        // First the node that gives up its part.
-        for node in [1, 0] {
-            let port = port + MANAGEMENT_PORT_OFFSET + node;
-            let mut put = Command::new("curl");
-            put.args(["--silent", "--fail", "--user", &format!("{USER}:{PASSWORD}")]);
-            put.arg("--upload-file").arg(&map);
-            put.arg(format!("http://127.0.0.1:{port}/settee/clusterMap"));
-            let status = put.stdout(Stdio::null()).status().context("curl is not installed")?;
-            ensure!(status.success(), "node {node} does not carry out its map: {status}");
-        }
-        Ok(cluster)
     }
 
     /// A connection to a node, with its bucket selected.
@@ -108,7 +105,7 @@ impl Cluster {
         let port = self.port.to_string();
         command.args(["load", "--host", "127.0.0.1", "--port", &port, "-u", USER, "-P", PASSWORD]);
         command.args(arguments).arg("--json-output").arg(summary.path());
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdout(Stdio::null());
         let status = command.status()?;
         let text = std::fs::read_to_string(summary.path())?;
         let json: Value = serde_json::from_str(&text)

@@ -1,5 +1,7 @@
 //! Which node owns a document. Source: client compatibility specification, section 5.
 
+use std::collections::BTreeSet;
+
 use document::Vbid;
 use serde::Deserialize;
 
@@ -64,6 +66,11 @@ impl Routing {
     /// How many vBuckets there are.
     pub fn vbucket_count(&self) -> u16 {
         u16::try_from(self.owners.len()).unwrap_or(1)
+    }
+
+    /// The indices of the nodes that own vBuckets, in order.
+    pub fn owning_nodes(&self) -> BTreeSet<usize> {
+        self.owners.iter().copied().flatten().collect()
     }
 
     /// Where the document of this name goes. When nobody owns its vBucket that is node 0, which

@@ -102,9 +102,10 @@ impl NodeMap {
         }
     }
 
-    /// Nodes that there were in any map, those that are gone included.
-    pub(super) fn node_count(&self) -> usize {
-        self.nodes.len()
+    /// The numbers of the nodes that documents go to.
+    pub(super) fn nodes_in_use(&self) -> Vec<usize> {
+        let in_use = self.routing.owning_nodes().into_iter();
+        in_use.filter_map(|index| self.places.get(index).copied()).collect()
     }
 
     pub(super) fn node(&self, node: usize) -> &NodeAddress {

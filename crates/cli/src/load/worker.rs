@@ -66,7 +66,8 @@ impl Worker {
             }
             let mut pipeline = Pipeline::new(index);
             // All at once: connecting blocks, and must not when others wait for answers.
-            for node in 0..tools.map.node_count() {
+            pipeline.connect(0, &tools)?;
+            for node in tools.map.nodes_in_use() {
                 pipeline.connect(node, &tools)?;
             }
             pipelines.push(pipeline);
