@@ -143,7 +143,7 @@ impl Bucket {
             destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
             compactions: Compactions::new(&config),
             compactors: Compactors::default(),
-            flush_queues: FlushQueues::new(config.persistence.flusher_count()),
+            flush_queues: FlushQueues::new(config.persistence),
             appliers: Appliers::default(),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),

@@ -11,6 +11,15 @@ use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit};
 /// for a replica that is not placed.
 pub type Topology = Vec<Vec<Option<String>>>;
 
+/// How soon the flusher is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FlushUrgency {
+    /// With what comes next, or in a moment.
+    Deferred,
+    /// At once: others wait for it.
+    Now,
+}
+
 /// The part of history that was consistent when it was whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotRange {

@@ -29,7 +29,9 @@ use crate::failover_table::{FailoverEntry, FailoverTable};
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
-use crate::persistence::{FileFacts, PersistentState, SeqnoStatus, SnapshotRange, Topology};
+use crate::persistence::{
+    FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
+};
 use crate::statistics::VbucketStatistics;
 
 pub use paging::{EvictableSample, Paged, PagingLimits};
@@ -86,7 +88,7 @@ pub struct Vbucket {
     /// The state on disk is not the one here, whether or not there are mutations.
     state_is_dirty: bool,
     /// Queued for the flusher and not taken by it yet.
-    is_queued_for_flush: bool,
+    queued_for_flush: Option<FlushUrgency>,
     /// When it was queued last.
     queued_since: Instant,
     /// Who waits for which seqno to be persisted, and until when.
@@ -150,7 +152,7 @@ impl Vbucket {
             streams_wait: false,
             facts: FileFacts::NONE,
             state_is_dirty: true,
-            is_queued_for_flush: false,
+            queued_for_flush: None,
             queued_since: Instant::default(),
             waiters: Vec::new(),
             parked: Vec::new(),
@@ -327,11 +329,14 @@ impl Vbucket {
         }
     }
 
-    /// Asks for a flush, once until the flusher has come.
-    fn wake_flusher(&mut self, effects: &mut Vec<Effect>) {
-        if !self.is_queued_for_flush {
-            self.is_queued_for_flush = true;
-            effects.push(Effect::WakeFlusher);
+    /// Asks for a flush, once of each urgency until the flusher has come.
+    fn ask_for_flush(&mut self, urgency: FlushUrgency, effects: &mut Vec<Effect>) {
+        if self.queued_for_flush < Some(urgency) {
+            self.queued_for_flush = Some(urgency);
+            effects.push(match urgency {
+                FlushUrgency::Deferred => Effect::DeferFlush,
+                FlushUrgency::Now => Effect::WakeFlusher,
+            });
         }
     }
 

@@ -14,6 +14,7 @@ use vbucket::FlushBatch;
 
 use crate::apply_pace;
 use crate::bucket::{Bucket, BucketCore};
+use crate::config::Persistence;
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
@@ -28,6 +29,10 @@ static JOURNAL_FLUSHER: TaskName = TaskName::new("JournalFlusherTask", TaskKind:
 /// Pause before another try when the journal is full and nobody says earlier that it is not.
 const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a vBucket waits at most for whose flush nobody waits, so that what comes next goes with
+/// it: each vBucket in a group costs about as much as its items.
+const DEFERRED_FLUSH_PAUSE: Duration = Duration::from_millis(20);
+
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
@@ -40,18 +45,29 @@ pub(crate) struct FlushQueues {
     /// Bytes of the journal that were in use when it was full for the flusher, which waits until
     /// there are fewer; 0 when it does not wait.
     full_journal_bytes: AtomicU64,
+    /// Whether anything is deferred: not where each flush is the commit of a file.
+    defers: bool,
 }
 
 #[derive(Default)]
 struct FlushQueue {
-    vbids: Mutex<VecDeque<Vbid>>,
+    waiting: Mutex<WaitingVbuckets>,
     flusher: OnceLock<TaskHandle>,
 }
 
+#[derive(Default)]
+struct WaitingVbuckets {
+    urgent: VecDeque<Vbid>,
+    /// And when their time comes, the earliest first. One that has become urgent since is in both.
+    deferred: VecDeque<(Instant, Vbid)>,
+}
+
 impl FlushQueues {
-    pub(crate) fn new(count: usize) -> Self {
+    pub(crate) fn new(persistence: Persistence) -> Self {
+        let count = persistence.flusher_count();
         let queues = std::iter::repeat_with(FlushQueue::default).take(count).collect();
-        Self { queues, full_journal_bytes: AtomicU64::new(0) }
+        let defers = persistence.journal().is_some();
+        Self { queues, full_journal_bytes: AtomicU64::new(0), defers }
     }
 
     /// So many bytes of the journal are in use: if they were more when it was full, whoever waits
@@ -68,16 +84,30 @@ impl FlushQueues {
     /// Queues a vBucket for its flusher.
     pub(crate) fn push(&self, vbid: Vbid) {
         let queue = self.queue_of(vbid);
-        queue.lock().push_back(vbid);
-        if let Some(flusher) = queue.flusher.get() {
-            flusher.wake();
+        queue.lock().urgent.push_back(vbid);
+        queue.wake();
+    }
+
+    /// Queues a vBucket for whose flush nobody waits.
+    pub(crate) fn defer(&self, vbid: Vbid, now: Instant) {
+        if !self.defers {
+            return self.push(vbid);
+        }
+        let queue = self.queue_of(vbid);
+        let mut waiting = queue.lock();
+        let is_first = waiting.deferred.is_empty();
+        waiting.deferred.push_back((now.after(DEFERRED_FLUSH_PAUSE), vbid));
+        drop(waiting);
+        // To look when the first one's time comes.
+        if is_first {
+            queue.wake();
         }
     }
 
     /// Queues a vBucket that could not be flushed, without waking its flusher: it is the one that
     /// asks, and it pauses before it tries again.
     fn push_again(&self, vbid: Vbid) {
-        self.queue_of(vbid).lock().push_back(vbid);
+        self.queue_of(vbid).lock().urgent.push_back(vbid);
     }
 
     fn queue_of(&self, vbid: Vbid) -> &FlushQueue {
@@ -86,19 +116,40 @@ impl FlushQueues {
 
     /// How many vBuckets wait for their flushers.
     pub(crate) fn waiting_count(&self) -> usize {
-        self.queues.iter().map(|queue| queue.lock().len()).sum()
+        let count = |waiting: &WaitingVbuckets| waiting.urgent.len() + waiting.deferred.len();
+        self.queues.iter().map(|queue| count(&queue.lock())).sum()
     }
 }
 
 impl FlushQueue {
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Vbid>> {
-        self.vbids.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, WaitingVbuckets> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pop_group(&self, count_max: usize) -> Vec<Vbid> {
-        let mut vbids = self.lock();
-        let count = vbids.len().min(count_max);
-        let mut group: Vec<Vbid> = vbids.drain(..count).collect();
+    fn wake(&self) {
+        if let Some(flusher) = self.flusher.get() {
+            flusher.wake();
+        }
+    }
+
+    /// When the time of the first deferred vBucket comes.
+    fn next_deferred(&self) -> Option<Instant> {
+        self.lock().deferred.front().map(|(due, _)| *due)
+    }
+
+    /// The vBuckets to flush at `now`; all that wait, if that is `None`.
+    fn pop_group(&self, count_max: usize, now: Option<Instant>) -> Vec<Vbid> {
+        let mut waiting = self.lock();
+        let WaitingVbuckets { urgent, deferred } = &mut *waiting;
+        let count = urgent.len().min(count_max);
+        let mut group: Vec<Vbid> = urgent.drain(..count).collect();
+        while group.len() < count_max
+            && let Some((due, vbid)) = deferred.front()
+            && now.is_none_or(|now| *due <= now)
+        {
+            group.push(*vbid);
+            deferred.pop_front();
+        }
         // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied
         // while it was queued can be queued again.
         group.sort_unstable();
@@ -163,8 +214,13 @@ impl Task for Flusher {
             return Next::SleepFor(pause);
         }
         let queue = &core.flush_queues.queues[self.index];
-        let group = queue.pop_group(core.config.persistence.group_vbuckets_max());
+        let now = core.clock.now();
+        let due_by = (!context.is_shutting_down()).then_some(now);
+        let group = queue.pop_group(core.config.persistence.group_vbuckets_max(), due_by);
         if group.is_empty() {
+            if let Some(next) = queue.next_deferred() {
+                return Next::SleepFor(next.since(now));
+            }
             self.release_memory();
             return Next::Sleep;
         }

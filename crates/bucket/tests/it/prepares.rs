@@ -1,4 +1,6 @@
-//! Prepares that have not ended, across restarts.
+//! Prepares in the files, and what ends them.
+
+use std::time::Duration;
 
 use document::{
     Cas, DurabilityLevel, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid, VbucketState,
@@ -6,7 +8,7 @@ use document::{
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{Received, ReceivedSnapshot};
 
-use crate::support::{Machine, config, key};
+use crate::support::{Machine, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
 
@@ -79,5 +81,39 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         assert_eq!(machine.get(VBID, "a").unwrap(), b"4", "{policy:?}");
         assert!(machine.get(VBID, "b").is_err(), "{policy:?}");
         assert_eq!(machine.get(VBID, "c").unwrap(), b"3", "{policy:?}");
+    }
+}
+
+/// With a journal the end of a durable write waits for company, but not for long, and not when the
+/// node stops; without one it is written at once.
+#[test]
+fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
+    for (config, at_once, stops) in
+        [(config(), 1, false), (config(), 1, true), (files_config(), 2, false)]
+    {
+        let mut machine = Machine::with(config);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        let begun = machine
+            .bucket
+            .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
+        assert_eq!(begun, Some(Ok(())));
+        announce(&machine, snapshot(1, 2, false));
+        let prepare = Operation::Prepare(DurabilityLevel::Majority);
+        receive(&machine, "a", 1, prepare, false);
+        machine.run();
+        assert_eq!(machine.persisted(VBID), Seqno(1));
+        let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+            vbucket.receive_commit(key("a").as_key(), Seqno(1), Seqno(2), now, effects)
+        });
+        assert_eq!(committed, Some(Ok(())));
+        machine.run();
+        assert_eq!(machine.persisted(VBID), Seqno(at_once));
+        if stops {
+            machine = machine.stop_and_start();
+            machine.run();
+        } else {
+            machine.advance(Duration::from_millis(25));
+        }
+        assert_eq!(machine.persisted(VBID), Seqno(2));
     }
 }

@@ -106,6 +106,11 @@ impl Producer {
         self.is_closing
     }
 
+    /// Whether the consumer is a node that holds durable writes: what it says ends them.
+    pub fn feeds_replica(&self) -> bool {
+        self.settings.is_sync_replication()
+    }
+
     /// An answer to a message of this side has come. Fails with the reason for which the connection
     /// is to be closed.
     pub fn on_response(

@@ -14,6 +14,8 @@ use replication::Hub;
 use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition};
 
 pub(crate) const VBID: Vbid = Vbid(0);
+/// Longer than a flush is deferred.
+const MOMENT: Duration = Duration::from_millis(25);
 const RUNS_MAX: usize = 100_000;
 
 /// Remembers which durable writes have been committed, and where.
@@ -86,9 +88,9 @@ impl Machine {
         machine
     }
 
-    /// Runs background tasks until none has anything to do now.
+    /// Runs background tasks for a moment: what is not urgent is flushed, too.
     pub(crate) fn run(&mut self) {
-        self.driver.run_until_idle(RUNS_MAX);
+        self.driver.advance(MOMENT, RUNS_MAX);
     }
 
     pub(crate) fn set(&mut self, name: &str, value: &[u8]) -> Seqno {

@@ -41,6 +41,11 @@ impl Connection {
         self.is_closing |= producer.is_closing();
     }
 
+    /// Whether the peer is a node that holds durable writes.
+    pub(crate) fn feeds_replica(&self) -> bool {
+        self.producer.as_ref().is_some_and(|producer| producer.feeds_replica())
+    }
+
     /// An answer has come to something that a stream sent.
     pub(super) fn on_stream_response(&mut self, frame: &Frame<'_>, turn: &Turn<'_>) {
         let Some(producer) = &mut self.producer else { return };

@@ -1,7 +1,7 @@
 //! The readiness loop of one worker: read, execute, write once a wake.
 
 use std::collections::VecDeque;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +11,12 @@ use platform::network::{Event, Events, Interest, Poll, TcpListener, TcpStream, T
 
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer};
+use super::turn::turn_of;
 use vbucket::Now;
 
 use crate::connection::{Connection, Entrance, Output, Parked, Turn, Unsent};
 use crate::shared::Shared;
-use crate::statistics::{WorkerCounters, count, count_down, count_many};
+use crate::statistics::{WorkerCounters, count, count_down};
 use crate::timings::CommandTimings;
 
 const WAKER: Token = Token(usize::MAX);
@@ -26,6 +27,8 @@ const MEMCACHED_LISTENER: Token = Token(usize::MAX - 2);
 const READ_BUFFER_BYTES: usize = 64 << 10;
 /// Readiness events taken at a time.
 const EVENTS_MAX: usize = 1024;
+/// Clients served before replicas get their turn again.
+const EVENTS_BETWEEN_REPLICAS: usize = 64;
 /// Connections accepted before the others get their turn.
 const ACCEPTS_MAX: usize = 64;
 
@@ -42,6 +45,8 @@ pub(super) struct EventLoop {
     free_tokens: Vec<usize>,
     /// Connections that used up their turn.
     ready: VecDeque<usize>,
+    /// Connections of nodes that hold durable writes.
+    replicas: Vec<usize>,
     scratch: Scratch,
     counters: Arc<WorkerCounters>,
     timings: Arc<CommandTimings>,
@@ -91,6 +96,7 @@ impl EventLoop {
             peers: Vec::new(),
             free_tokens: Vec::new(),
             ready: VecDeque::new(),
+            replicas: Vec::new(),
             scratch,
             counters,
             timings,
@@ -108,8 +114,11 @@ impl EventLoop {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("a worker cannot wait for its connections: {error}"),
             }
-            for event in &events {
+            for (number, event) in (1_usize..).zip(&events) {
                 self.on_event(event);
+                if number.is_multiple_of(EVENTS_BETWEEN_REPLICAS) {
+                    self.serve_replicas();
+                }
             }
             for _ in 0..self.ready.len() {
                 if let Some(token) = self.ready.pop_front() {
@@ -130,6 +139,22 @@ impl EventLoop {
                     peer.is_readable |= event.is_readable() || peer.is_ending;
                     self.take_turn(token);
                 }
+            }
+        }
+    }
+
+    /// Replicas do not wait for a crowd of clients: what they say ends writes that were begun, and
+    /// what is sent to them brings others nearer to their end.
+    fn serve_replicas(&mut self) {
+        if self.replicas.is_empty() {
+            return;
+        }
+        self.on_messages();
+        for token in self.replicas.clone() {
+            if let Some(Some(peer)) = self.peers.get_mut(token) {
+                // Perhaps it is not. Looking costs less than to wait for its edge.
+                peer.is_readable = true;
+                self.take_turn(token);
             }
         }
     }
@@ -237,11 +262,17 @@ impl EventLoop {
 
     /// Gives a connection its turn, and closes it when that was its last.
     fn take_turn(&mut self, token: usize) {
-        let afterwards = self.with_peer(token, turn_of);
+        let turn = |peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]| {
+            (turn_of(peer, turn, read_buffer), peer.connection.feeds_replica())
+        };
+        let Some((afterwards, feeds_replica)) = self.with_peer(token, turn) else { return };
+        if feeds_replica && !self.replicas.contains(&token) {
+            self.replicas.push(token);
+        }
         match afterwards {
-            None | Some(Afterwards::Idle) => {}
-            Some(Afterwards::AnotherTurn) => self.ready.push_back(token),
-            Some(Afterwards::Close) => self.close(token),
+            Afterwards::Idle => {}
+            Afterwards::AnotherTurn => self.ready.push_back(token),
+            Afterwards::Close => self.close(token),
         }
     }
 
@@ -252,6 +283,7 @@ impl EventLoop {
             self.poll.registry().deregister(&mut peer.socket).ok();
             self.scratch.parked.forget(token);
             self.free_tokens.push(token);
+            self.replicas.retain(|replica| *replica != token);
             count_down(&self.counters.curr_connections);
         }
     }
@@ -280,114 +312,4 @@ impl EventLoop {
         };
         Some(body(peer, &mut turn, read_buffer))
     }
-}
-
-/// Sends what waits, executes what was kept, reads what has arrived, and sends the answers.
-fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afterwards {
-    if send(peer, turn).is_err() {
-        return Afterwards::Close;
-    }
-    let limits = turn.shared.options.limits;
-    if peer.connection.has_input() && !peer.connection.is_waiting(limits.parked_requests_max) {
-        turn.read_clocks();
-        peer.connection.on_room(turn);
-    }
-    let mut budget = limits.turn_bytes_max;
-    while may_read(peer, turn) && budget > 0 {
-        match read(peer, turn, read_buffer) {
-            Ok(0) => break,
-            Ok(count) => budget = budget.saturating_sub(count),
-            Err(_) => return Afterwards::Close,
-        }
-    }
-    peer.connection.send_streams(turn);
-    let was_full = turn.is_output_full();
-    if send(peer, turn).is_err() {
-        return Afterwards::Close;
-    }
-    // Whole requests may have been kept because of the answers before them. When those have been
-    // sent at once no edge will say so.
-    if was_full && !turn.is_output_full() && peer.unsent.is_empty() && !peer.connection.is_closing {
-        return Afterwards::AnotherTurn;
-    }
-    afterwards(peer, turn)
-}
-
-fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
-    let has_sent_all = peer.unsent.is_empty();
-    if peer.connection.is_closing && has_sent_all {
-        return Afterwards::Close;
-    }
-    let limits = turn.shared.options.limits;
-    let is_waiting = peer.connection.is_waiting(limits.parked_requests_max);
-    // Whoever has only stopped asking still gets the answers that it waits for.
-    if peer.is_at_end && has_sent_all && !peer.connection.has_parked() {
-        return Afterwards::Close;
-    }
-    let has_room = peer.unsent.bytes() <= limits.unsent_bytes_max;
-    if peer.is_readable && !is_waiting && !peer.is_at_end && has_room && !peer.connection.is_closing
-    {
-        return Afterwards::AnotherTurn;
-    }
-    Afterwards::Idle
-}
-
-/// Nothing is read for a connection that waits: what its peer sends stays with the peer.
-fn may_read(peer: &Peer, turn: &Turn<'_>) -> bool {
-    let limits = turn.shared.options.limits;
-    if turn.is_output_full() {
-        count(&turn.counters.slow_reader_pauses);
-        return false;
-    }
-    peer.is_readable
-        && !peer.is_at_end
-        && !peer.connection.is_closing
-        && !peer.connection.is_waiting(limits.parked_requests_max)
-}
-
-/// Reads once and executes what that completes. 0 when nothing more can be read now.
-fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Result<usize> {
-    let target = peer.connection.receive_target();
-    let is_direct = target.is_some();
-    let target = target.unwrap_or(read_buffer);
-    let target_size = target.len();
-    let size = match peer.socket.read(target) {
-        Ok(size) => size,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            peer.is_readable = false;
-            return Ok(0);
-        }
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(1),
-        Err(error) => return Err(error),
-    };
-    if size == 0 {
-        peer.is_at_end = true;
-        return Ok(0);
-    }
-    // A short read has drained the socket: the next bytes bring an edge of their own. Not so an
-    // end that came together with these.
-    peer.is_readable = size == target_size || peer.is_ending;
-    count_many(&turn.counters.bytes_read, size);
-    turn.read_clocks();
-    if is_direct {
-        peer.connection.received(size, turn);
-    } else {
-        peer.connection.on_bytes(&read_buffer[..size], turn);
-    }
-    Ok(size)
-}
-
-fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
-    if turn.output.bytes() == 0 && peer.unsent.is_empty() {
-        return Ok(());
-    }
-    let before = turn.output.bytes() + peer.unsent.bytes();
-    let result = turn.output.send(&mut peer.socket, &mut peer.unsent);
-    count_many(&turn.counters.bytes_written, before.saturating_sub(peer.unsent.bytes()));
-    let unsent_max = turn.shared.options.limits.unsent_bytes_max;
-    turn.output_bytes_max = unsent_max.saturating_sub(peer.unsent.bytes());
-    if result.is_err() {
-        turn.output.discard();
-    }
-    result
 }

@@ -4,6 +4,7 @@ mod event_loop;
 mod mailbox;
 mod peer;
 mod server;
+mod turn;
 
 pub use mailbox::Mailboxes;
 pub use server::{Doors, Parts, Server, open_door};

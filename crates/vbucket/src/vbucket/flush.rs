@@ -7,7 +7,7 @@ use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
 use crate::operation::Now;
-use crate::persistence::FlushBatch;
+use crate::persistence::{FlushBatch, FlushUrgency};
 
 /// Tombstones that leave memory in one portion.
 const TOMBSTONES_PORTION_MAX: usize = 128;
@@ -17,7 +17,7 @@ impl Vbucket {
     /// date. Nothing leaves the log until [`Vbucket::flush_succeeded`]; after a failure the same
     /// comes again.
     pub fn begin_flush(&mut self) -> Option<FlushBatch> {
-        self.is_queued_for_flush = false;
+        self.queued_for_flush = None;
         let cursor = self.checkpoints.persistence_cursor()?;
         let range = self.checkpoints.begin_read(cursor);
         if range.is_none() && !self.state_is_dirty {
@@ -57,8 +57,10 @@ impl Vbucket {
             is_waiting
         });
         self.resolve_sync_writes(now, effects);
-        if !self.checkpoints.is_flushed() || self.state_is_dirty {
-            self.wake_flusher(effects);
+        let is_behind = !self.checkpoints.is_flushed() || self.state_is_dirty;
+        // What came meanwhile has asked for its flush itself.
+        if is_behind && (self.queued_for_flush.is_none() || !self.waiters.is_empty()) {
+            self.ask_for_flush(FlushUrgency::Now, effects);
         }
         self.settle_account();
     }
@@ -90,7 +92,7 @@ impl Vbucket {
 
     /// The flush failed: what it was to write waits in the log and wants another try.
     pub fn flush_failed(&mut self) {
-        self.is_queued_for_flush = true;
+        self.queued_for_flush = Some(FlushUrgency::Now);
         if let Some(cursor) = self.checkpoints.persistence_cursor() {
             self.checkpoints.fail_read(cursor);
         }
@@ -115,7 +117,7 @@ impl Vbucket {
         }
         self.waiters.push(SeqnoWaiter { seqno, deadline, waiter });
         if !self.checkpoints.is_flushed() {
-            self.wake_flusher(effects);
+            self.ask_for_flush(FlushUrgency::Now, effects);
         }
         false
     }
@@ -150,7 +152,7 @@ impl Vbucket {
     /// Asks for a flush when the file does not have the present state.
     pub fn flush_state(&mut self, effects: &mut Vec<Effect>) {
         if self.state_is_dirty {
-            self.wake_flusher(effects);
+            self.ask_for_flush(FlushUrgency::Now, effects);
         }
     }
 

@@ -55,7 +55,7 @@ impl Vbucket {
         if let Some(prepared) = ended {
             self.forget_prepare(prepared, effects);
         }
-        self.finish_queueing(queued, now, effects);
+        self.finish_queueing_end(queued, now, effects);
         self.end_received(effects);
         Ok(())
     }

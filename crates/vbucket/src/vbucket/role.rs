@@ -8,7 +8,7 @@ use crate::checkpoint::CheckpointKind;
 use crate::durability::Monitor;
 use crate::effect::{Effect, Waiter};
 use crate::operation::{Found, Now, Refusal, SyncWriteEnd};
-use crate::persistence::{SnapshotRange, Topology};
+use crate::persistence::{FlushUrgency, SnapshotRange, Topology};
 
 /// Requests that wait for a pending vBucket to take up another role, at most.
 const PARKED_MAX: usize = 1024;
@@ -66,7 +66,7 @@ impl Vbucket {
             self.give_up_sync_writes(|_| true, now, effects);
         }
         self.resolve_sync_writes(now, effects);
-        self.wake_flusher(effects);
+        self.ask_for_flush(FlushUrgency::Now, effects);
         self.settle_account();
     }
 
@@ -145,7 +145,7 @@ impl Vbucket {
     /// Marks the state as one that the file does not have, and asks for a flush.
     pub fn flush_state_anew(&mut self, effects: &mut Vec<Effect>) {
         self.state_is_dirty = true;
-        self.wake_flusher(effects);
+        self.ask_for_flush(FlushUrgency::Now, effects);
     }
 
     /// Whether requests for documents are served, or why not.

@@ -266,7 +266,7 @@ impl Vbucket {
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         release(replaced, effects);
-        self.finish_queueing(queued, now, effects);
+        self.finish_queueing_end(queued, now, effects);
         self.statistics.sync_writes_committed += 1;
         self.statistics.sync_writes_committed_not_durable += u64::from(!is_durable);
         if let Some(ClientWait { waiter, began, .. }) = client {
@@ -283,7 +283,7 @@ impl Vbucket {
         let queued = self.checkpoints.queue(item, Some(&prepare));
         self.last_abort_seqno = Some(seqno);
         self.forget_prepare(prepare, effects);
-        self.finish_queueing(queued, now, effects);
+        self.finish_queueing_end(queued, now, effects);
         self.statistics.sync_writes_aborted += 1;
         if let Some(ClientWait { waiter, .. }) = client {
             end_ambiguously(waiter, effects);

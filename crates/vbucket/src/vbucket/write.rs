@@ -8,6 +8,7 @@ use super::{Vbucket, release};
 use crate::checkpoint::{QueueOutcome, Queued};
 use crate::effect::Effect;
 use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
+use crate::persistence::FlushUrgency;
 
 impl Vbucket {
     /// Makes `builder` the newest version of its key.
@@ -196,16 +197,39 @@ impl Vbucket {
 
     /// Something has come into the log: whoever reads it is to hear so.
     pub(super) fn finish_queueing(&mut self, queued: Queued, now: Now, effects: &mut Vec<Effect>) {
+        self.finish_queueing_for(FlushUrgency::Now, queued, now, effects);
+    }
+
+    /// The end of a durable write has come into the log. Nobody waits for its flush: it was
+    /// decided by what others hold, and after a crash it is decided again from that.
+    pub(super) fn finish_queueing_end(
+        &mut self,
+        queued: Queued,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
+        let has_waiters = !self.waiters.is_empty();
+        let urgency = if has_waiters { FlushUrgency::Now } else { FlushUrgency::Deferred };
+        self.finish_queueing_for(urgency, queued, now, effects);
+    }
+
+    fn finish_queueing_for(
+        &mut self,
+        urgency: FlushUrgency,
+        queued: Queued,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
         if queued.outcome == QueueOutcome::Replaced {
             self.statistics.deduplications += 1;
         }
         release(queued.superseded, effects);
         self.destroy(queued.detached, effects);
-        if !self.is_queued_for_flush {
+        if self.queued_for_flush.is_none() {
             self.queued_since = now.monotonic;
         }
         self.notify_streams(effects);
-        self.wake_flusher(effects);
+        self.ask_for_flush(urgency, effects);
         self.settle_account();
     }
 }

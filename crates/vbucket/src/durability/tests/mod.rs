@@ -7,6 +7,7 @@
 mod active;
 mod documents;
 mod files;
+mod flushes;
 mod levels;
 mod model;
 mod passive;

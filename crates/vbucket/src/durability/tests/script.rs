@@ -49,6 +49,8 @@ pub(super) struct Bench {
     file: PersistentState,
     file_items: Vec<Item>,
     branches: u64,
+    /// How soon flushes were asked for since somebody looked.
+    asked: Vec<&'static str>,
 }
 
 impl Bench {
@@ -63,6 +65,7 @@ impl Bench {
             file: PersistentState::new(state),
             file_items: Vec::new(),
             branches: 1,
+            asked: Vec::new(),
         }
     }
 
@@ -103,6 +106,12 @@ impl Bench {
                 String::new()
             }
             "flush" => self.flush(),
+            "asked" => std::mem::take(&mut self.asked).join(" "),
+            "await" => {
+                let (deadline, waiter) = (now.monotonic, Waiter(u64::MAX));
+                let effects = &mut self.effects;
+                self.vbucket.wait_for_persistence(seqno(0), deadline, waiter, effects).to_string()
+            }
             "wait" => self.wait(number(words[0])),
             "stream" => told(self.vbucket.begin_receiving(&[], &mut self.effects)),
             "memory" | "checkpoint" | "disk" => self.announce(verb, &words),
@@ -378,6 +387,14 @@ impl Bench {
                 Effect::AcknowledgePrepares(seqno) => format!("held {seqno}"),
                 Effect::TimeSyncWrites(until) => {
                     format!("timer {}", seconds_until(until, now))
+                }
+                Effect::WakeFlusher => {
+                    self.asked.push("now");
+                    continue;
+                }
+                Effect::DeferFlush => {
+                    self.asked.push("deferred");
+                    continue;
                 }
                 _ => continue,
             };

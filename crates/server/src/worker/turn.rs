@@ -1,0 +1,117 @@
+//! One connection's turn: what waits is sent, what has come is executed, and answered.
+
+use std::io::{self, Read};
+
+use super::peer::{Afterwards, Peer};
+use crate::connection::Turn;
+use crate::statistics::{count, count_many};
+
+/// Sends what waits, executes what was kept, reads what has arrived, and sends the answers.
+pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afterwards {
+    if send(peer, turn).is_err() {
+        return Afterwards::Close;
+    }
+    let limits = turn.shared.options.limits;
+    if peer.connection.has_input() && !peer.connection.is_waiting(limits.parked_requests_max) {
+        turn.read_clocks();
+        peer.connection.on_room(turn);
+    }
+    let mut budget = limits.turn_bytes_max;
+    while may_read(peer, turn) && budget > 0 {
+        match read(peer, turn, read_buffer) {
+            Ok(0) => break,
+            Ok(count) => budget = budget.saturating_sub(count),
+            Err(_) => return Afterwards::Close,
+        }
+    }
+    peer.connection.send_streams(turn);
+    let was_full = turn.is_output_full();
+    if send(peer, turn).is_err() {
+        return Afterwards::Close;
+    }
+    // Whole requests may have been kept because of the answers before them. When those have been
+    // sent at once no edge will say so.
+    if was_full && !turn.is_output_full() && peer.unsent.is_empty() && !peer.connection.is_closing {
+        return Afterwards::AnotherTurn;
+    }
+    afterwards(peer, turn)
+}
+
+fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
+    let has_sent_all = peer.unsent.is_empty();
+    if peer.connection.is_closing && has_sent_all {
+        return Afterwards::Close;
+    }
+    let limits = turn.shared.options.limits;
+    let is_waiting = peer.connection.is_waiting(limits.parked_requests_max);
+    // Whoever has only stopped asking still gets the answers that it waits for.
+    if peer.is_at_end && has_sent_all && !peer.connection.has_parked() {
+        return Afterwards::Close;
+    }
+    let has_room = peer.unsent.bytes() <= limits.unsent_bytes_max;
+    if peer.is_readable && !is_waiting && !peer.is_at_end && has_room && !peer.connection.is_closing
+    {
+        return Afterwards::AnotherTurn;
+    }
+    Afterwards::Idle
+}
+
+/// Nothing is read for a connection that waits: what its peer sends stays with the peer.
+fn may_read(peer: &Peer, turn: &Turn<'_>) -> bool {
+    let limits = turn.shared.options.limits;
+    if turn.is_output_full() {
+        count(&turn.counters.slow_reader_pauses);
+        return false;
+    }
+    peer.is_readable
+        && !peer.is_at_end
+        && !peer.connection.is_closing
+        && !peer.connection.is_waiting(limits.parked_requests_max)
+}
+
+/// Reads once and executes what that completes. 0 when nothing more can be read now.
+fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Result<usize> {
+    let target = peer.connection.receive_target();
+    let is_direct = target.is_some();
+    let target = target.unwrap_or(read_buffer);
+    let target_size = target.len();
+    let size = match peer.socket.read(target) {
+        Ok(size) => size,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            peer.is_readable = false;
+            return Ok(0);
+        }
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(1),
+        Err(error) => return Err(error),
+    };
+    if size == 0 {
+        peer.is_at_end = true;
+        return Ok(0);
+    }
+    // A short read has drained the socket: the next bytes bring an edge of their own. Not so an
+    // end that came together with these.
+    peer.is_readable = size == target_size || peer.is_ending;
+    count_many(&turn.counters.bytes_read, size);
+    turn.read_clocks();
+    if is_direct {
+        peer.connection.received(size, turn);
+    } else {
+        peer.connection.on_bytes(&read_buffer[..size], turn);
+    }
+    Ok(size)
+}
+
+fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
+    if turn.output.bytes() == 0 && peer.unsent.is_empty() {
+        return Ok(());
+    }
+    let before = turn.output.bytes() + peer.unsent.bytes();
+    let result = turn.output.send(&mut peer.socket, &mut peer.unsent);
+    count_many(&turn.counters.bytes_written, before.saturating_sub(peer.unsent.bytes()));
+    let unsent_max = turn.shared.options.limits.unsent_bytes_max;
+    turn.output_bytes_max = unsent_max.saturating_sub(peer.unsent.bytes());
+    if result.is_err() {
+        turn.output.discard();
+    }
+    result
+}
