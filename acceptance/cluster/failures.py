@@ -6,6 +6,8 @@ from rounds import Kind, wait_until_stopped
 
 # Each costs a start, and a change of roles, three syncs of the disk.
 VBUCKETS = 16
+# How many of the rounds kill the same node twice.
+KILLED_AGAIN = 0.3
 
 
 def declare(cases, seed, rounds):
@@ -20,8 +22,17 @@ def nodes(name, **options):
 
 
 def kill_active(one):
-    """Two nodes: one is killed, its replicas are promoted, it is taken in again as a replica."""
+    """Two nodes: one is killed, its replicas are promoted, it is taken in again as a replica, and
+    sometimes killed again while it catches up."""
     lost = one.number % 2
+    replace_by_replica(one, lost)
+    if one.random.random() < KILLED_AGAIN:
+        one.pause(share=0.2)
+        replace_by_replica(one, lost)
+
+
+def replace_by_replica(one, lost):
+    """A node is killed, given up, and taken in again."""
     one.cluster.tell("--kill", lost)
     with one.without_majority():
         one.pause(share=0.5)
@@ -41,15 +52,14 @@ def kill_active_of_three(one):
 
 
 def kill_replica(one):
-    """One of two nodes is killed and started again with the same map, sometimes twice: the other
-    one's writes go on."""
+    """One of two nodes is killed and started again with the same map, sometimes killed again while
+    it catches up."""
     lost = one.number % 2
     one.cluster.tell("--kill", lost)
     with one.without_majority():
         one.reads()
     one.cluster.tell("--restart", lost)
-    if one.random.random() < 0.3:
-        # While it catches up.
+    if one.random.random() < KILLED_AGAIN:
         one.pause(share=0.2)
         one.cluster.tell("--kill", lost)
         one.cluster.tell("--restart", lost)
