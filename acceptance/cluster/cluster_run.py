@@ -86,6 +86,11 @@ class Cluster:
         """The data port of a node."""
         return self.base + 2 * node
 
+    def process_id(self, node):
+        """The process of a node that serves, or did when it was last heard of."""
+        with open(os.path.join(self.directory, f"n_{node}.ready"), encoding="utf-8") as file:
+            return json.load(file)["pid"]
+
     @property
     def connection_string(self):
         """For SDKs."""

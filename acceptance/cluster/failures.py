@@ -1,132 +1,112 @@
 """Cases: nodes are killed, and the line between them is cut, while durable writes are recorded."""
 
-import time
-
-from cases import expect, expect_equal
 from cluster_run import Cluster
 from linked_nodes import LinkedNodes
-from recording import Clients
+from rounds import Kind, wait_until_stopped
 
-LOAD_SECONDS = 1.5
-SETTLE_SECONDS = 30
+# Each costs a start, and a change of roles, three syncs of the disk.
+VBUCKETS = 16
+# How many of the rounds kill the same node twice.
+KILLED_AGAIN = 0.3
 
 
-def declare(cases, random, rounds):
+def declare(cases, seed, rounds):
     """Every kind of failure, so many times each."""
-    for function in (killed_active_loses_nothing, killed_active_of_three_is_replaced,
-                     killed_replica_comes_back, hanging_replica_makes_writes_ambiguous,
-                     both_nodes_come_back, cut_line_heals):
-        name = function.__name__.replace("_", "-")
-        cases.add(name, lambda function=function: function(random, rounds))
+    for kind in KINDS:
+        cases.add(kind.name, lambda kind=kind: kind.run(seed, rounds))
 
 
-def settle(clients):
-    """What the clients have seen must be what the rules allow."""
-    clients.check_all(SETTLE_SECONDS)
-    expect_equal(clients.problems, [], "what should not have happened")
-    expect(clients.acknowledged_count > 0 and clients.read_count > 0, "the clients did something")
+def nodes(name, **options):
+    """A cluster of nodes that leave the processors to each other."""
+    return Cluster(name, vbuckets=VBUCKETS, flags=["--node-argument=--threads=1"], **options)
 
 
-def load(random):
-    """Time for the clients, ending at a random moment."""
-    time.sleep(LOAD_SECONDS * (0.5 + random.random()))
+def kill_active(one):
+    """Two nodes: one is killed, its replicas are promoted, it is taken in again as a replica, and
+    sometimes killed again while it catches up."""
+    lost = one.number % 2
+    replace_by_replica(one, lost)
+    if one.random.random() < KILLED_AGAIN:
+        one.pause(share=0.2)
+        replace_by_replica(one, lost)
 
 
-def killed_active_loses_nothing(random, rounds):
-    """Two nodes: kill one, promote its replicas, take it in again as a replica."""
-    with Cluster("two-killed", flags=["--node-argument=--threads=1"]) as cluster:
-        for number in range(rounds):
-            lost = number % 2
-            with Clients(cluster, prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.tell("--kill", lost)
-                cluster.tell("--failover", lost)
-                load(random)
-                cluster.tell("--recover", lost)
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+def replace_by_replica(one, lost):
+    """A node is killed, given up, and taken in again."""
+    one.cluster.tell("--kill", lost)
+    with one.without_majority():
+        one.pause(share=0.5)
+        one.cluster.tell("--failover", lost)
+        one.reads()
+    one.cluster.tell("--recover", lost)
 
 
-def killed_active_of_three_is_replaced(random, rounds):
+def kill_active_of_three(one):
     """Three nodes, two replicas: durable writes go on without the one that is killed."""
-    flags = ["--node-argument=--threads=1"]
-    with Cluster("three-killed", nodes=3, replicas=2, flags=flags) as cluster:
-        for number in range(rounds):
-            lost = number % 3
-            with Clients(cluster, prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.tell("--kill", lost)
-                cluster.tell("--failover", lost)
-                before = clients.acknowledged_count
-                load(random)
-                expect(clients.acknowledged_count > before, "durable writes go on with two nodes")
-                cluster.tell("--recover", lost)
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+    lost = one.number % 3
+    one.cluster.tell("--kill", lost)
+    one.pause(share=0.5)
+    one.cluster.tell("--failover", lost)
+    one.load()
+    one.cluster.tell("--recover", lost)
 
 
-def killed_replica_comes_back(random, rounds):
-    """A node is killed and started again with the same map: the other one's writes go on."""
-    with Cluster("replica-killed", flags=["--node-argument=--threads=1"]) as cluster:
-        for number in range(rounds):
-            lost = number % 2
-            # What the killed node had acknowledged at a level without its disk is not promised.
-            with Clients(cluster, levels=(2, 3), prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.tell("--kill", lost)
-                load(random)
-                cluster.tell("--restart", lost)
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+def kill_replica(one):
+    """One of two nodes is killed and started again with the same map, sometimes killed again while
+    it catches up."""
+    lost = one.number % 2
+    one.cluster.tell("--kill", lost)
+    with one.without_majority():
+        one.reads()
+    one.cluster.tell("--restart", lost)
+    if one.random.random() < KILLED_AGAIN:
+        one.pause(share=0.2)
+        one.cluster.tell("--kill", lost)
+        one.cluster.tell("--restart", lost)
 
 
-def hanging_replica_makes_writes_ambiguous(random, rounds):
-    """A node that hangs and goes on: what its stream had under way arrives."""
-    with Cluster("replica-hangs", flags=["--node-argument=--threads=1"]) as cluster:
-        for number in range(rounds):
-            with Clients(cluster, prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.tell("--pause", number % 2)
-                load(random)
-                cluster.tell("--resume", number % 2)
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+def stop_replica(one):
+    """A node hangs and goes on: what its stream had under way arrives."""
+    hanging = one.number % 2
+    one.cluster.tell("--pause", hanging)
+    wait_until_stopped(one.cluster.process_id(hanging))
+    with one.without_majority():
+        pass
+    one.cluster.tell("--resume", hanging)
 
 
-def both_nodes_come_back(random, rounds):
-    """Both nodes are killed and started again: what a majority had on disk is there."""
-    with Cluster("both-killed", flags=["--node-argument=--threads=1"]) as cluster:
-        for number in range(rounds):
-            with Clients(cluster, levels=(3,), prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.tell("--kill", 0)
-                cluster.tell("--kill", 1)
-                cluster.tell("--restart", 0)
-                cluster.tell("--restart", 1)
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+def kill_both(one):
+    """Both nodes are killed and started again: what an active node had on disk is there."""
+    for node in shuffled(one.random):
+        one.cluster.tell("--kill", node)
+        one.pause(share=0.1)
+    for node in shuffled(one.random):
+        one.cluster.tell("--restart", node)
+        one.pause(share=0.1)
 
 
-def cut_line_heals(random, rounds):
+def cut_line(one):
     """The nodes do not reach each other for a while, with lines that are closed or silent."""
-    with LinkedNodes("line-cut") as cluster:
-        for number in range(rounds):
-            with Clients(cluster, prefix=f"round-{number}") as clients:
-                load(random)
-                cluster.cut(silent=number % 2 == 1)
-                load(random)
-                cluster.heal()
-                load(random)
-            settle(clients)
-            cluster.wait_until_replicated()
-        expect_equal(cluster.unexpected_log_lines(), [], "lines in the nodes' logs")
+    one.cluster.cut(silent=one.number % 2 == 1)
+    with one.without_majority():
+        one.reads()
+    one.cluster.heal()
+
+
+def shuffled(random):
+    """Both nodes in a random order."""
+    return random.sample([0, 1], 2)
+
+
+# What a node that is started again had acknowledged without its disk is not promised.
+ON_DISK = (2, 3)
+
+KINDS = (
+    Kind("killed-active-loses-nothing", lambda: nodes("two-killed"), kill_active),
+    Kind("killed-active-of-three-is-replaced",
+         lambda: nodes("three-killed", nodes=3, replicas=2), kill_active_of_three),
+    Kind("killed-replica-comes-back", lambda: nodes("replica-killed"), kill_replica, ON_DISK),
+    Kind("hanging-replica-makes-writes-ambiguous", lambda: nodes("replica-hangs"), stop_replica),
+    Kind("both-nodes-come-back", lambda: nodes("both-killed"), kill_both, ON_DISK),
+    Kind("cut-line-heals", lambda: LinkedNodes("line-cut", VBUCKETS), cut_line),
+)

@@ -4,6 +4,8 @@ Each writer has keys of its own and writes rising numbers with durable writes; e
 everybody's. A number that was acknowledged, or read, must never be followed by a smaller one.
 """
 
+import contextlib
+import hashlib
 import threading
 import time
 
@@ -12,9 +14,17 @@ from mcbp import (GET, KEY_NOT_FOUND, SUCCESS, Connection, ConnectionLost, durab
                   request, vbucket_of)
 
 SYNC_WRITE_STATUSES = {0xA1, 0xA2, 0xA3, 0xA4}
+DURABILITY_IMPOSSIBLE, AMBIGUOUS = 0xA1, 0xA3
 TEMPORARY_FAILURE = 0x86
-WRITE_MILLISECONDS = 2000
+# How long writes wait for a majority, in turn: some give up while there is none, others outlast it.
+WRITE_MILLISECONDS = (100, 500, 2000)
 PAUSE_SECONDS = 0.01
+
+
+def spread(name):
+    """A key with this name. CRCs of names that differ in a digit lie in few vBuckets, of one parity
+    for all writers alike; a digest makes them differ."""
+    return f"{name}-{hashlib.sha256(name.encode()).hexdigest()[:8]}".encode()
 
 
 class Record:
@@ -35,15 +45,18 @@ class Record:
 class Clients:
     """Writers and readers, each a thread."""
 
-    def __init__(self, cluster, writers=4, readers=2, keys=8, levels=(1, 2, 3), prefix="k"):
+    def __init__(self, cluster, writers=8, readers=2, keys=4, levels=(1, 2, 3), prefix="k"):
         self.cluster = cluster
-        self.records = {f"{prefix}-{writer}-{key}".encode(): Record()
+        self.records = {spread(f"{prefix}-{writer}-{key}"): Record()
                         for writer in range(writers) for key in range(keys)}
         names = list(self.records)
         self.levels = levels
         self.problems = []
         self.acknowledged_count = 0
+        self.refused_count = 0
         self.read_count = 0
+        self._outage = None
+        self._counting = threading.Lock()
         self._stop = threading.Event()
         owned = [names[writer * keys:(writer + 1) * keys] for writer in range(writers)]
         self._threads = (
@@ -61,6 +74,13 @@ class Clients:
         for thread in self._threads:
             thread.join()
 
+    @contextlib.contextmanager
+    def without_majority(self):
+        """Meanwhile no durable write can be begun and succeed."""
+        self._outage = object()
+        yield
+        self._outage = None
+
     def _guard(self, body, keys):
         try:
             body(Router(self.cluster), keys)
@@ -72,23 +92,33 @@ class Clients:
         while not self._stop.is_set():
             turn += 1
             key, level = keys[turn % len(keys)], self.levels[turn % len(self.levels)]
+            patience = WRITE_MILLISECONDS[turn // len(self.levels) % len(WRITE_MILLISECONDS)]
             record = self.records[key]
             record.sent += 1
-            status = router.ask(
-                key, lambda vbucket, key=key, number=record.sent, level=level: durable_set(
-                    key, str(number).encode(), level, WRITE_MILLISECONDS, vbucket))
-            if status is not None and status.status == SUCCESS:
-                record.acknowledged = record.sent
-                record.raise_floor(record.sent)
-                self.acknowledged_count += 1
+            number, outage = record.sent, self._outage
+            response = router.ask(
+                key, lambda vbucket, key=key, number=number, level=level, patience=patience:
+                durable_set(key, str(number).encode(), level, patience, vbucket))
+            if response is not None and response.status == SUCCESS:
+                if outage is not None and outage is self._outage:
+                    self.problems.append(f"{key}: {number} was acknowledged without a majority")
+                record.acknowledged = number
+                record.raise_floor(number)
+                self._count("acknowledged_count")
             else:
-                self._check_failure(status)
+                self._check_failure(response)
                 time.sleep(PAUSE_SECONDS)
 
     def _check_failure(self, response):
         expected = SYNC_WRITE_STATUSES | {NOT_MY_VBUCKET, TEMPORARY_FAILURE}
         if response is not None and response.status not in expected:
             self.problems.append(f"a durable write got status {response.status:#x}")
+        if response is not None and response.status in (DURABILITY_IMPOSSIBLE, AMBIGUOUS):
+            self._count("refused_count")
+
+    def _count(self, name):
+        with self._counting:
+            setattr(self, name, getattr(self, name) + 1)
 
     def _read(self, router, keys):
         turn = 0
@@ -111,7 +141,7 @@ class Clients:
         if number > record.sent:
             self.problems.append(f"{key} has {number}, which nobody has sent")
         record.raise_floor(number)
-        self.read_count += 1
+        self._count("read_count")
         return number
 
     def check_all(self, seconds=30):

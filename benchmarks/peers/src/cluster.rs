@@ -3,21 +3,18 @@
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::couchbase::{self, Login};
+use crate::ended_child::EndedChild;
 use crate::servers::settee_binary;
 
 /// From the first data port to the first management port.
 const MANAGEMENT_PORT_OFFSET: u16 = 50;
-const END_TIME_MAX: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(20);
 /// Of the user that cluster-run makes.
 pub const USER: &str = "Administrator";
 /// Its password.
@@ -25,7 +22,7 @@ pub const PASSWORD: &str = "password";
 
 /// A running cluster of two nodes with one replica. Dropping it ends it and removes what it wrote.
 pub struct Cluster {
-    child: Child,
+    child: EndedChild,
     binary: PathBuf,
     port: u16,
     directory: TempDir,
@@ -43,7 +40,7 @@ impl Cluster {
     pub fn start_one_sided(port: u16, arguments: &[&str]) -> Result<Self> {
         let mut cluster = Self::start(port, arguments)?;
         cluster.order(&["--stop"])?;
-        cluster.child.wait()?;
+        cluster.child.0.wait()?;
         let map = cluster.directory.path().join("cluster/map.json");
         let mut plan: Value = serde_json::from_str(&std::fs::read_to_string(&map)?)?;
         let revision = plan["rev"][1].as_u64().context("a map has a revision")?;
@@ -65,6 +62,7 @@ impl Cluster {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().context("cannot start the cluster")?;
         let output = child.stdout.take().context("the cluster says nothing")?;
+        let child = EndedChild(child);
         let cluster = Self { child, binary, port, directory };
         for line in BufReader::new(output).lines() {
             if line?.starts_with("serving") {
@@ -128,22 +126,5 @@ impl Cluster {
             drawings.push_str(&String::from_utf8_lossy(&output.stdout));
         }
         Ok(drawings)
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let asked = pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
-        let started = Instant::now();
-        while asked && started.elapsed() < END_TIME_MAX {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
-            eprintln!("the cluster cannot be ended: {error}");
-        }
     }
 }

@@ -4,6 +4,7 @@ pub mod cluster;
 pub mod couchbase;
 pub mod dcp_reader;
 pub mod dialect;
+mod ended_child;
 pub mod fragmentation;
 pub mod generator;
 pub mod load;

@@ -2,19 +2,18 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::couchbase::{self, Login};
+use crate::ended_child::EndedChild;
 
 const START_TIME_MAX: Duration = Duration::from_secs(20);
-const END_TIME_MAX: Duration = Duration::from_secs(60);
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(2);
 const PASSWORD: &str = "password";
@@ -32,7 +31,7 @@ pub enum Program {
 
 /// A running server. Dropping it ends it and removes what it wrote.
 pub struct Server {
-    child: Child,
+    child: EndedChild,
     program: Program,
     /// Where it is spoken to without a login.
     pub address: SocketAddr,
@@ -79,6 +78,7 @@ impl Server {
         let child = on_cores(cores, || command.spawn())?;
         let child = child.with_context(|| format!("cannot start {}", program.name()))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let child = EndedChild(child);
         let mut server = Self { child, program, address, data_port: None, _directory: directory };
         server.wait_until_it_serves()?;
         Ok(server)
@@ -91,7 +91,7 @@ impl Server {
 
     /// The process.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     /// Waits until everything written is on disk, where there is a disk.
@@ -114,7 +114,7 @@ impl Server {
     fn wait_until_it_serves(&mut self) -> Result<()> {
         let started = Instant::now();
         while !self.serves()? {
-            if let Some(status) = self.child.try_wait()? {
+            if let Some(status) = self.child.0.try_wait()? {
                 bail!("{} ended at once: {status}", self.program.name());
             }
             ensure!(started.elapsed() < START_TIME_MAX, "{} does not serve", self.program.name());
@@ -142,23 +142,6 @@ impl Server {
         self.address = port("memcached_port")?;
         self.data_port = Some((port("port")?, login));
         Ok(true)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let asked = pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
-        let started = Instant::now();
-        while asked && started.elapsed() < END_TIME_MAX {
-            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
-            eprintln!("{} cannot be ended: {error}", self.program.name());
-        }
     }
 }
 

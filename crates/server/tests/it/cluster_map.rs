@@ -61,9 +61,13 @@ fn a_new_map_is_pushed_to_those_who_asked_for_it_and_met_by_the_others() {
 fn nobody_is_told_what_they_have() {
     let port = Port::open();
     let mut client = port.client(&[XERROR, DUPLEX, FULL]);
+    // A worker may look at a map before the next one is there, or only once both are: one that
+    // is not known already would be told or not.
+    assert_eq!(client.ask(frame(0xb5)).value, b"{\"rev\":1}");
     port.server.publish(view(1));
+    assert_eq!(client.ask(get(b"k")).status, 1, "the first is no news");
     port.server.publish(view(2));
-    assert_eq!(notification(&mut client).0, 2, "the first was no news, or was overtaken");
+    assert_eq!(notification(&mut client).0, 2);
     port.server.publish(view(2));
     client.send(&[0x83, 0x01].iter().copied().chain([0; 22]).collect::<Vec<u8>>());
     assert_eq!(client.ask(get(b"k")).status, 1, "an answer to a notification is ignored");
