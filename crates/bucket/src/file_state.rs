@@ -1,5 +1,6 @@
 //! What a vBucket remembers, in the words of its file and back.
 
+use document::item::U48_MAX;
 use document::{RevSeqno, Seqno};
 use storage::{CheckpointType, VbucketRecord};
 use vbucket::checkpoint::CheckpointKind;
@@ -42,7 +43,7 @@ pub(crate) fn from_file(record: &VbucketRecord, high_seqno: Seqno) -> Persistent
         failover_table: record.failover_table.iter().map(from_file).collect(),
         high_seqno,
         max_cas: record.max_cas,
-        max_deleted_revision: RevSeqno(record.max_deleted_revision),
+        max_deleted_revision: RevSeqno(record.max_deleted_revision.min(U48_MAX)),
         topology: record.replication_topology.clone(),
         snapshot: SnapshotRange { start: record.snapshot_start, end: record.snapshot_end },
         facts: FileFacts {

@@ -171,8 +171,8 @@ impl Vbucket {
             }
         };
         let operation = builder.operation();
+        let cas = self.clock.adopt(cas, now.wall);
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
-        self.clock.observe(cas);
         match operation {
             Operation::Mutation => self.put_received(item, now, effects),
             Operation::Prepare(_) => self.put_prepare(item, replaced.as_ref(), now, effects),

@@ -6,7 +6,7 @@ use super::*;
 use crate::eviction::EvictionOptions;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
-use crate::operation::Refusal;
+use crate::operation::{Refusal, StoreMode, WriteCondition};
 use crate::vbucket::{Restored, RoleChange};
 
 struct Bench {
@@ -254,6 +254,30 @@ fn a_replica_that_comes_back_from_its_file_goes_on_where_that_ends() {
     bench.announce(snapshot(4, 9)).unwrap();
     bench.receive_all([9]);
     assert_eq!(bench.position(), (9, 9, 9, 70));
+}
+
+#[test]
+fn whatever_name_a_version_has_the_vbucket_can_be_written_when_it_becomes_active() {
+    for cas in [0, 1, u64::MAX / 2, u64::MAX - (1 << 16), u64::MAX - 1, u64::MAX] {
+        let mut bench = Bench::new();
+        bench.announce(snapshot(1, 1)).unwrap();
+        bench.receive(Received { cas: Cas(cas), ..received("k", 1, None) }).unwrap();
+        let change = RoleChange {
+            state: VbucketState::Active,
+            topology: None,
+            is_takeover: false,
+            fresh_uuid: VbUuid(9),
+        };
+        bench.vbucket.change_role(change, Now::default(), &mut Vec::new());
+        let mut get = || bench.vbucket.get(key("k").as_key(), Now::default(), &mut Vec::new());
+        let before = get().unwrap().cas;
+        assert_eq!(before == Cas(cas), cas != 0 && cas != u64::MAX, "{cas}: {before:?}");
+        let builder = ItemBuilder::new(key("k").as_key(), ItemMeta::default(), b"v");
+        let condition = WriteCondition { cas: before, ..WriteCondition::default() };
+        let (now, effects) = (Now::default(), &mut Vec::new());
+        let stored = bench.vbucket.store(StoreMode::Set, builder, condition, now, effects);
+        assert_ne!(stored.unwrap().cas, before, "{cas}");
+    }
 }
 
 #[test]
