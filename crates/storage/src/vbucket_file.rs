@@ -83,6 +83,7 @@ pub(crate) fn write(
     let mut edits = collections.into_edits(&mut reader)?;
     edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(state.encode()) });
     commit.save_local(edits)?;
+    commit.note_purged(state.purge_seqno.0);
     let (header, bytes_written) = commit.finish(timestamp)?;
     report.high_seqno = Seqno(header.high_seqno);
     report.bytes_written = bytes_written;

@@ -124,6 +124,8 @@ pub struct PersistentState {
     /// The snapshot that the file is in, unless the vBucket is active: then it is whole at every
     /// seqno.
     pub snapshot: SnapshotRange,
+    /// Tombstones up to here may be missing in it; never above its highest seqno.
+    pub purge_seqno: Seqno,
     /// The rest.
     pub facts: FileFacts,
 }
@@ -139,6 +141,7 @@ impl PersistentState {
             max_deleted_revision: RevSeqno(0),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
+            purge_seqno: Seqno(0),
             facts: FileFacts::NONE,
         }
     }
@@ -226,6 +229,7 @@ impl FlushBatch {
             cuts_disk_snapshots: true,
         });
         self.state.high_seqno = range.last_seqno();
+        self.state.purge_seqno = self.state.purge_seqno.min(range.last_seqno());
         let all = range.items();
         if let Some((kind, snapshot)) = range.last_snapshot() {
             let (high, end) = (self.state.high_seqno, snapshot.whole_end);

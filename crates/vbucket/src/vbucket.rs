@@ -69,8 +69,12 @@ pub struct Vbucket {
     applied_seqno: Seqno,
     /// Whether there is no file.
     is_ephemeral: bool,
-    /// The highest seqno of a tombstone that was purged.
+    /// The highest seqno of a tombstone that was purged, here or in what was received before the
+    /// snapshot that comes.
     purge_seqno: Seqno,
+    /// Up to here tombstones may be missing in the snapshot that comes: where it begins they are
+    /// not missed yet, and each seqno that comes leaves some behind it.
+    received_purge_seqno: Seqno,
     /// Who must hold durable writes.
     topology: Topology,
     /// The snapshot that history ends in, unless the vBucket is active.
@@ -143,6 +147,7 @@ impl Vbucket {
             applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),
+            received_purge_seqno: Seqno(0),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,
@@ -323,6 +328,7 @@ impl Vbucket {
             max_deleted_revision: self.max_deleted_revision,
             topology: self.topology.clone(),
             snapshot: self.snapshot,
+            purge_seqno: self.purge_seqno(),
             facts: self.facts,
         }
     }

@@ -29,7 +29,7 @@ pub struct ReceivedSnapshot {
     pub high_completed: Option<Seqno>,
     /// The highest prepare that the sender had.
     pub high_prepared: Option<Seqno>,
-    /// Up to here the sender may have forgotten tombstones.
+    /// Of a snapshot from the sender's file: up to here that may have forgotten tombstones.
     pub purge_seqno: Option<Seqno>,
 }
 
@@ -127,6 +127,8 @@ impl Vbucket {
             return Err(ReceiveError::BadSnapshot);
         }
         let base = self.last_whole_seqno();
+        // A sender that does not say what it has purged may have purged anything in it.
+        let purge_seqno = received.is_disk.then_some(received.purge_seqno.unwrap_or(end));
         let kind = match (received.is_disk, high) {
             (false, _) => CheckpointKind::Memory,
             (true, Seqno(0)) => CheckpointKind::InitialDisk,
@@ -141,12 +143,14 @@ impl Vbucket {
             high_completed: received.high_completed.or(received.is_disk.then_some(Seqno(0))),
             // A lower one says that the sender does not know.
             high_prepared: received.high_prepared.filter(|&seqno| seqno >= start),
+            purge_seqno,
         };
         let begins = received.begins_checkpoint || received.is_disk || self.is_stream_new;
         if begins || !self.checkpoints.extend_snapshot(snapshot) {
             let detached = self.checkpoints.begin_snapshot(kind, snapshot);
             self.destroy(detached, effects);
         }
+        self.begin_snapshot_purged(purge_seqno.unwrap_or_default());
         self.is_stream_new = false;
         self.snapshot = SnapshotRange { start: base, end };
         self.snapshot_kind = kind;
