@@ -5,7 +5,7 @@ use document::{Cas, Datatype, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbi
 use platform::Instant;
 
 use crate::FailoverEntry;
-use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit};
+use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit, Snapshot};
 
 /// Who must hold durable writes: chains of node names, the active first. `None` in a chain stands
 /// for a replica that is not placed.
@@ -51,6 +51,23 @@ impl FileFacts {
         checkpoint_kind: CheckpointKind::Memory,
     };
 
+    /// The file has all of the snapshot that it ends in: behind its last item nothing comes.
+    pub(crate) fn note_whole(&mut self, kind: CheckpointKind, snapshot: &Snapshot) {
+        self.note_prepare(self.prepared_seqno, self.prepared_seqno);
+        if kind.is_disk() {
+            self.note_ended(
+                snapshot.high_completed.unwrap_or_default(),
+                snapshot.high_prepared.unwrap_or(snapshot.whole_end),
+            );
+        }
+    }
+
+    /// Of a whole snapshot from another node's file, up to where prepares have ended and are held.
+    fn note_ended(&mut self, high_completed: Seqno, high_prepared: Seqno) {
+        self.completed_seqno = self.completed_seqno.max(high_completed);
+        self.high_prepared_seqno = self.high_prepared_seqno.max(high_prepared);
+    }
+
     /// Takes note of items that become a part of the file, seqnos rising. It ends in `part` then.
     fn note(&mut self, items: &[Item], part: &FilePart) {
         if let Some(first) = items.first()
@@ -80,8 +97,7 @@ impl FileFacts {
         let held = self.prepared_seqno;
         self.note_prepare(held, part.whole_seqno);
         if is_disk && part.is_whole {
-            self.completed_seqno = self.completed_seqno.max(part.high_completed);
-            self.high_prepared_seqno = self.high_prepared_seqno.max(part.high_prepared);
+            self.note_ended(part.high_completed, part.high_prepared);
         }
         self.checkpoint_kind = part.kind;
     }

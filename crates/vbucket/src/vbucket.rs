@@ -327,7 +327,10 @@ impl Vbucket {
             max_cas: self.clock.max_cas(),
             max_deleted_revision: self.max_deleted_revision,
             topology: self.topology.clone(),
-            snapshot: self.snapshot,
+            snapshot: match self.ends_whole_in_file() {
+                true => SnapshotRange { start: self.persisted_seqno, end: self.persisted_seqno },
+                false => self.snapshot,
+            },
             purge_seqno: self.purge_seqno(),
             facts: self.facts,
         }

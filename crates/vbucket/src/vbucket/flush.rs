@@ -1,6 +1,6 @@
 //! Handing the log to the flusher, and who waits for it.
 
-use document::{Item, Seqno};
+use document::{Item, Seqno, VbucketState};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
@@ -49,6 +49,7 @@ impl Vbucket {
             let detached = self.checkpoints.finish_read(range, batch.item_count());
             self.destroy(detached, effects);
         }
+        self.note_whole_in_file(batch.state.whole_seqno());
         self.waiters.retain(|waiting| {
             let is_waiting = waiting.seqno > seqno;
             if !is_waiting {
@@ -134,6 +135,25 @@ impl Vbucket {
             is_waiting
         });
         self.waiters.iter().map(|waiting| waiting.deadline).min()
+    }
+
+    /// If the file has everything of the last snapshot, because what that ends with are seqnos
+    /// without items, and knows it as whole up to `whole` only: has the state flushed anew. What
+    /// is acknowledged for that would be forgotten by a restart otherwise.
+    pub(super) fn note_whole_in_file(&mut self, whole: Seqno) {
+        if self.ends_whole_in_file() && whole < self.persisted_seqno {
+            self.facts.note_whole(self.snapshot_kind, &self.checkpoints.open_snapshot());
+            self.state_is_dirty = true;
+        }
+    }
+
+    /// Whether what is durable ends where a snapshot of another node does. One that lacks
+    /// tombstones behind its last item goes on.
+    pub(super) fn ends_whole_in_file(&self) -> bool {
+        self.state != VbucketState::Active
+            && self.checkpoints.is_flushed()
+            && self.is_snapshot_whole()
+            && self.stream_purge_seqno() <= self.persisted_seqno
     }
 
     /// Whether the file has the present role.

@@ -234,6 +234,8 @@ impl Vbucket {
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
         self.checkpoints.advance_received(seqno);
+        self.note_whole_in_file(self.persisted_whole_seqno);
+        self.flush_state(effects);
         self.end_received(effects);
         Ok(())
     }
