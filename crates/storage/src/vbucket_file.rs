@@ -86,6 +86,8 @@ pub(crate) fn write(
     commit.note_purged(state.purge_seqno.0);
     let (header, bytes_written) = commit.finish(timestamp)?;
     report.high_seqno = Seqno(header.high_seqno);
+    report.document_count = state.document_count;
+    report.documents = header.alive_count().saturating_sub(state.on_disk_prepares);
     report.bytes_written = bytes_written;
     report.tombstones = batch.items.iter().filter(|item| item.is_deleted()).cloned().collect();
     Ok((header, report))

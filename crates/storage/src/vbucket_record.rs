@@ -71,6 +71,9 @@ pub struct VbucketRecord {
     /// Tombstones up to here may be missing in what the file is given. Its header keeps the highest
     /// one that it was ever told, so that what is read from a file says 0 here.
     pub purge_seqno: Seqno,
+    /// What memory took the number of live documents for, for who is told what the file counts. In
+    /// no file.
+    pub document_count: Option<i64>,
     /// Prepares in the file.
     pub on_disk_prepares: u64,
     /// Their bytes.
@@ -165,6 +168,7 @@ impl VbucketRecord {
             high_prepared_seqno: Seqno(0),
             max_visible_seqno: Seqno(0),
             purge_seqno: Seqno(0),
+            document_count: None,
             on_disk_prepares: 0,
             on_disk_prepare_bytes: 0,
             checkpoint_type: CheckpointType::Memory,
@@ -229,6 +233,7 @@ impl VbucketRecord {
             high_prepared_seqno: Seqno(json.high_prepared_seqno.0),
             max_visible_seqno: json.max_visible_seqno.map_or(high_seqno, |seqno| Seqno(seqno.0)),
             purge_seqno: Seqno(0),
+            document_count: None,
             on_disk_prepares: json.on_disk_prepares.0,
             on_disk_prepare_bytes: json.on_disk_prepare_bytes.0,
             checkpoint_type: json.checkpoint_type,

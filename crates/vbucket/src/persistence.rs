@@ -191,6 +191,9 @@ pub struct FlushBatch {
     pub state: PersistentState,
     /// Since when the first of its mutations has waited.
     pub queued_since: Instant,
+    /// What documents were counted as at its end, where that count is to be compared with the
+    /// file's.
+    pub document_count: Option<i64>,
     /// Items in `range`, once somebody has counted.
     item_count: Option<usize>,
 }
@@ -212,7 +215,8 @@ impl FlushBatch {
         state: PersistentState,
         queued_since: Instant,
     ) -> Self {
-        Self { vbid, previous_seqno, range, state, queued_since, item_count: None }
+        let (item_count, document_count) = (None, None);
+        Self { vbid, previous_seqno, range, state, queued_since, document_count, item_count }
     }
 
     /// The last seqno of the batch.
@@ -239,11 +243,14 @@ impl FlushBatch {
             self.item_count = Some(0);
             return BatchItems { items: Vec::new(), superfluous: 0 };
         };
-        range.limit(ReadLimit {
+        let is_cut = range.limit(ReadLimit {
             items_max: usize::MAX,
             item_bytes_max: bytes_max,
             cuts_disk_snapshots: true,
         });
+        if is_cut {
+            self.document_count = None;
+        }
         self.state.high_seqno = range.last_seqno();
         self.state.purge_seqno = self.state.purge_seqno.min(range.last_seqno());
         let all = range.items();

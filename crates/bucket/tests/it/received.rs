@@ -1,11 +1,15 @@
 //! What a replica keeps of what it has received, beside documents.
 
+use std::collections::BTreeSet;
+
 use bucket::{BackfillOrder, CompactionOrder};
 use document::{Operation, Seqno, Vbid, VbucketState};
+use platform::Random;
+use vbucket::eviction::EvictionPolicy;
 use vbucket::{ReceivedSnapshot, StreamStart};
 
 use crate::prepares::{announce, receive};
-use crate::support::{Machine, config, files_config};
+use crate::support::{Machine, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
 
@@ -91,5 +95,43 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
                 assert_eq!(vbucket.rollback_point(&here), point, "{seqno}");
             }
         });
+    }
+}
+
+#[test]
+fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_them() {
+    for mut config in [config(), files_config()] {
+        config.eviction.policy = EvictionPolicy::Full;
+        let mut machine = Machine::with(config);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        begin(&machine);
+        let mut random = Random::from_seed(1);
+        let mut alive = BTreeSet::new();
+        let mut seqno = 0;
+        for round in 0..40 {
+            let (start, end) = (Seqno(seqno + 1), Seqno(seqno + 20));
+            let memory = ReceivedSnapshot { start, end, is_disk: false, ..snapshot(0) };
+            announce(&machine, ReceivedSnapshot { purge_seqno: None, ..memory });
+            for _ in 0..20 {
+                seqno += 1;
+                let name = random.below(60).to_string();
+                let is_deletion = random.below(3) == 0;
+                receive(&machine, &name, seqno, Operation::Mutation, is_deletion);
+                let _ = if is_deletion { alive.remove(&name) } else { alive.insert(name) };
+            }
+            machine.run();
+            machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno).unwrap();
+            machine.run();
+            let mut count = 0;
+            machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+                count = vbucket.document_count();
+                for name in 0..60 {
+                    if random.below(2) == 0 {
+                        vbucket.eject(key(&name.to_string()).as_key(), now, effects);
+                    }
+                }
+            });
+            assert_eq!(count, alive.len(), "round {round}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use platform::Instant;
 use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
+use crate::eviction::EvictionPolicy;
 use crate::operation::Now;
 use crate::persistence::FlushBatch;
 
@@ -27,7 +28,19 @@ impl Vbucket {
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
-        Some(FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since))
+        let mut batch = FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since);
+        if self.eviction.policy == EvictionPolicy::Full {
+            batch.document_count = Some(self.absent.uncorrected(self.document_count()));
+        }
+        Some(batch)
+    }
+
+    /// The file has `found` live documents where the batch of a flush took them for
+    /// `document_count`. What came to a replica was counted without a look into the file.
+    pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
+        if self.eviction.policy == EvictionPolicy::Full {
+            self.absent.correct(document_count, found);
+        }
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos

@@ -215,7 +215,7 @@ impl Vbucket {
     ///
     /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
     /// that was never there, for documents. So documents of a replica under full eviction are
-    /// counted a little too low, until the vBucket is loaded anew.
+    /// counted a little too low, until the file has what came and is asked how many it has.
     pub(super) fn note_arrival(&mut self, key: Key<'_>) {
         if self.eviction.policy == EvictionPolicy::Full
             && self.hash_table.get(key).is_none()
