@@ -26,6 +26,7 @@ impl Vbucket {
         }
         let mut state = self.persistent_state();
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
+        state.purge_seqno = state.purge_seqno.min(state.high_seqno);
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
         let mut batch = FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since);

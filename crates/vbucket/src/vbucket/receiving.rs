@@ -277,4 +277,6 @@ impl Vbucket {
 }
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
