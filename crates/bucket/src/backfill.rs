@@ -81,7 +81,12 @@ impl Bucket {
             let facts = BackfillFacts::default();
             return Ok(Some(Backfill { facts, source: Source::Nothing }));
         };
-        let facts = facts_of(&view)?;
+        let mut facts = facts_of(&view)?;
+        // The file of a replica knows what is missing up to its end. The rest of the snapshot that
+        // this ends in comes behind, announced by the same marker.
+        core.with(vbid, &mut Vec::new(), |vbucket, _| {
+            facts.purge = facts.purge.max(vbucket.stream_purge_seqno());
+        });
         let source = match order {
             BackfillOrder::BySeqno => Source::File(view, after.next()),
             BackfillOrder::ByKey => Source::FileByKey(view, Vec::new()),
@@ -244,6 +249,6 @@ fn facts_of_memory(vbucket: &Vbucket) -> BackfillFacts {
         max_visible: vbucket.max_visible_seqno(),
         high_completed: vbucket.high_completed_seqno(),
         high_prepared: vbucket.high_prepared_seqno(),
-        purge: vbucket.purge_seqno(),
+        purge: vbucket.stream_purge_seqno(),
     }
 }

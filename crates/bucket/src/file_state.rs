@@ -1,5 +1,6 @@
 //! What a vBucket remembers, in the words of its file and back.
 
+use document::item::U48_MAX;
 use document::{RevSeqno, Seqno};
 use storage::{CheckpointType, VbucketRecord};
 use vbucket::checkpoint::CheckpointKind;
@@ -24,6 +25,7 @@ pub(crate) fn to_file(state: &PersistentState) -> VbucketRecord {
         prepared_seqno: facts.prepared_seqno,
         high_prepared_seqno: facts.high_prepared_seqno,
         max_visible_seqno: facts.max_visible_seqno,
+        purge_seqno: state.purge_seqno,
         checkpoint_type: match facts.checkpoint_kind {
             CheckpointKind::Memory => CheckpointType::Memory,
             CheckpointKind::Disk => CheckpointType::Disk,
@@ -42,9 +44,10 @@ pub(crate) fn from_file(record: &VbucketRecord, high_seqno: Seqno) -> Persistent
         failover_table: record.failover_table.iter().map(from_file).collect(),
         high_seqno,
         max_cas: record.max_cas,
-        max_deleted_revision: RevSeqno(record.max_deleted_revision),
+        max_deleted_revision: RevSeqno(record.max_deleted_revision.min(U48_MAX)),
         topology: record.replication_topology.clone(),
         snapshot: SnapshotRange { start: record.snapshot_start, end: record.snapshot_end },
+        purge_seqno: record.purge_seqno,
         facts: FileFacts {
             hlc_epoch: record.hlc_epoch,
             might_contain_xattrs: record.might_contain_xattrs,
@@ -82,6 +85,7 @@ mod tests {
         record.prepared_seqno = Seqno(15);
         record.high_prepared_seqno = Seqno(16);
         record.max_visible_seqno = Seqno(99);
+        record.purge_seqno = Seqno(17);
         record.checkpoint_type = CheckpointType::InitialDisk;
         assert_eq!(to_file(&from_file(&record, Seqno(100))), record);
         record.state = VbucketState::Active;

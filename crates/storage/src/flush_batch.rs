@@ -34,6 +34,10 @@ pub struct CommitReport {
 pub struct Applied {
     /// The highest seqno in the file now.
     pub high_seqno: Seqno,
+    /// What the last batch said that memory counts as live documents, if it did.
+    pub document_count: Option<i64>,
+    /// How many the file has.
+    pub documents: u64,
     /// Bytes handed to the system.
     pub bytes_written: u64,
     /// Documents alive now that were not before.

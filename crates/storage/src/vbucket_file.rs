@@ -83,8 +83,11 @@ pub(crate) fn write(
     let mut edits = collections.into_edits(&mut reader)?;
     edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(state.encode()) });
     commit.save_local(edits)?;
+    commit.note_purged(state.purge_seqno.0);
     let (header, bytes_written) = commit.finish(timestamp)?;
     report.high_seqno = Seqno(header.high_seqno);
+    report.document_count = state.document_count;
+    report.documents = header.alive_count().saturating_sub(state.on_disk_prepares);
     report.bytes_written = bytes_written;
     report.tombstones = batch.items.iter().filter(|item| item.is_deleted()).cloned().collect();
     Ok((header, report))

@@ -1,7 +1,7 @@
 //! The state of a vBucket as its file keeps it: `_local/vbstate`, a JSON object.
 //!
 //! Numbers are strings, as the original's server writes them, except in the failover table and
-//! `version`. Keys that we do not know are ignored. High seqno and purge seqno are not here: the
+//! `version`. Keys that we do not know are ignored. High seqno and purge seqno are not there: the
 //! file's header has them.
 
 use std::fmt::Display;
@@ -68,6 +68,12 @@ pub struct VbucketRecord {
     pub high_prepared_seqno: Seqno,
     /// The highest seqno that readers may see.
     pub max_visible_seqno: Seqno,
+    /// Tombstones up to here may be missing in what the file is given. Its header keeps the highest
+    /// one that it was ever told, so that what is read from a file says 0 here.
+    pub purge_seqno: Seqno,
+    /// What memory took the number of live documents for, for who is told what the file counts. In
+    /// no file.
+    pub document_count: Option<i64>,
     /// Prepares in the file.
     pub on_disk_prepares: u64,
     /// Their bytes.
@@ -161,6 +167,8 @@ impl VbucketRecord {
             prepared_seqno: Seqno(0),
             high_prepared_seqno: Seqno(0),
             max_visible_seqno: Seqno(0),
+            purge_seqno: Seqno(0),
+            document_count: None,
             on_disk_prepares: 0,
             on_disk_prepare_bytes: 0,
             checkpoint_type: CheckpointType::Memory,
@@ -224,6 +232,8 @@ impl VbucketRecord {
             prepared_seqno: Seqno(json.prepared_seqno.0),
             high_prepared_seqno: Seqno(json.high_prepared_seqno.0),
             max_visible_seqno: json.max_visible_seqno.map_or(high_seqno, |seqno| Seqno(seqno.0)),
+            purge_seqno: Seqno(0),
+            document_count: None,
             on_disk_prepares: json.on_disk_prepares.0,
             on_disk_prepare_bytes: json.on_disk_prepare_bytes.0,
             checkpoint_type: json.checkpoint_type,

@@ -6,6 +6,10 @@ use platform::WallTime;
 /// The bits of a CAS that count versions within one tick of the wall clock.
 const LOGICAL_BITS: u64 = 0xffff;
 
+/// The clock does not follow other clocks further than this, in the year 2518: what is left are
+/// more versions than one vBucket is ever given.
+const FOLLOWED_MAX: u64 = u64::MAX - (1 << 60);
+
 /// A clock that never repeats and never goes back, whatever the wall clock does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hlc {
@@ -30,13 +34,24 @@ impl Hlc {
         Cas(self.max_cas)
     }
 
-    /// Moves the clock past a CAS that another clock made.
+    /// Moves the clock past a CAS that another clock made, unless that has run away: its versions
+    /// count as any, but a clock behind them would run out of its own.
     pub fn observe(&mut self, cas: Cas) {
         // All ones is a marker, never a version; a file that holds it was written by a fault
         // that the original had as well and is read as "no clock yet".
         if cas != Cas::LOCKED {
-            self.max_cas = self.max_cas.max(cas.0);
+            self.max_cas = self.max_cas.max(cas.0.min(FOLLOWED_MAX));
         }
+    }
+
+    /// The name of a version that another clock made as `cas`: that, unless it is none. Those two
+    /// values mean something else in requests and answers, and are never stored.
+    pub fn adopt(&mut self, cas: Cas, wall: WallTime) -> Cas {
+        if cas == Cas::ANY || cas == Cas::LOCKED {
+            return self.next(wall);
+        }
+        self.observe(cas);
+        cas
     }
 
     /// The highest CAS given out or seen.
@@ -60,6 +75,25 @@ mod tests {
             last = cas;
         }
         assert_eq!(last, Cas((12 << 16) + 1));
+    }
+
+    #[test]
+    fn a_clock_that_has_run_away_does_not_take_others_along() {
+        for foreign in [FOLLOWED_MAX, u64::MAX - (1 << 16), u64::MAX - 2, u64::MAX - 1] {
+            let mut clock = Hlc::continuing(Cas(foreign));
+            assert_eq!(clock.adopt(Cas(foreign), WallTime(0)), Cas(foreign), "it counts");
+            for number in 1..100 {
+                assert_eq!(clock.next(WallTime(0)), Cas(FOLLOWED_MAX + number), "{foreign}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_no_version_gets_a_name() {
+        let mut clock = Hlc::default();
+        let named = [Cas::ANY, Cas::LOCKED].map(|cas| clock.adopt(cas, WallTime(7 << 16)));
+        assert_eq!(named, [Cas(7 << 16), Cas((7 << 16) + 1)]);
+        assert_eq!(clock.adopt(Cas(5), WallTime(0)), Cas(5), "an old version keeps its name");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use document::{Cas, Datatype, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbi
 use platform::Instant;
 
 use crate::FailoverEntry;
-use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit};
+use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit, Snapshot};
 
 /// Who must hold durable writes: chains of node names, the active first. `None` in a chain stands
 /// for a replica that is not placed.
@@ -60,6 +60,23 @@ impl FileFacts {
         checkpoint_kind: CheckpointKind::Memory,
     };
 
+    /// The file has all of the snapshot that it ends in: behind its last item nothing comes.
+    pub(crate) fn note_whole(&mut self, kind: CheckpointKind, snapshot: &Snapshot) {
+        self.note_prepare(self.prepared_seqno, self.prepared_seqno);
+        if kind.is_disk() {
+            self.note_ended(
+                snapshot.high_completed.unwrap_or_default(),
+                snapshot.high_prepared.unwrap_or(snapshot.whole_end),
+            );
+        }
+    }
+
+    /// Of a whole snapshot from another node's file, up to where prepares have ended and are held.
+    fn note_ended(&mut self, high_completed: Seqno, high_prepared: Seqno) {
+        self.completed_seqno = self.completed_seqno.max(high_completed);
+        self.high_prepared_seqno = self.high_prepared_seqno.max(high_prepared);
+    }
+
     /// Takes note of items that become a part of the file, seqnos rising. It ends in `part` then.
     fn note(&mut self, items: &[Item], part: &FilePart) {
         if let Some(first) = items.first()
@@ -89,8 +106,7 @@ impl FileFacts {
         let held = self.prepared_seqno;
         self.note_prepare(held, part.whole_seqno);
         if is_disk && part.is_whole {
-            self.completed_seqno = self.completed_seqno.max(part.high_completed);
-            self.high_prepared_seqno = self.high_prepared_seqno.max(part.high_prepared);
+            self.note_ended(part.high_completed, part.high_prepared);
         }
         self.checkpoint_kind = part.kind;
     }
@@ -133,6 +149,8 @@ pub struct PersistentState {
     /// The snapshot that the file is in, unless the vBucket is active: then it is whole at every
     /// seqno.
     pub snapshot: SnapshotRange,
+    /// Tombstones up to here may be missing in it; never above its highest seqno.
+    pub purge_seqno: Seqno,
     /// The rest.
     pub facts: FileFacts,
 }
@@ -148,6 +166,7 @@ impl PersistentState {
             max_deleted_revision: RevSeqno(0),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
+            purge_seqno: Seqno(0),
             facts: FileFacts::NONE,
         }
     }
@@ -181,6 +200,9 @@ pub struct FlushBatch {
     pub state: PersistentState,
     /// Since when the first of its mutations has waited.
     pub queued_since: Instant,
+    /// What documents were counted as at its end, where that count is to be compared with the
+    /// file's.
+    pub document_count: Option<i64>,
     /// Items in `range`, once somebody has counted.
     item_count: Option<usize>,
 }
@@ -202,7 +224,8 @@ impl FlushBatch {
         state: PersistentState,
         queued_since: Instant,
     ) -> Self {
-        Self { vbid, previous_seqno, range, state, queued_since, item_count: None }
+        let (item_count, document_count) = (None, None);
+        Self { vbid, previous_seqno, range, state, queued_since, document_count, item_count }
     }
 
     /// The last seqno of the batch.
@@ -229,12 +252,16 @@ impl FlushBatch {
             self.item_count = Some(0);
             return BatchItems { items: Vec::new(), superfluous: 0 };
         };
-        range.limit(ReadLimit {
+        let is_cut = range.limit(ReadLimit {
             items_max: usize::MAX,
             item_bytes_max: bytes_max,
             cuts_disk_snapshots: true,
         });
+        if is_cut {
+            self.document_count = None;
+        }
         self.state.high_seqno = range.last_seqno();
+        self.state.purge_seqno = self.state.purge_seqno.min(range.last_seqno());
         let all = range.items();
         if let Some((kind, snapshot)) = range.last_snapshot() {
             let (high, end) = (self.state.high_seqno, snapshot.whole_end);

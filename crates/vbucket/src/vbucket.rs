@@ -71,8 +71,12 @@ pub struct Vbucket {
     applied_seqno: Seqno,
     /// Whether there is no file.
     is_ephemeral: bool,
-    /// The highest seqno of a tombstone that was purged.
+    /// The highest seqno of a tombstone that was purged, here or in what was received before the
+    /// snapshot that comes.
     purge_seqno: Seqno,
+    /// Up to here tombstones may be missing in the snapshot that comes: where it begins they are
+    /// not missed yet, and each seqno that comes leaves some behind it.
+    received_purge_seqno: Seqno,
     /// Who must hold durable writes.
     topology: Topology,
     /// The snapshot that history ends in, unless the vBucket is active.
@@ -145,6 +149,7 @@ impl Vbucket {
             applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),
+            received_purge_seqno: Seqno(0),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,
@@ -324,7 +329,11 @@ impl Vbucket {
             max_cas: self.clock.max_cas(),
             max_deleted_revision: self.max_deleted_revision,
             topology: self.topology.clone(),
-            snapshot: self.snapshot,
+            snapshot: match self.ends_whole_in_file() {
+                true => SnapshotRange { start: self.persisted_seqno, end: self.persisted_seqno },
+                false => self.snapshot,
+            },
+            purge_seqno: self.purge_seqno(),
             facts: self.facts,
         }
     }

@@ -243,6 +243,9 @@ impl BucketCore {
         let Some(slot) = self.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_mut() {
             vbucket.apply_succeeded(applied.high_seqno);
+            if let Some(count) = applied.document_count {
+                vbucket.correct_document_count(count, applied.documents);
+            }
         }
         let mut next_tombstone = Some(0);
         while let Some(from) = next_tombstone {

@@ -9,7 +9,7 @@ use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
-use storage::{CommitReport, StorageError};
+use storage::{CommitReport, StorageError, VbucketRecord};
 use vbucket::FlushBatch;
 
 use crate::apply_pace;
@@ -330,7 +330,8 @@ impl BucketCore {
         } else {
             batch.count_items();
         }
-        let state = file_state::to_file(&batch.state);
+        let document_count = batch.document_count;
+        let state = VbucketRecord { document_count, ..file_state::to_file(&batch.state) };
         let previous_seqno = batch.previous_seqno;
         storage::FlushBatch { vbid: batch.vbid, previous_seqno, items, state }
     }

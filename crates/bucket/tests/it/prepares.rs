@@ -25,7 +25,13 @@ fn snapshot(start: u64, end: u64, is_disk: bool) -> ReceivedSnapshot {
     }
 }
 
-fn receive(machine: &Machine, name: &str, seqno: u64, operation: Operation, is_deletion: bool) {
+pub(crate) fn receive(
+    machine: &Machine,
+    name: &str,
+    seqno: u64,
+    operation: Operation,
+    is_deletion: bool,
+) {
     let deletion = is_deletion.then_some(document::Deletion::Explicit);
     let meta = ItemMeta { deletion, ..ItemMeta::default() };
     let builder = ItemBuilder::new(key(name).as_key(), meta, seqno.to_string().as_bytes());
@@ -38,7 +44,7 @@ fn receive(machine: &Machine, name: &str, seqno: u64, operation: Operation, is_d
     assert_eq!(result, Some(Ok(())));
 }
 
-fn announce(machine: &Machine, snapshot: ReceivedSnapshot) {
+pub(crate) fn announce(machine: &Machine, snapshot: ReceivedSnapshot) {
     let result = machine
         .bucket
         .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.receive_snapshot(snapshot, effects));

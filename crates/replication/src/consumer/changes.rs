@@ -10,6 +10,10 @@ use vbucket::{Effect, Now, ReceiveError, Received, ReceivedSnapshot, Vbucket};
 
 use super::error::ConsumerError;
 
+/// What is received ends here: a replica that becomes active needs seqnos of its own, and seqnos
+/// have 48 bits.
+const SEQNO_MAX: u64 = U48_MAX - (1 << 44);
+
 /// A change to a vBucket.
 pub(super) enum Change {
     Snapshot(ReceivedSnapshot),
@@ -27,8 +31,8 @@ impl Change {
         features: FeatureSet,
         wall_seconds: u32,
     ) -> Result<Option<Self>, ConsumerError> {
-        if highest_seqno(message).0 > U48_MAX {
-            return Err(ConsumerError::Protocol("a seqno has 48 bits"));
+        if highest_seqno(message).0 > SEQNO_MAX {
+            return Err(ConsumerError::Protocol("a seqno leaves no room for what follows it"));
         }
         Ok(Some(match message {
             Message::SnapshotMarker(marker) => Self::Snapshot(snapshot(marker)),

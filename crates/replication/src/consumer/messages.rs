@@ -128,11 +128,18 @@ impl Consumer {
         self.wait(vbid, now);
     }
 
-    /// The producer hands the vBucket over.
+    /// The producer hands the vBucket over, if that is what the stream is for: any other could make
+    /// a second active vBucket.
     fn on_new_state(&self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
-        let status = match self.bucket.take_over(vbid, state) {
-            Ok(()) => Status::Success,
-            Err(error) => {
+        let is_asked_for = self.streams.get(&vbid).is_some_and(|stream| stream.is_takeover);
+        let taken_over = is_asked_for.then(|| self.bucket.take_over(vbid, state));
+        let status = match taken_over {
+            None => {
+                tracing::warn!(vbucket = vbid.0, "a vBucket is not taken over without being asked");
+                Status::Einval
+            }
+            Some(Ok(())) => Status::Success,
+            Some(Err(error)) => {
                 tracing::warn!(%error, vbucket = vbid.0, "a vBucket was not taken over");
                 Status::Etmpfail
             }

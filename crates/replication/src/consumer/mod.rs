@@ -114,6 +114,15 @@ impl Consumer {
         self.request_due(now, out);
     }
 
+    /// The producer is to hand a vBucket over, which is pending here, or a replica that no stream
+    /// follows yet: it makes the vBucket active when it has all of it.
+    pub fn take_over(&mut self, vbid: Vbid, now: Time, out: &mut Vec<u8>) {
+        let stream = Stream::new(now.monotonic).for_takeover();
+        self.streams.entry(vbid).or_insert(stream);
+        self.next_request = Some(now.monotonic);
+        self.request_due(now, out);
+    }
+
     /// Takes what the producer has sent, and answers. Returns how many bytes were taken: whole
     /// frames. An error ends the connection.
     pub fn on_bytes(

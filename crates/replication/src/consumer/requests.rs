@@ -44,7 +44,7 @@ impl Consumer {
             _ => position.uuid,
         };
         let request = StreamRequest {
-            flags: StreamFlags(0),
+            flags: if stream.is_takeover { StreamFlags::TAKEOVER } else { StreamFlags(0) },
             start: position.start,
             end: Seqno(u64::MAX),
             uuid,

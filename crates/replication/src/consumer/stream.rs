@@ -27,6 +27,8 @@ pub(super) struct Stream {
     /// before are known as such.
     pub(super) opaque: u32,
     pub(super) state: StreamState,
+    /// The producer is to hand the vBucket over.
+    pub(super) is_takeover: bool,
     /// The snapshot that comes is to be answered when it is whole.
     pub(super) must_answer_marker: bool,
     /// The highest seqno that was acknowledged.
@@ -42,11 +44,17 @@ impl Stream {
         Self {
             opaque: 0,
             state: StreamState::Waiting(now),
+            is_takeover: false,
             must_answer_marker: false,
             acknowledged: Seqno(0),
             received: 0,
             pause: PAUSE_MIN,
         }
+    }
+
+    /// The same, for a producer that is to hand the vBucket over.
+    pub(super) fn for_takeover(self) -> Self {
+        Self { is_takeover: true, ..self }
     }
 
     /// It is asked for again a little later, and later each time.

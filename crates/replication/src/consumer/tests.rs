@@ -113,6 +113,14 @@ impl Play {
         play
     }
 
+    fn open_for_takeover() -> Self {
+        let mut play = Self::begin();
+        play.shake_hands(|_| Status::Success).unwrap();
+        play.consumer.take_over(VBID, play.now, &mut play.out);
+        play.accept(&[(7, 0)]);
+        play
+    }
+
     fn follow(&mut self) {
         self.consumer.follow(&BTreeSet::from([VBID]), self.now, &mut self.out);
     }
@@ -516,8 +524,23 @@ fn what_is_not_wanted_any_more_is_closed() {
 }
 
 #[test]
+fn a_producer_hands_over_only_what_it_was_asked_for() {
+    for state in
+        [VbucketState::Pending, VbucketState::Active, VbucketState::Replica, VbucketState::Dead]
+    {
+        let mut play = Play::open();
+        play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+        play.say(&[Message::SetVbucketState { state }]);
+        let sent = play.sent();
+        assert_eq!(sent[0].opcode(), Opcode::DcpSetVbucketState);
+        assert_eq!(sent[0].header.vbucket_or_status, Status::Einval.code(), "{state:?}");
+        assert_eq!(play.value(b"a"), Some(b"one".to_vec()), "it is a replica still");
+    }
+}
+
+#[test]
 fn a_vbucket_is_taken_over_with_its_history() {
-    let mut play = Play::open();
+    let mut play = Play::open_for_takeover();
     play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
     for state in [VbucketState::Pending, VbucketState::Active] {
         play.say(&[Message::SetVbucketState { state }]);

@@ -149,6 +149,7 @@ impl Snapshots {
                     max_visible: Some(visible_end.max(self.owed_end).min(end)),
                     high_completed: snapshot.high_completed.filter(|_| is_disk),
                     high_prepared: snapshot.high_prepared.filter(|_| is_disk),
+                    purge: snapshot.purge_seqno.map(|seqno| seqno.min(end)),
                     ..self.marker(end.max(self.read_through.next()), flags)
                 };
                 self.announce(marker, out);

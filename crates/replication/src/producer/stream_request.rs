@@ -169,7 +169,7 @@ pub(super) fn grant(
         registration,
         known_purge: match flags.contains(StreamFlags::IGNORE_PURGED) {
             true => Seqno(u64::MAX),
-            false => vbucket.purge_seqno(),
+            false => vbucket.stream_purge_seqno(),
         },
         role,
         failover_log,

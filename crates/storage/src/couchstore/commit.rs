@@ -157,6 +157,12 @@ impl<'a> Commit<'a> {
         Ok(())
     }
 
+    /// Tombstones up to `seqno` may be missing, as far as the file goes.
+    pub(crate) fn note_purged(&mut self, seqno: u64) {
+        let header = &mut self.header;
+        header.purge_seqno = header.purge_seqno.max(seqno.min(header.high_seqno));
+    }
+
     /// Makes it durable. `timestamp` is nanoseconds since the epoch. Gives the new state and the
     /// bytes written. After an error the file must be opened again, at the old header.
     pub(crate) fn finish(mut self, timestamp: u64) -> Result<(Header, u64), StorageError> {

@@ -2,14 +2,17 @@
 //! journal.
 //!
 //! ```text
-//!  0  1 version, 1                 12  8 first seqno of the snapshot    60  8 high prepared seqno
+//!  0  1 version, 2                 12  8 first seqno of the snapshot    60  8 high prepared seqno
 //!  1  1 state, as on the wire      20  8 last one                       68  8 max visible seqno
 //!  2  1 bit 0: may have xattrs     28  8 highest CAS                    76  8 prepares on disk
 //!  3  1 0 disk, 1 initial disk,    36  8 clock epoch, signed            84  8 their bytes
 //!       2 memory                   44  8 completed seqno                92  4 failover entries
 //!  4  8 max deleted revision       52  8 prepared seqno                 96  4 chains
-//! 100  entries: 8 uuid, 8 seqno; chains: 4 nodes; each 4 length (all ones: not placed), name
+//! 100  8 purge seqno
+//! 108  entries: 8 uuid, 8 seqno; chains: 4 nodes; each 4 length (all ones: not placed), name
 //! ```
+//!
+//! Version 1 has no purge seqno.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -21,7 +24,8 @@ use document::{Cas, Seqno, VbUuid, VbucketState};
 use crate::couchstore::bytes::{Fields, index};
 use crate::vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_PURGE: u8 = 1;
 const XATTRS: u8 = 1;
 const NOT_PLACED: u32 = u32::MAX;
 
@@ -51,6 +55,7 @@ pub(super) fn encode(state: &VbucketRecord, target: &mut Vec<u8>) {
     }
     put_count(target, state.failover_table.len());
     put_count(target, state.replication_topology.len());
+    target.extend_from_slice(&state.purge_seqno.0.to_be_bytes());
     for entry in &state.failover_table {
         target.extend_from_slice(&entry.uuid.0.to_be_bytes());
         target.extend_from_slice(&entry.seqno.0.to_be_bytes());
@@ -77,7 +82,8 @@ fn put_count(target: &mut Vec<u8>, count: usize) {
 /// Reads what [`encode`] wrote, all of it.
 pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
     let mut fields = Fields::new(bytes);
-    if fields.u8()? != VERSION {
+    let version = fields.u8()?;
+    if version != VERSION && version != VERSION_WITHOUT_PURGE {
         return None;
     }
     let mut state = VbucketRecord::new(state_of(fields.u8()?)?);
@@ -104,6 +110,9 @@ pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
     state.on_disk_prepares = fields.number::<8>()?;
     state.on_disk_prepare_bytes = fields.number::<8>()?;
     let (entries, chains) = (fields.u32()?, fields.u32()?);
+    if version == VERSION {
+        state.purge_seqno = Seqno(fields.number::<8>()?);
+    }
     for _ in 0..entries {
         let uuid = VbUuid(fields.number::<8>()?);
         state.failover_table.push(FailoverEntry { uuid, seqno: Seqno(fields.number::<8>()?) });
@@ -151,6 +160,7 @@ mod tests {
             prepared_seqno: Seqno(7),
             high_prepared_seqno: Seqno(8),
             max_visible_seqno: Seqno(9),
+            purge_seqno: Seqno(4),
             on_disk_prepares: 10,
             on_disk_prepare_bytes: 11,
             checkpoint_type: CheckpointType::InitialDisk,
@@ -180,6 +190,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_state_of_the_version_before_is_read() {
+        let mut bytes = Vec::new();
+        encode(&full(), &mut bytes);
+        bytes[0] = VERSION_WITHOUT_PURGE;
+        bytes.drain(100..108);
+        assert_eq!(decode(&bytes), Some(VbucketRecord { purge_seqno: Seqno(0), ..full() }));
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub struct Snapshot {
     pub high_completed: Option<Seqno>,
     /// The highest prepare that the writer of the snapshot had, if it said so.
     pub high_prepared: Option<Seqno>,
+    /// Set for disk snapshots: tombstones up to here may be missing.
+    pub purge_seqno: Option<Seqno>,
 }
 
 impl Snapshot {
@@ -56,6 +58,7 @@ impl Snapshot {
             visible_end,
             high_completed: None,
             high_prepared: None,
+            purge_seqno: None,
         }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct AbsentKeys {
     lookups: Map<Box<[u8]>, State>,
     /// Live documents that are only in the file.
     pub(crate) document_count: usize,
+    /// How much of that count are corrections, when the file was asked.
+    correction: i64,
     /// Rises whenever a key leaves the hash table: what was read from the file before may be older
     /// than what is there now.
     pub(crate) departures: u64,
@@ -73,8 +75,24 @@ impl AbsentKeys {
             filter: KeyFilter::new(options),
             lookups: Map::default(),
             document_count: 0,
+            correction: 0,
             departures: NEXT_HISTORY.fetch_add(1 << HISTORY_SHIFT, Ordering::Relaxed),
         }
+    }
+
+    /// What a count of documents was before corrections.
+    pub(crate) fn uncorrected(&self, count: usize) -> i64 {
+        i64::try_from(count).unwrap_or(i64::MAX).saturating_sub(self.correction)
+    }
+
+    /// The file had `found` live documents where [`AbsentKeys::uncorrected`] was `uncorrected`.
+    pub(crate) fn correct(&mut self, uncorrected: i64, found: u64) {
+        let found = i64::try_from(found).unwrap_or(i64::MAX);
+        let change = found.saturating_sub(uncorrected).saturating_sub(self.correction);
+        let before = i64::try_from(self.document_count).unwrap_or(i64::MAX);
+        let after = before.saturating_add(change).max(0);
+        self.correction = self.correction.saturating_add(after - before);
+        self.document_count = usize::try_from(after).unwrap_or(0);
     }
 
     /// What is known of `key`, which is not in the hash table.

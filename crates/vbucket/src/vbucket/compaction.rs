@@ -13,6 +13,13 @@ impl Vbucket {
         self.purge_seqno = self.purge_seqno.max(seqno.min(self.high_seqno()));
     }
 
+    /// Of what comes from now on, tombstones up to `seqno` may be missing. What has come of the
+    /// snapshot before lacks those that it lacks.
+    pub(super) fn begin_snapshot_purged(&mut self, seqno: Seqno) {
+        self.purge_seqno = self.purge_seqno();
+        self.received_purge_seqno = seqno;
+    }
+
     /// Deletes the document `key` if its newest version is past its time. Says whether it was.
     /// What has to be read from the file first is the refusal, as for a read.
     pub fn delete_if_expired(

@@ -23,7 +23,7 @@ impl Vbucket {
 
     /// The highest seqno of a tombstone that was purged.
     pub fn purge_seqno(&self) -> Seqno {
-        self.purge_seqno
+        self.purge_seqno.max(self.received_purge_seqno.min(self.high_seqno()))
     }
 
     /// Forgets tombstones of documents that were deleted before the second `before_second`, among

@@ -1,11 +1,12 @@
 //! Handing the log to the flusher, and who waits for it.
 
-use document::{Item, Seqno};
+use document::{Item, Seqno, VbucketState};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};
+use crate::eviction::EvictionPolicy;
 use crate::operation::Now;
 use crate::persistence::{FlushBatch, FlushUrgency};
 
@@ -25,9 +26,22 @@ impl Vbucket {
         }
         let mut state = self.persistent_state();
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
+        state.purge_seqno = state.purge_seqno.min(state.high_seqno);
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
-        Some(FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since))
+        let mut batch = FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since);
+        if self.eviction.policy == EvictionPolicy::Full {
+            batch.document_count = Some(self.absent.uncorrected(self.document_count()));
+        }
+        Some(batch)
+    }
+
+    /// The file has `found` live documents where the batch of a flush took them for
+    /// `document_count`. What came to a replica was counted without a look into the file.
+    pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
+        if self.eviction.policy == EvictionPolicy::Full {
+            self.absent.correct(document_count, found);
+        }
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
@@ -49,6 +63,7 @@ impl Vbucket {
             let detached = self.checkpoints.finish_read(range, batch.item_count());
             self.destroy(detached, effects);
         }
+        self.note_whole_in_file(batch.state.whole_seqno());
         self.waiters.retain(|waiting| {
             let is_waiting = waiting.seqno > seqno;
             if !is_waiting {
@@ -136,6 +151,25 @@ impl Vbucket {
             is_waiting
         });
         self.waiters.iter().map(|waiting| waiting.deadline).min()
+    }
+
+    /// If the file has everything of the last snapshot, because what that ends with are seqnos
+    /// without items, and knows it as whole up to `whole` only: has the state flushed anew. What
+    /// is acknowledged for that would be forgotten by a restart otherwise.
+    pub(super) fn note_whole_in_file(&mut self, whole: Seqno) {
+        if self.ends_whole_in_file() && whole < self.persisted_seqno {
+            self.facts.note_whole(self.snapshot_kind, &self.checkpoints.open_snapshot());
+            self.state_is_dirty = true;
+        }
+    }
+
+    /// Whether what is durable ends where a snapshot of another node does. One that lacks
+    /// tombstones behind its last item goes on.
+    pub(super) fn ends_whole_in_file(&self) -> bool {
+        self.state != VbucketState::Active
+            && self.checkpoints.is_flushed()
+            && self.is_snapshot_whole()
+            && self.stream_purge_seqno() <= self.persisted_seqno
     }
 
     /// Whether the file has the present role.

@@ -29,7 +29,7 @@ pub struct ReceivedSnapshot {
     pub high_completed: Option<Seqno>,
     /// The highest prepare that the sender had.
     pub high_prepared: Option<Seqno>,
-    /// Up to here the sender may have forgotten tombstones.
+    /// Of a snapshot from the sender's file: up to here that may have forgotten tombstones.
     pub purge_seqno: Option<Seqno>,
 }
 
@@ -127,6 +127,8 @@ impl Vbucket {
             return Err(ReceiveError::BadSnapshot);
         }
         let base = self.last_whole_seqno();
+        // A sender that does not say what it has purged may have purged anything in it.
+        let purge_seqno = received.is_disk.then_some(received.purge_seqno.unwrap_or(end));
         let kind = match (received.is_disk, high) {
             (false, _) => CheckpointKind::Memory,
             (true, Seqno(0)) => CheckpointKind::InitialDisk,
@@ -141,12 +143,14 @@ impl Vbucket {
             high_completed: received.high_completed.or(received.is_disk.then_some(Seqno(0))),
             // A lower one says that the sender does not know.
             high_prepared: received.high_prepared.filter(|&seqno| seqno >= start),
+            purge_seqno,
         };
         let begins = received.begins_checkpoint || received.is_disk || self.is_stream_new;
         if begins || !self.checkpoints.extend_snapshot(snapshot) {
             let detached = self.checkpoints.begin_snapshot(kind, snapshot);
             self.destroy(detached, effects);
         }
+        self.begin_snapshot_purged(purge_seqno.unwrap_or_default());
         self.is_stream_new = false;
         self.snapshot = SnapshotRange { start: base, end };
         self.snapshot_kind = kind;
@@ -171,8 +175,8 @@ impl Vbucket {
             }
         };
         let operation = builder.operation();
+        let cas = self.clock.adopt(cas, now.wall);
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
-        self.clock.observe(cas);
         match operation {
             Operation::Mutation => self.put_received(item, now, effects),
             Operation::Prepare(_) => self.put_prepare(item, replaced.as_ref(), now, effects),
@@ -215,7 +219,7 @@ impl Vbucket {
     ///
     /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
     /// that was never there, for documents. So documents of a replica under full eviction are
-    /// counted a little too low, until the vBucket is loaded anew.
+    /// counted a little too low, until the file has what came and is asked how many it has.
     pub(super) fn note_arrival(&mut self, key: Key<'_>) {
         if self.eviction.policy == EvictionPolicy::Full
             && self.hash_table.get(key).is_none()
@@ -234,6 +238,8 @@ impl Vbucket {
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
         self.checkpoints.advance_received(seqno);
+        self.note_whole_in_file(self.persisted_whole_seqno);
+        self.flush_state(effects);
         self.end_received(effects);
         Ok(())
     }
@@ -274,5 +280,7 @@ impl Vbucket {
     }
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;

@@ -70,6 +70,7 @@ impl Vbucket {
         vbucket.snapshot = state.snapshot;
         vbucket.snapshot_kind = state.facts.checkpoint_kind;
         vbucket.facts = state.facts;
+        vbucket.note_purged(state.purge_seqno);
         vbucket.state_is_dirty = begins_branch;
         vbucket.hash_table.reserve(document_count);
         vbucket.settle_account();

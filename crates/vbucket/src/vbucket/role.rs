@@ -96,6 +96,7 @@ impl Vbucket {
 
     fn begin_to_be_active(&mut self, uuid: VbUuid, is_takeover: bool, effects: &mut Vec<Effect>) {
         self.checkpoints.cut_snapshot(self.high_completed_seqno());
+        self.begin_snapshot_purged(Seqno(0));
         // What comes now is no part of a snapshot that another node sent.
         let detached = self.checkpoints.begin_checkpoint();
         self.destroy(detached, effects);

@@ -12,7 +12,13 @@ impl Vbucket {
     /// The seqno that the consumer of a stream has to go back to before that can begin; `None` when
     /// it can.
     pub fn rollback_point(&self, request: &StreamStart) -> Option<Seqno> {
-        self.failover_table.rollback_point(request, self.high_seqno(), self.purge_seqno)
+        self.failover_table.rollback_point(request, self.high_seqno(), self.stream_purge_seqno())
+    }
+
+    /// What a stream from here brings may lack tombstones up to here: of the snapshot that comes to
+    /// a replica, those behind its highest seqno, too.
+    pub fn stream_purge_seqno(&self) -> Seqno {
+        self.purge_seqno.max(self.received_purge_seqno)
     }
 
     /// Registers a stream that has everything up to `after`, in place of one of the same name. The

@@ -222,9 +222,9 @@ impl Vbucket {
     }
 
     /// Everything up to here is durable. At the end of the log, that is what is behind the last
-    /// item, too: seqnos that another node has skipped.
+    /// item, too, seqnos that another node has skipped, once the file knows.
     pub(super) fn persisted_through(&self) -> Seqno {
-        if self.checkpoints.is_flushed() { self.high_seqno() } else { self.persisted_seqno }
+        if self.is_flushed() { self.high_seqno() } else { self.persisted_seqno }
     }
 
     /// Ends the writes of clients that `is_lost` says so of, as long as they are the next to end.

@@ -44,6 +44,7 @@ fn disk_section(id: u64, start: u64, end: u64, script: &str) -> LogSection {
     let mut section = section(id, start, end, script);
     section.kind = CheckpointKind::Disk;
     section.snapshot.high_completed = Some(Seqno(0));
+    section.snapshot.purge_seqno = Some(Seqno(0));
     section
 }
 
@@ -201,6 +202,14 @@ fn a_replicas_unfinished_snapshot_goes_on_in_the_log() {
     ];
     let all = "[0..9 dc v4 h0 p0 P0] 2* 4* 6* 9* [10..12 mc v11] 11 12";
     assert_eq!(run(REPLICA, 0, u64::MAX, reads), all);
+}
+
+#[test]
+fn what_a_snapshot_lacks_that_came_from_a_file_is_said_where_it_is_sent_from_memory() {
+    let mut section = disk_section(1, 1, 4, "2 4");
+    section.snapshot.purge_seqno = Some(Seqno(3));
+    let reads = vec![Read::Log(section, 4)];
+    assert_eq!(run(REPLICA, 0, u64::MAX, reads), "[0..4 dc v4 h0 p3] 2* 4*");
 }
 
 #[test]

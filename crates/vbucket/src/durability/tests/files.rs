@@ -51,6 +51,48 @@ fn the_file_knows_up_to_where_prepares_have_ended_and_are_held() {
     ");
 }
 
+/// The end of the snapshot is a seqno that nobody sends, and is heard of behind the last flush, or
+/// in front of it.
+#[test]
+fn what_was_acknowledged_is_held_after_a_restart_where_a_snapshot_ends_without_an_item() {
+    for order in ["flush \n advance 4 => held 1 \n flush", "advance 4 => held 1 \n flush"] {
+        run(&format!(
+            "
+            role replica
+            stream
+            memory 1 4
+            prepare x majority 1
+            prepare y persist 2
+            {order} => held 2
+            file => hps 2 pcs 0 pps 2 visible 0
+            crash
+            state => hps 2 hcs 0 tracked 2 prepares 2 visible 0
+            stream => held 2
+            memory 5 6
+            commit x 1 5
+            "
+        ));
+    }
+    for order in ["flush \n advance 9 \n flush", "advance 9 \n flush"] {
+        run(&format!(
+            "
+            role replica
+            stream
+            memory 1 2
+            prepare x majority 1
+            prepare y majority 2 => held 2
+            disk 3 9 2
+            mutation m 4
+            {order} => held 9
+            file => hps 9 pcs 2 pps 2 visible 4
+            crash
+            state => hps 9 hcs 2 tracked 0 prepares 0 visible 4
+            stream => held 9
+            "
+        ));
+    }
+}
+
 #[test]
 fn prepares_that_have_not_ended_come_back_and_end() {
     for level in ["majority", "active", "persist"] {

@@ -62,7 +62,8 @@ fn what_has_to_be_persisted_is_held_once_its_whole_snapshot_is() {
         memory 1 4
         prepare y persist 2
         flush
-        advance 4 => held 2
+        advance 4
+        flush => held 2
     ");
 }
 

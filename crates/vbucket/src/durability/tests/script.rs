@@ -258,7 +258,7 @@ impl Bench {
             max_visible: None,
             high_completed: seqno(2),
             high_prepared: seqno(3),
-            purge_seqno: None,
+            purge_seqno: (kind == "disk").then_some(Seqno(0)),
         };
         told(self.vbucket.receive_snapshot(snapshot, &mut self.effects))
     }

@@ -6,7 +6,7 @@ use super::*;
 use crate::eviction::EvictionOptions;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
-use crate::operation::Refusal;
+use crate::operation::{Refusal, StoreMode, WriteCondition};
 use crate::vbucket::{Restored, RoleChange};
 
 struct Bench {
@@ -254,6 +254,114 @@ fn a_replica_that_comes_back_from_its_file_goes_on_where_that_ends() {
     bench.announce(snapshot(4, 9)).unwrap();
     bench.receive_all([9]);
     assert_eq!(bench.position(), (9, 9, 9, 70));
+}
+
+/// Of a snapshot from a file, where tombstones up to the seventh seqno may be missing.
+#[test]
+fn what_a_sender_has_purged_is_missing_as_far_as_its_snapshot_has_come() {
+    let promote = |bench: &mut Bench| {
+        let state = VbucketState::Active;
+        let (topology, fresh_uuid) = (None, VbUuid(9));
+        let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+        bench.vbucket.change_role(change, Now::default(), &mut Vec::new());
+    };
+    let said = Some(Seqno(7));
+    for (come, said, expected) in [
+        (vec![], said, 0),
+        (vec![2, 5], said, 5),
+        (vec![2, 5, 9], said, 7),
+        (vec![2, 5, 10], said, 7),
+        (vec![2, 5], Some(Seqno(0)), 0),
+        // A sender that does not say it may have purged anything.
+        (vec![2, 5], None, 5),
+        (vec![2, 5, 10], None, 10),
+    ] {
+        let mut bench = Bench::new();
+        bench.announce(ReceivedSnapshot { purge_seqno: said, ..disk(0, 10) }).unwrap();
+        bench.receive_all(come.clone());
+        let case = format!("{come:?} {said:?}");
+        assert_eq!(bench.vbucket.purge_seqno(), Seqno(expected), "{case}");
+        let coming = said.unwrap_or(Seqno(10));
+        assert_eq!(bench.vbucket.stream_purge_seqno(), coming, "{case}");
+        let mut batch = bench.vbucket.begin_flush().unwrap();
+        batch.take_items(usize::MAX);
+        let restored = Vbucket::restore(
+            Restored {
+                vbid: Vbid(0),
+                state: batch.state,
+                document_count: 0,
+                fresh_uuid: VbUuid(8),
+                was_clean: false,
+            },
+            HashSeed::new(1),
+            MemoryAccount::default(),
+        );
+        assert_eq!(restored.purge_seqno(), Seqno(expected), "{case}");
+        promote(&mut bench);
+        assert_eq!(bench.vbucket.stream_purge_seqno(), Seqno(expected), "{case}");
+        for name in ["a", "b", "c", "d", "e"] {
+            let builder = ItemBuilder::new(key(name).as_key(), ItemMeta::default(), b"v");
+            let (condition, now) = (WriteCondition::default(), Now::default());
+            let effects = &mut Vec::new();
+            bench.vbucket.store(StoreMode::Set, builder, condition, now, effects).unwrap();
+        }
+        assert_eq!(bench.vbucket.purge_seqno(), Seqno(expected), "{case}: what comes is whole");
+    }
+}
+
+#[test]
+fn what_a_snapshot_lacks_is_missing_when_other_snapshots_have_followed() {
+    let mut bench = Bench::new();
+    let from_file = |start, end, purged| ReceivedSnapshot {
+        purge_seqno: Some(Seqno(purged)),
+        ..disk(start, end)
+    };
+    bench.announce(from_file(0, 10, 9)).unwrap();
+    bench.receive_all([4]);
+    bench.announce(snapshot(5, 20)).unwrap();
+    bench.receive_all([8]);
+    assert_eq!(bench.vbucket.purge_seqno(), Seqno(4), "a log has all of its tombstones");
+    bench.receive_all([20]);
+    bench.announce(from_file(21, 30, 25)).unwrap();
+    bench.receive_all([23]);
+    // The file ends in a part of what is in memory.
+    assert_eq!(bench.vbucket.purge_seqno(), Seqno(23));
+    let mut purged = Vec::new();
+    while let Some(mut batch) = bench.vbucket.begin_flush() {
+        batch.take_items(usize::MAX);
+        bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects);
+        purged.push((batch.high_seqno().0, batch.state.purge_seqno.0));
+    }
+    assert_eq!(purged, [(4, 4), (20, 20), (23, 23)], "never above what the file has");
+    bench.receive_all([30]);
+    assert_eq!(bench.vbucket.purge_seqno(), Seqno(25));
+    bench.announce(from_file(31, 40, 3)).unwrap();
+    bench.receive_all([40]);
+    assert_eq!(bench.vbucket.purge_seqno(), Seqno(25), "it never falls");
+}
+
+#[test]
+fn whatever_name_a_version_has_the_vbucket_can_be_written_when_it_becomes_active() {
+    for cas in [0, 1, u64::MAX / 2, u64::MAX - (1 << 16), u64::MAX - 1, u64::MAX] {
+        let mut bench = Bench::new();
+        bench.announce(snapshot(1, 1)).unwrap();
+        bench.receive(Received { cas: Cas(cas), ..received("k", 1, None) }).unwrap();
+        let change = RoleChange {
+            state: VbucketState::Active,
+            topology: None,
+            is_takeover: false,
+            fresh_uuid: VbUuid(9),
+        };
+        bench.vbucket.change_role(change, Now::default(), &mut Vec::new());
+        let mut get = || bench.vbucket.get(key("k").as_key(), Now::default(), &mut Vec::new());
+        let before = get().unwrap().cas;
+        assert_eq!(before == Cas(cas), cas != 0 && cas != u64::MAX, "{cas}: {before:?}");
+        let builder = ItemBuilder::new(key("k").as_key(), ItemMeta::default(), b"v");
+        let condition = WriteCondition { cas: before, ..WriteCondition::default() };
+        let (now, effects) = (Now::default(), &mut Vec::new());
+        let stored = bench.vbucket.store(StoreMode::Set, builder, condition, now, effects);
+        assert_ne!(stored.unwrap().cas, before, "{cas}");
+    }
 }
 
 #[test]

@@ -37,14 +37,20 @@ pub(super) struct Cluster {
     deleted: BTreeMap<&'static str, u64>,
     next_version: u64,
     next_uuid: u64,
-    /// Only writes that a majority has persisted are promised to last.
-    counts_persisted_only: bool,
+    /// Levels whose writes are promised to last.
+    promised: &'static [DurabilityLevel],
+    /// Nodes have caught up with a failure once they have persisted what there was.
+    catches_up_on_disk: bool,
     /// Set while nodes have not caught up with the last failure: up to here they have to.
     catching_up: Option<Seqno>,
 }
 
 impl Cluster {
-    pub(super) fn new(random: Random, counts_persisted_only: bool) -> Self {
+    pub(super) fn new(
+        random: Random,
+        promised: &'static [DurabilityLevel],
+        catches_up_on_disk: bool,
+    ) -> Self {
         let nodes = NAMES.iter().zip(1..).map(|(name, uuid)| Node::new(name, uuid)).collect();
         let mut cluster = Self {
             nodes,
@@ -56,7 +62,8 @@ impl Cluster {
             deleted: BTreeMap::new(),
             next_version: 0,
             next_uuid: 10,
-            counts_persisted_only,
+            promised,
+            catches_up_on_disk,
             catching_up: None,
         };
         cluster.activate(0);
@@ -128,9 +135,7 @@ impl Cluster {
         let write = &mut self.writes[usize::try_from(waiter.0).unwrap()];
         assert!(!write.has_ended, "a write of {} ends twice", write.key);
         write.has_ended = true;
-        let counts =
-            !self.counts_persisted_only || write.level == DurabilityLevel::PersistToMajority;
-        if counts && matches!(end, SyncWriteEnd::Committed { .. }) {
+        if self.promised.contains(&write.level) && matches!(end, SyncWriteEnd::Committed { .. }) {
             self.acknowledged.insert(write.key, write.version);
         }
     }
@@ -286,6 +291,20 @@ impl Cluster {
         self.catching_up = Some(self.nodes[self.active].vbucket.high_seqno());
     }
 
+    /// The active node loses its memory and goes on with what it has persisted; the others follow.
+    pub(super) fn restart_active(&mut self) {
+        if !self.has_caught_up() {
+            return;
+        }
+        let (active, uuid, now) = (self.active, self.uuid(), self.now());
+        self.forget_clients();
+        self.nodes[active].crash(uuid, now);
+        self.hear(active);
+        // Its file may say an older role.
+        self.activate(active);
+        self.catching_up = Some(self.nodes[active].vbucket.high_seqno());
+    }
+
     /// All nodes lose their memories, and the one that holds most goes on.
     pub(super) fn crash_everybody(&mut self) {
         if !self.has_caught_up() {
@@ -335,7 +354,7 @@ impl Cluster {
         if let Some(seqno) = self.catching_up {
             let has_all = |&index: &usize| {
                 let vbucket = &self.nodes[index].vbucket;
-                match self.counts_persisted_only {
+                match self.catches_up_on_disk {
                     true => vbucket.persisted_for_clients() >= seqno,
                     false => vbucket.stream_position().snapshot_start >= seqno,
                 }

@@ -4,6 +4,7 @@
 mod cluster;
 mod node;
 
+use document::DurabilityLevel;
 use platform::{Random, seeds::seeds};
 
 use cluster::Cluster;
@@ -19,10 +20,28 @@ enum Failure {
     Everybody,
     /// Nobody does; the role moves.
     Demotion,
+    /// The active node loses its memory and is started again without a failover; once everybody
+    /// has caught up, any node may be next.
+    RestartInPlace,
+}
+
+impl Failure {
+    /// Levels whose writes last in spite of it.
+    fn promised(self) -> &'static [DurabilityLevel] {
+        use DurabilityLevel::{Majority, MajorityAndPersistOnMaster, PersistToMajority};
+        match self {
+            Self::OneNode | Self::Demotion => {
+                &[Majority, MajorityAndPersistOnMaster, PersistToMajority]
+            }
+            Self::Everybody => &[PersistToMajority],
+            Self::RestartInPlace => &[MajorityAndPersistOnMaster, PersistToMajority],
+        }
+    }
 }
 
 fn run(seed: u64, failure: Failure) {
-    let mut cluster = Cluster::new(Random::from_seed(seed), failure == Failure::Everybody);
+    let mut cluster =
+        Cluster::new(Random::from_seed(seed), failure.promised(), failure == Failure::Everybody);
     for _ in 0..STEPS {
         match cluster.random(100) {
             0..=29 => cluster.write(),
@@ -49,6 +68,9 @@ fn run(seed: u64, failure: Failure) {
             }
             _ if failure == Failure::Demotion => cluster.demote(),
             _ if failure == Failure::Everybody => cluster.crash_everybody(),
+            _ if failure == Failure::RestartInPlace && cluster.random(2) == 0 => {
+                cluster.restart_active();
+            }
             _ => cluster.crash_one(),
         }
         cluster.check();
@@ -78,5 +100,13 @@ fn acknowledged_writes_survive_a_move_of_the_active_role() {
     for seed in seeds(60) {
         println!("seed {seed}");
         run(seed, Failure::Demotion);
+    }
+}
+
+#[test]
+fn what_the_active_node_has_persisted_survives_its_restart_without_a_failover() {
+    for seed in seeds(60) {
+        println!("seed {seed}");
+        run(seed, Failure::RestartInPlace);
     }
 }
