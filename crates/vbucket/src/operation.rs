@@ -85,6 +85,8 @@ pub enum SyncWriteEnd {
     },
     /// Nobody here knows whether it happens.
     Ambiguous,
+    /// It does not happen: the collection of its document was dropped.
+    Dropped,
 }
 
 /// Why an operation did not happen. Outcomes, not errors: each has its answer on the wire.

@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod collections;
 mod compaction;
 mod ephemeral;
 mod flush;
@@ -50,7 +51,7 @@ pub struct Vbucket {
     /// Decides when they end.
     monitor: Monitor,
     durability_limits: DurabilityLimits,
-    /// The last abort in the log.
+    /// The last abort in the log, or prepare in it that was dropped.
     last_abort_seqno: Option<Seqno>,
     checkpoints: CheckpointManager,
     clock: Hlc,

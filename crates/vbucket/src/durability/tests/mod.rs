@@ -5,6 +5,7 @@
 //! original behind them (engine facts, section 5.11).
 
 mod active;
+mod collections;
 mod documents;
 mod files;
 mod levels;
@@ -12,5 +13,6 @@ mod model;
 mod passive;
 mod roles;
 mod script;
+mod words;
 
 use script::run;
