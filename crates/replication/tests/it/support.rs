@@ -16,20 +16,28 @@ use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition}
 pub(crate) const VBID: Vbid = Vbid(0);
 const RUNS_MAX: usize = 100_000;
 
-/// Remembers which durable writes have been committed, and where.
+/// Remembers which durable writes have been committed, and where, and which are ambiguous.
 #[derive(Default)]
-pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>);
+pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>, Mutex<Vec<Waiter>>);
 
 impl Committed {
     pub(crate) fn take(&self) -> Vec<(Waiter, Seqno)> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
+
+    pub(crate) fn take_ambiguous(&self) -> Vec<Waiter> {
+        std::mem::take(&mut *self.1.lock().unwrap())
+    }
 }
 
 impl Completions for Committed {
     fn complete(&self, waiter: Waiter, completion: Completion) {
-        if let Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) = completion {
-            self.0.lock().unwrap().push((waiter, mutation.seqno));
+        match completion {
+            Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) => {
+                self.0.lock().unwrap().push((waiter, mutation.seqno));
+            }
+            Completion::SyncWrite(SyncWriteEnd::Ambiguous) => self.1.lock().unwrap().push(waiter),
+            _ => {}
         }
     }
 
