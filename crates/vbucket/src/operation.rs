@@ -100,6 +100,8 @@ pub enum Refusal {
     /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the
     /// vBuckets, never by one.
     TooManyParked,
+    /// Another node takes the vBucket over, which lasts too long because of those who write.
+    TakeoverIsLate,
     /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
     Loading,
     /// There is no such document.

@@ -72,6 +72,8 @@ pub struct Vbucket {
     is_ephemeral: bool,
     /// The highest seqno of a tombstone that was purged.
     purge_seqno: Seqno,
+    /// Another node takes the vBucket over and cannot keep up with those who write to it.
+    is_takeover_late: bool,
     /// Who must hold durable writes.
     topology: Topology,
     /// The snapshot that history ends in, unless the vBucket is active.
@@ -134,6 +136,7 @@ impl Vbucket {
             monitor: Monitor::new(state, TrackedWrites::default(), &Topology::new(), limits),
             durability_limits: limits,
             last_abort_seqno: None,
+            is_takeover_late: false,
             checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),

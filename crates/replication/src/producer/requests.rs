@@ -17,7 +17,7 @@ use super::snapshots::{Policy, Snapshots};
 use super::status::{StreamCounters, StreamState, set};
 use super::stream::{Source, Stream, StreamKey};
 use super::stream_request::{self, Granted};
-use super::takeover::Takeover;
+use super::takeover::{self, Takeover};
 
 /// What is answered to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +84,9 @@ impl Producer {
         Answer::Done
     }
 
-    fn set_ticker(&mut self) {
-        let interval = self.liveness.next_look();
+    pub(super) fn set_ticker(&mut self) {
+        let takeovers = (!self.takeovers.is_empty()).then_some(takeover::LOOK_INTERVAL);
+        let interval = self.liveness.next_look().into_iter().chain(takeovers).min();
         self.ticker.set_interval(interval, &self.bucket, &self.pool, &self.shared);
     }
 
@@ -209,7 +210,12 @@ impl Producer {
             let feed = self.backfills.begin(&self.pool, key.vbid, start, order);
             stream.begin_backfill(feed, registration.id);
         }
+        let is_takeover = stream.takeover.is_some();
         self.streams.insert(key, stream);
+        if is_takeover {
+            self.takeovers.push(key);
+            self.set_ticker();
+        }
         self.mark_ready(key);
     }
 

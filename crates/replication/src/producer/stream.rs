@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bucket::Bucket;
 use document::{Seqno, Vbid, VbucketState};
+use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
@@ -257,6 +258,14 @@ impl Stream {
         true
     }
 
+    /// Whether those who write to its vBucket are to be held up from now on.
+    pub(super) fn becomes_late(&mut self, now: Instant) -> bool {
+        let reads_file = matches!(self.source, Source::Backfill(..));
+        let is_over = self.snapshots.is_over();
+        let takeover = self.takeover.as_mut().filter(|_| !reads_file && !is_over);
+        takeover.is_some_and(|takeover| takeover.becomes_late(now))
+    }
+
     /// Ends it: what waits is not sent any more.
     pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
         if !self.snapshots.is_over() {
@@ -311,6 +320,9 @@ impl Stream {
     /// Gives its place in the log back, and what a backfill has read.
     pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
         backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        if self.takeover.as_ref().is_some_and(Takeover::is_late) {
+            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
+        }
         let cursor = match std::mem::replace(&mut self.source, Source::Nowhere) {
             Source::Log(cursor) => cursor,
             Source::Backfill(feed, cursor) => {

@@ -127,6 +127,16 @@ impl Machine {
         stored.ok().map(|mutation| mutation.seqno)
     }
 
+    /// Why a write does not happen.
+    pub(crate) fn refused(&mut self, name: &str, value: &[u8]) -> Refused {
+        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let session = &mut self.session;
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        stored.unwrap_err()
+    }
+
     /// Begins a durable write. Returns whether it is under way.
     pub(crate) fn set_durable(&mut self, name: &str, value: &[u8], level: DurabilityLevel) -> bool {
         self.set_durable_for(Waiter(1), name, value, level)
