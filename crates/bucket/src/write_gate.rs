@@ -197,6 +197,12 @@ impl Bucket {
             && checkpoints != CheckpointState::Full
     }
 
+    /// Whether there is memory for a stream that has to read a file. Sees to it that there will be.
+    pub fn has_room_to_backfill(&self) -> bool {
+        let core = &self.0;
+        core.page_if_full() < core.limits.backfill_bytes_max()
+    }
+
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
     pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
         self.0.gate.check(0, u64::MAX, self.0.file_is_damaged(vbid)).map_err(Refused::Blocked)

@@ -16,7 +16,7 @@ use super::controls::Change;
 use super::snapshots::{Policy, Snapshots};
 use super::status::{StreamCounters, StreamState, set};
 use super::stream::{Source, Stream, StreamKey};
-use super::stream_request::{self, Granted};
+use super::stream_request::{self, Asker, Granted};
 use super::takeover::{self, Takeover};
 
 /// What is answered to a message.
@@ -125,8 +125,10 @@ impl Producer {
         self.subscribe(key);
         let is_replica = self.settings.is_sync_replication();
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
-        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
-            stream_request::grant(vbucket, &checked, &cursor_name, node)
+        let has_room = self.bucket.has_room_to_backfill();
+        let asker = Asker { cursor_name: &cursor_name, node, has_room };
+        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, effects| {
+            stream_request::grant(vbucket, &checked, asker, effects)
         });
         match granted {
             None => {
@@ -195,10 +197,9 @@ impl Producer {
             counters,
         };
         stream.show_state(StreamState::InMemory);
-        let is_of_disk = flags.contains(StreamFlags::DISK_ONLY);
         if start >= end {
             stream.finish(EndReason::Ok);
-        } else if registration.needs_backfill || is_of_disk {
+        } else if registration.needs_backfill {
             let comes_whole = start == Seqno(0) && end == Seqno(u64::MAX);
             if is_of_one_collection && comes_whole && role == VbucketState::Active {
                 stream.by_key = self.settings.by_key();
