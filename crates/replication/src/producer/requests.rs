@@ -14,7 +14,7 @@ use protocol::dcp::{
 use super::connection::Producer;
 use super::controls::Change;
 use super::snapshots::{Policy, Snapshots};
-use super::status::{StreamCounters, StreamState, set};
+use super::status::{StreamCounters, StreamState, cursor_name, set};
 use super::stream::{Source, Stream, StreamKey};
 use super::stream_request::{self, Asker, Granted};
 use super::takeover::{self, Takeover};
@@ -120,7 +120,7 @@ impl Producer {
         if self.streams.contains_key(&key) {
             return Answer::Fail(Status::KeyEexists, "the stream is there already");
         }
-        let cursor_name = self.cursor_name(key);
+        let cursor_name = cursor_name(self.shared.name(), key);
         // What happens from now on is heard, also what happens before the stream is there.
         self.subscribe(key);
         let is_replica = self.settings.is_sync_replication();
@@ -151,14 +151,6 @@ impl Producer {
                 );
                 Answer::Value(value)
             }
-        }
-    }
-
-    fn cursor_name(&self, key: StreamKey) -> String {
-        let name = self.shared.name();
-        match key.stream_id {
-            None => format!("eq_dcpq:{name}"),
-            Some(id) => format!("eq_dcpq:{name}:{id}"),
         }
     }
 
@@ -193,6 +185,7 @@ impl Producer {
             queue: VecDeque::new(),
             last_sent: start,
             backfill_bytes: 0,
+            backfill_remaining: 0,
             by_key: None,
             counters,
         };

@@ -10,7 +10,7 @@ use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
 use super::snapshots::{Outgoing, Snapshots};
-use super::status::{StreamCounters, StreamState, add, set};
+use super::status::{StreamCounters, StreamState, UNKNOWN, add, set};
 use super::takeover::{Idle, Takeover};
 use crate::backfill::{Backfills, Fed, Feed, size_of_item};
 
@@ -45,6 +45,8 @@ pub(super) struct Stream {
     pub(super) last_sent: Seqno,
     /// Bytes that a backfill has read and that wait in the queue.
     pub(super) backfill_bytes: u64,
+    /// Items that its backfill has not read yet.
+    pub(super) backfill_remaining: u64,
     /// Its first backfill comes in the order of keys.
     pub(super) by_key: Option<ByKey>,
     pub(super) counters: Arc<StreamCounters>,
@@ -108,6 +110,7 @@ impl Stream {
         match feed {
             Some(feed) => {
                 self.source = Source::Backfill(feed, cursor);
+                set(&self.counters.backfill_remaining, UNKNOWN);
                 self.show_state(StreamState::Backfilling);
             }
             None => self.finish(EndReason::BackfillFailed),
@@ -129,7 +132,14 @@ impl Stream {
                 None => self.snapshots.begin_disk(facts, &mut self.queue),
             }
             self.follow_from(bucket, facts.high);
+            self.backfill_remaining = facts.item_count;
         }
+        let item_count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        self.backfill_remaining = match end {
+            None => self.backfill_remaining.saturating_sub(item_count),
+            Some(_) => 0,
+        };
+        set(&self.counters.backfill_remaining, self.backfill_remaining);
         let read: u64 = items.iter().map(size_of_item).sum();
         let before = self.queue.len();
         match self.by_key {
@@ -291,6 +301,8 @@ impl Stream {
         let bytes = size_of_disk_item(outgoing).min(self.backfill_bytes);
         self.backfill_bytes -= bytes;
         backfills.sent(bytes);
+        let waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+        set(&self.counters.waiting_messages, waiting);
         let seqno = match outgoing {
             Outgoing::Item(item) => {
                 add(&self.counters.memory_items, 1);

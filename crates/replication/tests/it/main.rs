@@ -6,6 +6,7 @@ mod durability;
 mod memory;
 mod model;
 mod out_of_order;
+mod progress;
 mod purge;
 mod requests;
 mod support;
