@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use document::Seqno;
 use platform::Instant;
+use vbucket::StreamPosition;
 
 /// The first pause after a stream has ended without being asked to.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -17,6 +18,8 @@ pub(super) enum StreamState {
     Waiting(Instant),
     /// It was asked for, with this entry of the failover table, counted from the newest.
     Requested(usize),
+    /// Its vBucket goes back before it is asked for again.
+    RollingBack,
     /// Its messages come.
     Open,
 }
@@ -27,6 +30,8 @@ pub(super) struct Stream {
     /// before are known as such.
     pub(super) opaque: u32,
     pub(super) state: StreamState,
+    /// Where its vBucket was when it was asked for last.
+    pub(super) asked_from: Option<StreamPosition>,
     /// The snapshot that comes is to be answered when it is whole.
     pub(super) must_answer_marker: bool,
     /// The highest seqno that was acknowledged.
@@ -42,6 +47,7 @@ impl Stream {
         Self {
             opaque: 0,
             state: StreamState::Waiting(now),
+            asked_from: None,
             must_answer_marker: false,
             acknowledged: Seqno(0),
             received: 0,
@@ -72,7 +78,7 @@ impl Stream {
     pub(super) fn waits_until(&self) -> Option<Instant> {
         match self.state {
             StreamState::Waiting(at) => Some(at),
-            StreamState::Requested(_) | StreamState::Open => None,
+            StreamState::Requested(_) | StreamState::RollingBack | StreamState::Open => None,
         }
     }
 
