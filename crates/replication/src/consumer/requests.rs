@@ -120,8 +120,8 @@ impl Consumer {
         }
     }
 
-    /// The vBucket has something that the producer does not: it has to go back, unless only the name
-    /// of its newest branch, which has brought nothing, is unknown there.
+    /// The vBucket has something that the producer does not: it has to go back, unless only the
+    /// name of its newest branch, which has brought nothing, is unknown there.
     fn on_rollback(
         &mut self,
         vbid: Vbid,

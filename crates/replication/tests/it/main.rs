@@ -8,6 +8,7 @@ mod model;
 mod out_of_order;
 mod progress;
 mod purge;
+mod replicator;
 mod requests;
 mod support;
 mod takeover;

@@ -181,7 +181,7 @@ fn streams_with_ids_do_not_get_in_each_others_way() {
 }
 
 /// More memory is used than a backfill may find, by what another node sends and nobody has flushed.
-fn fill_memory(machine: &mut Machine) {
+fn fill_memory(machine: &Machine) {
     let other = Vbid(1);
     machine.bucket.set_vbucket_state(other, VbucketState::Replica, None).unwrap();
     let snapshot = ReceivedSnapshot {
@@ -241,7 +241,7 @@ fn no_stream_begins_that_has_to_read_a_file_when_memory_is_short() {
         let before = if matches!(expected, Refused(Status::Enomem)) { &Granted } else { expected };
         assert_eq!(answer, *before, "there is memory: {request:?}");
     }
-    fill_memory(&mut machine);
+    fill_memory(&machine);
     for (request, expected) in cases {
         let mut consumer = Consumer::new(&machine);
         let answer = consumer.request(&machine, VBID, request);

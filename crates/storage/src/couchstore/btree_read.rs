@@ -113,8 +113,8 @@ impl TreeReader<'_> {
         flow
     }
 
-    /// How many leaf items there are from `start` on, by what pointers say of the nodes behind them:
-    /// one node a level is read.
+    /// How many leaf items there are from `start` on, by what pointers say of the nodes behind
+    /// them: one node a level is read.
     pub(crate) fn count_from(
         &mut self,
         root: Option<&Pointer>,
