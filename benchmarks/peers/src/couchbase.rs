@@ -12,6 +12,7 @@ const SASL_AUTH: u8 = 0x21;
 const SASL_STEP: u8 = 0x22;
 const SELECT_BUCKET: u8 = 0x89;
 const STAT: u8 = 0x10;
+const GET_ALL_VB_SEQNOS: u8 = 0x48;
 const AUTH_CONTINUE: u16 = 0x21;
 const MECHANISM: &[u8] = b"SCRAM-SHA512";
 
@@ -77,6 +78,18 @@ pub fn statistics(stream: &mut TcpStream, group: &str) -> Result<Vec<(String, St
         }
         found.push((String::from_utf8(key)?, String::from_utf8(value)?));
     }
+}
+
+/// The sum of the high seqnos of all vBuckets that the node has.
+pub fn high_seqnos(stream: &mut TcpStream) -> Result<u64> {
+    /// A vBucket's number and its seqno.
+    const ENTRY_BYTES: usize = 2 + 8;
+    let (status, _, value) = ask(stream, GET_ALL_VB_SEQNOS, &[], &[])?;
+    ensure!(status == 0, "GET_ALL_VB_SEQNOS: status {status:#x}");
+    let (entries, rest) = value.as_chunks::<ENTRY_BYTES>();
+    ensure!(rest.is_empty(), "GET_ALL_VB_SEQNOS: {} bytes are no entry", rest.len());
+    let seqno = |[_, _, seqno @ ..]: &[u8; ENTRY_BYTES]| u64::from_be_bytes(*seqno);
+    Ok(entries.iter().map(seqno).sum())
 }
 
 fn ask(stream: &mut TcpStream, opcode: u8, key: &[u8], value: &[u8]) -> Result<Answer> {

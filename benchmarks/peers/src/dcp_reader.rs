@@ -13,6 +13,9 @@ const MUTATION: u8 = 0x57;
 const BUFFER_ACK: u8 = 0x5d;
 const CONTROL: u8 = 0x5e;
 const NOOP: u8 = 0x5c;
+const RESPONSE: u8 = 0x81;
+/// A response with framing extras. Its status stands where that of others does.
+const FRAMED_RESPONSE: u8 = 0x18;
 const PRODUCER: u32 = 1;
 /// End at the seqno that is the highest now.
 const TO_LATEST: u32 = 4;
@@ -35,6 +38,8 @@ pub fn read_all(stream: TcpStream, vbuckets: u16) -> Result<Received> {
     let mut open = 0_u32.to_be_bytes().to_vec();
     open.extend(PRODUCER.to_be_bytes());
     send(&mut writer, OPEN, 0, &open, b"benchmark", &[])?;
+    // Collections, which the connection has agreed on, need it.
+    send(&mut writer, CONTROL, 0, &[], b"enable_noop", b"true")?;
     let size = BUFFER_BYTES.to_string();
     send(&mut writer, CONTROL, 0, &[], b"connection_buffer_size", size.as_bytes())?;
     let mut reader = BufReader::with_capacity(1 << 20, stream);
@@ -62,7 +67,7 @@ pub fn read_all(stream: TcpStream, vbuckets: u16) -> Result<Received> {
         let size = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
         body.resize(size as usize, 0);
         reader.read_exact(&mut body)?;
-        if magic == 0x81 {
+        if magic == RESPONSE || magic == FRAMED_RESPONSE {
             let status = u16::from_be_bytes([header[6], header[7]]);
             ensure!(status == 0, "opcode {opcode:#x}: status {status:#x}");
             continue;
@@ -71,7 +76,7 @@ pub fn read_all(stream: TcpStream, vbuckets: u16) -> Result<Received> {
             MUTATION => received.mutations += 1,
             STREAM_END => running -= 1,
             NOOP => {
-                header[0] = 0x81;
+                header[0] = RESPONSE;
                 writer.write_all(&header)?;
                 continue;
             }
