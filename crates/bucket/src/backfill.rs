@@ -31,6 +31,8 @@ pub struct BackfillFacts {
     pub high_prepared: Seqno,
     /// Tombstones up to here may have been purged.
     pub purge: Seqno,
+    /// How many items there are to be read, approximately.
+    pub item_count: u64,
 }
 
 /// In which order items come.
@@ -81,7 +83,8 @@ impl Bucket {
             let facts = BackfillFacts::default();
             return Ok(Some(Backfill { facts, source: Source::Nothing }));
         };
-        let mut facts = facts_of(&view)?;
+        let item_count = view.item_count_from(after.next())?;
+        let mut facts = BackfillFacts { item_count, ..facts_of(&view)? };
         // The file of a replica knows what is missing up to its end. The rest of the snapshot that
         // this ends in comes behind, announced by the same marker.
         core.with(vbid, &mut Vec::new(), |vbucket, _| {
@@ -218,6 +221,8 @@ impl BucketCore {
                 items.sort_unstable_by(|one, other| one.key().cmp(&other.key()));
             }
         }
+        let item_count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        let facts = BackfillFacts { item_count, ..facts };
         Some(Backfill { facts, source: Source::Memory(items.into()) })
     }
 
@@ -250,5 +255,6 @@ fn facts_of_memory(vbucket: &Vbucket) -> BackfillFacts {
         high_completed: vbucket.high_completed_seqno(),
         high_prepared: vbucket.high_prepared_seqno(),
         purge: vbucket.stream_purge_seqno(),
+        item_count: 0,
     }
 }

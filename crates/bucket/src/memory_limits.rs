@@ -10,6 +10,10 @@ use crate::config::BucketConfig;
 /// The smallest quota of a bucket, bytes.
 const QUOTA_BYTES_MIN: u64 = 16 << 20;
 
+/// The part of the quota above which no stream begins that has to read a file
+/// (`backfill_mem_threshold`, percent).
+const BACKFILL_PERCENT_MAX: u64 = 96;
+
 /// A part of the quota that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryParameter {
@@ -91,6 +95,11 @@ impl MemoryLimits {
     /// Bytes in use above which writes are refused.
     pub(crate) fn mutation_bytes_max(&self) -> u64 {
         self.mutation.of(self.quota_bytes())
+    }
+
+    /// Bytes in use above which no stream begins that has to read a file.
+    pub(crate) fn backfill_bytes_max(&self) -> u64 {
+        self.quota_bytes() / 100 * BACKFILL_PERCENT_MAX
     }
 
     /// Where the pager begins and ends: at once those of a smaller quota that waits.

@@ -67,6 +67,7 @@ impl Refused {
     pub(crate) fn from_refusal(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::NotActive => Self::NotMyVbucket,
+            Refusal::TakeoverIsLate => Self::Blocked(WriteBlock::Takeover),
             Refusal::NotFound => Self::NotFound,
             Refusal::Exists => Self::Exists,
             Refusal::CasMismatch => Self::CasMismatch,

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use document::{Seqno, Vbid, VbucketState};
 use storage::{Rewind, RollbackPlan, StorageError, VbucketRecord};
-use vbucket::{PersistentState, Vbucket, VbucketStatistics};
+use vbucket::{PersistentState, StreamPosition, Vbucket, VbucketStatistics};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
@@ -25,6 +25,29 @@ impl Bucket {
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
     pub fn rollback(&self, vbid: Vbid, seqno: Seqno) -> Result<Seqno, LifeError> {
+        self.roll_back(vbid, seqno, |_| true)
+    }
+
+    /// The same, unless the vBucket is not at `from` any more: then whoever has decided on a
+    /// rollback knew another history, and nothing happens. Returns where it is.
+    ///
+    /// # Errors
+    /// See [`LifeError`]; the vBucket is as it was.
+    pub fn rollback_from(
+        &self,
+        vbid: Vbid,
+        from: StreamPosition,
+        seqno: Seqno,
+    ) -> Result<Seqno, LifeError> {
+        self.roll_back(vbid, seqno, |vbucket| vbucket.stream_position() == from)
+    }
+
+    fn roll_back(
+        &self,
+        vbid: Vbid,
+        seqno: Seqno,
+        is_wanted: impl FnOnce(&Vbucket) -> bool,
+    ) -> Result<Seqno, LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
         let history = slot.lock_history();
@@ -32,6 +55,7 @@ impl Bucket {
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
             None => return Err(LifeError::Loading),
+            Some(vbucket) if !is_wanted(vbucket) => return Ok(vbucket.high_seqno()),
             Some(vbucket) => Before::of(vbucket)?,
         };
         // What is rolled back is what the file has.

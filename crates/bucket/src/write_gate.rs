@@ -25,6 +25,9 @@ pub enum WriteBlock {
     DiskFull,
     /// Writing or syncing a file fails.
     DiskFailed,
+    /// Another node takes the document's vBucket over and does not catch up with its writers. Said
+    /// by the vBucket, never by the gate.
+    Takeover,
     /// The file of the document's vBucket is damaged. Other vBuckets take writes.
     VbucketFileDamaged,
 }
@@ -46,6 +49,10 @@ impl WriteBlock {
             }
             Self::DiskFull => "the data directory's device is full; writes resume when it has room",
             Self::DiskFailed => "writing to the data directory fails; see the node's log",
+            Self::Takeover => {
+                "the vBucket moves to another node, which does not catch up with its writers; try \
+                 again a little later, there"
+            }
             Self::VbucketFileDamaged => "the vBucket's file is damaged; see the node's log",
         }
     }
@@ -145,6 +152,7 @@ impl WriteGate {
                 WriteBlock::Memory
                 | WriteBlock::Checkpoints
                 | WriteBlock::NoMemory
+                | WriteBlock::Takeover
                 | WriteBlock::VbucketFileDamaged,
             ) => OPEN,
         };
@@ -187,6 +195,12 @@ impl Bucket {
         }
         core.page_if_full() < core.limits.mutation_bytes_max()
             && checkpoints != CheckpointState::Full
+    }
+
+    /// Whether there is memory for a stream that has to read a file. Sees to it that there will be.
+    pub fn has_room_to_backfill(&self) -> bool {
+        let core = &self.0;
+        core.page_if_full() < core.limits.backfill_bytes_max()
     }
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.

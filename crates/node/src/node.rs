@@ -134,7 +134,7 @@ impl Node {
         let (memcached, memcached_port) = memcached.unzip();
         let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
         membership.serve_with(Arc::clone(&server));
-        let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &clock)?;
+        let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &pool)?;
         membership.replicate_with(Arc::clone(&replicator));
         let view = View::new(
             clock,
@@ -289,14 +289,14 @@ fn start_replicator(
     hub: Arc<Hub>,
     config: &NodeConfig,
     password: Option<&str>,
-    clock: &Clock,
+    pool: &ExecutorPool,
 ) -> anyhow::Result<Arc<Replicator>> {
     let credentials = Credentials {
         node: config.node_name.clone(),
         user: config.user.clone(),
         password: password.unwrap_or_default().to_owned(),
     };
-    Ok(Arc::new(Replicator::start(bucket.clone(), hub, credentials, clock.clone())?))
+    Ok(Arc::new(Replicator::start(bucket.clone(), hub, credentials, pool.clone())?))
 }
 
 /// The plan that the node starts with, if it is one of several.

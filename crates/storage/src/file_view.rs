@@ -34,6 +34,11 @@ impl FileView {
         self.0.record()
     }
 
+    /// How many items there are from a seqno on, prepares, aborts and tombstones included.
+    pub fn item_count_from(&self, from: Seqno) -> Result<u64, StorageError> {
+        self.0.file.reader(&self.0.header).count_from_seqno(from.0)
+    }
+
     /// Visits items with their values from a seqno on, prepares and aborts included, until `visit`
     /// breaks.
     pub fn scan(

@@ -85,6 +85,8 @@ pub enum SyncWriteEnd {
     },
     /// Nobody here knows whether it happens.
     Ambiguous,
+    /// It does not happen: the collection of its document was dropped.
+    Dropped,
 }
 
 /// Why an operation did not happen. Outcomes, not errors: each has its answer on the wire.
@@ -98,6 +100,8 @@ pub enum Refusal {
     /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the
     /// vBuckets, never by one.
     TooManyParked,
+    /// Another node takes the vBucket over, which lasts too long because of those who write.
+    TakeoverIsLate,
     /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
     Loading,
     /// There is no such document.

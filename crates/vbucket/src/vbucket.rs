@@ -1,5 +1,6 @@
 //! The vBucket: one lock, one history.
 
+mod collections;
 mod compaction;
 mod ephemeral;
 mod flush;
@@ -52,7 +53,7 @@ pub struct Vbucket {
     /// Decides when they end.
     monitor: Monitor,
     durability_limits: DurabilityLimits,
-    /// The last abort in the log.
+    /// The last abort in the log, or prepare in it that was dropped.
     last_abort_seqno: Option<Seqno>,
     checkpoints: CheckpointManager,
     clock: Hlc,
@@ -77,6 +78,8 @@ pub struct Vbucket {
     /// Up to here tombstones may be missing in the snapshot that comes: where it begins they are
     /// not missed yet, and each seqno that comes leaves some behind it.
     received_purge_seqno: Seqno,
+    /// Another node takes the vBucket over and cannot keep up with those who write to it.
+    is_takeover_late: bool,
     /// Who must hold durable writes.
     topology: Topology,
     /// The snapshot that history ends in, unless the vBucket is active.
@@ -139,6 +142,7 @@ impl Vbucket {
             monitor: Monitor::new(state, TrackedWrites::default(), &Topology::new(), limits),
             durability_limits: limits,
             last_abort_seqno: None,
+            is_takeover_late: false,
             checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),

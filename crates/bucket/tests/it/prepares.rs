@@ -1,12 +1,16 @@
-//! Prepares in the files, and what ends them.
+//! Durable writes on their way through a bucket: which writes are durable, and prepares that have
+//! not ended across restarts and rollbacks.
 
 use std::time::Duration;
 
+use bucket::Refused;
+use bucket::{BucketConfig, CounterRequest, DurabilityMinLevel, Incoming, Persistence, Placement};
 use document::{
-    Cas, DurabilityLevel, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid, VbucketState,
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid,
+    VbucketState,
 };
 use vbucket::eviction::EvictionPolicy;
-use vbucket::{Received, ReceivedSnapshot};
+use vbucket::{Received, ReceivedSnapshot, StoreMode, SyncWriteRequest, Waiter, WriteCondition};
 
 use crate::support::{Machine, config, files_config, key};
 
@@ -60,10 +64,7 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         config.eviction.policy = policy;
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        let begun = machine
-            .bucket
-            .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
-        assert_eq!(begun, Some(Ok(())));
+        begin(&machine);
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         announce(&machine, snapshot(1, 3, false));
         for (name, seqno) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -122,4 +123,197 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
         }
         assert_eq!(machine.persisted(VBID), Seqno(2));
     }
+}
+
+/// A request for a durable write, of this level if any.
+fn durably(machine: &Machine, level: Option<DurabilityLevel>) -> WriteCondition {
+    let deadline = machine.clock.now().after(Duration::from_secs(1_000));
+    let request = |level| SyncWriteRequest { level, deadline, waiter: Waiter(7) };
+    WriteCondition { sync_write: level.map(request), ..WriteCondition::default() }
+}
+
+fn active_with(mut machine: Machine, nodes: &[&str]) -> Machine {
+    let chain = nodes.iter().map(|name| Some((*name).to_owned())).collect();
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Active, Some(vec![chain])).unwrap();
+    machine.run();
+    machine
+}
+
+fn prepared(machine: &Machine) -> Vec<Operation> {
+    let mut prepared = Vec::new();
+    machine.bucket.with_vbucket(VBID, |vbucket| {
+        prepared = vbucket.prepared_items().iter().map(Item::operation).collect();
+    });
+    prepared
+}
+
+/// Each write, of a document that is there.
+fn write(machine: &mut Machine, verb: &str, condition: WriteCondition) -> Result<(), Refused> {
+    let (bucket, session, k) = (&machine.bucket, &mut machine.session, key("k"));
+    let (k, meta, value) = (k.as_key(), ItemMeta::default(), Incoming::plain(b"8"));
+    let mode = match verb {
+        "delete" => return bucket.delete(session, VBID, k, condition).map(drop),
+        "append" => {
+            let placement = Placement::Back;
+            return bucket.concatenate(session, VBID, k, placement, value, condition).map(drop);
+        }
+        "count" => {
+            let request = CounterRequest { is_increment: true, delta: 1, created_with: None };
+            return bucket.count(session, VBID, k, request, condition).map(drop);
+        }
+        "add" => {
+            return bucket
+                .store(session, StoreMode::Add, VBID, key("new").as_key(), meta, value, condition)
+                .map(drop);
+        }
+        "replace" => StoreMode::Replace,
+        _ => StoreMode::Set,
+    };
+    bucket.store(session, mode, VBID, k, meta, value, condition).map(drop)
+}
+
+#[test]
+fn every_write_is_as_durable_as_the_bucket_demands_at_least() {
+    use DurabilityLevel::{Majority, MajorityAndPersistOnMaster, PersistToMajority};
+    let levels = [None, Some(Majority), Some(MajorityAndPersistOnMaster), Some(PersistToMajority)];
+    for level_min in levels {
+        for asked in levels {
+            for verb in ["set", "add", "replace", "append", "count", "delete"] {
+                let case = format!("{verb}: {asked:?} where {level_min:?}");
+                let mut machine = Machine::with(config());
+                machine.set(VBID, "k", b"7").unwrap();
+                machine.run();
+                machine = Machine::restart({
+                    let level_min = DurabilityMinLevel(level_min);
+                    machine.config.durability.level_min = level_min;
+                    machine
+                });
+                machine.run();
+                let mut machine = active_with(machine, &["this", "other"]);
+                let condition = durably(&machine, asked);
+                let written = write(&mut machine, verb, condition);
+                match asked.max(level_min) {
+                    None => assert_eq!(written, Ok(()), "{case}"),
+                    Some(level) => {
+                        let is_begun = matches!(written, Err(Refused::SyncWriteBegun(_)));
+                        assert!(is_begun, "{case}: {written:?}");
+                        assert_eq!(prepared(&machine), [Operation::Prepare(level)], "{case}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_durable_write_finds_the_version_of_a_document_that_left_memory() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        for verb in ["set", "replace", "append", "count", "delete"] {
+            let mut config = config();
+            config.eviction.policy = policy;
+            let mut machine = active_with(Machine::with(config), &["this"]);
+            let cas = machine.set(VBID, "k", b"7").unwrap().cas;
+            machine.run();
+            machine.evict(VBID, "k").unwrap();
+            let condition = durably(&machine, Some(DurabilityLevel::Majority));
+            let mut finish = |cas| {
+                let condition = WriteCondition { cas, ..condition };
+                let mut written = write(&mut machine, verb, condition);
+                while written == Err(Refused::Pending) {
+                    machine.run();
+                    written = write(&mut machine, verb, condition);
+                }
+                written
+            };
+            let case = format!("{verb}, {policy:?}");
+            if verb != "count" {
+                assert_eq!(finish(Cas(1)), Err(Refused::CasMismatch), "{case}");
+            }
+            let written = finish(cas);
+            assert!(matches!(written, Err(Refused::SyncWriteBegun(_))), "{case}: {written:?}");
+            machine.run();
+            let expected = match verb {
+                "delete" => Err(Refused::NotFound),
+                "append" => Ok(b"78".to_vec()),
+                _ => Ok(b"8".to_vec()),
+            };
+            assert_eq!(machine.get(VBID, "k"), expected, "{case}");
+            assert_eq!(machine.high_seqno(VBID), Seqno(3), "{case}: a prepare and its commit");
+        }
+    }
+}
+
+/// A replica is rolled back to between a prepare and its end, and the end comes again, or another.
+#[test]
+fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
+    for (persistence, restarts) in [config().persistence, Persistence::Files]
+        .into_iter()
+        .flat_map(|it| [(it, false), (it, true)])
+    {
+        for first in ["commit", "abort"] {
+            for second in ["commit", "abort"] {
+                let mut machine = Machine::with(BucketConfig { persistence, ..config() });
+                machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+                let case = format!("{first}, {second}, {restarts}, {persistence:?}");
+                begin(&machine);
+                announce(&machine, snapshot(1, 12, false));
+                // A file that would lose most of what it has begins anew.
+                for seqno in 1..11 {
+                    receive(&machine, &seqno.to_string(), seqno, Operation::Mutation, false);
+                }
+                receive(&machine, "a", 11, Operation::Mutation, false);
+                let prepare = Operation::Prepare(DurabilityLevel::PersistToMajority);
+                receive(&machine, "a", 12, prepare, false);
+                machine.run();
+                announce(&machine, snapshot(13, 14, false));
+                end(&machine, first, 13);
+                receive(&machine, "b", 14, Operation::Mutation, false);
+                machine.run();
+                let count = |machine: &Machine| {
+                    machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
+                };
+                assert_eq!(count(&machine), Some(0), "{case}");
+                assert_eq!(machine.bucket.rollback(VBID, Seqno(13)).unwrap(), Seqno(12), "{case}");
+                let mut status = None;
+                machine.bucket.with_vbucket(VBID, |vbucket| {
+                    status = Some(vbucket.durability_status());
+                });
+                let status = status.unwrap();
+                let held = (status.high_prepared_seqno, status.high_completed_seqno);
+                assert_eq!(held, (Seqno(12), Seqno(0)), "{case}");
+                assert_eq!((count(&machine), status.tracked_count), (Some(1), 1), "{case}");
+                if restarts {
+                    machine = machine.restart();
+                    machine.run();
+                    assert_eq!(count(&machine), Some(1), "{case}");
+                }
+                begin(&machine);
+                announce(&machine, snapshot(13, 13, false));
+                end(&machine, second, 13);
+                machine.run();
+                assert_eq!(count(&machine), Some(0), "{case}");
+                machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+                let value = if second == "commit" { b"12" } else { b"11" };
+                assert_eq!(machine.get(VBID, "a").unwrap(), value, "{case}");
+                assert_eq!(machine.get(VBID, "b"), Err(Refused::NotFound), "{case}");
+            }
+        }
+    }
+}
+
+fn begin(machine: &Machine) {
+    let begun = machine
+        .bucket
+        .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
+    assert_eq!(begun, Some(Ok(())));
+}
+
+/// The prepare of `a` at 12 ends.
+fn end(machine: &Machine, how: &str, seqno: u64) {
+    let (name, prepare, seqno) = (key("a"), Seqno(12), Seqno(seqno));
+    let result = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| match how {
+        "commit" => vbucket.receive_commit(name.as_key(), prepare, seqno, now, effects),
+        _ => vbucket.receive_abort(name.as_key(), prepare, seqno, now, effects),
+    });
+    assert_eq!(result, Some(Ok(())));
 }

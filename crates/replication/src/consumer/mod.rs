@@ -8,9 +8,11 @@ mod messages;
 mod names;
 mod opening;
 mod requests;
+mod rollbacks;
 mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Bucket;
@@ -22,6 +24,7 @@ use protocol::{Feature, FeatureSet, Frame, Parsed};
 
 pub use error::ConsumerError;
 pub use names::ConsumerNames;
+pub use rollbacks::{Rollback, Rollbacks};
 
 use flow::FlowControl;
 use messages::Batch;
@@ -47,7 +50,7 @@ pub struct Time {
 pub struct StreamStatus {
     /// The vBucket.
     pub vbid: Vbid,
-    /// In a word: `waiting`, `pending` or `reading`.
+    /// In a word: `waiting`, `pending`, `rolling-back` or `reading`.
     pub state: &'static str,
     /// Names the stream on its connection.
     pub opaque: u32,
@@ -65,6 +68,10 @@ pub struct Consumer {
     opening: Option<Opening>,
     features: FeatureSet,
     streams: BTreeMap<Vbid, Stream>,
+    /// What goes back at the moment, in all connections of the bucket.
+    rollbacks: Arc<Rollbacks>,
+    /// What has to go back, and nobody has taken yet.
+    wanted_rollbacks: Vec<Rollback>,
     /// When the next stream that waits is to be asked for.
     next_request: Option<Instant>,
     next_opaque: u32,
@@ -78,6 +85,7 @@ impl Consumer {
     pub fn begin(
         bucket: Bucket,
         names: ConsumerNames,
+        rollbacks: Arc<Rollbacks>,
         buffer_bytes: u32,
         now: Time,
         out: &mut Vec<u8>,
@@ -89,6 +97,8 @@ impl Consumer {
             opening: Some(opening),
             features: FeatureSet::NONE,
             streams: BTreeMap::new(),
+            rollbacks,
+            wanted_rollbacks: Vec::new(),
             next_request: None,
             next_opaque: 1,
             flow: FlowControl::new(buffer_bytes, now.monotonic),
@@ -102,7 +112,7 @@ impl Consumer {
             self.streams.keys().copied().filter(|vbid| !wanted.contains(vbid)).collect();
         for vbid in unwanted {
             if let Some(stream) = self.streams.remove(&vbid)
-                && !matches!(stream.state, StreamState::Waiting(_))
+                && !matches!(stream.state, StreamState::Waiting(_) | StreamState::RollingBack)
             {
                 self.close(vbid, stream.opaque, out);
             }
@@ -221,6 +231,7 @@ impl Consumer {
             state: match stream.state {
                 StreamState::Waiting(_) => "waiting",
                 StreamState::Requested(_) => "pending",
+                StreamState::RollingBack => "rolling-back",
                 StreamState::Open => "reading",
             },
             opaque: stream.opaque,

@@ -8,6 +8,7 @@ use protocol::dcp::{parse_failover_log, parse_rollback_seqno};
 use protocol::{Opcode, Status};
 use vbucket::{FailoverEntry, StreamPosition};
 
+use super::rollbacks::Rollback;
 use super::stream::{Stream, StreamState};
 use super::{Consumer, Time};
 
@@ -32,7 +33,7 @@ impl Consumer {
 
     /// Asks for a stream, naming an entry of the vBucket's failover table.
     fn request(&mut self, vbid: Vbid, entry: usize, now: Time, out: &mut Vec<u8>) {
-        let place = self.place(vbid);
+        let place = self.place(vbid).filter(|_| !self.rollbacks.is_under_way(vbid));
         let envelope = self.envelope(vbid);
         let Some((position, entries)) = place else {
             self.wait(vbid, now);
@@ -54,6 +55,7 @@ impl Consumer {
         };
         Message::StreamRequest(request).encode(envelope, out);
         stream.state = StreamState::Requested(entry);
+        stream.asked_from = Some(position);
     }
 
     /// Where the vBucket is, if it may receive.
@@ -118,8 +120,8 @@ impl Consumer {
         }
     }
 
-    /// The vBucket has something that the producer does not: it goes back, unless only the name of
-    /// its newest branch, which has brought nothing, is unknown there.
+    /// The vBucket has something that the producer does not: it has to go back, unless only the
+    /// name of its newest branch, which has brought nothing, is unknown there.
     fn on_rollback(
         &mut self,
         vbid: Vbid,
@@ -138,12 +140,31 @@ impl Consumer {
             self.request(vbid, entry + 1, now, out);
             return;
         }
-        match self.bucket.rollback(vbid, seqno) {
-            Ok(_) => self.request(vbid, 0, now, out),
-            Err(error) => {
-                tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
-                self.wait(vbid, now);
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        let Some(from) = stream.asked_from else { return };
+        stream.state = StreamState::RollingBack;
+        self.wanted_rollbacks.push(Rollback { vbid, from, seqno });
+    }
+
+    /// What has to go back now. Whoever takes it says so to all connections of the bucket
+    /// ([`super::Rollbacks`]), and tells when it is done.
+    pub fn take_rollbacks(&mut self) -> Vec<Rollback> {
+        std::mem::take(&mut self.wanted_rollbacks)
+    }
+
+    /// The vBucket goes back no more: it has, or it cannot. It need not be this connection that has
+    /// asked for it.
+    pub fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Time, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        match stream.state {
+            StreamState::RollingBack if has_succeeded => self.request(vbid, 0, now, out),
+            StreamState::RollingBack => self.wait(vbid, now),
+            StreamState::Waiting(_) => {
+                stream.state = StreamState::Waiting(now.monotonic);
+                self.next_request = Some(now.monotonic);
+                self.request_due(now, out);
             }
+            StreamState::Requested(_) | StreamState::Open => {}
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use document::Seqno;
 use platform::Instant;
+use vbucket::StreamPosition;
 
 /// The first pause after a stream has ended without being asked to.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -17,6 +18,8 @@ pub(super) enum StreamState {
     Waiting(Instant),
     /// It was asked for, with this entry of the failover table, counted from the newest.
     Requested(usize),
+    /// Its vBucket goes back before it is asked for again.
+    RollingBack,
     /// Its messages come.
     Open,
 }
@@ -29,6 +32,8 @@ pub(super) struct Stream {
     pub(super) state: StreamState,
     /// The producer is to hand the vBucket over.
     pub(super) is_takeover: bool,
+    /// Where its vBucket was when it was asked for last.
+    pub(super) asked_from: Option<StreamPosition>,
     /// The snapshot that comes is to be answered when it is whole.
     pub(super) must_answer_marker: bool,
     /// The highest seqno that was acknowledged.
@@ -45,6 +50,7 @@ impl Stream {
             opaque: 0,
             state: StreamState::Waiting(now),
             is_takeover: false,
+            asked_from: None,
             must_answer_marker: false,
             acknowledged: Seqno(0),
             received: 0,
@@ -80,7 +86,7 @@ impl Stream {
     pub(super) fn waits_until(&self) -> Option<Instant> {
         match self.state {
             StreamState::Waiting(at) => Some(at),
-            StreamState::Requested(_) | StreamState::Open => None,
+            StreamState::Requested(_) | StreamState::RollingBack | StreamState::Open => None,
         }
     }
 

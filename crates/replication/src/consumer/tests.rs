@@ -17,7 +17,9 @@ use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Header, Opcode, Parsed, Status};
 use vbucket::{Now, Waiter};
 
-use super::{Consumer, ConsumerError, ConsumerNames, Time};
+use super::{Consumer, ConsumerError, ConsumerNames, Rollbacks, Time};
+
+mod rollbacks;
 
 const VBID: Vbid = Vbid(0);
 const BUFFER_BYTES: u32 = 1000;
@@ -63,6 +65,7 @@ impl Sent {
 struct Play {
     consumer: Consumer,
     bucket: Bucket,
+    rollbacks: Arc<Rollbacks>,
     out: Vec<u8>,
     now: Time,
     opaque: u32,
@@ -100,8 +103,10 @@ impl Play {
         };
         let mut out = Vec::new();
         let now = Time { monotonic: Instant(1_000_000_000_000), ..Time::default() };
-        let consumer = Consumer::begin(bucket.clone(), names, BUFFER_BYTES, now, &mut out);
-        Self { consumer, bucket, out, now, opaque: 0, pool, _directory: directory }
+        let rollbacks = Arc::<Rollbacks>::default();
+        let shared = Arc::clone(&rollbacks);
+        let consumer = Consumer::begin(bucket.clone(), names, shared, BUFFER_BYTES, now, &mut out);
+        Self { consumer, bucket, rollbacks, out, now, opaque: 0, pool, _directory: directory }
     }
 
     /// A stream of vBucket 0 is open.
@@ -482,6 +487,7 @@ fn a_branch_that_brought_nothing_is_left_out_before_anything_is_rolled_back() {
     assert_eq!(second.header.opaque, request.header.opaque);
     // The older branch is not known, either: back to the beginning.
     play.answer(&second, Status::Rollback, &0_u64.to_be_bytes()).unwrap();
+    assert!(play.roll_back());
     let third = play.request();
     assert_eq!(third.stream_request(), (0, 0, 0, 0));
     assert_eq!((play.high_seqno(), play.value(b"a")), (0, None));

@@ -74,6 +74,8 @@ pub struct Producer {
     /// Streams that may have something to send, each once.
     pub(super) ready: VecDeque<StreamKey>,
     pub(super) is_ready: Set<StreamKey>,
+    /// Streams that hand their vBuckets over.
+    pub(super) takeovers: Vec<StreamKey>,
     pub(super) is_closing: bool,
 }
 
@@ -97,6 +99,7 @@ impl Producer {
             by_vbucket: Map::default(),
             ready: VecDeque::new(),
             is_ready: Set::default(),
+            takeovers: Vec::new(),
             is_closing: false,
         }
     }
@@ -187,6 +190,7 @@ impl Producer {
             return;
         }
         self.stay_alive(sink, now);
+        self.watch_takeovers(now);
         while let Some(key) = self.ready.pop_front() {
             if sink.is_full() || !self.flow.has_room() {
                 self.ready.push_front(key);
@@ -242,6 +246,19 @@ impl Producer {
             Due::GiveUp => {
                 tracing::warn!(name = self.shared.name(), "closing a consumer that is silent");
                 self.is_closing = true;
+            }
+        }
+    }
+
+    /// Holds up those who write to vBuckets that have been handed over for too long.
+    fn watch_takeovers(&mut self, now: Instant) {
+        for key in &self.takeovers {
+            let Some(stream) = self.streams.get_mut(key) else { continue };
+            if stream.becomes_late(now) {
+                tracing::warn!(vbucket = key.vbid.0, "writers wait for the end of a takeover");
+                self.bucket.act_on_vbucket(key.vbid, |vbucket, _, _| {
+                    vbucket.set_takeover_late(true);
+                });
             }
         }
     }
@@ -320,6 +337,10 @@ impl Producer {
     pub(super) fn remove_stream(&mut self, key: StreamKey) {
         self.unsubscribe(key);
         self.shared.remove_stream(key);
+        if self.takeovers.contains(&key) {
+            self.takeovers.retain(|other| *other != key);
+            self.set_ticker();
+        }
         if let Some(mut stream) = self.streams.remove(&key) {
             stream.let_go(&self.bucket, &self.backfills);
         }

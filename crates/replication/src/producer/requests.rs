@@ -14,10 +14,10 @@ use protocol::dcp::{
 use super::connection::Producer;
 use super::controls::Change;
 use super::snapshots::{Policy, Snapshots};
-use super::status::{StreamCounters, StreamState, set};
+use super::status::{StreamCounters, StreamState, cursor_name, set};
 use super::stream::{Source, Stream, StreamKey};
-use super::stream_request::{self, Granted};
-use super::takeover::Takeover;
+use super::stream_request::{self, Asker, Granted};
+use super::takeover::{self, Takeover};
 
 /// What is answered to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,8 +84,9 @@ impl Producer {
         Answer::Done
     }
 
-    fn set_ticker(&mut self) {
-        let interval = self.liveness.next_look();
+    pub(super) fn set_ticker(&mut self) {
+        let takeovers = (!self.takeovers.is_empty()).then_some(takeover::LOOK_INTERVAL);
+        let interval = self.liveness.next_look().into_iter().chain(takeovers).min();
         self.ticker.set_interval(interval, &self.bucket, &self.pool, &self.shared);
     }
 
@@ -119,13 +120,15 @@ impl Producer {
         if self.streams.contains_key(&key) {
             return Answer::Fail(Status::KeyEexists, "the stream is there already");
         }
-        let cursor_name = self.cursor_name(key);
+        let cursor_name = cursor_name(self.shared.name(), key);
         // What happens from now on is heard, also what happens before the stream is there.
         self.subscribe(key);
         let is_replica = self.settings.is_sync_replication();
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
-        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
-            stream_request::grant(vbucket, &checked, &cursor_name, node)
+        let has_room = self.bucket.has_room_to_backfill();
+        let asker = Asker { cursor_name: &cursor_name, node, has_room };
+        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, effects| {
+            stream_request::grant(vbucket, &checked, asker, effects)
         });
         match granted {
             None => {
@@ -148,14 +151,6 @@ impl Producer {
                 );
                 Answer::Value(value)
             }
-        }
-    }
-
-    fn cursor_name(&self, key: StreamKey) -> String {
-        let name = self.shared.name();
-        match key.stream_id {
-            None => format!("eq_dcpq:{name}"),
-            Some(id) => format!("eq_dcpq:{name}:{id}"),
         }
     }
 
@@ -190,14 +185,14 @@ impl Producer {
             queue: VecDeque::new(),
             last_sent: start,
             backfill_bytes: 0,
+            backfill_remaining: 0,
             by_key: None,
             counters,
         };
         stream.show_state(StreamState::InMemory);
-        let is_of_disk = flags.contains(StreamFlags::DISK_ONLY);
         if start >= end {
             stream.finish(EndReason::Ok);
-        } else if registration.needs_backfill || is_of_disk {
+        } else if registration.needs_backfill {
             let comes_whole = start == Seqno(0) && end == Seqno(u64::MAX);
             if is_of_one_collection && comes_whole && role == VbucketState::Active {
                 stream.by_key = self.settings.by_key();
@@ -209,7 +204,12 @@ impl Producer {
             let feed = self.backfills.begin(&self.pool, key.vbid, start, order);
             stream.begin_backfill(feed, registration.id);
         }
+        let is_takeover = stream.takeover.is_some();
         self.streams.insert(key, stream);
+        if is_takeover {
+            self.takeovers.push(key);
+            self.set_ticker();
+        }
         self.mark_ready(key);
     }
 

@@ -54,6 +54,12 @@ pub struct StreamStatus {
     pub backfill_items: u64,
     /// Items sent from memory.
     pub memory_items: u64,
+    /// What its place in the log is called.
+    pub cursor_name: String,
+    /// Items of a file that are not read yet; none while that is not known.
+    pub backfill_remaining: Option<u64>,
+    /// Messages that are read and not sent.
+    pub waiting_messages: u64,
 }
 
 /// What a stream does.
@@ -109,6 +115,20 @@ pub(super) struct StreamCounters {
     pub(super) last_read: AtomicU64,
     pub(super) backfill_items: AtomicU64,
     pub(super) memory_items: AtomicU64,
+    /// [`UNKNOWN`] before a backfill has found out.
+    pub(super) backfill_remaining: AtomicU64,
+    pub(super) waiting_messages: AtomicU64,
+}
+
+/// A number of items that nobody knows yet.
+pub(super) const UNKNOWN: u64 = u64::MAX;
+
+/// What the place in the log of a producer's stream is called.
+pub(super) fn cursor_name(producer: &str, key: StreamKey) -> String {
+    match key.stream_id {
+        None => format!("eq_dcpq:{producer}"),
+        Some(id) => format!("eq_dcpq:{producer}:{id}"),
+    }
 }
 
 pub(super) fn set(counter: &AtomicU64, value: u64) {
@@ -142,12 +162,15 @@ impl ProducerShared {
             unacked_bytes: get(&counters.unacked_bytes),
             acked_bytes: get(&counters.acked_bytes),
             backfill_bytes: get(&counters.backfill_bytes),
-            streams: streams.iter().map(|(key, counters)| status_of(*key, counters)).collect(),
+            streams: streams
+                .iter()
+                .map(|(key, counters)| status_of(self.name(), *key, counters))
+                .collect(),
         }
     }
 }
 
-fn status_of(key: StreamKey, counters: &StreamCounters) -> StreamStatus {
+fn status_of(producer: &str, key: StreamKey, counters: &StreamCounters) -> StreamStatus {
     StreamStatus {
         vbid: key.vbid,
         stream_id: key.stream_id,
@@ -160,5 +183,8 @@ fn status_of(key: StreamKey, counters: &StreamCounters) -> StreamStatus {
         last_read: Seqno(get(&counters.last_read)),
         backfill_items: get(&counters.backfill_items),
         memory_items: get(&counters.memory_items),
+        cursor_name: cursor_name(producer, key),
+        backfill_remaining: Some(get(&counters.backfill_remaining)).filter(|&it| it != UNKNOWN),
+        waiting_messages: get(&counters.waiting_messages),
     }
 }

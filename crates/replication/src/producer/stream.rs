@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bucket::Bucket;
 use document::{Seqno, Vbid, VbucketState};
+use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
 use super::snapshots::{Outgoing, Snapshots};
-use super::status::{StreamCounters, StreamState, add, set};
+use super::status::{StreamCounters, StreamState, UNKNOWN, add, set};
 use super::takeover::{Idle, Takeover};
 use crate::backfill::{Backfills, Fed, Feed, size_of_item};
 
@@ -44,6 +45,8 @@ pub(super) struct Stream {
     pub(super) last_sent: Seqno,
     /// Bytes that a backfill has read and that wait in the queue.
     pub(super) backfill_bytes: u64,
+    /// Items that its backfill has not read yet.
+    pub(super) backfill_remaining: u64,
     /// Its first backfill comes in the order of keys.
     pub(super) by_key: Option<ByKey>,
     pub(super) counters: Arc<StreamCounters>,
@@ -107,6 +110,7 @@ impl Stream {
         match feed {
             Some(feed) => {
                 self.source = Source::Backfill(feed, cursor);
+                set(&self.counters.backfill_remaining, UNKNOWN);
                 self.show_state(StreamState::Backfilling);
             }
             None => self.finish(EndReason::BackfillFailed),
@@ -128,7 +132,14 @@ impl Stream {
                 None => self.snapshots.begin_disk(facts, &mut self.queue),
             }
             self.follow_from(bucket, facts.high);
+            self.backfill_remaining = facts.item_count;
         }
+        let item_count = u64::try_from(items.len()).unwrap_or(u64::MAX);
+        self.backfill_remaining = match end {
+            None => self.backfill_remaining.saturating_sub(item_count),
+            Some(_) => 0,
+        };
+        set(&self.counters.backfill_remaining, self.backfill_remaining);
         let read: u64 = items.iter().map(size_of_item).sum();
         let before = self.queue.len();
         match self.by_key {
@@ -257,6 +268,14 @@ impl Stream {
         true
     }
 
+    /// Whether those who write to its vBucket are to be held up from now on.
+    pub(super) fn becomes_late(&mut self, now: Instant) -> bool {
+        let reads_file = matches!(self.source, Source::Backfill(..));
+        let is_over = self.snapshots.is_over();
+        let takeover = self.takeover.as_mut().filter(|_| !reads_file && !is_over);
+        takeover.is_some_and(|takeover| takeover.becomes_late(now))
+    }
+
     /// Ends it: what waits is not sent any more.
     pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
         if !self.snapshots.is_over() {
@@ -282,6 +301,8 @@ impl Stream {
         let bytes = size_of_disk_item(outgoing).min(self.backfill_bytes);
         self.backfill_bytes -= bytes;
         backfills.sent(bytes);
+        let waiting = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
+        set(&self.counters.waiting_messages, waiting);
         let seqno = match outgoing {
             Outgoing::Item(item) => {
                 add(&self.counters.memory_items, 1);
@@ -311,6 +332,9 @@ impl Stream {
     /// Gives its place in the log back, and what a backfill has read.
     pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
         backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        if self.takeover.as_ref().is_some_and(Takeover::is_late) {
+            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
+        }
         let cursor = match std::mem::replace(&mut self.source, Source::Nowhere) {
             Source::Log(cursor) => cursor,
             Source::Backfill(feed, cursor) => {

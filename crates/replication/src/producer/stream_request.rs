@@ -4,7 +4,7 @@ use document::{CollectionId, Seqno, VbUuid, VbucketState};
 use protocol::Status;
 use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
 use vbucket::checkpoint::Registration;
-use vbucket::{StreamStart, Vbucket};
+use vbucket::{Effect, StreamStart, Vbucket};
 
 use super::controls::Settings;
 use super::requests::Answer;
@@ -102,14 +102,24 @@ pub(super) fn check<'a>(
     Ok(Checked { request, selection })
 }
 
-/// Decides, and takes a place in the log for a stream that is granted. `node` holds durable writes
-/// from now on, if it is said.
+/// Who asks for a stream, and whether there is memory for one that has to read a file.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    /// What its place in the log is called.
+    pub(super) cursor_name: &'a str,
+    /// A node that holds durable writes from now on: replicas come however short memory is.
+    pub(super) node: Option<&'a str>,
+    pub(super) has_room: bool,
+}
+
+/// Decides, and takes a place in the log for a stream that is granted.
 pub(super) fn grant(
     vbucket: &mut Vbucket,
     checked: &Checked<'_>,
-    cursor_name: &str,
-    node: Option<&str>,
+    asker: Asker<'_>,
+    effects: &mut Vec<Effect>,
 ) -> Result<Granted, Answer> {
+    let Asker { cursor_name, node, has_room } = asker;
     let request = check_role(vbucket, checked.request)?;
     let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
     let high = vbucket.high_seqno();
@@ -137,21 +147,26 @@ pub(super) fn grant(
     if start > end || start > high {
         return Err(Answer::Fail(Status::Erange, "the stream begins behind what there is"));
     }
-    if vbucket.is_receiving_initial_disk_snapshot() {
-        let context = "the vBucket does not have its first snapshot yet";
-        return Err(Answer::Fail(Status::Etmpfail, context));
-    }
     // What a node has of a snapshot may be from a file: without the prepares that had ended, whose
     // commits in the log it could not carry out. The rest has to come from the file, too.
     let is_within_snapshot = node.is_some() && snapshot_start < start && start < snapshot_end;
-    if is_within_snapshot && vbucket.persisted_seqno() < snapshot_end {
-        let context = "the rest of the snapshot is not persisted yet";
-        return Err(Answer::Fail(Status::Etmpfail, context));
-    }
     let opened = vbucket.open_stream(cursor_name, start);
     let mut registration =
         opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
-    registration.needs_backfill |= is_within_snapshot;
+    registration.needs_backfill |= is_within_snapshot || flags.contains(StreamFlags::DISK_ONLY);
+    let refusal = if registration.needs_backfill && !has_room && node.is_none() {
+        Some((Status::Enomem, "memory is short: the stream would have to read a file"))
+    } else if vbucket.is_receiving_initial_disk_snapshot() {
+        Some((Status::Etmpfail, "the vBucket does not have its first snapshot yet"))
+    } else if is_within_snapshot && vbucket.persisted_seqno() < snapshot_end {
+        Some((Status::Etmpfail, "the rest of the snapshot is not persisted yet"))
+    } else {
+        None
+    };
+    if let Some((status, context)) = refusal {
+        vbucket.close_stream(registration.id, effects);
+        return Err(Answer::Fail(status, context));
+    }
     if let Some(node) = node {
         vbucket.restart_acknowledgements(node, start);
     }

@@ -8,7 +8,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use std::time::Duration;
+
 use document::VbucketState;
+use platform::Instant;
+
+/// A takeover that has not come to its end by then holds writers up until it does
+/// (`dcp_takeover_max_time`).
+const SENDING_TIME_MAX: Duration = Duration::from_secs(60);
+/// How often it is looked at.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How far a takeover is.
 #[derive(Debug, Default)]
@@ -17,6 +26,10 @@ pub(super) struct Takeover {
     /// Snapshots that the consumer has not said it has.
     unanswered_count: u32,
     death: Death,
+    /// When writers are held up; none while a file is read.
+    late_at: Option<Instant>,
+    /// They are.
+    is_late: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +130,19 @@ impl Takeover {
         }
     }
 
+    /// What is in memory goes over: the time runs. Whether writers are to be held up from now on,
+    /// which is said once.
+    pub(super) fn becomes_late(&mut self, now: Instant) -> bool {
+        let late_at = *self.late_at.get_or_insert(now.after(SENDING_TIME_MAX));
+        let is_late = now >= late_at && !self.kills();
+        is_late && !std::mem::replace(&mut self.is_late, true)
+    }
+
+    /// Whether writers are held up for it.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_late
+    }
+
     /// Whether the vBucket here is dead because of this, or is going to be.
     pub(super) fn kills(&self) -> bool {
         !matches!(self.phase, Phase::Send | Phase::WaitPending)
@@ -155,6 +181,21 @@ mod tests {
         assert_eq!(takeover.idle(), Idle::Tell(VbucketState::Active));
         assert!(matches!(takeover.state_answered(), Answered::Finish));
         assert!(matches!(takeover.state_answered(), Answered::Nothing));
+    }
+
+    #[test]
+    fn a_takeover_is_late_once_and_not_when_the_vbucket_is_dying() {
+        let second = |seconds: u64| Instant(seconds * 1_000_000_000);
+        let mut takeover = Takeover::default();
+        for (at, becomes_late) in [(100, false), (159, false), (160, true), (161, false)] {
+            assert_eq!(takeover.becomes_late(second(at)), becomes_late, "{at}");
+        }
+        assert!(takeover.is_late());
+        let mut takeover = Takeover::default();
+        assert!(!takeover.becomes_late(second(100)));
+        assert_eq!(takeover.idle(), Idle::Tell(VbucketState::Pending));
+        assert!(matches!(takeover.state_answered(), Answered::Die(_)));
+        assert!(!takeover.becomes_late(second(160)), "nobody writes any more");
     }
 
     #[test]

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid};
+use executor::{ExecutorPool, TaskKind};
 use platform::network::{Events, Poll, Token, Waker};
 use platform::{Clock, Instant};
 
 use super::inbox::Inbox;
-use super::link::{self, Link};
+use super::inbox::News;
+use super::link::{self, Link, Setting};
 use super::{Credentials, Follow, PeerAddress};
-use crate::consumer::{ConsumerNames, Time};
+use crate::consumer::{ConsumerNames, Rollback, Rollbacks, Time};
 use crate::hub::{Hub, Subscription};
 
 const WAKER: Token = Token(usize::MAX);
@@ -31,6 +33,9 @@ pub(super) struct EventLoop {
     bucket: Bucket,
     hub: Arc<Hub>,
     credentials: Credentials,
+    pool: ExecutorPool,
+    /// vBuckets that go back at the moment.
+    rollbacks: Arc<Rollbacks>,
     clock: Clock,
     poll: Poll,
     inbox: Arc<Inbox>,
@@ -51,8 +56,9 @@ impl EventLoop {
         bucket: Bucket,
         hub: Arc<Hub>,
         credentials: Credentials,
-        clock: Clock,
+        pool: ExecutorPool,
     ) -> io::Result<(Self, Arc<Inbox>)> {
+        let clock = pool.clock().clone();
         let poll = Poll::new()?;
         let inbox = Arc::new(Inbox::new(Waker::new(poll.registry(), WAKER)?));
         hub.replicate_with(Arc::clone(&inbox));
@@ -60,6 +66,8 @@ impl EventLoop {
             bucket,
             hub,
             credentials,
+            pool,
+            rollbacks: Arc::default(),
             clock,
             poll,
             inbox: Arc::clone(&inbox),
@@ -108,11 +116,15 @@ impl EventLoop {
     fn serve_links(&mut self) -> bool {
         let now = self.now();
         let mut has_more = false;
+        let mut wanted = Vec::new();
         let buffer_bytes = self.buffer_bytes();
+        let setting = Setting { bucket: &self.bucket, rollbacks: &self.rollbacks, buffer_bytes };
         for (&token, link) in &mut self.links {
             let place = (self.poll.registry(), Token(token));
-            has_more |= link.receive(&self.bucket, buffer_bytes, place, &mut self.scratch, now);
+            has_more |= link.receive(&setting, place, &mut self.scratch, now);
+            wanted.extend(link.take_rollbacks());
         }
+        wanted.into_iter().for_each(|rollback| self.roll_back(rollback));
         // A prepare that has come is held at once, if its level wants no disk.
         self.take_held();
         self.links.values_mut().for_each(|link| link.send(now));
@@ -131,6 +143,12 @@ impl EventLoop {
             self.follow(wanted);
         }
         self.acknowledge(news.held);
+        let now = self.now();
+        for (vbid, has_succeeded) in news.rolled_back {
+            if let Some(link) = self.link_of(vbid) {
+                link.rolled_back(vbid, has_succeeded, now);
+            }
+        }
         news.is_stopping
     }
 
@@ -138,7 +156,7 @@ impl EventLoop {
         let Some(mut news) = self.inbox.take() else { return };
         self.acknowledge(std::mem::take(&mut news.held));
         // The rest is for the next turn, and nothing else will wake the thread for it.
-        if news.wanted.is_some() || news.is_stopping {
+        if news.wanted.is_some() || news.is_stopping || !news.rolled_back.is_empty() {
             self.has_postponed = true;
             self.inbox.put(news);
         }
@@ -146,10 +164,35 @@ impl EventLoop {
 
     fn acknowledge(&mut self, held: BTreeMap<Vbid, Seqno>) {
         for (vbid, seqno) in held {
-            let link = self.followed.get(&vbid).and_then(|(token, _)| self.links.get_mut(token));
-            if let Some(link) = link {
+            if let Some(link) = self.link_of(vbid) {
                 link.acknowledge(vbid, seqno);
             }
+        }
+    }
+
+    fn link_of(&mut self, vbid: Vbid) -> Option<&mut Link> {
+        self.followed.get(&vbid).and_then(|(token, _)| self.links.get_mut(token))
+    }
+
+    /// Has a task take the vBucket back: it waits for files.
+    fn roll_back(&self, rollback: Rollback) {
+        let Rollback { vbid, from, seqno } = rollback;
+        self.rollbacks.begin(vbid);
+        let (bucket, inbox) = (self.bucket.clone(), Arc::clone(&self.inbox));
+        let rollbacks = Arc::clone(&self.rollbacks);
+        let work = move || {
+            let result = bucket.rollback_from(vbid, from, seqno);
+            if let Err(error) = &result {
+                tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
+            }
+            // In this order: who hears of it may ask for the stream.
+            rollbacks.end(vbid);
+            let rolled_back = BTreeMap::from([(vbid, result.is_ok())]);
+            inbox.put(News { rolled_back, ..News::default() });
+        };
+        if self.pool.add(self.bucket.task_owner(), TaskKind::AuxIo, work).is_err() {
+            // The bucket closes: there are no more streams soon.
+            self.rollbacks.end(vbid);
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct News {
     pub(super) wanted: Option<Vec<Follow>>,
     /// vBuckets hold their prepares up to these seqnos. One entry a vBucket: the newest counts.
     pub(super) held: BTreeMap<Vbid, Seqno>,
+    /// vBuckets that went back, or did not.
+    pub(super) rolled_back: BTreeMap<Vbid, bool>,
     /// The thread is to end.
     pub(super) is_stopping: bool,
 }
@@ -51,9 +53,12 @@ impl Inbox {
             let newest = held.entry(vbid).or_insert(seqno);
             *newest = (*newest).max(seqno);
         }
+        let mut rolled_back = before.rolled_back;
+        rolled_back.extend(news.rolled_back);
         *waiting = Some(News {
             wanted: news.wanted.or(before.wanted),
             held,
+            rolled_back,
             is_stopping: news.is_stopping || before.is_stopping,
         });
         drop(waiting);

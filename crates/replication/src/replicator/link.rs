@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Bucket;
@@ -10,7 +11,7 @@ use platform::Instant;
 use platform::network::{self, Interest, Registry, TcpStream, Token};
 
 use super::{LinkStatus, PeerAddress};
-use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Time};
+use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Rollback, Rollbacks, Time};
 
 /// The first pause after a connection broke.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -35,6 +36,14 @@ pub(super) enum LinkError {
     Consumer(#[from] ConsumerError),
     #[error("the node closes the connection")]
     Closed,
+}
+
+/// What all connections of a bucket have in common.
+pub(super) struct Setting<'a> {
+    pub(super) bucket: &'a Bucket,
+    pub(super) rollbacks: &'a Arc<Rollbacks>,
+    /// What a node may send ahead.
+    pub(super) buffer_bytes: u32,
 }
 
 /// A connection to a node, or the intention to have one.
@@ -89,6 +98,18 @@ impl Link {
         }
     }
 
+    /// vBuckets that have to go back, once each.
+    pub(super) fn take_rollbacks(&mut self) -> Vec<Rollback> {
+        self.line.as_mut().map_or_else(Vec::new, |line| line.consumer.take_rollbacks())
+    }
+
+    /// The vBucket goes back no more.
+    pub(super) fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Time) {
+        if let Some(line) = &mut self.line {
+            line.consumer.rolled_back(vbid, has_succeeded, now, &mut line.output);
+        }
+    }
+
     /// Its socket has something to say.
     pub(super) fn wake(&mut self, is_readable: bool) {
         if let Some(line) = &mut self.line {
@@ -100,14 +121,13 @@ impl Link {
     /// time. Whether there is more to read.
     pub(super) fn receive(
         &mut self,
-        bucket: &Bucket,
-        buffer_bytes: u32,
-        (registry, token): (&Registry, Token),
+        setting: &Setting<'_>,
+        place: (&Registry, Token),
         scratch: &mut [u8],
         now: Time,
     ) -> bool {
         if self.line.is_none() && self.retry_at <= now.monotonic {
-            let connected = self.connect(bucket, buffer_bytes, registry, token, now);
+            let connected = self.connect(setting, place, now);
             if let Err(error) = connected {
                 self.lose(&error.into(), now);
             }
@@ -157,20 +177,21 @@ impl Link {
 
     fn connect(
         &mut self,
-        bucket: &Bucket,
-        buffer_bytes: u32,
-        registry: &Registry,
-        token: Token,
+        setting: &Setting<'_>,
+        (registry, token): (&Registry, Token),
         now: Time,
     ) -> io::Result<()> {
+        let Setting { bucket, rollbacks, buffer_bytes } = *setting;
         let addresses = network::resolve(&self.peer.host, self.peer.port)?;
         let mut socket = TcpStream::connect(addresses[0])?;
         socket.set_nodelay(true).ok();
         let interest = Interest::READABLE | Interest::WRITABLE;
         registry.register(&mut socket, token, interest)?;
         let mut output = Vec::new();
-        let names = self.names.clone();
-        let mut consumer = Consumer::begin(bucket.clone(), names, buffer_bytes, now, &mut output);
+        let (bucket, names, rollbacks) =
+            (bucket.clone(), self.names.clone(), Arc::clone(rollbacks));
+        let mut consumer =
+            Consumer::begin(bucket, names, rollbacks, buffer_bytes, now, &mut output);
         consumer.follow(&self.wanted, now, &mut output);
         let input = Vec::new();
         self.line = Some(Line { socket, consumer, input, output, is_readable: false });

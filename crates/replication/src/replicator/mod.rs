@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 
 use bucket::Bucket;
 use document::Vbid;
-use platform::{Clock, threads};
+use executor::ExecutorPool;
+use platform::threads;
 
 use crate::consumer::StreamStatus;
 use crate::hub::Hub;
@@ -73,14 +74,15 @@ pub struct Replicator {
 }
 
 impl Replicator {
-    /// Starts the thread, which has nothing to follow yet.
+    /// Starts the thread, which has nothing to follow yet. Tasks of `pool` wait for files on its
+    /// behalf.
     pub fn start(
         bucket: Bucket,
         hub: Arc<Hub>,
         credentials: Credentials,
-        clock: Clock,
+        pool: ExecutorPool,
     ) -> io::Result<Self> {
-        let (event_loop, inbox) = EventLoop::new(bucket, hub, credentials, clock)?;
+        let (event_loop, inbox) = EventLoop::new(bucket, hub, credentials, pool)?;
         let thread = threads::spawn("Replicator", || event_loop.run())?;
         Ok(Self { inbox, thread: Mutex::new(Some(thread)) })
     }

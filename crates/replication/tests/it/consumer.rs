@@ -76,6 +76,8 @@ pub(crate) enum Step {
     Prepare(Seqno),
     /// Of a prepare, at a seqno of its own.
     Commit(Seqno, Seqno),
+    /// The same.
+    Abort(Seqno, Seqno),
 }
 
 impl Received {
@@ -311,6 +313,7 @@ impl Received {
             }
             Message::Abort(abort) => {
                 self.note_seqno(abort.seqno);
+                self.steps.push(Step::Abort(abort.prepare, abort.seqno));
                 self.prepares.remove(abort.key);
             }
             Message::StreamEnd(reason) => self.end = Some(*reason),

@@ -1,12 +1,14 @@
 //! Durable writes on their way to replicas, and past those who know nothing of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bucket::{BucketConfig, BucketType, Persistence};
 use document::{DurabilityLevel, Seqno, VbucketState};
 use protocol::Feature;
-use protocol::dcp::Message;
+use protocol::dcp::{Message, StreamFlags, StreamRequest};
 use replication::Answer;
+use vbucket::Waiter;
 
 use crate::consumer::{Consumer, Step};
 use crate::support::{Machine, VBID, config};
@@ -82,6 +84,74 @@ fn what_a_superseded_connection_acknowledges_does_not_count() {
     assert_eq!(machine.high_seqno(), Seqno(2), "nothing was committed");
     after_crash.take_all(&mut machine);
     assert_eq!(after_crash.tell(&machine, VBID, &acknowledged), Answer::Nothing);
+    assert_eq!(machine.high_seqno(), Seqno(3));
+}
+
+#[test]
+fn an_abort_goes_where_its_prepare_went_and_nobody_else_hears_of_it() {
+    let mut machine = machine(config());
+    let mut replica = replica(&machine);
+    let mut client = Consumer::new(&machine);
+    for consumer in [&mut replica, &mut client] {
+        assert!(matches!(consumer.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    }
+    machine.set("a", b"1");
+    for _ in 0..2 {
+        assert!(machine.set_durable("a", b"2", DurabilityLevel::Majority), "it is under way");
+        machine.run();
+        machine.driver.advance(Duration::from_secs(1_001), usize::MAX);
+    }
+    machine.set("b", b"1");
+    for consumer in [&mut replica, &mut client] {
+        consumer.take_all(&mut machine);
+        let received = &consumer.streams[&VBID];
+        assert_eq!(received.documents[&b"\0a"[..]], (b"1".to_vec(), Seqno(1)));
+        assert_eq!((received.seqno, received.is_whole()), (Seqno(6), true));
+    }
+    use Step::{Abort, Prepare};
+    let seqno = Seqno;
+    let steps = [
+        Prepare(seqno(2)),
+        Abort(seqno(2), seqno(3)),
+        Prepare(seqno(4)),
+        Abort(seqno(4), seqno(5)),
+    ];
+    assert_eq!(replica.streams[&VBID].steps, steps);
+    assert_eq!(client.streams[&VBID].steps, []);
+    // From the file comes the last of them alone.
+    machine.run();
+    let mut late = self::replica(&machine);
+    late.resume(&machine, VBID, u64::MAX);
+    late.take_all(&mut machine);
+    let received = &late.streams[&VBID];
+    assert_eq!(received.steps, [Abort(seqno(4), seqno(5))]);
+    assert_eq!(received.markers[0].high_completed, Some(seqno(4)));
+    assert_eq!((received.seqno, received.documents.len()), (seqno(6), 2));
+}
+
+#[test]
+fn a_vbucket_goes_over_with_its_prepares_and_its_clients_hear_that_nobody_knows() {
+    let mut machine = machine(config());
+    machine.set("a", b"1");
+    assert!(machine.set_durable_for(Waiter(5), "a", b"2", DurabilityLevel::PersistToMajority));
+    let mut replica = replica(&machine);
+    let (flags, end) = (StreamFlags::TAKEOVER, Seqno(u64::MAX));
+    let request = StreamRequest { flags, end, ..StreamRequest::default() };
+    assert!(matches!(replica.request(&machine, VBID, request), Answer::Value(_)));
+    while replica.streams[&VBID].roles.is_empty() {
+        assert!(replica.take(&machine, usize::MAX, 1) > 0);
+    }
+    // Until the last moment others are begun.
+    assert!(machine.set_durable_for(Waiter(6), "b", b"2", DurabilityLevel::Majority));
+    replica.take_all(&mut machine);
+    let received = &replica.streams[&VBID];
+    assert_eq!(received.roles, [VbucketState::Pending, VbucketState::Active]);
+    assert_eq!(received.steps, [Step::Prepare(Seqno(2)), Step::Prepare(Seqno(3))]);
+    assert_eq!(machine.committed.take(), []);
+    assert_eq!(machine.committed.take_ambiguous(), [Waiter(5), Waiter(6)]);
+    // What it acknowledges now is nothing to a vBucket that has been given away.
+    replica.tell(&machine, VBID, &Message::SeqnoAcknowledged { seqno: Seqno(3) });
+    machine.run();
     assert_eq!(machine.high_seqno(), Seqno(3));
 }
 

@@ -1,12 +1,14 @@
 //! Which streams are granted.
 
-use document::{Seqno, VbUuid, Vbid, VbucketState};
+use bucket::{BucketConfig, Persistence};
+use document::{Cas, ItemBuilder, ItemMeta, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use protocol::dcp::{Envelope, Message, StreamFlags, StreamRequest};
 use protocol::{Feature, Status};
 use replication::Answer;
+use vbucket::{Effect, Now, Received, ReceivedSnapshot, Vbucket};
 
 use crate::consumer::Consumer;
-use crate::support::{Machine, VBID};
+use crate::support::{Machine, VBID, config, key};
 
 fn request(flags: u32, start: u64, end: u64, uuid: u64) -> StreamRequest<'static> {
     StreamRequest {
@@ -176,4 +178,90 @@ fn streams_with_ids_do_not_get_in_each_others_way() {
     assert_eq!(heard(&close(&mut consumer, Some(1))), Expected::Refused(Status::KeyEnoent));
     machine.set("a", b"v");
     assert_eq!(machine.hub.producer_status()[0].streams.len(), 1);
+}
+
+/// More memory is used than a backfill may find, by what another node sends and nobody has flushed.
+fn fill_memory(machine: &Machine) {
+    let other = Vbid(1);
+    machine.bucket.set_vbucket_state(other, VbucketState::Replica, None).unwrap();
+    let snapshot = ReceivedSnapshot {
+        start: Seqno(1),
+        end: Seqno(1_000),
+        is_disk: false,
+        begins_checkpoint: true,
+        max_visible: None,
+        high_completed: None,
+        high_prepared: None,
+        purge_seqno: None,
+    };
+    let act = |act: &mut dyn FnMut(&mut Vbucket, &mut Vec<Effect>)| {
+        machine.bucket.act_on_vbucket(other, |vbucket, _, effects| act(vbucket, effects)).unwrap();
+    };
+    act(&mut |vbucket, effects| {
+        vbucket.begin_receiving(&[], effects).unwrap();
+        vbucket.receive_snapshot(snapshot, effects).unwrap();
+    });
+    let mut seqno = 1;
+    while machine.bucket.has_room_to_backfill() {
+        act(&mut |vbucket, effects| {
+            let (key, value) = (key(&seqno.to_string()), vec![7; 100_000]);
+            let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), &value);
+            let (cas, revision) = (Cas(seqno), RevSeqno(1));
+            let received = Received { builder, cas, seqno: Seqno(seqno), revision };
+            vbucket.receive(received, Now::default(), effects).unwrap();
+        });
+        seqno += 1;
+    }
+}
+
+#[test]
+fn no_stream_begins_that_has_to_read_a_file_when_memory_is_short() {
+    use Expected::{Granted, Refused, Rollback};
+    let (memory_quota_bytes, persistence) = (16 << 20, Persistence::Files);
+    let mut machine = Machine::with(BucketConfig { memory_quota_bytes, persistence, ..config() });
+    machine.set("a", b"v");
+    machine.set("b", b"v");
+    // The log does not have them any more.
+    machine.run();
+    machine.set("c", b"v");
+    let (max, uuid) = (u64::MAX, machine.uuid());
+    let cases = [
+        (request(0, 0, max, 0), Refused(Status::Enomem)),
+        (request(0, 1, max, uuid), Refused(Status::Enomem)),
+        (request(0, 2, max, uuid), Granted),
+        (request(0, 3, max, uuid), Granted),
+        (request(0x02, 0, max, 0), Refused(Status::Enomem)),
+        // What is wrong in another way is said first.
+        (request(0, 9, max, uuid), Rollback(3)),
+        (request(0, 3, 2, uuid), Refused(Status::Erange)),
+    ];
+    for (request, expected) in &cases {
+        let mut consumer = Consumer::new(&machine);
+        let answer = heard(&consumer.request(&machine, VBID, *request));
+        let before = if matches!(expected, Refused(Status::Enomem)) { &Granted } else { expected };
+        assert_eq!(answer, *before, "there is memory: {request:?}");
+    }
+    fill_memory(&machine);
+    for (request, expected) in cases {
+        let mut consumer = Consumer::new(&machine);
+        let answer = consumer.request(&machine, VBID, request);
+        assert_eq!(heard(&answer), expected, "{request:?}");
+        // A stream that was refused has no place in the log.
+        let mut cursors = 0;
+        machine.bucket.with_vbucket(VBID, |vbucket| {
+            let all = vbucket.checkpoints().cursors();
+            cursors = all.iter().filter(|cursor| cursor.name.starts_with("eq_dcpq")).count();
+        });
+        assert_eq!(cursors, usize::from(expected == Granted), "{request:?}");
+    }
+    // A replica comes all the same: durable writes wait for it.
+    let mut replica = Consumer::open(&machine, "n_1", 0x125, &[Feature::Collections]);
+    for (key, value) in [("enable_sync_writes", "true"), ("consumer_name", "n_1")] {
+        assert_eq!(replica.control(&machine, key, value), Answer::Done);
+    }
+    assert_eq!(heard(&replica.request(&machine, VBID, request(0, 0, max, 0))), Granted);
+    // It is flushed, and who has asked has had it evicted: there is memory again.
+    machine.run();
+    let mut consumer = Consumer::new(&machine);
+    assert_eq!(heard(&consumer.request(&machine, VBID, request(0, 0, max, 0))), Granted);
 }

@@ -18,20 +18,28 @@ pub(crate) const VBID: Vbid = Vbid(0);
 const MOMENT: Duration = Duration::from_millis(25);
 const RUNS_MAX: usize = 100_000;
 
-/// Remembers which durable writes have been committed, and where.
+/// Remembers which durable writes have been committed, and where, and which are ambiguous.
 #[derive(Default)]
-pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>);
+pub(crate) struct Committed(Mutex<Vec<(Waiter, Seqno)>>, Mutex<Vec<Waiter>>);
 
 impl Committed {
     pub(crate) fn take(&self) -> Vec<(Waiter, Seqno)> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
+
+    pub(crate) fn take_ambiguous(&self) -> Vec<Waiter> {
+        std::mem::take(&mut *self.1.lock().unwrap())
+    }
 }
 
 impl Completions for Committed {
     fn complete(&self, waiter: Waiter, completion: Completion) {
-        if let Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) = completion {
-            self.0.lock().unwrap().push((waiter, mutation.seqno));
+        match completion {
+            Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) => {
+                self.0.lock().unwrap().push((waiter, mutation.seqno));
+            }
+            Completion::SyncWrite(SyncWriteEnd::Ambiguous) => self.1.lock().unwrap().push(waiter),
+            _ => {}
         }
     }
 
@@ -119,6 +127,16 @@ impl Machine {
         let stored =
             self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
         stored.ok().map(|mutation| mutation.seqno)
+    }
+
+    /// Why a write does not happen.
+    pub(crate) fn refused(&mut self, name: &str, value: &[u8]) -> Refused {
+        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
+        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
+        let session = &mut self.session;
+        let stored =
+            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        stored.unwrap_err()
     }
 
     /// Begins a durable write. Returns whether it is under way.

@@ -143,6 +143,11 @@ pub(crate) fn complete(
             request.reply(connection).fail(turn, Status::SyncWriteAmbiguous, context);
             Done::Answered
         }
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Dropped)) => {
+            let context = "the collection was dropped before the durable write was committed";
+            request.reply(connection).fail(turn, Status::UnknownCollection, context);
+            Done::Answered
+        }
         Completed::Bucket(Completion::NotPersisted) => {
             let context = "the seqno was not persisted in time";
             request.reply(connection).fail(turn, Status::Etmpfail, context);

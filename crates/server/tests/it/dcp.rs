@@ -111,3 +111,33 @@ fn not_everything_can_be_opened() {
     assert_eq!(open(&mut client, b"name", 1), 0);
     assert_eq!(control(&mut client, b"enable_noop", b"true"), 0);
 }
+
+#[test]
+fn how_far_a_vbucket_has_gone_over_is_told() {
+    let port = Port::open();
+    let mut writer = port.client(&[]);
+    for key in [b"a", b"b"] {
+        assert_eq!(writer.ask(set(key, b"v")).status, 0);
+    }
+    let mut consumer = stream(&port, b"consumer");
+    for opcode in [0x56, 0x57, 0x57] {
+        assert_eq!(consumer.receive().opcode, opcode);
+    }
+    for (argument, status, estimate) in [
+        ("0", "does_not_exist", "2"),
+        ("0 nobody", "connection_does_not_exist", "2"),
+        ("1 consumer", "stream_does_not_exist", "0"),
+        ("0 consumer", "in-memory", "0"),
+        ("0 eq_dcpq:consumer", "in-memory", "0"),
+    ] {
+        let group = format!("dcp-vbtakeover {argument}");
+        let statistics = writer.statistics(&group).unwrap();
+        let of = |name: &str| &*statistics.iter().find(|(key, _)| key == name).unwrap().1;
+        assert_eq!((of("status"), of("estimate")), (status, estimate), "{group}");
+        let vb_items = if argument.starts_with('0') { "2" } else { "0" };
+        assert_eq!((of("vb_items"), of("backfillRemaining")), (vb_items, "0"), "{group}");
+        assert_eq!(of("takeover_backed_up"), "false");
+    }
+    let details = writer.statistics("vbucket-details 0").unwrap();
+    assert!(details.contains(&("vb_0:takeover_backed_up".to_owned(), "false".to_owned())));
+}

@@ -113,6 +113,41 @@ impl TreeReader<'_> {
         flow
     }
 
+    /// How many leaf items there are from `start` on, by what pointers say of the nodes behind
+    /// them: one node a level is read.
+    pub(crate) fn count_from(
+        &mut self,
+        root: Option<&Pointer>,
+        start: &[u8],
+    ) -> Result<u64, StorageError> {
+        let Some(&root) = root else { return Ok(0) };
+        let (mut pointer, mut before, mut depth) = (root, self.source.end, 0_usize);
+        let mut count: u64 = 0;
+        loop {
+            let place = Place { pointer: &pointer, before, depth };
+            let (node, is_leaf) = self.read(place)?;
+            let mut below = None;
+            for item in NodeItems::new(node.get(1..).unwrap_or_default()) {
+                let item = item.map_err(|what| self.corrupt(place, what))?;
+                if item.key < start {
+                    continue;
+                }
+                if is_leaf {
+                    count = count.saturating_add(1);
+                    continue;
+                }
+                let child = self.child(place, item.value)?;
+                match below {
+                    None => below = Some(child),
+                    Some(_) => count = count.saturating_add(child.reduction.totals().alive),
+                }
+            }
+            self.scratch.give(node);
+            let Some(child) = below else { return Ok(count) };
+            (before, pointer, depth) = (pointer.position, child, depth.saturating_add(1));
+        }
+    }
+
     /// `high` is the parent's key for this node; `last` the last key that was passed.
     fn scan_below(
         &mut self,

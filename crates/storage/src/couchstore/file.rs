@@ -185,6 +185,17 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// How many documents there are from a seqno on, tombstones included.
+    pub(crate) fn count_from_seqno(&mut self, start: u64) -> Result<u64, StorageError> {
+        if start > super::bytes::U48_MAX {
+            return Ok(0);
+        }
+        let (source, scratch) = (self.source, &mut self.scratch);
+        let mut tree = TreeReader { source, kind: TreeKind::BySeqno, scratch };
+        let key = start.to_be_bytes();
+        tree.count_from(self.header.by_seqno.as_ref(), &key[2..])
+    }
+
     /// Visits documents by id from `start` on until `visit` breaks.
     pub(crate) fn scan_by_id(
         &mut self,

@@ -211,6 +211,8 @@ fn a_scan_begins_where_it_is_told_and_stops_when_it_is_told() {
     for start in [0, 1, 2, 3, 100, 577, 578, 579, 1 << 48, u64::MAX] {
         let expected: Vec<_> = all.iter().filter(|entry| entry.1 >= start).cloned().collect();
         assert_eq!(by_seqno(&file, &header, start), expected, "from {start}");
+        let count = file.reader(&header).count_from_seqno(start).unwrap();
+        assert_eq!(count, expected.len() as u64, "from {start}");
     }
     let mut visited = 0;
     let flow = file.reader(&header).scan_by_seqno(5, |_, _| {

@@ -186,6 +186,18 @@ impl ActiveMonitor {
         Some(write)
     }
 
+    /// Takes out writes that never end: nobody commits or aborts them.
+    pub(crate) fn drop_writes(
+        &mut self,
+        is_dropped: impl Fn(&TrackedWrite) -> bool,
+    ) -> Vec<TrackedWrite> {
+        let count = |first: usize| self.writes.count_among(first, |write| is_dropped(write));
+        let (held, ownerless) = (count(self.held_count), count(self.ownerless_count));
+        self.held_count -= held;
+        self.ownerless_count -= ownerless;
+        self.writes.take_out(is_dropped)
+    }
+
     /// Whether the nodes are not enough any more for the writes that clients have begun.
     pub(crate) fn is_impossible(&self) -> bool {
         self.can_begin() == Err(BeginRefusal::Impossible)

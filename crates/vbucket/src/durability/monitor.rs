@@ -83,6 +83,17 @@ impl Monitor {
         }
     }
 
+    /// Takes out writes that have not ended and never will.
+    pub(crate) fn drop_writes(
+        &mut self,
+        is_dropped: impl Fn(&TrackedWrite) -> bool,
+    ) -> Vec<TrackedWrite> {
+        match self {
+            Self::Active(active) => active.drop_writes(is_dropped),
+            Self::Passive(passive) | Self::Dead(passive) => passive.drop_writes(is_dropped),
+        }
+    }
+
     /// The writes.
     pub(crate) fn writes(&self) -> &TrackedWrites {
         match self {

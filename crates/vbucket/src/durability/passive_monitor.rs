@@ -65,9 +65,24 @@ impl PassiveMonitor {
         if let Some(write) = self.writes.find_mut(seqno) {
             write.is_completed = true;
         }
+        self.count_completed();
+    }
+
+    fn count_completed(&mut self) {
         while self.writes.get(self.completed_count).is_some_and(|write| write.is_completed) {
             self.completed_count += 1;
         }
+    }
+
+    /// Takes out writes that have not ended and never will.
+    pub(crate) fn drop_writes(
+        &mut self,
+        is_dropped: impl Fn(&TrackedWrite) -> bool,
+    ) -> Vec<TrackedWrite> {
+        // None of the first ones that have ended is among them.
+        let dropped = self.writes.take_out(|write| !write.is_completed && is_dropped(write));
+        self.count_completed();
+        dropped
     }
 
     /// The first prepare that has not ended, if it is not above `seqno`.
@@ -136,7 +151,7 @@ impl PassiveMonitor {
 
     /// The writes that have not ended, for an active vBucket, and those that have.
     pub(crate) fn into_uncompleted(mut self) -> (TrackedWrites, Vec<TrackedWrite>) {
-        let completed = self.writes.take_completed();
+        let completed = self.writes.take_out(|write| write.is_completed);
         (self.writes, completed)
     }
 }

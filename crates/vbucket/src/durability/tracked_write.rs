@@ -139,13 +139,24 @@ impl TrackedWrites {
         waiters
     }
 
-    /// Takes out those that have ended.
-    pub(crate) fn take_completed(&mut self) -> Vec<TrackedWrite> {
+    /// Takes out those that `is_taken` says so of. Whoever counts them counts anew.
+    pub(crate) fn take_out(
+        &mut self,
+        is_taken: impl FnMut(&TrackedWrite) -> bool,
+    ) -> Vec<TrackedWrite> {
         let all = std::mem::take(&mut self.writes);
-        let (completed, left): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|write| write.is_completed);
+        let (taken, left): (Vec<_>, Vec<_>) = all.into_iter().partition(is_taken);
         self.writes = left.into();
-        completed
+        taken
+    }
+
+    /// How many of the first `count` are such that `is_it`.
+    pub(crate) fn count_among(
+        &self,
+        count: usize,
+        is_it: impl FnMut(&&TrackedWrite) -> bool,
+    ) -> usize {
+        self.writes.iter().take(count).filter(is_it).count()
     }
 
     /// Bytes that the list takes, prepares left out.

@@ -55,6 +55,7 @@ impl Vbucket {
                 self.end_waits(effects);
             }
             self.state = change.state;
+            self.is_takeover_late = false;
             self.is_stream_new = true;
             self.retry_parked(effects);
             effects.push(Effect::RoleChanged(self.state));
@@ -110,6 +111,17 @@ impl Vbucket {
     pub(super) fn last_whole_seqno(&self) -> Seqno {
         let high = self.high_seqno();
         if high < self.snapshot.end { self.snapshot.start } else { high }
+    }
+
+    /// Whether writers are held up, while the vBucket is active: another node takes it over and
+    /// does not catch up with them. Source: protocol specification, section 22.
+    pub fn set_takeover_late(&mut self, is_late: bool) {
+        self.is_takeover_late = is_late && self.state == VbucketState::Active;
+    }
+
+    /// Whether writers are held up for a takeover.
+    pub fn is_takeover_late(&self) -> bool {
+        self.is_takeover_late
     }
 
     /// Who must hold durable writes.
@@ -275,6 +287,28 @@ mod tests {
         assert_eq!(vbucket.topology(), &topology, "nothing has changed");
         vbucket.change_role(to(VbucketState::Dead), Now::default(), &mut Vec::new());
         assert!(vbucket.topology().is_empty());
+    }
+
+    #[test]
+    fn writers_are_held_up_for_a_late_takeover_until_the_role_changes() {
+        let mut vbucket = vbucket(VbucketState::Active);
+        set(&mut vbucket).unwrap();
+        vbucket.set_takeover_late(true);
+        assert!(matches!(set(&mut vbucket), Err(Refusal::TakeoverIsLate)));
+        let (condition, now) = (WriteCondition::default(), Now::default());
+        let deleted = vbucket.delete(key().as_key(), condition, now, &mut Vec::new());
+        assert!(matches!(deleted, Err(Refusal::TakeoverIsLate)));
+        assert!(vbucket.get(key().as_key(), now, &mut Vec::new()).is_ok(), "readers are not");
+        vbucket.set_takeover_late(false);
+        assert_eq!(set(&mut vbucket).unwrap(), Seqno(2));
+        vbucket.set_takeover_late(true);
+        for state in [VbucketState::Dead, VbucketState::Active] {
+            vbucket.change_role(to(state), now, &mut Vec::new());
+        }
+        assert_eq!(set(&mut vbucket).unwrap(), Seqno(3));
+        vbucket.change_role(to(VbucketState::Replica), now, &mut Vec::new());
+        vbucket.set_takeover_late(true);
+        assert!(!vbucket.is_takeover_late(), "there are no writers");
     }
 
     #[test]

@@ -151,6 +151,7 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::NoTopology) => "no topology",
         Err(Refusal::InvalidDurabilityLevel) => "invalid level",
         Err(Refusal::KeepsXattrs(_)) => "keeps xattrs",
+        Err(Refusal::TakeoverIsLate) => "takeover is late",
     }
 }
 

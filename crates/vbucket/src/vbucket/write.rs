@@ -116,6 +116,9 @@ impl Vbucket {
         now: Now,
     ) -> Result<Option<Item>, Refusal> {
         self.check_active()?;
+        if self.is_takeover_late {
+            return Err(self.reject(Refusal::TakeoverIsLate));
+        }
         if let Some(request) = condition.sync_write {
             self.check_sync_write(request)?;
         }

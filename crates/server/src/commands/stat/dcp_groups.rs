@@ -1,6 +1,5 @@
 //! Streams of replication.
 
-use document::VbucketState;
 use replication::LinkStatus;
 use replication::producer::{ProducerStatus, StreamStatus};
 
@@ -75,14 +74,24 @@ fn followed(emitter: &mut Emitter<'_, '_>, consumer: &LinkStatus) {
     }
 }
 
-/// Seqnos that the streams of a connection have in front of them.
+/// Items that the streams of a connection have in front of them.
 fn remaining(emitter: &Emitter<'_, '_>, producer: &ProducerStatus) -> u64 {
     let of = |stream: &StreamStatus| {
-        let mut high = 0;
-        emitter.bucket.with_vbucket(stream.vbid, |vbucket| high = vbucket.high_seqno().0);
-        high.min(stream.end).saturating_sub(stream.last_read.0)
+        let unread = stream.backfill_remaining.unwrap_or(0);
+        unread + in_log(emitter, stream) + stream.waiting_messages
     };
     producer.streams.iter().map(of).sum()
+}
+
+/// Items of the log in front of a stream.
+fn in_log(emitter: &Emitter<'_, '_>, stream: &StreamStatus) -> u64 {
+    let mut remaining = 0;
+    emitter.bucket.with_vbucket(stream.vbid, |vbucket| {
+        let cursors = vbucket.checkpoints().cursors();
+        let cursor = cursors.iter().find(|cursor| cursor.name == stream.cursor_name);
+        remaining = cursor.map_or(0, |cursor| cursor.remaining);
+    });
+    u64::try_from(remaining).unwrap_or(u64::MAX)
 }
 
 /// `dcpagg <separator>`: the same added up by the part of the names before the separator.
@@ -118,33 +127,60 @@ fn sum(producers: &[ProducerStatus], what: impl Fn(&ProducerStatus) -> u64) -> u
     producers.iter().map(what).sum()
 }
 
-/// `dcp-vbtakeover <vb> [connection]`: what a vBucket that moves has in front of it.
+/// `dcp-vbtakeover <vb> [connection]`: how much of a vBucket that moves has yet to go over.
 pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let (vbid, wanted) = argument.split_once(' ').unwrap_or((argument, ""));
     let Some(vbid) = vbucket_argument(vbid)? else { return Err(NoGroup::BadArgument) };
     let mut found = None;
     emitter.bucket.with_vbucket(vbid, |vbucket| {
-        found = Some((vbucket.state(), vbucket.high_seqno().0, vbucket.tombstone_count()));
+        let items = vbucket.checkpoints().extent().items;
+        let tombstones = vbucket.tombstone_count();
+        found = Some((vbucket.document_count(), tombstones, items, vbucket.is_takeover_late()));
     });
-    let Some((state, high, tombstones)) = found else { return Err(NoGroup::NoSuchVbucket) };
-    let producers = emitter.turn.shared.hub.producer_status();
-    let names_it = |one: &&ProducerStatus| one.name == wanted.trim().trim_start_matches("eq_dcpq:");
-    let stream = producers
-        .iter()
-        .find(names_it)
-        .and_then(|one| one.streams.iter().find(|stream| stream.vbid == vbid).cloned());
-    let status = match (&stream, state) {
-        (_, VbucketState::Dead) => "completed",
-        (Some(stream), _) => stream.state_name(),
-        (None, _) => "does_not_exist",
+    let Some((documents, tombstones, log_items, is_late)) = found else {
+        return Err(NoGroup::NoSuchVbucket);
     };
-    let remaining = stream.map_or(high, |stream| high.saturating_sub(stream.last_sent.0));
+    let wanted = wanted.trim();
+    let producers = emitter.turn.shared.hub.producer_status();
+    let names_it = |one: &&ProducerStatus| one.name == wanted.trim_start_matches("eq_dcpq:");
+    let producer = producers.iter().find(names_it);
+    let stream =
+        producer.and_then(|one| one.streams.iter().find(|stream| stream.vbid == vbid).cloned());
+    let everything = number(documents) + number(tombstones);
+    let (status, in_log, unread, estimate) = match &stream {
+        None if wanted.is_empty() => ("does_not_exist", number(log_items), 0, everything),
+        None if producer.is_none() => {
+            ("connection_does_not_exist", number(log_items), 0, everything)
+        }
+        None => ("stream_does_not_exist", number(log_items), 0, everything),
+        Some(stream) => {
+            let in_log = in_log(emitter, stream);
+            let unread = stream.backfill_remaining;
+            let estimate = unread.unwrap_or(everything) + in_log + stream.waiting_messages;
+            (takeover_state(stream), in_log, unread.unwrap_or(0), estimate)
+        }
+    };
     emitter.emit("status", status);
     emitter.emit("name", wanted);
-    emitter.emit("vb_items", high);
-    emitter.emit("chk_items", remaining);
+    emitter.emit("vb_items", documents);
+    emitter.emit("chk_items", in_log);
     emitter.emit("on_disk_deletes", tombstones);
-    emitter.emit("backfillRemaining", 0);
-    emitter.emit("estimate", remaining);
+    emitter.emit("backfillRemaining", unread);
+    emitter.emit("estimate", estimate);
+    emitter.emit("takeover_backed_up", is_late);
     Ok(())
+}
+
+/// What a stream does, in the words of this group.
+fn takeover_state(stream: &StreamStatus) -> &'static str {
+    match stream.state_name() {
+        "backfilling" if stream.backfill_remaining.is_none() => "calculating-item-count",
+        "backfilling" => "backfilling",
+        "dead" => "stream_is_dead",
+        _ => "in-memory",
+    }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

@@ -82,7 +82,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("uuid", vbucket.uuid().0),
         ];
         let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
-        std::iter::once(state(vbucket)).chain(numbers).collect()
+        let is_late = detail(vbid, "takeover_backed_up", vbucket.is_takeover_late());
+        std::iter::once(state(vbucket)).chain(numbers).chain([is_late]).collect()
     })
 }
 

@@ -7,7 +7,8 @@ use document::{
 };
 use platform::{Clock, Instant, WallTime};
 
-use super::script::{Bench, key, topology};
+use super::script::Bench;
+use super::words::{key, topology};
 use crate::effect::{Effect, Waiter};
 use crate::eviction::{
     EvictionOptions, EvictionPolicy, EvictionStrategy, FrequencyHistogram, StrategyKind,

@@ -4,14 +4,21 @@
 //! comes of it: the answer, and the effects that durable writes have. Most have a scenario of the
 //! original behind them (engine facts, section 5.11).
 
+mod acknowledgements;
 mod active;
+mod collections;
 mod documents;
+mod fallback;
 mod files;
 mod flushes;
+mod histories;
 mod levels;
 mod model;
 mod passive;
+mod promotion;
+mod refusals;
 mod roles;
 mod script;
+mod words;
 
 use script::run;

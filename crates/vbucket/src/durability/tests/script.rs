@@ -4,11 +4,12 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use document::{
-    Cas, Deletion, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, Operation, RevSeqno,
-    Seqno, VbUuid, Vbid, VbucketState,
+    Cas, CollectionId, Deletion, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid,
+    Vbid, VbucketState,
 };
 use platform::{Clock, WallTime};
 
+use super::words::{key, level, number, refused, seconds_until, told, topology};
 use crate::durability::DurabilityLimits;
 use crate::effect::{Effect, Waiter};
 use crate::hash_table::HashSeed;
@@ -17,7 +18,7 @@ use crate::operation::{
     Mutation, Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition,
 };
 use crate::persistence::{PersistentState, Topology};
-use crate::vbucket::{ReceiveError, Received, ReceivedSnapshot, Restored, RoleChange, Vbucket};
+use crate::vbucket::{Received, ReceivedSnapshot, Restored, RoleChange, Vbucket};
 
 /// Runs `script`, line by line.
 pub(super) fn run(script: &str) {
@@ -27,15 +28,6 @@ pub(super) fn run(script: &str) {
         let outcome = bench.act(what.trim());
         assert_eq!(outcome, expected.trim(), "{line}\nin{script}");
     }
-}
-
-pub(super) fn key(name: &str) -> KeyBuf {
-    KeyBuf::in_default_collection(name.as_bytes()).unwrap()
-}
-
-pub(super) fn topology(nodes: &str) -> Topology {
-    let node = |name: &str| (name != "-").then(|| name.to_owned());
-    nodes.split('|').map(|chain| chain.split_whitespace().map(node).collect()).collect()
 }
 
 /// A vBucket, active at first and without a topology.
@@ -118,6 +110,7 @@ impl Bench {
             "mutation" | "deletion" | "prepare" => self.receive(verb, &words),
             "commit" | "abort" => self.receive_end(verb, &words),
             "advance" => told(self.vbucket.receive_seqno_advanced(seqno(0), &mut self.effects)),
+            "drop" => self.drop_collection(number(words[0]), words.get(1).map(|_| seqno(1))),
             "crash" => self.crash(),
             "retire" => {
                 self.vbucket.retire(&mut self.effects);
@@ -320,6 +313,14 @@ impl Bench {
         String::new()
     }
 
+    /// `drop collection [through]`
+    fn drop_collection(&mut self, id: u64, through: Option<Seqno>) -> String {
+        let collection = CollectionId(u32::try_from(id).unwrap());
+        let (through, now) = (through.unwrap_or(self.vbucket.high_seqno()), self.now());
+        self.vbucket.drop_prepares(collection, through, now, &mut self.effects);
+        String::new()
+    }
+
     fn state(&self) -> String {
         let status = self.vbucket.durability_status();
         format!(
@@ -382,6 +383,7 @@ impl Bench {
                             format!("commit {}@{}", write.0, commit.seqno)
                         }
                         SyncWriteEnd::Ambiguous => format!("ambiguous {}", write.0),
+                        SyncWriteEnd::Dropped => format!("dropped {}", write.0),
                     }
                 }
                 Effect::AcknowledgePrepares(seqno) => format!("held {seqno}"),
@@ -408,30 +410,4 @@ impl Bench {
         assert!(status.last_tracked_seqno <= self.vbucket.high_seqno());
         assert!(self.vbucket.prepare_count() <= status.tracked_count);
     }
-}
-
-fn seconds_until(until: platform::Instant, now: Now) -> u64 {
-    until.since(now.monotonic).as_secs()
-}
-
-pub(super) fn level(name: &str) -> DurabilityLevel {
-    match name {
-        "majority" => DurabilityLevel::Majority,
-        "active" => DurabilityLevel::MajorityAndPersistOnMaster,
-        "persist" => DurabilityLevel::PersistToMajority,
-        _ => panic!("no such level: {name}"),
-    }
-}
-
-fn number(word: &str) -> u64 {
-    word.trim_start_matches('@').parse().unwrap_or_else(|_| panic!("no number: {word}"))
-}
-
-fn told(result: Result<(), ReceiveError>) -> String {
-    result.map_or_else(|error| format!("{error:?}"), |()| String::new())
-}
-
-fn refused(refusal: &Refusal) -> String {
-    let text = format!("{refusal:?}");
-    text.split(['(', ' ']).next().unwrap_or_default().to_owned()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use document::{Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, Seqno, VbucketState};
 use platform::{Clock, Random, WallTime};
 
-use super::super::script::key;
+use super::super::words::key;
 use super::node::{Link, Message, Node};
 use crate::checkpoint::LogRange;
 use crate::effect::{Effect, Waiter};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use document::{Item, ItemBuilder, Operation, Seqno, VbUuid, Vbid, VbucketState};
 
-use super::super::script::topology;
+use super::super::words::topology;
 use crate::checkpoint::CursorId;
 use crate::effect::Effect;
 use crate::hash_table::HashSeed;

@@ -1,0 +1,249 @@
+//! The replicator's thread and a made-up producer, which speak over a socket.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use auth::{Exchange, Outcome, Users, UsersConfig};
+use bucket::{Bucket, BucketConfig, BucketType, Surroundings};
+use document::{Cas, Datatype, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
+use executor::{ExecutorPool, PoolOptions, TaskKind, ThreadCounts};
+use platform::files::RealFiles;
+use platform::{Clock, network};
+use protocol::dcp::encode_failover_log;
+use protocol::dcp::{Document, EndReason, Envelope, Marker, MarkerFlags, Message};
+use protocol::response::{ResponseHead, encode_with_value};
+use protocol::{Feature, Frame, Opcode, Parsed, Status};
+use replication::{Credentials, Follow, Hub, PeerAddress, Replicator};
+
+use crate::support::Committed;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The producer's side of the connection.
+struct Producer {
+    socket: TcpStream,
+    received: Vec<u8>,
+}
+
+/// A stream that was asked for.
+#[derive(Clone, Copy)]
+struct Asked {
+    vbid: Vbid,
+    opaque: u32,
+    start: Seqno,
+}
+
+impl Producer {
+    fn accept(listener: &TcpListener) -> Self {
+        let (socket, _) = listener.accept().unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { socket, received: Vec::new() }
+    }
+
+    /// Grants everything until a stream is asked for.
+    fn next_request(&mut self) -> Asked {
+        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 1 });
+        users.set_password("user", b"password");
+        let mut exchange = Exchange::default();
+        loop {
+            let mut answer = None;
+            let consumed = match Frame::parse(&self.received, usize::MAX) {
+                Parsed::Complete { frame, consumed } => {
+                    let opcode = Opcode::from_byte(frame.header.opcode).unwrap();
+                    if let Ok(Message::StreamRequest(request)) = Message::parse(&frame) {
+                        let vbid = Vbid(frame.header.vbucket_or_status);
+                        let (opaque, start) = (frame.header.opaque, request.start);
+                        self.received.drain(..consumed);
+                        return Asked { vbid, opaque, start };
+                    }
+                    let key = String::from_utf8_lossy(frame.key);
+                    let outcome = match opcode {
+                        Opcode::SaslAuth => Some(exchange.start(&users, &key, frame.value)),
+                        Opcode::SaslStep => Some(exchange.step(&key, frame.value)),
+                        _ => None,
+                    };
+                    let collections = Feature::Collections.code().to_be_bytes().to_vec();
+                    let (status, value) = match outcome {
+                        Some(Outcome::Continue(data)) => (Status::AuthContinue, data),
+                        Some(Outcome::Done { server_final, .. }) => (Status::Success, server_final),
+                        _ if opcode == Opcode::Hello => (Status::Success, collections),
+                        _ => (Status::Success, Vec::new()),
+                    };
+                    answer = Some((opcode, frame.header.opaque, status, value));
+                    consumed
+                }
+                _ => 0,
+            };
+            self.received.drain(..consumed);
+            match answer {
+                Some((opcode, opaque, status, value)) => {
+                    self.answer(opcode, opaque, status, &value);
+                }
+                None => {
+                    let mut bytes = [0; 4096];
+                    let size = self.socket.read(&mut bytes).unwrap();
+                    assert!(size > 0, "the replicator has closed the connection");
+                    self.received.extend_from_slice(&bytes[..size]);
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, opcode: Opcode, opaque: u32, status: Status, value: &[u8]) {
+        let head = ResponseHead {
+            opcode: opcode.byte(),
+            status,
+            datatype: Datatype::RAW,
+            opaque,
+            cas: 0,
+            server_duration: None,
+            extras: &[],
+            key: &[],
+            value_size: value.len(),
+        };
+        let mut bytes = Vec::new();
+        encode_with_value(&mut bytes, &head, value);
+        self.socket.write_all(&bytes).unwrap();
+    }
+
+    fn grant(&mut self, asked: Asked) {
+        let mut value = Vec::new();
+        encode_failover_log([(VbUuid(7), Seqno(0))], &mut value);
+        self.answer(Opcode::DcpStreamReq, asked.opaque, Status::Success, &value);
+    }
+
+    fn say(&mut self, asked: Asked, messages: &[Message<'_>]) {
+        let Asked { vbid, opaque, .. } = asked;
+        let envelope = Envelope { opaque, vbid, stream_id: None, has_collections: true };
+        let mut bytes = Vec::new();
+        messages.iter().for_each(|message| message.encode(envelope, &mut bytes));
+        self.socket.write_all(&bytes).unwrap();
+    }
+
+    /// A snapshot of one document.
+    fn send_document(&mut self, asked: Asked, seqno: u64) {
+        let (start, end) = (Seqno(seqno), Seqno(seqno));
+        let flags = MarkerFlags::MEMORY.with(MarkerFlags::CHECKPOINT);
+        let marker = Marker { start, end, flags, ..Marker::default() };
+        let document = Document {
+            key: b"\0k",
+            value: b"v",
+            datatype: Datatype::RAW,
+            cas: Cas(seqno << 16),
+            seqno: Seqno(seqno),
+            revision: RevSeqno(seqno),
+            flags: [0; 4],
+            expiry: 0,
+            lock_seconds: 0,
+            heat: 0,
+        };
+        self.say(asked, &[Message::SnapshotMarker(marker), Message::Mutation(document)]);
+    }
+}
+
+fn wait_for(bucket: &Bucket, vbid: Vbid, seqno: u64) {
+    let (clock, (_sender, never)) = (Clock::real(), mpsc::channel::<()>());
+    let deadline = clock.now().after(PATIENCE);
+    let high = || bucket.act_on_vbucket(vbid, |vbucket, _, _| vbucket.high_seqno().0);
+    while high() != Some(seqno) {
+        assert!(clock.now() < deadline, "{vbid} is at {:?} and not at {seqno}", high());
+        never.recv_timeout(Duration::from_millis(1)).unwrap_or_default();
+    }
+}
+
+/// A node that follows others, with one thread for what waits for files.
+struct Node {
+    bucket: Bucket,
+    replicator: Replicator,
+    pool: ExecutorPool,
+    _directory: tempfile::TempDir,
+}
+
+impl Node {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let clock = Clock::real();
+        let one = ThreadCounts { normal: 1, quick: 0 };
+        let options = PoolOptions { aux_io: one, ..PoolOptions::for_cpus(1) };
+        let pool = ExecutorPool::start(clock.clone(), options).unwrap();
+        let surroundings = Surroundings {
+            clock,
+            files: Arc::new(RealFiles),
+            pool: pool.clone(),
+            completions: Arc::<Committed>::default(),
+            random_seed: 1,
+        };
+        let bucket_type = Some(BucketType::Ephemeral);
+        let config =
+            BucketConfig { vbucket_count: 2, bucket_type, ..BucketConfig::named("default") };
+        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        assert!(bucket.wait_until_serving(PATIENCE));
+        let hub = Hub::new(&bucket);
+        bucket.observe_streams(hub.clone());
+        let credentials = Credentials {
+            node: "n_1".to_owned(),
+            user: "user".to_owned(),
+            password: "password".to_owned(),
+        };
+        let replicator = Replicator::start(bucket.clone(), hub, credentials, pool.clone()).unwrap();
+        Self { bucket, replicator, pool, _directory: directory }
+    }
+
+    /// Follows vBuckets of the node at `listener`, which grants the streams and sends a document.
+    fn follow(&self, vbids: [Vbid; 2], listener: &TcpListener) -> (Producer, [Asked; 2]) {
+        let port = listener.local_addr().unwrap().port();
+        let peer = PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port };
+        for vbid in vbids {
+            self.bucket.set_vbucket_state(vbid, VbucketState::Replica, None).unwrap();
+        }
+        self.replicator.follow(vbids.map(|vbid| Follow { vbid, peer: peer.clone() }).into());
+        let mut producer = Producer::accept(listener);
+        let streams = vbids.map(|vbid| {
+            let asked = producer.next_request();
+            assert_eq!((asked.vbid, asked.start), (vbid, Seqno(0)));
+            producer.grant(asked);
+            producer.send_document(asked, 1);
+            wait_for(&self.bucket, vbid, 1);
+            asked
+        });
+        (producer, streams)
+    }
+
+    fn stop(&self) {
+        self.replicator.stop();
+        assert_eq!(self.bucket.shut_down(), Ok(()));
+        self.pool.shutdown();
+    }
+}
+
+#[test]
+fn other_streams_go_on_while_a_replica_goes_back() {
+    let node = Node::start();
+    let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+    let (mut producer, streams) = node.follow([Vbid(0), Vbid(1)], &listener);
+    let bucket = &node.bucket;
+    // No thread is there for what waits for files.
+    let (release, released) = mpsc::channel::<()>();
+    let block = move || released.recv().unwrap_or_default();
+    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, block).unwrap();
+    producer.say(streams[0], &[Message::StreamEnd(EndReason::StateChanged)]);
+    let asked = producer.next_request();
+    assert_eq!((asked.vbid, asked.start), (Vbid(0), Seqno(1)));
+    let back_to = 0_u64.to_be_bytes();
+    producer.answer(Opcode::DcpStreamReq, asked.opaque, Status::Rollback, &back_to);
+    for seqno in 2..5 {
+        producer.send_document(streams[1], seqno);
+        wait_for(bucket, Vbid(1), seqno);
+    }
+    wait_for(bucket, Vbid(0), 1);
+    release.send(()).unwrap();
+    let again = producer.next_request();
+    assert_eq!((again.vbid, again.opaque, again.start), (Vbid(0), asked.opaque, Seqno(0)));
+    wait_for(bucket, Vbid(0), 0);
+    producer.grant(again);
+    producer.send_document(again, 1);
+    wait_for(bucket, Vbid(0), 1);
+    node.stop();
+}
