@@ -31,7 +31,7 @@ const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a vBucket waits at most for whose flush nobody waits, so that what comes next goes with
 /// it: each vBucket in a group costs about as much as its items.
-const DEFERRED_FLUSH_PAUSE: Duration = Duration::from_millis(20);
+const DEFERRED_FLUSH_PAUSE: Duration = Duration::from_millis(50);
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;

@@ -119,7 +119,7 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
             machine = machine.stop_and_start();
             machine.run();
         } else {
-            machine.advance(Duration::from_millis(25));
+            machine.advance(Duration::from_millis(60));
         }
         assert_eq!(machine.persisted(VBID), Seqno(2));
     }

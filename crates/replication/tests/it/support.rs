@@ -15,7 +15,7 @@ use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition}
 
 pub(crate) const VBID: Vbid = Vbid(0);
 /// Longer than a flush is deferred.
-const MOMENT: Duration = Duration::from_millis(25);
+const MOMENT: Duration = Duration::from_millis(60);
 const RUNS_MAX: usize = 100_000;
 
 /// Remembers which durable writes have been committed, and where, and which are ambiguous.

@@ -28,7 +28,7 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 /// Readiness events taken at a time.
 const EVENTS_MAX: usize = 1024;
 /// Clients served before replicas get their turn again.
-const EVENTS_BETWEEN_REPLICAS: usize = 64;
+const EVENTS_BETWEEN_REPLICAS: usize = 32;
 /// Connections accepted before the others get their turn.
 const ACCEPTS_MAX: usize = 64;
 
