@@ -92,19 +92,16 @@ impl Store {
         let Some(mut pending) = journalled.backlog.take(entry.vbid) else { return Ok(None) };
         let superfluous = pending.take_superfluous();
         let applied = self.write_pending(journalled, entry, &mut pending);
-        let left_over = match &applied {
-            Ok(_) => {
-                journalled.backlog.finish(entry.vbid);
-                Vec::new()
-            }
+        match &applied {
+            Ok(_) => journalled.backlog.finish(entry.vbid),
             Err(error) => {
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
                     journalled.backlog.hold(entry.vbid);
                 }
-                journalled.backlog.put_back(pending)
+                journalled.backlog.put_back(pending);
             }
-        };
-        drop((superfluous, left_over));
+        }
+        drop(superfluous);
         applied.map(Some)
     }
 

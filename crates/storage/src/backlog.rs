@@ -92,20 +92,19 @@ impl Pending {
         }
     }
 
-    /// Adds what came after it; returns the older versions that this makes superfluous.
-    fn append(&mut self, newer: Self) -> Vec<Item> {
+    /// Adds what came after it.
+    fn append(&mut self, newer: Self) {
         assert!(newer.oldest >= self.newest, "groups follow each other");
         assert!(!newer.deletes, "a deletion leaves nothing to append to");
         self.newest = newer.newest;
         self.state = newer.state.or(self.state.take());
         self.bytes += newer.bytes;
         self.items.extend(newer.items);
-        if self.items.len() < self.search_at {
-            return Vec::new();
-        }
-        let superfluous = self.take_superfluous();
-        self.search_at = SEARCHED_ITEMS_MIN.max(self.items.len() * 2);
-        superfluous
+    }
+
+    /// Whether so much has come since the last search that another one is worth it.
+    fn is_worth_search(&self) -> bool {
+        self.items.len() >= self.search_at
     }
 
     /// Takes out what the file need not have: what is not the newest version of its key, and
@@ -125,8 +124,10 @@ impl Pending {
             .iter()
             .rev()
             .map(|item| {
-                let key = (item.operation().is_prepared(), item.key().encoded());
-                keys.insert(key) && !has_ended(item)
+                // What has ended is not looked at closer. An abort before it stays then, which says
+                // the same.
+                !has_ended(item)
+                    && keys.insert((item.operation().is_prepared(), item.key().encoded()))
             })
             .collect();
         drop(keys);
@@ -139,15 +140,30 @@ impl Pending {
 }
 
 impl Backlog {
-    /// Adds a batch that group `lsn` holds; returns the older versions that this makes superfluous,
-    /// to be dropped by the caller.
-    pub(crate) fn push(&self, lsn: Lsn, batch: FlushBatch, now: Instant) -> Vec<Item> {
+    /// Adds a batch that group `lsn` holds. Returns whether there is so much by now that the caller
+    /// should have it trimmed, when nobody waits for the caller any more.
+    pub(crate) fn push(&self, lsn: Lsn, batch: FlushBatch, now: Instant) -> bool {
         let mut pending = Pending::new(batch.vbid, lsn, now);
         pending.bytes = bytes_of(&batch.items);
         pending.items = batch.items;
         pending.previous_seqno = batch.previous_seqno;
         pending.state = Some(batch.state);
         lock(&self.0).add(pending)
+    }
+
+    /// Takes out what the file of a vBucket need not have, to be dropped by the caller.
+    pub(crate) fn trim(&self, vbid: Vbid) -> Vec<Item> {
+        let mut inner = lock(&self.0);
+        let Inner { waiting, usage, .. } = &mut *inner;
+        let Some(pending) = waiting.get_mut(&vbid).filter(|pending| pending.is_worth_search())
+        else {
+            return Vec::new();
+        };
+        let superfluous = pending.take_superfluous();
+        pending.search_at = SEARCHED_ITEMS_MIN.max(pending.items.len() * 2);
+        usage.items -= superfluous.len();
+        usage.bytes -= bytes_of(&superfluous);
+        superfluous
     }
 
     /// Nothing of a vBucket is wanted any more, as group `lsn` says. Returns what waited for its
@@ -204,18 +220,18 @@ impl Backlog {
         }
     }
 
-    /// What was taken could not be written: it waits again, before what came since. Returns the
-    /// older versions that this makes superfluous.
-    pub(crate) fn put_back(&self, pending: Pending) -> Vec<Item> {
+    /// What was taken could not be written: it waits again, before what came since.
+    pub(crate) fn put_back(&self, pending: Pending) {
         let mut inner = lock(&self.0);
         let vbid = pending.vbid;
         if let Some(oldest) = inner.applying.remove(&vbid) {
             inner.order.remove(&(oldest, vbid));
         }
         let newer = inner.remove(vbid);
-        let mut superfluous = inner.add(pending);
-        superfluous.extend(newer.map(|newer| inner.add(newer)).into_iter().flatten());
-        superfluous
+        inner.add(pending);
+        if let Some(newer) = newer {
+            inner.add(newer);
+        }
     }
 
     /// The file of a vBucket is damaged: what waits for it stays in the journal.
@@ -232,8 +248,7 @@ impl Backlog {
     /// What waits for a damaged file is in group `lsn` now, whole.
     pub(crate) fn carried(&self, lsn: Lsn, pending: Pending) {
         let since = pending.since;
-        let left_over = self.put_back(Pending { oldest: lsn, newest: lsn, since, ..pending });
-        assert!(left_over.is_empty(), "nothing is written to a damaged vBucket");
+        self.put_back(Pending { oldest: lsn, newest: lsn, since, ..pending });
     }
 
     /// The oldest group that a file still needs.
@@ -275,22 +290,21 @@ impl Backlog {
 }
 
 impl Inner {
-    fn add(&mut self, pending: Pending) -> Vec<Item> {
+    /// Returns whether the vBucket is worth a search.
+    fn add(&mut self, pending: Pending) -> bool {
         let vbid = pending.vbid;
-        let added = (pending.items.len(), pending.bytes);
-        let mut superfluous = Vec::new();
-        match self.waiting.get_mut(&vbid) {
-            Some(waiting) => superfluous = waiting.append(pending),
-            None => {
-                if !self.applying.contains_key(&vbid) {
-                    self.order.insert((pending.oldest, vbid));
-                }
-                self.waiting.insert(vbid, pending);
-            }
+        self.usage.items += pending.items.len();
+        self.usage.bytes += pending.bytes;
+        if let Some(waiting) = self.waiting.get_mut(&vbid) {
+            waiting.append(pending);
+            return waiting.is_worth_search();
         }
-        self.usage.items = self.usage.items + added.0 - superfluous.len();
-        self.usage.bytes = self.usage.bytes + added.1 - bytes_of(&superfluous);
-        superfluous
+        if !self.applying.contains_key(&vbid) {
+            self.order.insert((pending.oldest, vbid));
+        }
+        let is_worth_search = pending.is_worth_search();
+        self.waiting.insert(vbid, pending);
+        is_worth_search
     }
 
     fn remove(&mut self, vbid: Vbid) -> Option<Pending> {

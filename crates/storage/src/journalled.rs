@@ -68,13 +68,13 @@ impl Journalled {
         });
         drop(records);
         assert_eq!(places.len(), batches.len(), "the journal answers for every record");
-        let mut superfluous = Vec::new();
+        let mut untrimmed = Vec::new();
         let mut reports = Vec::with_capacity(batches.len());
         for (batch, place) in batches.into_iter().zip(places) {
             let (vbid, high_seqno) = (batch.vbid, batch.high_seqno());
             let item_count = batch.items.len();
             let committed = place.map(|lsn| {
-                superfluous.extend(self.backlog.push(lsn, batch, now));
+                untrimmed.extend(self.backlog.push(lsn, batch, now).then_some(vbid));
                 CommitReport { high_seqno, item_count, applied: None }
             });
             reports.push((vbid, committed));
@@ -86,7 +86,8 @@ impl Journalled {
         }
         drop(appending);
         reports.into_iter().for_each(|(vbid, committed)| report(vbid, committed));
-        drop(superfluous);
+        // Clients wait for the reports, and nobody for this.
+        untrimmed.into_iter().for_each(|vbid| drop(self.backlog.trim(vbid)));
     }
 
     /// Takes note of a record that the journal has and a file has not.
@@ -99,7 +100,9 @@ impl Journalled {
                     drop(self.backlog.forget(vbid));
                 }
                 let batch = FlushBatch { vbid, previous_seqno, items, state: *state };
-                drop(self.backlog.push(lsn, batch, now));
+                if self.backlog.push(lsn, batch, now) {
+                    drop(self.backlog.trim(vbid));
+                }
             }
         }
     }
