@@ -229,7 +229,11 @@ func beyondTheEnd(b *bench) error {
 	if err := consumer.expectRollback(vbid, log[0].VbUUID, high+1000, high); err != nil {
 		return err
 	}
-	if err := b.writer.churn("fourth", 2000, 1, 20); err != nil {
+	key, err := consumer.keyIn(vbid)
+	if err != nil {
+		return err
+	}
+	if err := b.writer.set(key, "later", 0); err != nil {
 		return err
 	}
 	return consumer.wait(func(s *stream) bool { return s.seqno > high }, "the stream goes on")

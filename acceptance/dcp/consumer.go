@@ -202,6 +202,20 @@ func (c *consumer) wait(isSo func(*stream) bool, what string) error {
 	return nil
 }
 
+// keyIn is a key that belongs to the vBucket.
+func (c *consumer) keyIn(vbid uint16) (string, error) {
+	snapshot, err := c.agent.ConfigSnapshot()
+	if err != nil {
+		return "", err
+	}
+	for number := 0; ; number++ {
+		key := fmt.Sprintf("of-%d-%d", vbid, number)
+		if of, err := snapshot.KeyToVbucket([]byte(key)); err != nil || of == vbid {
+			return key, err
+		}
+	}
+}
+
 // sum adds something up over all streams.
 func (c *consumer) sum(of func(*stream) int) int {
 	total := 0
