@@ -247,7 +247,9 @@ impl Backlog {
 
     /// What waits for a damaged file is in group `lsn` now, whole.
     pub(crate) fn carried(&self, lsn: Lsn, pending: Pending) {
-        let since = pending.since;
+        let (vbid, since) = (pending.vbid, pending.since);
+        let is_alone = !lock(&self.0).waiting.contains_key(&vbid);
+        assert!(is_alone, "nothing is written to a damaged vBucket");
         self.put_back(Pending { oldest: lsn, newest: lsn, since, ..pending });
     }
 
