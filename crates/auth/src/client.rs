@@ -1,5 +1,6 @@
 //! The client's half of a login.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use base64::Engine;
@@ -95,9 +96,12 @@ impl ScramClient {
     }
 }
 
-/// The keys of the last login, for many logins of one user. Holds a secret.
+/// Servers whose keys a cache holds; each has a salt of its own.
+const CACHED_KEYS_MAX: usize = 64;
+
+/// The keys of the latest logins, for many logins to a few servers. Holds secrets.
 #[derive(Default)]
-pub struct KeyCache(Option<CachedKeys>);
+pub struct KeyCache(VecDeque<CachedKeys>);
 
 struct CachedKeys {
     algorithm: HashAlgorithm,
@@ -120,17 +124,18 @@ impl KeyCache {
                 && cached.password == password
                 && cached.salt == salt
         };
-        self.0 = self.0.take().filter(fits);
-        &self
-            .0
-            .get_or_insert_with(|| CachedKeys {
+        let index = self.0.iter().position(fits).unwrap_or_else(|| {
+            self.0.truncate(CACHED_KEYS_MAX - 1);
+            self.0.push_front(CachedKeys {
                 keys: Keys::new(algorithm, password, &salt, iterations),
                 algorithm,
                 password: password.to_owned(),
                 salt,
                 iterations,
-            })
-            .keys
+            });
+            0
+        });
+        &self.0[index].keys
     }
 }
 

@@ -4,12 +4,15 @@ use std::io::{self, Read};
 
 use protocol::{Frame, FrameError, Parsed};
 
-/// Bytes of a buffer before a frame needs more.
-const SIZE_MIN: usize = 16 << 10;
+/// Bytes of a buffer at first: thousands of connections may bring little each.
+const SIZE_MIN: usize = 1 << 10;
+/// Bytes that a buffer grows to when reads fill it, though no frame needs them.
+const SIZE_FILLED_MAX: usize = 16 << 10;
 /// Bytes of a frame that are accepted: the largest document with its metadata.
 const FRAME_SIZE_MAX: usize = 32 << 20;
 
-/// A buffer that is filled at its end and read from its start. It grows to its largest frame.
+/// A buffer that is filled at its end and read from its start. It grows with what reads bring, and
+/// to its largest frame.
 #[derive(Debug, Default)]
 pub struct ReceiveBuffer {
     /// Invariant: `start <= end <= bytes.len()`.
@@ -18,6 +21,8 @@ pub struct ReceiveBuffer {
     start: usize,
     /// The end of what has arrived.
     end: usize,
+    /// The last read used up the room.
+    was_filled: bool,
 }
 
 /// What one read brought.
@@ -42,6 +47,7 @@ impl ReceiveBuffer {
         let bytes = source.read(room)?;
         let is_full = bytes == room.len();
         self.end += bytes;
+        self.was_filled = is_full;
         Ok(Filled { bytes, is_full })
     }
 
@@ -69,8 +75,9 @@ impl ReceiveBuffer {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.end == self.bytes.len() {
-            self.bytes.resize((self.end * 2).max(SIZE_MIN), 0);
+        let may_grow = self.was_filled && self.bytes.len() < SIZE_FILLED_MAX;
+        if may_grow || self.end == self.bytes.len() {
+            self.bytes.resize((self.bytes.len() * 2).max(SIZE_MIN), 0);
         }
     }
 }
@@ -104,6 +111,25 @@ mod tests {
             }
             assert_eq!(seen, sizes, "chunks of {step}");
             assert_eq!(buffer.unread_size(), 0);
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_as_large_as_what_arrives_at_once() {
+        // Bytes that arrive at once, and the room that is there for the read after that.
+        for (arriving, room) in [(24, SIZE_MIN), (SIZE_MIN, 2 * SIZE_MIN), (1 << 20, 16 << 10)] {
+            let mut wire = Vec::new();
+            while wire.len() < arriving {
+                Request::new(Opcode::Noop).encode(&mut wire);
+            }
+            let mut wire = wire.as_slice();
+            let mut buffer = ReceiveBuffer::new();
+            while !wire.is_empty() {
+                buffer.fill_from(&mut wire).unwrap();
+                while buffer.next_frame().unwrap().is_some() {}
+            }
+            buffer.make_room();
+            assert_eq!(buffer.bytes.len(), room, "{arriving}");
         }
     }
 

@@ -113,4 +113,17 @@ fn cached_keys_serve_one_user_and_salt_only() {
     let other_salt = challenge(b"pen", RFC_7677.salt);
     assert_ne!(other_salt, other_password);
     assert_eq!(challenge(b"pencil", RFC_5802.salt), first);
+    assert_eq!(cache.0.len(), 3, "the keys of each of them are kept");
+}
+
+#[test]
+fn a_cache_forgets_the_keys_that_it_learned_first() {
+    let mut cache = KeyCache::default();
+    for salt in 0..=CACHED_KEYS_MAX {
+        let salt = salt.to_be_bytes().to_vec();
+        cache.keys(HashAlgorithm::Sha1, b"pencil", salt, ITERATIONS_MIN);
+    }
+    let salts: Vec<_> = cache.0.iter().map(|cached| cached.salt.clone()).collect();
+    let expected = (1..=CACHED_KEYS_MAX).rev().map(|salt| salt.to_be_bytes().to_vec());
+    assert!(expected.eq(salts));
 }
