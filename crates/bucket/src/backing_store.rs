@@ -208,10 +208,10 @@ impl BackingStore {
     }
 
     /// See [`Store::prepare_journal`].
-    pub(crate) fn prepare_journal(&self) -> Result<bool, StorageError> {
+    pub(crate) fn prepare_journal(&self) -> Result<(), StorageError> {
         match self {
             Self::Files(store) => store.prepare_journal(),
-            Self::Memory => Ok(false),
+            Self::Memory => Ok(()),
         }
     }
 

@@ -43,10 +43,12 @@ impl Store {
         self.journalled.as_ref().map(|journalled| journalled.journal.usage())
     }
 
-    /// Makes room ahead of need, so that no commit waits for it. Says whether there was anything to
-    /// do; may take as long as writing a segment does.
-    pub fn prepare_journal(&self) -> Result<bool, StorageError> {
-        self.journalled.as_ref().map_or(Ok(false), |found| found.journal.prepare_spare())
+    /// Makes room ahead of need, so that no commit waits for it, in step with what is written: to
+    /// be called often, it takes about as long as writing what has been written since.
+    pub fn prepare_journal(&self) -> Result<(), StorageError> {
+        let Some(Journalled { journal, .. }) = &self.journalled else { return Ok(()) };
+        while journal.usage().is_spare_due() && journal.fill_spare()? {}
+        Ok(())
     }
 
     /// Lets the journal go on although files are damaged: what only the journal has for them is

@@ -5,6 +5,7 @@
 //! is released. `docs/file-format.md`, section Journal, draws the bytes; `docs/storage.md` has the
 //! invariants.
 
+mod filling;
 mod layout;
 mod names;
 mod options;
@@ -19,7 +20,7 @@ mod writer;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use platform::{Clock, Files};
 
@@ -35,6 +36,7 @@ pub use view::{
 
 use crate::StorageError;
 use crate::store::lock;
+use filling::Filling;
 use segment::Directory;
 use writer::Writer;
 
@@ -46,8 +48,8 @@ pub struct Journal {
     /// Held across the write and the sync of a group: the order of groups is that of their
     /// acknowledgements. It comes before `usage`.
     writer: Mutex<Writer>,
-    /// Held by who makes a spare: one is enough.
-    preparing: Mutex<()>,
+    /// The spare in the making, one at a time. It comes before `writer`.
+    filling: Mutex<Option<Filling>>,
     /// What [`Journal::usage`] tells; held for a copy.
     usage: Mutex<JournalUsage>,
 }
@@ -75,7 +77,7 @@ impl Journal {
             id: writer.id(),
             directory,
             writer: Mutex::new(writer),
-            preparing: Mutex::new(()),
+            filling: Mutex::new(None),
             usage,
         };
         Ok((journal, report))
@@ -149,6 +151,10 @@ impl Journal {
     /// Everything is in the files: all segments are retired, so that the next start has nothing to
     /// read. Failures are of no harm, they only leave something to be read.
     pub fn seal(&self) {
+        if let Some(filling) = lock(&self.filling).take() {
+            filling.give_up(&self.directory);
+            lock(&self.usage).filled_bytes = 0;
+        }
         let mut writer = self.lock_writer();
         writer.seal(&self.directory);
         self.publish(&writer);
@@ -158,17 +164,49 @@ impl Journal {
         self.directory.sync_if_there();
     }
 
-    /// Fills a segment with zeros and keeps it for later, if there is none: appends to it have no
-    /// metadata to write. Takes as long as writing a whole segment does; appends go on meanwhile.
-    /// Says whether it made one. Does nothing before the first append.
-    pub fn prepare_spare(&self) -> Result<bool, StorageError> {
-        let _preparing = lock(&self.preparing);
-        let Some((number, size)) = self.lock_writer().wanted_spare() else { return Ok(false) };
-        self.directory.make_spare(number, size)?;
-        let mut writer = self.lock_writer();
-        writer.add_spare(number);
-        self.publish(&writer);
+    /// Fills a portion of a spare with zeros, which is kept for later once it is whole: appends to
+    /// it have no metadata to write. Appends go on meanwhile. Says whether it did anything, which
+    /// it does not when there is a spare, when no more than the segments in use may be, before the
+    /// first append, or while another thread is at it.
+    ///
+    /// # Errors
+    /// What the system said. What there was of the spare is gone then.
+    pub fn fill_spare(&self) -> Result<bool, StorageError> {
+        let mut place = match self.filling.try_lock() {
+            Ok(place) => place,
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Poisoned(_)) => unreachable!("who fills a spare does not panic"),
+        };
+        let filling = match place.take() {
+            Some(filling) => Some(filling),
+            None => self.begin_spare()?,
+        };
+        let Some(mut filling) = filling else { return Ok(false) };
+        let filled = filling.fill().and_then(|()| {
+            filling.is_complete().then(|| filling.finish(&self.directory)).transpose()
+        });
+        let filled_bytes = match filled {
+            Ok(Some(number)) => {
+                let mut writer = self.lock_writer();
+                writer.add_spare(number);
+                self.publish(&writer);
+                0
+            }
+            Ok(None) => place.insert(filling).filled_bytes(),
+            Err(error) => {
+                lock(&self.usage).filled_bytes = 0;
+                filling.give_up(&self.directory);
+                return Err(error);
+            }
+        };
+        lock(&self.usage).filled_bytes = filled_bytes;
         Ok(true)
+    }
+
+    fn begin_spare(&self) -> Result<Option<Filling>, StorageError> {
+        let wanted = self.lock_writer().wanted_spare();
+        let begin = |(number, size)| Filling::begin(&self.directory, number, size);
+        wanted.map(begin).transpose()
     }
 
     /// The journal's name, in every segment. It changes when a start finds no segment in use.
@@ -186,6 +224,7 @@ impl Journal {
     }
 
     fn publish(&self, writer: &Writer) {
-        *lock(&self.usage) = writer.usage();
+        let mut usage = lock(&self.usage);
+        *usage = JournalUsage { filled_bytes: usage.filled_bytes, ..writer.usage() };
     }
 }

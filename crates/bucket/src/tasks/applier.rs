@@ -56,6 +56,8 @@ struct Applier {
     last_turn: Instant,
     /// A file could not be written: no turn before this.
     not_before: Option<Instant>,
+    /// No room could be made for the journal: not tried again before this.
+    prepare_not_before: Instant,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
@@ -80,9 +82,6 @@ impl Task for Applier {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let bucket = self.bucket.clone();
         let core = &bucket.0;
-        if let Err(error) = core.store.prepare_journal() {
-            tracing::warn!(%error, "no room is made ready for the journal");
-        }
         let end = context.started().after(RUN_DURATION_MAX);
         loop {
             if context.is_shutting_down() {
@@ -101,6 +100,7 @@ impl Task for Applier {
                 }
                 continue;
             };
+            self.prepare_journal(core, now);
             if self.is_hurried && !pressure.is_critical() {
                 return Next::Sleep;
             }
@@ -123,7 +123,18 @@ impl Task for Applier {
 impl Applier {
     fn new(bucket: &Bucket, is_hurried: bool) -> Self {
         let last_turn = bucket.0.clock.now();
-        Self { bucket: bucket.clone(), is_hurried, last_turn, not_before: None }
+        let bucket = bucket.clone();
+        Self { bucket, is_hurried, last_turn, not_before: None, prepare_not_before: last_turn }
+    }
+
+    fn prepare_journal(&mut self, core: &BucketCore, now: Instant) {
+        if now < self.prepare_not_before {
+            return;
+        }
+        if let Err(error) = core.store.prepare_journal() {
+            tracing::warn!(%error, "no room is made ready for the journal");
+            self.prepare_not_before = now.after(core.config.flush_retry_interval);
+        }
     }
 
     /// How long to wait before the next turn; `None` when it has come.

@@ -119,7 +119,7 @@ fn a_directory_stands_for_its_segments_and_a_missing_one_is_told() {
         let records = [Record::Delete { vbid: Vbid(3) }; 100];
         journal.append(&records, &mut |_, result| groups = result.unwrap().0);
     }
-    journal.prepare_spare().unwrap();
+    journal.fill_spare().unwrap();
     drop(journal);
     let directory = bucket.path().join("journal");
     let sound = objects("verify-file --json", bucket.path());

@@ -70,6 +70,10 @@ pub struct JournalUsage {
     pub spare_count: u64,
     /// Bytes of those.
     pub spare_bytes: u64,
+    /// Bytes that are written of the segment that groups go to; 0 when there is none.
+    pub current_bytes: u64,
+    /// Bytes that are filled of the spare in the making.
+    pub filled_bytes: u64,
     /// Groups that became durable.
     pub group_count: u64,
     /// Their records.
@@ -94,6 +98,15 @@ impl JournalOptions {
             self.segment_bytes >= SEGMENT_HEADER_SIZE + BLOCK_SIZE,
             "a segment has room for a group"
         );
+    }
+}
+
+impl JournalUsage {
+    /// Whether [`Journal::fill_spare`](super::Journal::fill_spare) is to go on now, so that a spare
+    /// grows evenly and is whole by the time half of the current segment is written. Filling one at
+    /// once keeps a CPU busy, and the syncs of groups waiting, for tens of milliseconds.
+    pub fn is_spare_due(&self) -> bool {
+        self.spare_count == 0 && self.filled_bytes < 2 * self.current_bytes
     }
 }
 

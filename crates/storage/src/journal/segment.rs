@@ -10,9 +10,6 @@ use crate::StorageError;
 use crate::journal::layout::{SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::names;
 
-/// Bytes that are written at a time when a spare is filled.
-const FILL_BYTES: usize = 1 << 20;
-
 /// The `journal` directory of a bucket.
 pub(super) struct Directory {
     pub(super) files: Arc<dyn Files>,
@@ -101,7 +98,7 @@ impl Directory {
     }
 
     /// Makes the names inside durable, and once the directory's own.
-    fn sync_names(&self) -> Result<(), StorageError> {
+    pub(super) fn sync_names(&self) -> Result<(), StorageError> {
         if !self.is_named.load(Ordering::Relaxed) {
             self.files.sync_directory(&self.bucket)?;
             self.is_named.store(true, Ordering::Relaxed);
@@ -124,29 +121,6 @@ impl Directory {
     /// segments that come back must have no gap. A new segment since then has done it.
     pub(super) fn make_renames_durable(&self) -> bool {
         !self.has_retired.load(Ordering::Relaxed) || self.sync_names().is_ok()
-    }
-
-    /// Makes a spare: every block is written once, so that no append has anything to allocate.
-    pub(super) fn make_spare(&self, number: u64, size: u64) -> Result<(), StorageError> {
-        let path = self.spare_path(number);
-        let filled = self.fill(&path, size);
-        if filled.is_err() {
-            self.remove_all(&[path]);
-        }
-        filled
-    }
-
-    fn fill(&self, path: &Path, size: u64) -> Result<(), StorageError> {
-        let file = self.files.open(path, OpenMode::CreateNew)?;
-        let zeros = vec![0; FILL_BYTES];
-        let mut position = 0;
-        while position < size {
-            let count = usize::try_from(size - position).unwrap_or(FILL_BYTES).min(FILL_BYTES);
-            file.write_at(&zeros[..count], position)?;
-            position += count as u64;
-        }
-        file.sync()?;
-        self.sync_names()
     }
 
     /// Removes files that nobody needs. What cannot be removed is removed by the next start.

@@ -80,6 +80,7 @@ impl Writer {
             bytes_max: self.options.bytes_max,
             spare_count,
             spare_bytes: spare_count * self.options.segment_bytes,
+            current_bytes: current,
             ..self.counters
         }
     }
@@ -375,10 +376,12 @@ impl Writer {
         std::mem::take(&mut self.superfluous)
     }
 
-    /// The number and the size of a spare that is to be made, if there is none.
+    /// The number and the size of a spare that is to be made, if there is none and may be one.
     pub(super) fn wanted_spare(&mut self) -> Option<(u64, u64)> {
-        let is_in_use = self.current.is_some() || !self.sealed.is_empty();
-        if !self.spares.is_empty() || !is_in_use {
+        let current = self.current.as_ref().map(|current| &current.segment);
+        let used_bytes: u64 = self.sealed.iter().chain(current).map(|segment| segment.size).sum();
+        let has_room = used_bytes + self.options.segment_bytes <= self.options.bytes_max;
+        if !self.spares.is_empty() || used_bytes == 0 || !has_room {
             return None;
         }
         let number = self.next_number;

@@ -53,7 +53,7 @@ fn starts_that_fail_leave_nothing_that_piles_up() {
 fn an_empty_journal_leaves_no_trace() {
     let files = SimulatedFiles::new();
     let (journal, _, _) = open(&files);
-    assert!(!journal.prepare_spare().unwrap());
+    assert!(!journal.fill_spare().unwrap());
     journal.release(None);
     journal.seal();
     drop(journal);

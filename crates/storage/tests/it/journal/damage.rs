@@ -160,7 +160,7 @@ fn groups_of_earlier_uses_of_a_segment_are_never_believed() {
     let files = SimulatedFiles::new();
     let (journal, _, _) = open(&files);
     append(&journal, &[Batch::new(1, 1, 10)]).1.unwrap();
-    assert!(journal.prepare_spare().unwrap());
+    assert!(journal.fill_spare().unwrap());
     let mut seqno = 1;
     let mut kept = Vec::new();
     for round in 0..40 {

@@ -98,12 +98,12 @@ fn segments_are_used_again_within_the_limit_and_after_a_seal() {
     let options = JournalOptions { bytes_max: 4 * SEGMENT, ..OPTIONS };
     let (journal, _, _) = try_open(&files, options).unwrap();
     append(&journal, &[Batch::new(7, 1, 10)]).1.unwrap();
-    assert!(journal.prepare_spare().unwrap());
-    assert!(!journal.prepare_spare().unwrap(), "one is enough");
+    assert!(journal.fill_spare().unwrap());
+    assert!(!journal.fill_spare().unwrap(), "one is enough");
     for seqno in 2..200 {
         append(&journal, &[Batch::new(7, seqno, 10_000)]).1.unwrap();
         journal.release(None);
-        assert!(journal.prepare_spare().is_ok());
+        assert!(journal.fill_spare().is_ok());
         let usage = journal.usage();
         assert!(usage.used_bytes + usage.spare_bytes <= 4 * SEGMENT, "{usage:?}");
         assert!(names(&files).len() <= 4);
@@ -127,6 +127,78 @@ fn segments_are_used_again_within_the_limit_and_after_a_seal() {
     assert!(journal.usage().spare_count > 0);
     append(&journal, &[Batch::new(7, 1, 10)]).1.unwrap();
     assert_eq!(journal.usage().durable_lsn, Lsn(1));
+}
+
+/// Segments of several portions, of which a spare is made.
+const LARGE: JournalOptions =
+    JournalOptions { segment_bytes: 4 << 20, bytes_max: 8 << 20, ..OPTIONS };
+
+#[test]
+fn a_spare_grows_in_step_with_what_is_written() {
+    let files = SimulatedFiles::new();
+    let (journal, _, _) = try_open(&files, LARGE).unwrap();
+    assert!(!journal.usage().is_spare_due(), "before the first append");
+    let mut seqno = 0;
+    while journal.usage().spare_count == 0 {
+        seqno += 1;
+        append(&journal, &[Batch::new(7, seqno, 30_000)]).1.unwrap();
+        while journal.usage().is_spare_due() {
+            assert!(journal.fill_spare().unwrap());
+        }
+        let usage = journal.usage();
+        let ahead = usage.filled_bytes.saturating_sub(2 * usage.current_bytes);
+        assert!(ahead <= 512 << 10, "a portion, at most: {usage:?}");
+        assert!(usage.spare_count == 1 || usage.filled_bytes >= 2 * usage.current_bytes);
+    }
+    let usage = journal.usage();
+    assert!(usage.current_bytes <= LARGE.segment_bytes / 2 + 40_000, "{usage:?}");
+    assert!(!usage.is_spare_due() && !journal.fill_spare().unwrap(), "one is enough");
+    while journal.usage().segment_count < 2 {
+        seqno += 1;
+        append(&journal, &[Batch::new(7, seqno, 30_000)]).1.unwrap();
+    }
+    assert!(!journal.fill_spare().unwrap(), "a third segment must not be");
+}
+
+#[test]
+fn what_there_is_of_a_spare_leaves_nothing_behind() {
+    let has_part = |files: &SimulatedFiles| {
+        let size = |name: &String| {
+            files.content(format!("{DIRECTORY}/journal/{name}").as_ref()).unwrap().len()
+        };
+        names(files).iter().any(|name| name.starts_with("s.") && size(name) == 512 << 10)
+    };
+    let begin = |files: &SimulatedFiles| {
+        let (journal, _, _) = try_open(files, LARGE).unwrap();
+        append(&journal, &[Batch::new(7, 1, 10)]).1.unwrap();
+        assert!(journal.fill_spare().unwrap());
+        assert!(has_part(files));
+        journal
+    };
+    let files = SimulatedFiles::new();
+    begin(&files).seal();
+    assert!(!has_part(&files), "after a seal");
+    for seed in 0..20 {
+        let files = SimulatedFiles::new();
+        drop(begin(&files));
+        if seed > 0 {
+            files.power_cut(seed);
+        }
+        let (_, _, replayed) = try_open(&files, LARGE).unwrap();
+        assert_eq!(replayed.len(), 1);
+        assert!(!has_part(&files), "after a start, seed {seed}");
+    }
+    for call in [Call::Write, Call::Sync] {
+        let files = SimulatedFiles::new();
+        let journal = begin(&files);
+        let fault =
+            Fault { call: Some(call), number: 1, error: FaultError::Io, from_then_on: false };
+        files.fail(fault);
+        assert!(journal.fill_spare().is_err());
+        assert!(!has_part(&files), "after a failed {call:?}");
+        assert_eq!(journal.usage().filled_bytes, 0);
+        assert!(journal.fill_spare().unwrap(), "it begins anew");
+    }
 }
 
 #[test]

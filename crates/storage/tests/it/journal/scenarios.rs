@@ -158,7 +158,7 @@ impl Scenario<'_> {
                     journal.seal();
                 }
                 Prepare => {
-                    let prepared = journal.prepare_spare();
+                    let prepared = journal.fill_spare();
                     if prepared.is_err() && on_error == OnError::Stop {
                         return None;
                     }
