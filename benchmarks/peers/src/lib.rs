@@ -8,6 +8,7 @@ mod ended_child;
 pub mod fragmentation;
 pub mod generator;
 pub mod load;
+pub mod machine;
 pub mod options;
 pub mod process_stat;
 pub mod report;

@@ -124,18 +124,16 @@ impl KeyCache {
                 && cached.password == password
                 && cached.salt == salt
         };
-        let index = self.0.iter().position(fits).unwrap_or_else(|| {
-            self.0.truncate(CACHED_KEYS_MAX - 1);
-            self.0.push_front(CachedKeys {
-                keys: Keys::new(algorithm, password, &salt, iterations),
-                algorithm,
-                password: password.to_owned(),
-                salt,
-                iterations,
-            });
-            0
+        let found = self.0.iter().position(fits).and_then(|index| self.0.remove(index));
+        let cached = found.unwrap_or_else(|| CachedKeys {
+            keys: Keys::new(algorithm, password, &salt, iterations),
+            algorithm,
+            password: password.to_owned(),
+            salt,
+            iterations,
         });
-        &self.0[index].keys
+        self.0.truncate(CACHED_KEYS_MAX - 1);
+        &self.0.push_front_mut(cached).keys
     }
 }
 

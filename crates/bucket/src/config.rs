@@ -193,7 +193,7 @@ pub struct BucketConfig {
     pub item_compressor_chunk_duration: Duration,
     /// How long the defragmenter sleeps between two rounds.
     pub defragmenter_interval: Duration,
-    /// How long the defragmenter runs.
+    /// How long the defragmenter runs before it pauses for a multiple of that.
     pub defragmenter_chunk_duration: Duration,
     /// Bytes that the process occupies beyond what the bucket uses, below which the defragmenter
     /// does nothing.
@@ -262,7 +262,7 @@ impl BucketConfig {
             item_compressor_interval: Duration::from_millis(250),
             item_compressor_chunk_duration: Duration::from_millis(20),
             defragmenter_interval: Duration::from_secs(10),
-            defragmenter_chunk_duration: Duration::from_millis(20),
+            defragmenter_chunk_duration: Duration::from_millis(2),
             defragmenter_wasted_bytes_min: 32 << 20,
             compaction_fragmentation_percent: 30,
             compaction_file_bytes_min: 1 << 20,

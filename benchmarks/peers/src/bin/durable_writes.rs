@@ -2,8 +2,12 @@
 //! original's experiment is 2000 clients that each write one 512-byte document after the other and
 //! wait until it is on the disks of both nodes.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
 use peers::cluster::Cluster;
+use peers::machine::{stolen_and_total_ticks, time_of_syncs};
 use peers::options::Options;
 use peers::report::{self, Figure, median, ratio};
 use serde_json::{Value, json};
@@ -41,6 +45,15 @@ const CASES: [Case; 3] = [
     Case { name: "1 client", clients: "1", rate: None },
 ];
 
+/// What the machine did by itself meanwhile, of each round.
+#[derive(Default)]
+struct Machine {
+    /// Percent of the CPUs' time that another virtual machine had.
+    stolen: Vec<f64>,
+    /// Milliseconds of writes with a sync each, beside which nothing runs: p99, p99.9, longest.
+    syncs: [Vec<f64>; 3],
+}
+
 const METRICS: [&str; 4] = ["mean", "p50", "p99", "p99.9"];
 
 fn main() -> Result<()> {
@@ -60,10 +73,14 @@ fn main() -> Result<()> {
     );
     for case in &CASES {
         let mut rounds: [Vec<Value>; MODES.len()] = Default::default();
+        let mut machine = Machine::default();
         for _ in 0..options.rounds {
             for (cluster, rounds) in clusters.iter().zip(&mut rounds) {
+                let before = stolen_and_total_ticks()?;
                 rounds.push(measure(cluster, case, &documents, options.seconds)?);
+                machine.note_stolen(before, stolen_and_total_ticks()?);
             }
+            machine.note_syncs(&time_of_syncs(Duration::from_secs_f64(options.seconds))?);
         }
         let of_case =
             MODES.iter().zip(&rounds).map(|(mode, rounds)| figures_of(mode, case, rounds));
@@ -78,6 +95,7 @@ fn main() -> Result<()> {
         let times = ratio(&of_case[1][1].rounds, &of_case[0][1].rounds);
         println!("{:<22} mean with files / mean with a journal: {times:.1}", "");
         figures.extend(of_case.into_iter().flatten());
+        figures.extend(machine.figures(case));
         if drawings.is_empty() {
             // What nodes measure adds up, so only the first case can be shown by itself.
             for (mode, cluster) in MODES.iter().zip(&clusters) {
@@ -88,6 +106,43 @@ fn main() -> Result<()> {
     }
     println!("{drawings}");
     report::append(options.json.as_deref(), &figures)
+}
+
+impl Machine {
+    fn note_stolen(&mut self, before: (u64, u64), after: (u64, u64)) {
+        let (stolen, total) = (after.0 - before.0, after.1 - before.1);
+        self.stolen.push(stolen as f64 * 100.0 / total.max(1) as f64);
+    }
+
+    fn note_syncs(&mut self, times: &Histogram<u64>) {
+        let found = [times.value_at_quantile(0.99), times.value_at_quantile(0.999), times.max()];
+        for (rounds, nanoseconds) in self.syncs.iter_mut().zip(found) {
+            rounds.push(nanoseconds as f64 / NANOS_PER_MILLI);
+        }
+    }
+
+    /// Prints and gives what was noted.
+    fn figures(self, case: &Case) -> Vec<Figure> {
+        let params = json!({ "clients": case.clients, "rate": case.rate });
+        let figure = |metric, unit, rounds| {
+            let (variant, params) = ("machine".to_owned(), params.clone());
+            Figure { bench: BENCH, variant, params, metric, unit, rounds }
+        };
+        let [p99, p999, longest] = self.syncs;
+        let figures = vec![
+            figure("stolen", "%", self.stolen),
+            figure("sync p99", "ms", p99),
+            figure("sync p99.9", "ms", p999),
+            figure("sync max", "ms", longest),
+        ];
+        let values: Vec<f64> = figures.iter().map(Figure::value).collect();
+        println!(
+            "{:<22} of the CPUs taken away {:.1} %; single syncs without load: p99 {:.2}, \
+             p99.9 {:.2}, longest {:.1} ms",
+            "", values[0], values[1], values[2], values[3]
+        );
+        figures
+    }
 }
 
 /// One load; gives its summary.

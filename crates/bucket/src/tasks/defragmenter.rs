@@ -17,7 +17,7 @@ use crate::page_density::{PageDensity, SparsePages};
 
 static DEFRAGMENTER: TaskName = TaskName::new("DefragmenterTask", TaskKind::NonIo)
     .priority(7)
-    .expected(Duration::from_millis(25));
+    .expected(Duration::from_millis(5));
 
 /// Items looked at while one vBucket's lock is held: a few microseconds.
 const PORTION_SLOTS_MAX: usize = 128;
@@ -30,6 +30,9 @@ const PORTION_REPEATS_MAX: usize = 50;
 
 /// Part of the pages that a round must be able to give back.
 const RECLAIMABLE_MIN: f64 = 0.05;
+
+/// How many times as long as it ran it pauses: clients share its CPU, and nobody waits for it.
+const CHUNKS_PER_PAUSE: u32 = 4;
 
 /// A round comes after this part of the documents has changed.
 const CHANGED_MIN: f64 = 0.05;
@@ -88,7 +91,8 @@ impl Task for Defragmenter {
         };
         match self.phase {
             Phase::Resting => Next::SleepFor(core.config.defragmenter_interval),
-            Phase::Counting(..) | Phase::Moving(..) => Next::Again,
+            _ if core.clock.now() < deadline => Next::Again,
+            _ => Next::SleepFor(core.config.defragmenter_chunk_duration * CHUNKS_PER_PAUSE),
         }
     }
 }

@@ -50,11 +50,25 @@ pub(super) struct Phase {
     pub(super) rate: Option<f64>,
 }
 
+/// Takes what the system has to tell of fresh connections, which is that all of them can be written
+/// to: in a phase each would cost a look, at a time when answers are measured.
+fn forget_readiness(poll: &mut Poll) -> io::Result<()> {
+    let mut events = Events::with_capacity(EVENTS_MAX);
+    loop {
+        match poll.poll(&mut events, Some(Duration::ZERO)) {
+            Ok(()) if events.is_empty() => return Ok(()),
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl Worker {
     /// Connects `clients` clients to the first node of the map; the others are connected to when
     /// they are needed.
     pub(super) fn connect(
-        poll: Poll,
+        mut poll: Poll,
         tools: Toolbox,
         clients: usize,
         stop: Arc<AtomicBool>,
@@ -73,6 +87,7 @@ impl Worker {
             pipelines.push(pipeline);
         }
         let looked_around_at = tools.clock.now();
+        forget_readiness(&mut poll).map_err(|error| error.to_string())?;
         Ok(Self {
             poll,
             tools,
