@@ -141,11 +141,21 @@ impl Journal {
     /// know that reads [`JournalUsage::durable_lsn`] first and names the lsn after it.
     pub fn release(&self, needed_from: Option<Lsn>) {
         let mut writer = self.lock_writer();
-        writer.release(&self.directory, needed_from);
+        writer.note_needed(needed_from);
+        // Names take the disk's time, and who releases may be of the lowest priority: groups do
+        // not wait for it.
+        while let Some(segment) = writer.begin_retiring() {
+            drop(writer);
+            let is_away = self.directory.retire_in_order(segment.number);
+            writer = self.lock_writer();
+            if !writer.end_retiring(segment, is_away) {
+                break;
+            }
+        }
         self.publish(&writer);
         let superfluous = writer.take_superfluous();
         drop(writer);
-        self.directory.remove_all(&superfluous);
+        self.directory.remove_spares(&superfluous);
     }
 
     /// Everything is in the files: all segments are retired, so that the next start has nothing to
@@ -160,7 +170,7 @@ impl Journal {
         self.publish(&writer);
         let superfluous = writer.take_superfluous();
         drop(writer);
-        self.directory.remove_all(&superfluous);
+        self.directory.remove_spares(&superfluous);
         self.directory.sync_if_there();
     }
 

@@ -1,7 +1,5 @@
 //! A spare in the making.
 
-use std::path::PathBuf;
-
 use platform::{File, OpenMode};
 
 use crate::StorageError;
@@ -15,7 +13,6 @@ pub(super) const PORTION_BYTES: usize = 512 << 10;
 /// append has anything to allocate.
 pub(super) struct Filling {
     number: u64,
-    path: PathBuf,
     file: Box<dyn File>,
     size: u64,
     /// Bytes that are filled, and durable.
@@ -28,9 +25,8 @@ impl Filling {
         number: u64,
         size: u64,
     ) -> Result<Self, StorageError> {
-        let path = directory.spare_path(number);
-        let file = directory.files.open(&path, OpenMode::CreateNew)?;
-        Ok(Self { number, path, file, size, filled: 0 })
+        let file = directory.files.open(&directory.spare_path(number), OpenMode::CreateNew)?;
+        Ok(Self { number, file, size, filled: 0 })
     }
 
     /// Fills one portion more.
@@ -61,6 +57,6 @@ impl Filling {
     /// What was made of it is not wanted.
     pub(super) fn give_up(self, directory: &Directory) {
         drop(self.file);
-        directory.remove_all(&[self.path]);
+        directory.remove_spares(&[self.number]);
     }
 }

@@ -37,7 +37,7 @@ struct Inventory {
     live: Vec<Found>,
     /// Of the usual size.
     spares: Vec<u64>,
-    superfluous: Vec<PathBuf>,
+    superfluous: Vec<u64>,
     highest_number: u64,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn open(
     }
     writer.next_number = inventory.highest_number.saturating_add(1);
     writer.spares = inventory.spares.into();
-    directory.remove_all(&inventory.superfluous);
+    directory.remove_spares(&inventory.superfluous);
     walk.report.segment_count = inventory.live.len() as u64;
     drop(inventory.live);
     walk.finish(directory, &mut writer)?;
@@ -175,7 +175,7 @@ impl Inventory {
         if size == segment_bytes {
             self.spares.push(number);
         } else {
-            self.superfluous.push(spare_path);
+            self.superfluous.push(number);
         }
         Ok(())
     }

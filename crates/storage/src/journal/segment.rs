@@ -103,30 +103,35 @@ impl Directory {
             self.files.sync_directory(&self.bucket)?;
             self.is_named.store(true, Ordering::Relaxed);
         }
-        let may_be_new = self.has_retired.swap(false, Ordering::Relaxed);
+        let may_be_new = self.has_retired.swap(false, Ordering::AcqRel);
         let synced = self.files.sync_directory(&self.path);
         if synced.is_err() && may_be_new {
-            self.has_retired.store(true, Ordering::Relaxed);
+            self.has_retired.store(true, Ordering::Release);
         }
         Ok(synced?)
     }
 
-    /// Takes a segment out of use by its name.
-    pub(super) fn retire(&self, path: &Path, spare: &Path) -> Result<(), StorageError> {
-        self.has_retired.store(true, Ordering::Relaxed);
-        Ok(self.files.rename(path, spare)?)
+    /// Takes a segment out of use by its name; whether that is so.
+    pub(super) fn retire(&self, number: u64) -> bool {
+        let path = self.live_path(number);
+        let renamed = self.files.rename(&path, &self.spare_path(number));
+        // Not sooner: who made names durable before this was done has not made this one durable.
+        self.has_retired.store(true, Ordering::Release);
+        renamed.is_ok() || !self.files.exists(&path)
     }
 
-    /// Before another segment goes: a file system may make renames durable in any order, and
-    /// segments that come back must have no gap. A new segment since then has done it.
-    pub(super) fn make_renames_durable(&self) -> bool {
-        !self.has_retired.load(Ordering::Relaxed) || self.sync_names().is_ok()
+    /// The same once what was retired before will stay so: a file system may make renames durable
+    /// in any order, and segments that come back must have no gap. A new segment since then has
+    /// seen to it.
+    pub(super) fn retire_in_order(&self, number: u64) -> bool {
+        let is_durable = !self.has_retired.load(Ordering::Acquire) || self.sync_names().is_ok();
+        is_durable && self.retire(number)
     }
 
     /// Removes files that nobody needs. What cannot be removed is removed by the next start.
-    pub(super) fn remove_all(&self, paths: &[PathBuf]) {
-        for path in paths {
-            drop(self.files.remove(path));
+    pub(super) fn remove_spares(&self, numbers: &[u64]) {
+        for number in numbers {
+            drop(self.files.remove(&self.spare_path(*number)));
         }
     }
 

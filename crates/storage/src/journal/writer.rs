@@ -1,7 +1,6 @@
 //! Appending: groups, segments, spares, and what is done when a write fails.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
 use platform::Clock;
 
@@ -24,10 +23,12 @@ pub(super) struct Writer {
     current: Option<OpenSegment>,
     /// Segments before the current one that are in use, by number.
     pub(super) sealed: VecDeque<Segment>,
+    /// The first of them is being taken out of use, perhaps by a thread without the lock.
+    is_retiring: bool,
     /// Segments of the usual size that are filled, by name.
     pub(super) spares: VecDeque<u64>,
-    /// Files that were taken out of use and are no spares.
-    pub(super) superfluous: Vec<PathBuf>,
+    /// Files with names of spares that are none.
+    pub(super) superfluous: Vec<u64>,
     /// Above the numbers of all files.
     pub(super) next_number: u64,
     /// The last group that was acknowledged.
@@ -52,6 +53,7 @@ impl Writer {
             group: Vec::new(),
             current: None,
             sealed: VecDeque::new(),
+            is_retiring: false,
             spares: VecDeque::new(),
             superfluous: Vec::new(),
             next_number: 1,
@@ -312,16 +314,15 @@ impl Writer {
         }
     }
 
-    /// Notes what is needed, and retires.
-    pub(super) fn release(&mut self, directory: &Directory, needed_from: Option<Lsn>) {
+    /// Groups below are not needed any more; with `None` no group is.
+    pub(super) fn note_needed(&mut self, needed_from: Option<Lsn>) {
         let needed_from = needed_from.map_or(self.durable_lsn + 1, |lsn| lsn.0);
         self.needed_from = self.needed_from.max(needed_from);
-        self.retire(directory);
     }
 
     /// Retires everything.
     pub(super) fn seal(&mut self, directory: &Directory) {
-        self.needed_from = self.durable_lsn + 1;
+        self.note_needed(None);
         self.leave_full(directory);
         self.retire(directory);
     }
@@ -329,40 +330,55 @@ impl Writer {
     /// Takes the oldest segments out of use whose groups are not needed, in their order: what a
     /// power cut brings back is a gapless end of the journal.
     fn retire(&mut self, directory: &Directory) {
-        while let Some(segment) = self.sealed.front().copied() {
-            if segment.last_lsn >= self.needed_from
-                || !directory.make_renames_durable()
-                || !self.put_away(directory, segment)
-            {
+        while let Some(segment) = self.begin_retiring() {
+            let is_away = directory.retire_in_order(segment.number);
+            if !self.end_retiring(segment, is_away) {
                 return;
             }
-            self.sealed.pop_front();
         }
+    }
+
+    /// The oldest segment, if its groups are not needed and nobody is at it. The caller takes it
+    /// out of use, which needs no lock, and says how that went.
+    pub(super) fn begin_retiring(&mut self) -> Option<Segment> {
+        let oldest = self.sealed.front().copied();
+        let oldest = oldest.filter(|segment| segment.last_lsn < self.needed_from);
+        let begun = oldest.filter(|_| !self.is_retiring)?;
+        self.is_retiring = true;
+        Some(begun)
+    }
+
+    /// The end of [`Writer::begin_retiring`]. Returns `is_away`.
+    pub(super) fn end_retiring(&mut self, segment: Segment, is_away: bool) -> bool {
+        assert!(self.is_retiring, "an end follows a beginning");
+        self.is_retiring = false;
+        if is_away {
+            self.keep_or_remove(segment);
+            let oldest = self.sealed.pop_front();
+            assert_eq!(oldest, Some(segment), "only the oldest one goes");
+        }
+        is_away
     }
 
     /// Takes segments out of use that hold nothing that counts: starts that fail leave such.
     fn retire_void(&mut self, directory: &Directory) {
         for segment in std::mem::take(&mut self.sealed) {
             let is_void = segment.last_lsn < segment.first_lsn;
-            if !is_void || !self.put_away(directory, segment) {
+            if is_void && directory.retire(segment.number) {
+                self.keep_or_remove(segment);
+            } else {
                 self.sealed.push_back(segment);
             }
         }
     }
 
-    /// Makes a segment a spare, or a file to be removed. Says whether it is out of use.
-    fn put_away(&mut self, directory: &Directory, segment: Segment) -> bool {
-        let Segment { number, is_recyclable, .. } = segment;
-        let (path, spare) = (directory.live_path(number), directory.spare_path(number));
-        if directory.retire(&path, &spare).is_err() && directory.files.exists(&path) {
-            return false;
-        }
-        if is_recyclable && self.has_room_for_spare() {
-            self.spares.push_back(number);
+    /// Makes of a segment that is out of use a spare, or a file to be removed.
+    fn keep_or_remove(&mut self, segment: Segment) {
+        if segment.is_recyclable && self.has_room_for_spare() {
+            self.spares.push_back(segment.number);
         } else {
-            self.superfluous.push(spare);
+            self.superfluous.push(segment.number);
         }
-        true
     }
 
     /// Spares count with what is in use, so that a journal takes no more than it may.
@@ -372,7 +388,7 @@ impl Writer {
     }
 
     /// Files to be removed, which takes time that nobody should wait for.
-    pub(super) fn take_superfluous(&mut self) -> Vec<PathBuf> {
+    pub(super) fn take_superfluous(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.superfluous)
     }
 
