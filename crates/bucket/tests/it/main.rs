@@ -14,6 +14,7 @@ mod locks;
 mod lookups;
 mod memory_quota;
 mod prepares;
+mod races;
 mod received;
 mod soak;
 mod support;
