@@ -23,8 +23,9 @@ pub(crate) struct Journalled {
     group_bytes_max: u64,
     pub(crate) backlog: Backlog,
     clock: Clock,
-    /// Held from before a group is written until the backlog knows of it: meanwhile nobody can tell
-    /// what the files still need of the journal. Locks: a store entry's `writer` before this.
+    /// Held from before a group is written until the backlog knows of it, and by who finds out what
+    /// files still need of the journal, which nobody else can tell meanwhile. Locks: a store
+    /// entry's `writer` before this.
     appending: Mutex<()>,
 }
 
@@ -164,9 +165,13 @@ impl Journalled {
     /// Lets go of what the files have of the journal. While a group is being written that is left
     /// to whoever comes next.
     pub(crate) fn release(&self) {
-        if let Ok(_appending) = self.appending.try_lock() {
-            self.journal.release(self.backlog.oldest());
-        }
+        let Ok(appending) = self.appending.try_lock() else { return };
+        // Of what is durable now the backlog knows all that files lack.
+        let next = Lsn(self.journal.usage().durable_lsn.0 + 1);
+        let needed_from = self.backlog.oldest().unwrap_or(next);
+        // The rest takes the disk's time: groups do not wait for it.
+        drop(appending);
+        self.journal.release(Some(needed_from));
     }
 
     /// The end of the journal, behind which no replay finds anything that was written until now, a
@@ -215,43 +220,4 @@ fn record_of(batch: &FlushBatch) -> Record<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use document::{Seqno, VbucketState};
-    use platform::simulated::SimulatedFiles;
-    use platform::{Clock, WallTime};
-
-    use super::*;
-    use crate::store::{Store, StoreOptions};
-    use crate::vbucket_record::VbucketRecord;
-
-    fn commit(store: &Store) -> Result<(), StorageError> {
-        let state = VbucketRecord::new(VbucketState::Active);
-        let (vbid, items) = (Vbid(7), Vec::new());
-        let batch = FlushBatch { vbid, previous_seqno: Seqno(0), items, state };
-        let mut result = Ok(());
-        store.commit(vec![batch], |_, committed| result = committed.map(drop));
-        result
-    }
-
-    #[test]
-    fn a_full_journal_that_nobody_could_release_makes_room_for_the_next_commit() {
-        let journal = Some(JournalOptions {
-            segment_bytes: 16 << 10,
-            bytes_max: 32 << 10,
-            group_bytes_max: 4096,
-        });
-        let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { clock, open_files_max: 2, journal };
-        let files = Arc::new(SimulatedFiles::new());
-        let (store, _) = Store::open(files, Path::new("bucket"), options).unwrap();
-        while commit(&store).is_ok() {}
-        // Somebody commits while the last file follows.
-        let appending = lock(&store.journalled.as_ref().unwrap().appending);
-        store.apply(Vbid(7)).unwrap();
-        drop(appending);
-        assert!(matches!(commit(&store), Err(StorageError::JournalFull { .. })));
-        commit(&store).unwrap();
-    }
-}
+mod tests;

@@ -134,18 +134,18 @@ fn each_write_ends_once_however_acknowledgements_and_flushes_meet_it() {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| acknowledge_until(&node, &is_over));
-            let writers = (0..WRITERS).map(|writer| {
-                let node = &node;
-                scope.spawn(move || {
-                    let mut session = Session::default();
-                    for number in (0..WRITES).map(|write| writer * WRITES + write) {
-                        assert!(node.write(&mut session, number));
-                        assert!(node.ends.wait_for(number), "write {number} is committed");
-                    }
-                })
+            thread::scope(|writers| {
+                for writer in 0..WRITERS {
+                    let node = &node;
+                    writers.spawn(move || {
+                        let mut session = Session::default();
+                        for number in (0..WRITES).map(|write| writer * WRITES + write) {
+                            assert!(node.write(&mut session, number));
+                            assert!(node.ends.wait_for(number), "write {number} is committed");
+                        }
+                    });
+                }
             });
-            let writers: Vec<_> = writers.collect();
-            writers.into_iter().for_each(|writer| writer.join().unwrap());
             is_over.store(true, Ordering::Release);
         });
         let found = node.ends.found.lock().unwrap();

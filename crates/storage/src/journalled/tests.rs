@@ -1,0 +1,113 @@
+//! Journals that are full, and disks that are slow with names.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use document::{Seqno, VbucketState};
+use platform::simulated::SimulatedFiles;
+use platform::{Clock, File, FileError, OpenMode, WallTime};
+
+use super::*;
+use crate::store::{Store, StoreOptions};
+use crate::vbucket_record::VbucketRecord;
+
+fn commit(store: &Store) -> Result<(), StorageError> {
+    let state = VbucketRecord::new(VbucketState::Active);
+    let (vbid, items) = (Vbid(7), Vec::new());
+    let batch = FlushBatch { vbid, previous_seqno: Seqno(0), items, state };
+    let mut result = Ok(());
+    store.commit(vec![batch], |_, committed| result = committed.map(drop));
+    result
+}
+
+#[test]
+fn a_full_journal_that_nobody_could_release_makes_room_for_the_next_commit() {
+    let journal = Some(JournalOptions {
+        segment_bytes: 16 << 10,
+        bytes_max: 32 << 10,
+        group_bytes_max: 4096,
+    });
+    let clock = Clock::simulated(WallTime(1));
+    let options = StoreOptions { clock, open_files_max: 2, journal };
+    let files = Arc::new(SimulatedFiles::new());
+    let (store, _) = Store::open(files, Path::new("bucket"), options).unwrap();
+    while commit(&store).is_ok() {}
+    // Somebody commits while the last file follows.
+    let appending = lock(&store.journalled.as_ref().unwrap().appending);
+    store.apply(Vbid(7)).unwrap();
+    drop(appending);
+    assert!(matches!(commit(&store), Err(StorageError::JournalFull { .. })));
+    commit(&store).unwrap();
+}
+
+/// A disk that is slow with the names of a journal: each renaming says that it has begun, and waits
+/// until nobody holds it up any more.
+struct HeldNames {
+    files: SimulatedFiles,
+    begun: mpsc::Sender<()>,
+    is_over: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Files for HeldNames {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        self.files.open(path, mode)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        if from.parent().is_some_and(|parent| parent.ends_with(JOURNAL_DIRECTORY)) {
+            self.begun.send(()).ok();
+            lock(&self.is_over).recv().ok();
+        }
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), FileError> {
+        self.files.remove(path)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.sync_directory(directory)
+    }
+
+    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.create_directories(directory)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
+        self.files.list(directory)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.files.exists(path)
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_segment_that_is_retired() {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let journal =
+        Some(JournalOptions { segment_bytes: 16 << 10, bytes_max: 1 << 20, group_bytes_max: 4096 });
+    let clock = Clock::simulated(WallTime(1));
+    let options = StoreOptions { clock, open_files_max: 2, journal };
+    let ((begun, has_begun), (hold, is_over)) = (mpsc::channel(), mpsc::channel());
+    let files = HeldNames { files: SimulatedFiles::new(), begun, is_over: Mutex::new(is_over) };
+    let (store, _) = Store::open(Arc::new(files), Path::new("bucket"), options).unwrap();
+    let segments = || store.journal_usage().unwrap().segment_count;
+    while segments() < 3 {
+        commit(&store).unwrap();
+    }
+    thread::scope(|scope| {
+        let applier = scope.spawn(|| store.apply(Vbid(7)));
+        has_begun.recv_timeout(PATIENCE).expect("a segment is retired");
+        let (done, is_done) = mpsc::channel();
+        let store = &store;
+        let flusher = scope.spawn(move || done.send(commit(store)).unwrap());
+        let committed = is_done.recv_timeout(PATIENCE);
+        drop(hold);
+        committed.expect("the commit waits for nobody").unwrap();
+        flusher.join().unwrap();
+        applier.join().unwrap().unwrap();
+    });
+    assert_eq!(segments(), 1);
+}
