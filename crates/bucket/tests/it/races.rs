@@ -112,6 +112,15 @@ impl Node {
     }
 }
 
+/// Says that it is over when it goes, by a failure, too.
+struct EndsWith<'a>(&'a AtomicBool);
+
+impl Drop for EndsWith<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Says until the end that the replica has everything, and now and then what comes next, too: an
 /// acknowledgement may be here before the write that it is for.
 fn acknowledge_until(node: &Node, is_over: &AtomicBool) {
@@ -134,6 +143,7 @@ fn each_write_ends_once_however_acknowledgements_and_flushes_meet_it() {
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| acknowledge_until(&node, &is_over));
+            let _end = EndsWith(&is_over);
             thread::scope(|writers| {
                 for writer in 0..WRITERS {
                     let node = &node;
@@ -146,7 +156,6 @@ fn each_write_ends_once_however_acknowledgements_and_flushes_meet_it() {
                     });
                 }
             });
-            is_over.store(true, Ordering::Release);
         });
         let found = node.ends.found.lock().unwrap();
         assert_eq!(found.len() as u64, WRITERS * WRITES);
@@ -161,23 +170,26 @@ fn each_write_ends_once_however_acknowledgements_and_flushes_meet_it() {
 fn writes_end_when_the_vbucket_goes_whatever_else_happens() {
     let node = Node::start(config());
     node.bucket.set_vbucket_state(VBID, VbucketState::Active, topology()).unwrap();
-    let (is_over, begun) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    let left = AtomicU64::new(WRITERS);
+    let (is_over, left) = (AtomicBool::new(false), AtomicU64::new(WRITERS));
+    let deadline = node.clock.now().after(PATIENCE);
     thread::scope(|scope| {
         scope.spawn(|| acknowledge_until(&node, &is_over));
+        let _end = EndsWith(&is_over);
         for writer in 0..WRITERS {
-            let (node, begun, left) = (&node, &begun, &left);
+            let (node, left) = (&node, &left);
             scope.spawn(move || {
                 let mut session = Session::default();
                 for number in (0..WRITES).map(|write| writer * WRITES + write) {
-                    if node.write(&mut session, number) {
-                        begun.lock().unwrap().push(number);
+                    // Refused while the vBucket plays another role.
+                    while !node.write(&mut session, number) {
+                        assert!(node.clock.now() < deadline, "it is active again and again");
+                        thread::yield_now();
                     }
                 }
                 left.fetch_sub(1, Ordering::AcqRel);
             });
         }
-        while left.load(Ordering::Acquire) > 0 {
+        while left.load(Ordering::Acquire) > 0 && node.clock.now() < deadline {
             for state in [VbucketState::Dead, VbucketState::Replica, VbucketState::Active] {
                 let topology = topology().filter(|_| state == VbucketState::Active);
                 node.bucket.set_vbucket_state(VBID, state, topology).unwrap();
@@ -185,15 +197,12 @@ fn writes_end_when_the_vbucket_goes_whatever_else_happens() {
         }
         // What is left is acknowledged, or ambiguous with the last change.
         node.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
-        is_over.store(true, Ordering::Release);
     });
-    let begun = begun.into_inner().unwrap();
-    for number in &begun {
-        node.ends.wait_for(*number);
+    for number in 0..WRITERS * WRITES {
+        node.ends.wait_for(number);
     }
     let found = node.ends.found.lock().unwrap();
-    assert!(!begun.is_empty());
-    assert_eq!(found.len(), begun.len(), "only what was begun has an end");
+    assert_eq!(found.len() as u64, WRITERS * WRITES);
     for (number, ends) in &*found {
         let [Completion::SyncWrite(end)] = &ends[..] else { panic!("{number}: {ends:?}") };
         assert!(matches!(end, SyncWriteEnd::Committed { .. } | SyncWriteEnd::Ambiguous));
