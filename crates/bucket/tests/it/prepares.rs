@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use bucket::Refused;
+use bucket::{Bucket, Refused};
 use bucket::{BucketConfig, CounterRequest, DurabilityMinLevel, Incoming, Persistence, Placement};
 use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid,
@@ -16,7 +16,7 @@ use crate::support::{Machine, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
 
-fn snapshot(start: u64, end: u64, is_disk: bool) -> ReceivedSnapshot {
+pub(crate) fn snapshot(start: u64, end: u64, is_disk: bool) -> ReceivedSnapshot {
     ReceivedSnapshot {
         start: Seqno(start),
         end: Seqno(end),
@@ -30,7 +30,7 @@ fn snapshot(start: u64, end: u64, is_disk: bool) -> ReceivedSnapshot {
 }
 
 pub(crate) fn receive(
-    machine: &Machine,
+    bucket: &Bucket,
     name: &str,
     seqno: u64,
     operation: Operation,
@@ -42,15 +42,13 @@ pub(crate) fn receive(
     let builder = builder.with_operation(operation);
     let (cas, revision) = (Cas(seqno), RevSeqno(1));
     let received = Received { builder, cas, seqno: Seqno(seqno), revision };
-    let result = machine
-        .bucket
+    let result = bucket
         .act_on_vbucket(VBID, |vbucket, now, effects| vbucket.receive(received, now, effects));
     assert_eq!(result, Some(Ok(())));
 }
 
-pub(crate) fn announce(machine: &Machine, snapshot: ReceivedSnapshot) {
-    let result = machine
-        .bucket
+pub(crate) fn announce(bucket: &Bucket, snapshot: ReceivedSnapshot) {
+    let result = bucket
         .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.receive_snapshot(snapshot, effects));
     assert_eq!(result, Some(Ok(())));
 }
@@ -66,13 +64,13 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
         begin(&machine);
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
-        announce(&machine, snapshot(1, 3, false));
+        announce(&machine.bucket, snapshot(1, 3, false));
         for (name, seqno) in [("a", 1), ("b", 2), ("c", 3)] {
-            receive(&machine, name, seqno, prepare, false);
+            receive(&machine.bucket, name, seqno, prepare, false);
         }
-        announce(&machine, snapshot(4, 9, true));
-        receive(&machine, "a", 4, Operation::Mutation, false);
-        receive(&machine, "b", 5, Operation::Mutation, true);
+        announce(&machine.bucket, snapshot(4, 9, true));
+        receive(&machine.bucket, "a", 4, Operation::Mutation, false);
+        receive(&machine.bucket, "b", 5, Operation::Mutation, true);
         machine.run();
         for stop in [Machine::stop_and_start, Machine::restart] {
             machine = stop(machine);
@@ -104,9 +102,9 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
             .bucket
             .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
         assert_eq!(begun, Some(Ok(())));
-        announce(&machine, snapshot(1, 2, false));
+        announce(&machine.bucket, snapshot(1, 2, false));
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
-        receive(&machine, "a", 1, prepare, false);
+        receive(&machine.bucket, "a", 1, prepare, false);
         machine.run();
         assert_eq!(machine.persisted(VBID), Seqno(1));
         let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
@@ -256,18 +254,18 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                 machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
                 let case = format!("{first}, {second}, {restarts}, {persistence:?}");
                 begin(&machine);
-                announce(&machine, snapshot(1, 12, false));
+                announce(&machine.bucket, snapshot(1, 12, false));
                 // A file that would lose most of what it has begins anew.
                 for seqno in 1..11 {
-                    receive(&machine, &seqno.to_string(), seqno, Operation::Mutation, false);
+                    receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
                 }
-                receive(&machine, "a", 11, Operation::Mutation, false);
+                receive(&machine.bucket, "a", 11, Operation::Mutation, false);
                 let prepare = Operation::Prepare(DurabilityLevel::PersistToMajority);
-                receive(&machine, "a", 12, prepare, false);
+                receive(&machine.bucket, "a", 12, prepare, false);
                 machine.run();
-                announce(&machine, snapshot(13, 14, false));
+                announce(&machine.bucket, snapshot(13, 14, false));
                 end(&machine, first, 13);
-                receive(&machine, "b", 14, Operation::Mutation, false);
+                receive(&machine.bucket, "b", 14, Operation::Mutation, false);
                 machine.run();
                 let count = |machine: &Machine| {
                     machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
@@ -288,7 +286,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                     assert_eq!(count(&machine), Some(1), "{case}");
                 }
                 begin(&machine);
-                announce(&machine, snapshot(13, 13, false));
+                announce(&machine.bucket, snapshot(13, 13, false));
                 end(&machine, second, 13);
                 machine.run();
                 assert_eq!(count(&machine), Some(0), "{case}");

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, Refused, Session};
 use bucket::{StreamObserver, Surroundings};
-use document::VbucketState;
-use document::{Cas, DurabilityLevel, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid};
+use document::{DurabilityLevel, ItemMeta, Operation, Seqno, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
 use platform::files::RealFiles;
 use vbucket::checkpoint::CursorId;
-use vbucket::{Received, ReceivedSnapshot, StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter};
-use vbucket::{Topology, WriteCondition};
+use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Topology, Waiter, WriteCondition};
 
+use crate::prepares::{announce, receive, snapshot};
 use crate::support::{VBID, config, files_config, key};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -215,7 +214,7 @@ fn writes_end_when_the_vbucket_goes_whatever_else_happens() {
 #[derive(Default)]
 struct Witness {
     bucket: OnceLock<Bucket>,
-    /// By how many calls each seqno was told.
+    /// In the order of the calls.
     told: Mutex<Vec<Seqno>>,
 }
 
@@ -250,31 +249,10 @@ fn a_replica_says_what_it_holds_when_it_does_and_no_sooner() {
     let mut seqno = 0;
     while seqno < PREPARES {
         let end = PREPARES.min(seqno + 1 + seqno % 7);
-        let snapshot = ReceivedSnapshot {
-            start: Seqno(seqno + 1),
-            end: Seqno(end),
-            is_disk: false,
-            begins_checkpoint: false,
-            max_visible: None,
-            high_completed: None,
-            high_prepared: None,
-            purge_seqno: None,
-        };
-        let announced = bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
-            vbucket.receive_snapshot(snapshot, effects)
-        });
-        assert_eq!(announced, Some(Ok(())));
+        announce(bucket, snapshot(seqno + 1, end, false));
+        let prepare = Operation::Prepare(DurabilityLevel::PersistToMajority);
         for number in seqno + 1..=end {
-            let name = key(&number.to_string());
-            let level = Operation::Prepare(DurabilityLevel::PersistToMajority);
-            let builder = ItemBuilder::new(name.as_key(), ItemMeta::default(), b"value");
-            let builder = builder.with_operation(level);
-            let (cas, revision) = (Cas(number), RevSeqno(1));
-            let received = Received { builder, cas, seqno: Seqno(number), revision };
-            let taken = bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
-                vbucket.receive(received, now, effects)
-            });
-            assert_eq!(taken, Some(Ok(())));
+            receive(bucket, &number.to_string(), number, prepare, false);
         }
         seqno = end;
     }

@@ -46,9 +46,9 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
         begin(&machine);
-        announce(&machine, snapshot(0));
+        announce(&machine.bucket, snapshot(0));
         for seqno in [1, 2, 5] {
-            receive(&machine, &seqno.to_string(), seqno, Operation::Mutation, false);
+            receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
         }
         machine.run();
         assert_eq!(purge_seqno(&machine), 5);
@@ -56,9 +56,9 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
         machine.run();
         assert_eq!(purge_seqno(&machine), 5, "a crash in the middle of the snapshot");
         begin(&machine);
-        announce(&machine, snapshot(5));
-        receive(&machine, "8", 8, Operation::Mutation, false);
-        receive(&machine, "10", 10, Operation::Mutation, false);
+        announce(&machine.bucket, snapshot(5));
+        receive(&machine.bucket, "8", 8, Operation::Mutation, false);
+        receive(&machine.bucket, "10", 10, Operation::Mutation, false);
         machine.run();
         for stop in [Machine::restart, Machine::stop_and_start] {
             machine = stop(machine);
@@ -73,8 +73,8 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
         for seqno in 11..15 {
             let (start, end) = (Seqno(seqno), Seqno(seqno));
             let memory = ReceivedSnapshot { start, end, is_disk: false, ..snapshot(0) };
-            announce(&machine, ReceivedSnapshot { purge_seqno: None, ..memory });
-            receive(&machine, &seqno.to_string(), seqno, Operation::Mutation, false);
+            announce(&machine.bucket, ReceivedSnapshot { purge_seqno: None, ..memory });
+            receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
             machine.run();
             machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno).unwrap();
         }
@@ -111,12 +111,12 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
         for round in 0..40 {
             let (start, end) = (Seqno(seqno + 1), Seqno(seqno + 20));
             let memory = ReceivedSnapshot { start, end, is_disk: false, ..snapshot(0) };
-            announce(&machine, ReceivedSnapshot { purge_seqno: None, ..memory });
+            announce(&machine.bucket, ReceivedSnapshot { purge_seqno: None, ..memory });
             for _ in 0..20 {
                 seqno += 1;
                 let name = random.below(60).to_string();
                 let is_deletion = random.below(3) == 0;
-                receive(&machine, &name, seqno, Operation::Mutation, is_deletion);
+                receive(&machine.bucket, &name, seqno, Operation::Mutation, is_deletion);
                 let _ = if is_deletion { alive.remove(&name) } else { alive.insert(name) };
             }
             machine.run();
