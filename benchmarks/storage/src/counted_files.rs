@@ -41,12 +41,19 @@ impl CountedFiles {
     pub fn syncs(&self) -> u64 {
         self.0.syncs.load(Ordering::Relaxed)
     }
+
+    fn counted(&self, file: Box<dyn File>) -> Box<dyn File> {
+        Box::new(CountedFile { file, counts: Arc::clone(&self.0), dirty: Mutex::default() })
+    }
 }
 
 impl Files for CountedFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
-        let file = RealFiles.open(path, mode)?;
-        Ok(Box::new(CountedFile { file, counts: Arc::clone(&self.0), dirty: Mutex::default() }))
+        Ok(self.counted(RealFiles.open(path, mode)?))
+    }
+
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        Ok(self.counted(RealFiles.open_direct(path, mode)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {

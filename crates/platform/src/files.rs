@@ -3,9 +3,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use crate::aligned_buffer::is_aligned;
 
 /// How [`Files::open`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +93,13 @@ pub trait Files: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError>;
 
+    /// Opens a file whose writes pass by the system's cache, where the file system can do that.
+    /// Each write is of a multiple of [`crate::aligned_buffer::DIRECT_ALIGNMENT`] bytes, at such a
+    /// position, out of an [`crate::AlignedBuffer`]; nobody reads through it.
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        self.open(path, mode)
+    }
+
     /// Renames a file, replacing the target. Durable only after [`Files::sync_directory`].
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError>;
 
@@ -150,23 +161,45 @@ pub struct RealFiles;
 struct RealFile {
     file: fs::File,
     path: PathBuf,
+    /// Whether writes are to pass by the system's cache.
+    is_direct: bool,
+}
+
+impl OpenMode {
+    fn options(self) -> fs::OpenOptions {
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        match self {
+            Self::Read => {}
+            Self::ReadWrite => {
+                options.write(true);
+            }
+            Self::CreateNew => {
+                options.write(true).create_new(true);
+            }
+        }
+        options
+    }
 }
 
 impl Files for RealFiles {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
-        let mut options = fs::OpenOptions::new();
-        options.read(true);
-        match mode {
-            OpenMode::Read => {}
-            OpenMode::ReadWrite => {
-                options.write(true);
+        let file =
+            mode.options().open(path).map_err(|error| FileError::new("open", path, error))?;
+        Ok(Box::new(RealFile { file, path: path.to_path_buf(), is_direct: false }))
+    }
+
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        let flags = OFlags::DIRECT.bits().cast_signed();
+        match mode.options().custom_flags(flags).open(path) {
+            Ok(file) => Ok(Box::new(RealFile { file, path: path.to_path_buf(), is_direct: true })),
+            // A file system without this may have created the file before it said so.
+            Err(error) if is_invalid(&error) && mode == OpenMode::CreateNew && path.exists() => {
+                self.open(path, OpenMode::ReadWrite)
             }
-            OpenMode::CreateNew => {
-                options.write(true).create_new(true);
-            }
+            Err(error) if is_invalid(&error) => self.open(path, mode),
+            Err(error) => Err(FileError::new("open", path, error)),
         }
-        let file = options.open(path).map_err(|error| FileError::new("open", path, error))?;
-        Ok(Box::new(RealFile { file, path: path.to_path_buf() }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
@@ -203,6 +236,18 @@ impl Files for RealFiles {
     }
 }
 
+impl RealFile {
+    /// Ends the passing by of the cache.
+    fn use_cache(&self) -> io::Result<()> {
+        let flags = fcntl_getfl(&self.file)?;
+        Ok(fcntl_setfl(&self.file, flags - OFlags::DIRECT)?)
+    }
+}
+
+fn is_invalid(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::InvalidInput
+}
+
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError> {
         let mut done = 0;
@@ -218,9 +263,16 @@ impl File for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError> {
-        self.file
-            .write_all_at(bytes, position)
-            .map_err(|error| FileError::new("write", &self.path, error))
+        assert!(
+            !self.is_direct || is_aligned(bytes, position),
+            "direct writes are of whole blocks"
+        );
+        let mut written = self.file.write_all_at(bytes, position);
+        if self.is_direct && written.as_ref().is_err_and(is_invalid) {
+            // A device with larger sectors, or a file system that says only now that it cannot.
+            written = self.use_cache().and_then(|()| self.file.write_all_at(bytes, position));
+        }
+        written.map_err(|error| FileError::new("write", &self.path, error))
     }
 
     fn sync(&self) -> Result<(), FileError> {
@@ -262,5 +314,44 @@ mod tests {
         assert_eq!(kind(RealFiles.open(&path, OpenMode::Read)), FileErrorKind::NotFound);
         RealFiles.open(&path, OpenMode::CreateNew).unwrap();
         assert_eq!(kind(RealFiles.open(&path, OpenMode::CreateNew)), FileErrorKind::AlreadyExists);
+    }
+
+    #[test]
+    fn what_passes_by_the_cache_is_read_like_anything_else() {
+        // The second one is in memory, where not every system can pass by.
+        let parents = [std::env::temp_dir(), PathBuf::from("/dev/shm")];
+        for parent in parents.iter().filter(|parent| parent.exists()) {
+            let directory = tempfile::tempdir_in(parent).unwrap();
+            let path = directory.path().join("journal");
+            let mut block = crate::AlignedBuffer::zeroed(8192);
+            let file = RealFiles.open_direct(&path, OpenMode::CreateNew).unwrap();
+            for (round, position) in [(1, 0), (2, 8192), (3, 4096)] {
+                block.fill(round);
+                file.write_at(&block, position).unwrap();
+                file.sync().unwrap();
+            }
+            let content = RealFiles.read_all(&path).unwrap();
+            let rounds: Vec<u8> = content.chunks(4096).map(|block| block[17]).collect();
+            assert_eq!(rounds, [1, 3, 3, 2]);
+            drop(file);
+            let file = RealFiles.open_direct(&path, OpenMode::ReadWrite).unwrap();
+            block.fill(4);
+            file.write_at(&block, 0).unwrap();
+            assert_eq!(RealFiles.read_all(&path).unwrap()[..8192], block[..]);
+            assert!(RealFiles.open_direct(&path, OpenMode::CreateNew).is_err());
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_pass_by_the_cache_uses_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let options = OpenMode::CreateNew.options();
+        let file =
+            RealFile { file: options.open(&path).unwrap(), path: path.clone(), is_direct: true };
+        fcntl_setfl(&file.file, OFlags::DIRECT).unwrap();
+        file.use_cache().unwrap();
+        file.file.write_all_at(b"three", 1).unwrap();
+        assert_eq!(RealFiles.read_all(&path).unwrap(), b"\0three");
     }
 }

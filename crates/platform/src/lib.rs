@@ -5,6 +5,7 @@
 //! what it never needs to replace is a plain function.
 
 pub mod accounts;
+pub mod aligned_buffer;
 pub mod allocator;
 pub mod child;
 pub mod clock;
@@ -20,6 +21,7 @@ pub mod simulated;
 pub mod terminal;
 pub mod threads;
 
+pub use aligned_buffer::AlignedBuffer;
 pub use clock::{Clock, Instant, WallTime};
 pub use files::{File, FileError, FileErrorKind, Files, OpenMode};
 pub use random::Random;

@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::aligned_buffer::is_aligned;
 use crate::files::{File, FileError, Files, OpenMode};
 use disk::{Disk, InodeNumber};
 pub use faults::{Call, CallCounts, Fault, FaultError};
@@ -32,6 +33,7 @@ struct SimulatedFile {
     /// The machine's run in which it was opened.
     boot: u64,
     writable: bool,
+    is_direct: bool,
 }
 
 impl SimulatedFiles {
@@ -82,14 +84,12 @@ impl SimulatedFiles {
         self.lock().open_count
     }
 
-    fn lock(&self) -> MutexGuard<'_, Disk> {
-        // A panicking test must not hide behind a second panic: the disk is plain data.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Files for SimulatedFiles {
-    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+    fn open_file(
+        &self,
+        path: &Path,
+        mode: OpenMode,
+        is_direct: bool,
+    ) -> Result<Box<dyn File>, FileError> {
         let wrap = |error| FileError::new("open", path, error);
         let mut disk = self.lock();
         disk.faults.check(Call::Open).map_err(wrap)?;
@@ -103,11 +103,26 @@ impl Files for SimulatedFiles {
             inode: inode.map_err(wrap)?,
             boot: disk.boot,
             writable: mode != OpenMode::Read,
+            is_direct,
         };
         disk.open_count += 1;
         Ok(Box::new(file))
     }
 
+    fn lock(&self) -> MutexGuard<'_, Disk> {
+        // A panicking test must not hide behind a second panic: the disk is plain data.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files for SimulatedFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        self.open_file(path, mode, false)
+    }
+
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        self.open_file(path, mode, true)
+    }
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
         let mut disk = self.lock();
         disk.faults
@@ -169,11 +184,16 @@ impl SimulatedFile {
 
 impl File for SimulatedFile {
     fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError> {
+        assert!(!self.is_direct, "nobody reads through a file that is open for direct writes");
         let done = self.call(Call::Read).map(|disk| disk.read(self.inode, buffer, position));
         self.wrap("read", done)
     }
 
     fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError> {
+        assert!(
+            !self.is_direct || is_aligned(bytes, position),
+            "direct writes are of whole blocks"
+        );
         let mut disk = self.disk.lock();
         if disk.boot == self.boot
             && let Some(half) = disk.faults.short_write(bytes)

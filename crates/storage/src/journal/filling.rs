@@ -1,6 +1,6 @@
 //! A spare in the making.
 
-use platform::{File, OpenMode};
+use platform::{AlignedBuffer, File, OpenMode};
 
 use crate::StorageError;
 use crate::journal::segment::Directory;
@@ -25,14 +25,15 @@ impl Filling {
         number: u64,
         size: u64,
     ) -> Result<Self, StorageError> {
-        let file = directory.files.open(&directory.spare_path(number), OpenMode::CreateNew)?;
+        let file =
+            directory.files.open_direct(&directory.spare_path(number), OpenMode::CreateNew)?;
         Ok(Self { number, file, size, filled: 0 })
     }
 
     /// Fills one portion more.
     pub(super) fn fill(&mut self) -> Result<(), StorageError> {
         let left = usize::try_from(self.size - self.filled).unwrap_or(PORTION_BYTES);
-        let zeros = vec![0; left.min(PORTION_BYTES)];
+        let zeros = AlignedBuffer::zeroed(left.min(PORTION_BYTES));
         self.file.write_at(&zeros, self.filled)?;
         self.file.sync()?;
         self.filled += zeros.len() as u64;

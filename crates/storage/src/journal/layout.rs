@@ -23,6 +23,8 @@
     clippy::cast_possible_truncation
 )]
 
+use platform::AlignedBuffer;
+
 use crate::couchstore::bytes::{Fields, index, length};
 use crate::journal::options::{JournalId, Lsn};
 
@@ -85,8 +87,9 @@ pub(crate) struct GroupHeader {
 
 impl SegmentHeader {
     /// The whole block.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut block = Vec::with_capacity(index(SEGMENT_HEADER_SIZE));
+    pub(crate) fn encode(&self) -> AlignedBuffer {
+        let mut block = AlignedBuffer::new();
+        block.reserve(index(SEGMENT_HEADER_SIZE));
         block.extend_from_slice(&SEGMENT_MAGIC.to_be_bytes());
         block.extend_from_slice(&VERSION.to_be_bytes());
         let flags = if self.begins_with_copy { BEGINS_WITH_COPY } else { 0 };
@@ -149,7 +152,7 @@ impl SegmentHeader {
 impl GroupHeader {
     /// Writes the header into the first bytes of `group`, which the payload follows, and fills up
     /// the last block. `bytes` and `crc` of `self` are found out here; gives the finished header.
-    pub(crate) fn finish(mut self, group: &mut Vec<u8>) -> Self {
+    pub(crate) fn finish(mut self, group: &mut AlignedBuffer) -> Self {
         self.bytes = u32::try_from(group.len()).expect("a group has less than 4 GiB");
         self.crc = 0;
         self.put(group);
@@ -245,7 +248,7 @@ pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
     let group = bytes.get(group_at..).and_then(|group| GroupHeader::decode(group).ok());
     let records = group.map_or(1, |group| group.records);
     let payload = bytes.get(group_at.saturating_add(GROUP_HEADER_SIZE)..).unwrap_or(bytes);
-    let mut whole = vec![0; GROUP_HEADER_SIZE];
+    let mut whole = AlignedBuffer::zeroed(GROUP_HEADER_SIZE);
     whole.extend_from_slice(payload);
     let (lsn, salt) = (Lsn(1), 1);
     let header = GroupHeader {
@@ -268,7 +271,7 @@ pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
         size: SEGMENT_HEADER_SIZE.saturating_add(length(&whole)),
         begins_with_copy: false,
     };
-    let mut image = segment.encode();
+    let mut image = segment.encode().to_vec();
     image.extend_from_slice(&whole);
     image
 }

@@ -19,6 +19,7 @@
 )]
 
 use document::{Item, Seqno, Vbid};
+use platform::AlignedBuffer;
 
 use crate::couchstore::bytes::{Fields, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
@@ -94,7 +95,7 @@ impl Record<'_> {
     }
 
     /// Appends the record to `target`, whose end is aligned before and after.
-    pub(super) fn encode(&self, target: &mut Vec<u8>) {
+    pub(super) fn encode(&self, target: &mut AlignedBuffer) {
         let start = target.len();
         assert!(start.is_multiple_of(ALIGNMENT), "records begin aligned");
         match *self {
@@ -119,12 +120,12 @@ impl Record<'_> {
     }
 }
 
-fn put_head(target: &mut Vec<u8>, kind: u8, flags: u8, vbid: Vbid) {
+fn put_head(target: &mut AlignedBuffer, kind: u8, flags: u8, vbid: Vbid) {
     target.extend_from_slice(&[0, 0, 0, 0, kind, flags]);
     target.extend_from_slice(&vbid.0.to_be_bytes());
 }
 
-fn put_item(target: &mut Vec<u8>, document: &NewDocument<'_>) {
+fn put_item(target: &mut AlignedBuffer, document: &NewDocument<'_>) {
     let deleted = if document.deleted { DELETED } else { 0 };
     let has_body = if document.body.is_some() { HAS_BODY } else { 0 };
     let body = document.body.unwrap_or_default();

@@ -69,10 +69,10 @@ impl Directory {
         let path = self.live_path(number);
         let Some(spare) = spare else {
             self.files.create_directories(&self.path)?;
-            return Ok(self.files.open(&path, OpenMode::CreateNew)?);
+            return Ok(self.files.open_direct(&path, OpenMode::CreateNew)?);
         };
         self.files.rename(&self.spare_path(spare), &path)?;
-        Ok(self.files.open(&path, OpenMode::ReadWrite)?)
+        Ok(self.files.open_direct(&path, OpenMode::ReadWrite)?)
     }
 
     /// Makes name and header of a new segment durable. Until that is done no file has a header of

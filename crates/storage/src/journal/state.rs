@@ -20,6 +20,7 @@
 )]
 
 use document::{Cas, Seqno, VbUuid, VbucketState};
+use platform::AlignedBuffer;
 
 use crate::couchstore::bytes::{Fields, index};
 use crate::vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
@@ -29,7 +30,7 @@ const VERSION_WITHOUT_PURGE: u8 = 1;
 const XATTRS: u8 = 1;
 const NOT_PLACED: u32 = u32::MAX;
 
-pub(super) fn encode(state: &VbucketRecord, target: &mut Vec<u8>) {
+pub(super) fn encode(state: &VbucketRecord, target: &mut AlignedBuffer) {
     let xattrs = if state.might_contain_xattrs { XATTRS } else { 0 };
     let checkpoint_type = match state.checkpoint_type {
         CheckpointType::Disk => 0,
@@ -74,7 +75,7 @@ pub(super) fn encode(state: &VbucketRecord, target: &mut Vec<u8>) {
     }
 }
 
-fn put_count(target: &mut Vec<u8>, count: usize) {
+fn put_count(target: &mut AlignedBuffer, count: usize) {
     let count = u32::try_from(count).expect("what one vBucket's state lists is below 2^32");
     target.extend_from_slice(&count.to_be_bytes());
 }
@@ -176,6 +177,12 @@ mod tests {
         }
     }
 
+    fn encoded(record: &VbucketRecord) -> Vec<u8> {
+        let mut bytes = AlignedBuffer::new();
+        encode(record, &mut bytes);
+        bytes.to_vec()
+    }
+
     #[test]
     fn a_state_reads_back_as_it_was_written() {
         use CheckpointType::{Disk, InitialDisk, Memory};
@@ -184,9 +191,7 @@ mod tests {
             for checkpoint_type in [Disk, InitialDisk, Memory] {
                 let empty = VbucketRecord { checkpoint_type, ..VbucketRecord::new(state) };
                 for record in [empty, VbucketRecord { state, checkpoint_type, ..full() }] {
-                    let mut bytes = Vec::new();
-                    encode(&record, &mut bytes);
-                    assert_eq!(decode(&bytes), Some(record));
+                    assert_eq!(decode(&encoded(&record)), Some(record));
                 }
             }
         }
@@ -194,8 +199,7 @@ mod tests {
 
     #[test]
     fn a_state_of_the_version_before_is_read() {
-        let mut bytes = Vec::new();
-        encode(&full(), &mut bytes);
+        let mut bytes = encoded(&full());
         bytes[0] = VERSION_WITHOUT_PURGE;
         bytes.drain(100..108);
         assert_eq!(decode(&bytes), Some(VbucketRecord { purge_seqno: Seqno(0), ..full() }));
@@ -203,8 +207,7 @@ mod tests {
 
     #[test]
     fn no_prefix_and_no_extension_of_a_state_is_one() {
-        let mut bytes = Vec::new();
-        encode(&full(), &mut bytes);
+        let mut bytes = encoded(&full());
         for end in 0..bytes.len() {
             assert_eq!(decode(&bytes[..end]), None, "{end}");
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use platform::Clock;
+use platform::{AlignedBuffer, Clock};
 
 use crate::StorageError;
 use crate::journal::layout::{
@@ -18,7 +18,7 @@ pub(super) struct Writer {
     options: JournalOptions,
     clock: Clock,
     /// The group in the making: room for a header, then records; padded when it is written.
-    group: Vec<u8>,
+    group: AlignedBuffer,
     /// The segment that groups go to; none after a start, a failure or a seal.
     current: Option<OpenSegment>,
     /// Segments before the current one that are in use, by number.
@@ -50,7 +50,7 @@ impl Writer {
             id,
             options,
             clock,
-            group: Vec::new(),
+            group: AlignedBuffer::new(),
             current: None,
             sealed: VecDeque::new(),
             is_retiring: false,
@@ -411,6 +411,6 @@ impl Writer {
 
     /// Gives back the memory of groups.
     pub(super) fn give_memory_back(&mut self) {
-        self.group = Vec::new();
+        self.group = AlignedBuffer::new();
     }
 }
