@@ -5,6 +5,7 @@
 //! a new header. Reading bytes that somebody else wrote, or that a disk has damaged, gives
 //! [`crate::StorageError::Corrupt`], never a panic and never an endless walk.
 
+mod body_compression;
 mod btree_build;
 pub(crate) mod btree_read;
 mod btree_write;

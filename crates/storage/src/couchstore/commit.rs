@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::StorageError;
+use crate::couchstore::body_compression::BodyCompression;
 use crate::couchstore::btree_write::{Edits, TreeWriter};
 use crate::couchstore::bytes::U48_MAX;
 use crate::couchstore::chunk::{
@@ -26,7 +27,8 @@ pub(crate) struct NewDocument<'a> {
     pub(crate) seqno: u64,
     pub(crate) rev_seqno: u64,
     pub(crate) deleted: bool,
-    /// With [`BODY_IS_SNAPPY`] the body is compressed here, unless it comes as it is stored.
+    /// With [`BODY_IS_SNAPPY`] the body is compressed here unless others have not shrunk, or it
+    /// comes as it is stored.
     pub(crate) content_meta: u8,
     pub(crate) rev_meta: RevMeta,
     /// `None` only in tombstones.
@@ -43,6 +45,7 @@ pub(crate) struct Commit<'a> {
     scratch: &'a mut Scratch,
     /// Whether bodies come as another file stores them.
     bodies_are_stored: bool,
+    compression: BodyCompression,
 }
 
 /// A document with its body in place.
@@ -104,7 +107,8 @@ impl<'a> Commit<'a> {
     ) -> Self {
         let source = file.source(&header);
         let output = ChunkWriter::new(source.file, header.checksum(), position, buffer);
-        Self { file, source, header, output, scratch, bodies_are_stored: false }
+        let compression = BodyCompression::default();
+        Self { file, source, header, output, scratch, bodies_are_stored: false, compression }
     }
 
     /// Goes on with a file that nobody uses yet, directly behind `header`, which is not in it:
@@ -207,16 +211,20 @@ impl<'a> Commit<'a> {
         Ok(self.header)
     }
 
-    fn place(&mut self, document: NewDocument<'a>) -> Result<Placed<'a>, StorageError> {
+    fn place(&mut self, mut document: NewDocument<'a>) -> Result<Placed<'a>, StorageError> {
         assert!(document.deleted || document.body.is_some(), "what is alive has a body");
         let Some(body) = document.body else {
             return Ok(Placed { document, body_position: 0, body_size: 0 });
         };
-        let stored = if self.bodies_are_stored || document.content_meta & BODY_IS_SNAPPY == 0 {
-            body
-        } else {
-            self.scratch.compress(body)
-        };
+        let mut stored = body;
+        if document.content_meta & BODY_IS_SNAPPY != 0 && !self.bodies_are_stored {
+            if self.compression.is_due() {
+                stored = self.scratch.compress(body);
+                self.compression.note(body.len(), stored.len());
+            } else {
+                document.content_meta &= !BODY_IS_SNAPPY;
+            }
+        }
         let (body_position, size) = self.output.append(stored)?;
         let body_size = u32::try_from(size).expect("a body is far below 256 MiB");
         Ok(Placed { document, body_position, body_size })
