@@ -134,6 +134,7 @@ fn run(shared: &Shared, is_hurried: bool) {
     let mut last_turn = shared.clock.now();
     while !shared.is_over.load(Ordering::Relaxed) {
         shared.store.prepare_journal().expect("there is room for a segment");
+        shared.store.trim_backlog();
         let now = shared.clock.now();
         let pressure = shared.pressure();
         let pause = apply_pace::pause(&shared.config, pressure);

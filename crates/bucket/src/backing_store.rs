@@ -215,6 +215,14 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::trim_backlog`].
+    pub(crate) fn trim_backlog(&self) {
+        match self {
+            Self::Files(store) => store.trim_backlog(),
+            Self::Memory => {}
+        }
+    }
+
     /// See [`Store::carry_forward`].
     pub(crate) fn carry_forward(&self) -> Result<(), StorageError> {
         match self {

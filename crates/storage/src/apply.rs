@@ -51,6 +51,19 @@ impl Store {
         Ok(())
     }
 
+    /// Lets go of older versions of what waits for the files, where commits have left that because
+    /// it takes long. To be called often.
+    pub fn trim_backlog(&self) {
+        let Some(Journalled { backlog, .. }) = &self.journalled else { return };
+        while let Some(vbid) = backlog.next_untrimmed() {
+            let entry = self.entry_or_new(vbid);
+            let writing = lock(&entry.writer);
+            let superfluous = backlog.trim_apart(vbid);
+            drop(writing);
+            drop(superfluous);
+        }
+    }
+
     /// Lets the journal go on although files are damaged: what only the journal has for them is
     /// written to its end again. For when the journal fills up.
     pub fn carry_forward(&self) -> Result<(), StorageError> {

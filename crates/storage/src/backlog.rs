@@ -1,19 +1,17 @@
 //! What is in the journal and not yet in the files.
 
+mod pending;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use document::{Item, Map, Operation, Seqno, Set, Vbid};
+use document::{Item, Map, Vbid};
 use platform::Instant;
 
 use crate::flush_batch::FlushBatch;
 use crate::journal::Lsn;
 use crate::store::lock;
-use crate::vbucket_record::VbucketRecord;
-
-/// Older versions are looked for when a vBucket has so many items that wait, and again whenever
-/// there are twice as many as the last search left.
-const SEARCHED_ITEMS_MIN: usize = 64;
+pub(crate) use pending::{Pending, bytes_of};
 
 /// What waits for the files of all vBuckets. Of each vBucket it is everything between its file's
 /// last commit and the end of the journal, in whole groups.
@@ -29,27 +27,9 @@ struct Inner {
     held: BTreeSet<Vbid>,
     /// The oldest group that the file of each vBucket still needs.
     order: BTreeSet<(Lsn, Vbid)>,
+    /// vBuckets that are to be trimmed, as far as that is still worth it then.
+    untrimmed: BTreeSet<Vbid>,
     usage: BacklogUsage,
-}
-
-/// What waits for the file of one vBucket.
-pub(crate) struct Pending {
-    pub(crate) vbid: Vbid,
-    /// The oldest and the newest group that hold it.
-    oldest: Lsn,
-    pub(crate) newest: Lsn,
-    since: Instant,
-    /// The last seqno before it.
-    pub(crate) previous_seqno: Seqno,
-    /// Whether the file that there is goes first.
-    pub(crate) deletes: bool,
-    /// Seqnos rise; a key may be there more than once.
-    pub(crate) items: Vec<Item>,
-    /// The state as of the last of the items; `None` when nothing follows a deletion.
-    pub(crate) state: Option<VbucketRecord>,
-    bytes: u64,
-    /// Older versions are looked for at this many items.
-    search_at: usize,
 }
 
 /// A vBucket whose file is behind the journal.
@@ -76,73 +56,10 @@ pub struct BacklogUsage {
     pub oldest_since: Option<Instant>,
 }
 
-impl Pending {
-    fn new(vbid: Vbid, lsn: Lsn, since: Instant) -> Self {
-        Self {
-            vbid,
-            oldest: lsn,
-            newest: lsn,
-            since,
-            previous_seqno: Seqno(0),
-            deletes: false,
-            items: Vec::new(),
-            state: None,
-            bytes: 0,
-            search_at: SEARCHED_ITEMS_MIN,
-        }
-    }
-
-    /// Adds what came after it.
-    fn append(&mut self, newer: Self) {
-        assert!(newer.oldest >= self.newest, "groups follow each other");
-        assert!(!newer.deletes, "a deletion leaves nothing to append to");
-        self.newest = newer.newest;
-        self.state = newer.state.or(self.state.take());
-        self.bytes += newer.bytes;
-        self.items.extend(newer.items);
-    }
-
-    /// Whether so much has come since the last search that another one is worth it.
-    fn is_worth_search(&self) -> bool {
-        self.items.len() >= self.search_at
-    }
-
-    /// Takes out what the file need not have: what is not the newest version of its key, and
-    /// prepares that have ended. The last item stays, so that the file ends where the journal does.
-    pub(crate) fn take_superfluous(&mut self) -> Vec<Item> {
-        let completed = self.state.as_ref().map_or(Seqno(0), |state| state.completed_seqno);
-        let last = self.items.last().map_or(Seqno(0), Item::seqno);
-        let has_ended = |item: &Item| {
-            matches!(item.operation(), Operation::Prepare(_))
-                && item.seqno() <= completed
-                && item.seqno() < last
-        };
-        let mut keys: Set<(bool, &[u8])> = Set::default();
-        keys.reserve(self.items.len());
-        let is_newest: Vec<bool> = self
-            .items
-            .iter()
-            .rev()
-            .map(|item| {
-                // What has ended is not looked at closer. An abort before it stays then, which says
-                // the same.
-                !has_ended(item)
-                    && keys.insert((item.operation().is_prepared(), item.key().encoded()))
-            })
-            .collect();
-        drop(keys);
-        let mut is_newest = is_newest.into_iter().rev();
-        let superfluous: Vec<Item> =
-            self.items.extract_if(.., |_| !is_newest.next().unwrap_or(true)).collect();
-        self.bytes -= bytes_of(&superfluous);
-        superfluous
-    }
-}
-
 impl Backlog {
-    /// Adds a batch that group `lsn` holds. Returns whether there is so much by now that the caller
-    /// should have it trimmed, when nobody waits for the caller any more.
-    pub(crate) fn push(&self, lsn: Lsn, batch: FlushBatch, now: Instant) -> bool {
+    /// Adds a batch that group `lsn` holds. If there is so much by now that the vBucket should be
+    /// trimmed, returns how many items that would go through.
+    pub(crate) fn push(&self, lsn: Lsn, batch: FlushBatch, now: Instant) -> Option<usize> {
         let mut pending = Pending::new(batch.vbid, lsn, now);
         pending.bytes = bytes_of(&batch.items);
         pending.items = batch.items;
@@ -151,18 +68,47 @@ impl Backlog {
         lock(&self.0).add(pending)
     }
 
-    /// Takes out what the file of a vBucket need not have, to be dropped by the caller.
+    /// Takes out what the file of a vBucket need not have, to be dropped by the caller. Everybody
+    /// waits for it, so this is for small ones.
     pub(crate) fn trim(&self, vbid: Vbid) -> Vec<Item> {
         let mut inner = lock(&self.0);
         let Inner { waiting, usage, .. } = &mut *inner;
-        let Some(pending) = waiting.get_mut(&vbid).filter(|pending| pending.is_worth_search())
+        let Some(pending) = waiting.get_mut(&vbid).filter(|pending| pending.is_worth_look()) else {
+            return Vec::new();
+        };
+        let superfluous = pending.trim();
+        usage.items -= superfluous.len();
+        usage.bytes -= bytes_of(&superfluous);
+        superfluous
+    }
+
+    /// The vBucket is to be trimmed by somebody for whom nobody waits.
+    pub(crate) fn trim_later(&self, vbid: Vbid) {
+        lock(&self.0).untrimmed.insert(vbid);
+    }
+
+    /// A vBucket that is to be trimmed.
+    pub(crate) fn next_untrimmed(&self) -> Option<Vbid> {
+        lock(&self.0).untrimmed.pop_first()
+    }
+
+    /// The same as [`Backlog::trim`], while batches may be pushed. The caller holds the `writer` of
+    /// the vBucket: nobody writes its file or removes it meanwhile.
+    pub(crate) fn trim_apart(&self, vbid: Vbid) -> Vec<Item> {
+        let mut inner = lock(&self.0);
+        let Some(pending) = inner.waiting.get_mut(&vbid).filter(|pending| pending.is_worth_look())
         else {
             return Vec::new();
         };
-        let superfluous = pending.take_superfluous();
-        pending.search_at = SEARCHED_ITEMS_MIN.max(pending.items.len() * 2);
-        usage.items -= superfluous.len();
-        usage.bytes -= bytes_of(&superfluous);
+        let mut part = pending.take_apart();
+        drop(inner);
+        let superfluous = part.trim();
+        let superfluous_bytes = bytes_of(&superfluous);
+        let mut inner = lock(&self.0);
+        let pending = inner.waiting.get_mut(&vbid).expect("nobody writes it while it is trimmed");
+        pending.put_in_front(part);
+        inner.usage.items -= superfluous.len();
+        inner.usage.bytes -= superfluous_bytes;
         superfluous
     }
 
@@ -292,21 +238,21 @@ impl Backlog {
 }
 
 impl Inner {
-    /// Returns whether the vBucket is worth a search.
-    fn add(&mut self, pending: Pending) -> bool {
+    /// Returns the number of its items if the vBucket is worth a look.
+    fn add(&mut self, pending: Pending) -> Option<usize> {
         let vbid = pending.vbid;
         self.usage.items += pending.items.len();
         self.usage.bytes += pending.bytes;
         if let Some(waiting) = self.waiting.get_mut(&vbid) {
             waiting.append(pending);
-            return waiting.is_worth_search();
+            return waiting.is_worth_look().then_some(waiting.items.len());
         }
         if !self.applying.contains_key(&vbid) {
             self.order.insert((pending.oldest, vbid));
         }
-        let is_worth_search = pending.is_worth_search();
+        let looked_at = pending.is_worth_look().then_some(pending.items.len());
         self.waiting.insert(vbid, pending);
-        is_worth_search
+        looked_at
     }
 
     fn remove(&mut self, vbid: Vbid) -> Option<Pending> {
@@ -318,8 +264,5 @@ impl Inner {
     }
 }
 
-/// What items take in memory.
-pub(crate) fn bytes_of(items: &[Item]) -> u64 {
-    let bytes: usize = items.iter().map(Item::allocation_size).sum();
-    u64::try_from(bytes).unwrap_or(u64::MAX)
-}
+#[cfg(test)]
+mod tests;

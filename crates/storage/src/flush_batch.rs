@@ -11,8 +11,7 @@ pub struct FlushBatch {
     pub vbid: Vbid,
     /// The last seqno before the batch: what was handed in before ends there.
     pub previous_seqno: Seqno,
-    /// In any order; each key once, values not ejected, seqnos above the file's. Bodies are
-    /// written in this order: by seqno is best for scans. May be empty.
+    /// Seqnos rise, and all are above the file's; each key once, values not ejected. May be empty.
     pub items: Vec<Item>,
     /// The state as of the last of the items. The file counts its prepares itself.
     pub state: VbucketRecord,
@@ -53,6 +52,10 @@ pub struct Applied {
 impl FlushBatch {
     /// The last seqno of the batch.
     pub(crate) fn high_seqno(&self) -> Seqno {
-        self.items.iter().map(Item::seqno).max().unwrap_or(self.previous_seqno)
+        debug_assert!(
+            self.items.is_sorted_by_key(Item::seqno),
+            "the items of a batch are in order"
+        );
+        self.items.last().map_or(self.previous_seqno, Item::seqno)
     }
 }

@@ -16,6 +16,9 @@ use crate::start_up::remove_if_there;
 use crate::store::lock;
 use crate::vbucket_record::JournalPosition;
 
+/// So many items are gone through in less than a millisecond.
+const TRIMMED_AT_ONCE_MAX: usize = 4096;
+
 /// The journal of a store, and what of it the files do not have yet.
 pub(crate) struct Journalled {
     pub(crate) journal: Journal,
@@ -75,7 +78,8 @@ impl Journalled {
             let (vbid, high_seqno) = (batch.vbid, batch.high_seqno());
             let item_count = batch.items.len();
             let committed = place.map(|lsn| {
-                untrimmed.extend(self.backlog.push(lsn, batch, now).then_some(vbid));
+                let looked_at = self.backlog.push(lsn, batch, now);
+                untrimmed.extend(looked_at.map(|item_count| (vbid, item_count)));
                 CommitReport { high_seqno, item_count, applied: None }
             });
             reports.push((vbid, committed));
@@ -87,8 +91,14 @@ impl Journalled {
         }
         drop(appending);
         reports.into_iter().for_each(|(vbid, committed)| report(vbid, committed));
-        // Clients wait for the reports, and nobody for this.
-        untrimmed.into_iter().for_each(|vbid| drop(self.backlog.trim(vbid)));
+        // Clients wait for the reports, and only the next group for this.
+        for (vbid, item_count) in untrimmed {
+            if item_count <= TRIMMED_AT_ONCE_MAX {
+                drop(self.backlog.trim(vbid));
+            } else {
+                self.backlog.trim_later(vbid);
+            }
+        }
     }
 
     /// Takes note of a record that the journal has and a file has not.
@@ -101,7 +111,7 @@ impl Journalled {
                     drop(self.backlog.forget(vbid));
                 }
                 let batch = FlushBatch { vbid, previous_seqno, items, state: *state };
-                if self.backlog.push(lsn, batch, now) {
+                if self.backlog.push(lsn, batch, now).is_some() {
                     drop(self.backlog.trim(vbid));
                 }
             }

@@ -101,6 +101,7 @@ impl Task for Applier {
                 continue;
             };
             self.prepare_journal(core, now);
+            core.store.trim_backlog();
             if self.is_hurried && !pressure.is_critical() {
                 return Next::Sleep;
             }
