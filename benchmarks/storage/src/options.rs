@@ -22,6 +22,8 @@ pub struct Options {
     pub engines: Vec<String>,
     /// Sizes of batches in the commit table; empty for all.
     pub batch_sizes: Vec<usize>,
+    /// Loads of the writers to run; empty for all.
+    pub loads: Vec<String>,
     /// Where the data goes, if not into the system's directory for temporary files.
     pub directory: Option<PathBuf>,
 }
@@ -29,8 +31,12 @@ pub struct Options {
 /// The parts, in their order.
 pub const PARTS: [&str; 5] = ["commits", "writers", "compaction", "warmup", "replay"];
 
+/// What the writers do: as fast as they can, or so many operations a second.
+pub const LOADS: [&str; 3] = ["closed", "3000", "10000"];
+
 const KNOWN: &str = "--rounds N, --seconds N, --json FILE, --quick, --parts NAME[,NAME], \
-                     --engines NAME[,NAME], --batches N[,N], --directory DIRECTORY";
+                     --engines NAME[,NAME], --batches N[,N], --loads NAME[,NAME], \
+                     --directory DIRECTORY";
 
 impl Options {
     /// Reads the words of the command line.
@@ -43,6 +49,7 @@ impl Options {
             parts: Vec::new(),
             engines: Vec::new(),
             batch_sizes: Vec::new(),
+            loads: Vec::new(),
             directory: None,
         };
         let mut has_rounds = false;
@@ -69,12 +76,16 @@ impl Options {
                     let sizes: Result<Vec<usize>, _> = sizes.collect();
                     options.batch_sizes = sizes.context("--batches wants numbers")?;
                 }
+                "--loads" => options.loads = words(&value()?),
                 "--directory" => options.directory = Some(value()?.into()),
                 other => bail!("unknown option {other}; known: {KNOWN}"),
             }
         }
         if let Some(part) = options.parts.iter().find(|part| !PARTS.contains(&part.as_str())) {
             bail!("there is no part {part}; there are {}", PARTS.join(", "));
+        }
+        if let Some(load) = options.loads.iter().find(|load| !LOADS.contains(&load.as_str())) {
+            bail!("there is no load {load}; there are {}", LOADS.join(", "));
         }
         if !(options.seconds > 0.0 && options.seconds.is_finite()) || options.rounds == 0 {
             bail!("--seconds and --rounds want numbers above zero");
@@ -94,6 +105,11 @@ impl Options {
     /// Whether an engine is to run.
     pub fn has_engine(&self, engine: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|wanted| wanted == engine)
+    }
+
+    /// Whether writers are to write like this.
+    pub fn has_load(&self, load: &str) -> bool {
+        self.loads.is_empty() || self.loads.iter().any(|wanted| wanted == load)
     }
 
     /// Whether batches of this size are to be committed.
@@ -133,6 +149,8 @@ mod tests {
         let some = parse(&["--parts", "warmup,replay", "--engines", "redb"]).expect("known parts");
         assert!(some.has_part("replay") && !some.has_part("commits"));
         assert!(some.has_engine("redb") && !some.has_engine("fjall"));
+        let one = parse(&["--loads", "closed"]).expect("a known load");
+        assert!(one.has_load("closed") && !one.has_load("3000"));
         let wrong = [
             &["--rounds"][..],
             &["--rounds", "x"],
@@ -140,6 +158,7 @@ mod tests {
             &["--seconds", "-1"],
             &["--seconds", "NaN"],
             &["--parts", "all"],
+            &["--loads", "5000"],
             &["--batches", "1,x"],
             &["--fast"],
         ];

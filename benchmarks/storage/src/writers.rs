@@ -9,7 +9,7 @@ use crate::directories::Directory;
 use crate::documents::DOCUMENT_SIZE;
 use crate::driver::{Driver, Heard, Outcome, Pace};
 use crate::measurement::Usage;
-use crate::options::Options;
+use crate::options::{LOADS, Options};
 use crate::report::{Column, Report, print_goal};
 use crate::served_bucket::{JOURNAL, Mode, PLAIN, REOPENED, ServedBucket, Size};
 
@@ -35,19 +35,21 @@ const COLUMNS: [Column; 12] = [
 
 /// A load and its name.
 struct Load {
+    /// As an option.
+    option: &'static str,
     name: &'static str,
     pace: Pace,
 }
 
-const LOADS: [Load; 3] = [
-    Load { name: "closed loop", pace: Pace::Closed },
-    Load { name: "3 000 operations/s", pace: Pace::PerSecond(3_000) },
-    Load { name: "10 000 operations/s", pace: Pace::PerSecond(10_000) },
+const KNOWN: [Load; 3] = [
+    Load { option: LOADS[0], name: "closed loop", pace: Pace::Closed },
+    Load { option: LOADS[1], name: "3 000 operations/s", pace: Pace::PerSecond(3_000) },
+    Load { option: LOADS[2], name: "10 000 operations/s", pace: Pace::PerSecond(10_000) },
 ];
 
 /// Measures and prints the tables. Every measurement begins with a copy of `base`.
 pub fn run(options: &Options, base: &Directory, report: &mut Report) -> Result<()> {
-    for load in &LOADS {
+    for load in wanted(options) {
         for round in 0..options.rounds {
             for mode in MODES {
                 measure(options, base, mode, load, round as u64, report)
@@ -57,8 +59,12 @@ pub fn run(options: &Options, base: &Directory, report: &mut Report) -> Result<(
         let title = format!("{WRITERS} durable writers, {}", load.name);
         report.print_table(&title, &bench(load), &MODES.map(|mode| mode.name), &COLUMNS);
     }
-    print_goals(report);
+    print_goals(options, report);
     Ok(())
+}
+
+fn wanted(options: &Options) -> impl Iterator<Item = &'static Load> {
+    KNOWN.iter().filter(|load| options.has_load(load.option))
 }
 
 fn bench(load: &Load) -> String {
@@ -120,9 +126,9 @@ pub fn record(bench: &str, variant: &str, outcome: &mut Outcome, report: &mut Re
     add("refused", outcome.refused as f64);
 }
 
-fn print_goals(report: &Report) {
+fn print_goals(options: &Options, report: &Report) {
     println!();
-    for load in &LOADS {
+    for load in wanted(options) {
         let bench = bench(load);
         let ratio =
             |metric, one: Mode, other: Mode| report.ratio(&bench, metric, one.name, other.name);

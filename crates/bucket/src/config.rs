@@ -276,7 +276,7 @@ impl BucketConfig {
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,
             persistence: Persistence::default(),
-            apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 },
+            apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 4 },
             flush_retry_interval: Duration::from_secs(1),
             open_files_max: 2048,
             fetches_waiting_max: 10_000,
