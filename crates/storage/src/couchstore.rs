@@ -20,6 +20,7 @@ pub(crate) mod header;
 pub mod layout;
 mod local_document;
 pub(crate) mod node;
+mod read_ahead;
 pub(crate) mod scratch;
 #[cfg(test)]
 mod tests;

@@ -16,11 +16,12 @@
 
 use std::path::Path;
 
-use platform::File;
+use platform::{File, FileError};
 
 use crate::StorageError;
 use crate::couchstore::bytes::{Fields, index, length};
 use crate::couchstore::checksum::Checksum;
+use crate::couchstore::read_ahead::ReadAhead;
 
 /// Bytes of a block, its type byte included.
 pub(crate) const BLOCK_SIZE: u64 = 4096;
@@ -59,8 +60,30 @@ impl<'a> ChunkSource<'a> {
         size_hint: usize,
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], StorageError> {
+        self.read_by(|target, from| self.file.read_at(target, from), position, size_hint, buffer)
+    }
+
+    /// The same for one of many chunks that are read one behind the other.
+    pub(super) fn read_in_order<'b>(
+        &self,
+        ahead: &mut ReadAhead,
+        position: u64,
+        size_hint: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], StorageError> {
+        let read_at = |target: &mut [u8], from| ahead.read_at(self.file, self.end, target, from);
+        self.read_by(read_at, position, size_hint, buffer)
+    }
+
+    fn read_by<'b>(
+        &self,
+        mut read_at: impl FnMut(&mut [u8], u64) -> Result<usize, FileError>,
+        position: u64,
+        size_hint: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], StorageError> {
         let hint = size_hint.max(CHUNK_HEAD_SIZE);
-        self.read_payload(position, hint, buffer)?;
+        self.read_payload(&mut read_at, position, hint, buffer)?;
         let Some((length, expected)) = chunk_head(buffer) else {
             return Err(self.corrupt(position, "a chunk that begins beyond its blocks"));
         };
@@ -69,7 +92,7 @@ impl<'a> ChunkSource<'a> {
         }
         let size = index(u64::from(length & !DATA_CHUNK)).saturating_add(CHUNK_HEAD_SIZE);
         if size > hint {
-            self.read_payload(position, size, buffer)?;
+            self.read_payload(&mut read_at, position, size, buffer)?;
         }
         let Some(body) = buffer.get(CHUNK_HEAD_SIZE..size) else {
             return Err(self.corrupt(position, "a chunk that ends beyond its blocks"));
@@ -84,6 +107,7 @@ impl<'a> ChunkSource<'a> {
     /// or in front of a block that is not of type data.
     fn read_payload(
         &self,
+        mut read_at: impl FnMut(&mut [u8], u64) -> Result<usize, FileError>,
         position: u64,
         size: usize,
         buffer: &mut Vec<u8>,
@@ -92,7 +116,7 @@ impl<'a> ChunkSource<'a> {
         let raw_size = raw_size(position, size as u64).min(available);
         buffer.clear();
         buffer.resize(index(raw_size), 0);
-        let count = self.file.read_at(buffer, position)?;
+        let count = read_at(buffer, position)?;
         buffer.truncate(count);
         remove_type_bytes(position, buffer);
         buffer.truncate(size);

@@ -16,6 +16,7 @@ use crate::couchstore::chunk::{ChunkSource, HEADER_BLOCK};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo};
 use crate::couchstore::header::{self, Block, Header};
 use crate::couchstore::node::{Pointer, TreeKind};
+use crate::couchstore::read_ahead::ReadAhead;
 use crate::couchstore::scratch::{self, Scratch};
 
 /// An open file. Holds a handle and no buffers.
@@ -44,6 +45,7 @@ pub struct Reader<'a> {
 /// Reads bodies, while a walk through a tree keeps the reader's other buffers busy.
 pub(crate) struct BodyReader<'a> {
     source: ChunkSource<'a>,
+    ahead: ReadAhead,
     stored: Vec<u8>,
     decoder: snap::raw::Decoder,
 }
@@ -124,7 +126,8 @@ impl CouchFile {
     /// Reads the state of `header`.
     pub fn reader<'a>(&'a self, header: &'a Header) -> Reader<'a> {
         let source = self.source(header);
-        let bodies = BodyReader { source, stored: Vec::new(), decoder: snap::raw::Decoder::new() };
+        let (ahead, stored) = (ReadAhead::default(), Vec::new());
+        let bodies = BodyReader { source, ahead, stored, decoder: snap::raw::Decoder::new() };
         Reader { source, header, scratch: Scratch::new(), bodies }
     }
 
@@ -254,7 +257,8 @@ impl BodyReader<'_> {
             return Ok(None);
         }
         let size = usize::try_from(info.body_size).unwrap_or(usize::MAX);
-        let body = self.source.read(info.body_position, size, &mut self.stored)?;
+        let (position, ahead) = (info.body_position, &mut self.ahead);
+        let body = self.source.read_in_order(ahead, position, size, &mut self.stored)?;
         if body.len().saturating_add(super::chunk::CHUNK_HEAD_SIZE) != size {
             return Err(self.source.corrupt(info.body_position, "a body of another size"));
         }
