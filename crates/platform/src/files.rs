@@ -349,7 +349,8 @@ mod tests {
         let options = OpenMode::CreateNew.options();
         let file =
             RealFile { file: options.open(&path).unwrap(), path: path.clone(), is_direct: true };
-        fcntl_setfl(&file.file, OFlags::DIRECT).unwrap();
+        // Not every file system can, and one that cannot has nothing to end.
+        fcntl_setfl(&file.file, OFlags::DIRECT).ok();
         file.use_cache().unwrap();
         file.file.write_all_at(b"three", 1).unwrap();
         assert_eq!(RealFiles.read_all(&path).unwrap(), b"\0three");
