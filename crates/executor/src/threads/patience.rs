@@ -24,7 +24,7 @@ const WAKE_COST_MIN_NS: u64 = 10_000;
 const WAKE_COST_MAX_NS: u64 = 35_000;
 /// Looks that a search takes, however long they last: when other threads want the CPU, most of the
 /// time between two looks is theirs, and counts for nothing.
-const LOOKS_MIN: u32 = 64;
+const LOOKS_MIN: u32 = 48;
 /// Looks without letting other threads run, about ten nanoseconds each: a partner on another CPU
 /// answers within that time, and is met without a system call.
 #[cfg(not(feature = "model"))]
