@@ -66,10 +66,10 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         return Ok(());
     }
     let core = &bucket.0;
-    // Appliers wait for the disk for half of their time, and are paced.
-    let writers_busy = core.config.apply.applier_count.div_ceil(2);
+    // Appliers are paced: twice as many of them leave no more garbage behind.
+    let writers = core.config.apply.applier_count.div_ceil(2);
     let count = concurrency(
-        pool.threads(TaskKind::Writer).normal.min(writers_busy),
+        pool.threads(TaskKind::Writer).normal.min(writers),
         pool.threads(TaskKind::AuxIo).normal,
         core.config.compaction_concurrency_ratio,
     );
