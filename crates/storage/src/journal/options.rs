@@ -89,6 +89,12 @@ pub struct JournalUsage {
 }
 
 impl JournalOptions {
+    /// Whether a file of so many bytes may be a spare. The last eighth need not be there: a segment
+    /// that was written without a spare ends where the next group had no room.
+    pub(super) fn is_spare_size(&self, bytes: u64) -> bool {
+        bytes <= self.segment_bytes && bytes >= self.segment_bytes - self.segment_bytes / 8
+    }
+
     pub(super) fn check(&self) {
         assert!(
             self.segment_bytes.is_multiple_of(BLOCK_SIZE),

@@ -71,7 +71,7 @@ pub(super) fn open(
     clock: Clock,
     replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
 ) -> Result<(Writer, JournalReport), StorageError> {
-    let inventory = take_inventory(directory, options.segment_bytes)?;
+    let inventory = take_inventory(directory, options)?;
     let mut walk = Walk {
         replay,
         report: JournalReport::default(),
@@ -94,7 +94,7 @@ pub(super) fn open(
             first_lsn: found.header.first_lsn.0,
             last_lsn,
             size: found.size.max(SEGMENT_HEADER_SIZE),
-            is_recyclable: found.size == options.segment_bytes,
+            is_recyclable: options.is_spare_size(found.size),
         });
     }
     writer.next_number = inventory.highest_number.saturating_add(1);
@@ -122,7 +122,10 @@ fn check_identity(live: &[Found]) -> Result<JournalId, StorageError> {
 }
 
 /// Looks at all names and headers.
-fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory, StorageError> {
+fn take_inventory(
+    directory: &Directory,
+    options: JournalOptions,
+) -> Result<Inventory, StorageError> {
     let mut inventory = Inventory::default();
     if !directory.files.exists(&directory.path) {
         return Ok(inventory);
@@ -144,7 +147,7 @@ fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory
             inventory.live.push(Found { file, path, header, size, lacks_copy });
         } else {
             drop(file);
-            inventory.put_away(directory, &path, number, size, segment_bytes)?;
+            inventory.put_away(directory, &path, number, size, options)?;
         }
     }
     inventory.live.sort_by_key(|found| found.header.number);
@@ -152,7 +155,7 @@ fn take_inventory(directory: &Directory, segment_bytes: u64) -> Result<Inventory
     while let Some(found) = inventory.live.pop_if(|found| found.lacks_copy) {
         let Found { file, path, header, size, .. } = found;
         drop(file);
-        inventory.put_away(directory, &path, header.number, size, segment_bytes)?;
+        inventory.put_away(directory, &path, header.number, size, options)?;
     }
     Ok(inventory)
 }
@@ -166,13 +169,13 @@ impl Inventory {
         path: &Path,
         number: u64,
         size: u64,
-        segment_bytes: u64,
+        options: JournalOptions,
     ) -> Result<(), StorageError> {
         let spare_path = directory.spare_path(number);
         if path != spare_path {
             directory.files.rename(path, &spare_path)?;
         }
-        if size == segment_bytes {
+        if options.is_spare_size(size) {
             self.spares.push(number);
         } else {
             self.superfluous.push(number);

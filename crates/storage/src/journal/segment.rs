@@ -40,7 +40,7 @@ pub(super) struct Segment {
     pub(super) last_lsn: u64,
     /// Bytes it counts for.
     pub(super) size: u64,
-    /// Whether it may become a spare: it is of the usual size, filled, and never failed.
+    /// Whether it may become a spare: it is of the usual size, nearly filled, and never failed.
     pub(super) is_recyclable: bool,
 }
 

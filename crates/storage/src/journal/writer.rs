@@ -237,10 +237,18 @@ impl Writer {
 
     /// Leaves a segment without room for the next group.
     fn leave_full(&mut self, directory: &Directory) {
-        if let Some(current) = self.current.take() {
+        if let Some(mut current) = self.current.take() {
+            // Its groups have filled it. To remove it and to make another one costs more than the
+            // writing: a disk may have to free its blocks, and to find others.
+            current.segment.is_recyclable |= self.is_spare_size(&current);
             self.sealed.push_back(current.segment);
             self.retire(directory);
         }
+    }
+
+    fn is_spare_size(&self, current: &OpenSegment) -> bool {
+        let is_usual = current.segment.size == self.options.segment_bytes;
+        is_usual && self.options.is_spare_size(current.position)
     }
 
     /// Leaves a segment whose write or sync has failed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use document::{Seqno, Vbid, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Files, threads};
-use storage::journal::{JournalOptions, Lsn, Record};
+use storage::journal::{Journal, JournalOptions, Lsn, Record};
 use storage::{StorageError, VbucketRecord};
 
 use super::model::{Batch, OPTIONS, append, open, try_open};
@@ -160,6 +160,40 @@ fn a_spare_grows_in_step_with_what_is_written() {
     assert!(!journal.fill_spare().unwrap(), "a third segment must not be");
 }
 
+/// Writes segments to their end while nobody fills spares, and gives the next seqno.
+fn fill_segments(journal: &Journal, segment_count: u64, first_seqno: u64) -> u64 {
+    let mut seqno = first_seqno;
+    while journal.usage().segment_count < segment_count {
+        append(journal, &[Batch::new(7, seqno, 30_000)]).1.unwrap();
+        seqno += 1;
+    }
+    seqno
+}
+
+#[test]
+fn segments_that_were_written_without_spares_are_used_again() {
+    const ROOMY: JournalOptions = JournalOptions { bytes_max: 16 << 20, ..LARGE };
+    for seed in 0..20 {
+        let files = SimulatedFiles::new();
+        let (journal, _, _) = try_open(&files, ROOMY).unwrap();
+        let seqno = fill_segments(&journal, 3, 1);
+        journal.release(Some(journal.usage().durable_lsn));
+        assert_eq!(journal.usage().spare_count, 2);
+        let seqno = fill_segments(&journal, 3, seqno);
+        assert_eq!(names(&files).len(), 3);
+        assert_eq!(journal.usage().spare_count, 0);
+        drop(journal);
+        // Nothing of their first use comes back.
+        files.power_cut(seed);
+        let (_, report, replayed) = try_open(&files, ROOMY).unwrap();
+        assert_eq!(report.segment_count, 3);
+        let replayed: Vec<_> = replayed.into_iter().map(|(_, batch)| batch).collect();
+        let first = seqno - replayed.len() as u64;
+        let expected: Vec<_> = (first..seqno).map(|seqno| Batch::new(7, seqno, 30_000)).collect();
+        assert!(replayed == expected && first > 1, "from {first} to {seqno}");
+    }
+}
+
 #[test]
 fn what_there_is_of_a_spare_leaves_nothing_behind() {
     let has_part = |files: &SimulatedFiles| {
@@ -299,7 +333,7 @@ fn a_batch_without_items_carries_its_state() {
     assert_eq!(outcome.unwrap().unwrap(), Lsn(1));
     drop(journal);
     let mut found = Vec::new();
-    storage::journal::Journal::open(
+    Journal::open(
         Arc::new(files),
         DIRECTORY.as_ref(),
         OPTIONS,
