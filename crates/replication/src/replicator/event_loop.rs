@@ -8,6 +8,7 @@ use std::time::Duration;
 use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid};
 use executor::{ExecutorPool, TaskKind};
+use platform::allocator::IdleUpkeep;
 use platform::network::{Events, Poll, Token, Waker};
 use platform::{Clock, Instant};
 
@@ -84,18 +85,20 @@ impl EventLoop {
     /// Runs until it is told to stop.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut upkeep = IdleUpkeep::default();
         let mut has_more = false;
         self.inbox.own();
         loop {
             let now = self.now();
             let deadline = self.links.values().map(|link| link.deadline(now)).min();
-            let patience = match deadline {
-                _ if has_more || self.has_postponed => Some(Duration::ZERO),
-                Some(deadline) => Some(deadline.since(now.monotonic)),
-                None => None,
+            let is_idle = !has_more && !self.has_postponed;
+            let patience = if is_idle {
+                upkeep.limit(deadline.map(|deadline| deadline.since(now.monotonic)))
+            } else {
+                Some(Duration::ZERO)
             };
             match self.poll.poll(&mut events, patience) {
-                Ok(()) => {}
+                Ok(()) => upkeep.after_wait(if is_idle { events.iter().count() } else { 1 }),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("the replicator cannot wait for its connections: {error}"),
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bucket::Session;
 use platform::Instant;
+use platform::allocator::IdleUpkeep;
 use platform::network::{Event, Events, Interest, Poll, TcpListener, TcpStream, Token, Waker};
 
 use super::mailbox::Message;
@@ -107,10 +108,12 @@ impl EventLoop {
     /// Runs until it is told to stop.
     pub(super) fn run(mut self) {
         let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut upkeep = IdleUpkeep::default();
         while !self.is_stopping {
-            let patience = if self.ready.is_empty() { None } else { Some(Duration::ZERO) };
+            let is_idle = self.ready.is_empty();
+            let patience = if is_idle { upkeep.limit(None) } else { Some(Duration::ZERO) };
             match self.poll.poll(&mut events, patience) {
-                Ok(()) => {}
+                Ok(()) => upkeep.after_wait(if is_idle { events.iter().count() } else { 1 }),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => panic!("a worker cannot wait for its connections: {error}"),
             }
