@@ -91,6 +91,19 @@ impl Cluster {
         Ok(())
     }
 
+    /// Stops both nodes where they are, so that nothing they do in the background is measured with
+    /// something else.
+    pub fn pause(&self) -> Result<()> {
+        self.order(&["--pause", "0"])?;
+        self.order(&["--pause", "1"])
+    }
+
+    /// Lets both nodes go on.
+    pub fn resume(&self) -> Result<()> {
+        self.order(&["--resume", "0"])?;
+        self.order(&["--resume", "1"])
+    }
+
     /// Where a node keeps its data.
     pub fn data_directory(&self, node: u16) -> PathBuf {
         self.directory.path().join(format!("cluster/n_{node}"))

@@ -17,6 +17,10 @@ const BENCH: &str = "durable-writes";
 const HISTOGRAM: &str = "sync_write_commit_persist_to_majority";
 const DOCUMENTS: u64 = 200_000;
 const DOCUMENTS_QUICK: u64 = 5_000;
+/// How long nodes take to write what a case has left to be written, and more.
+const REST: Duration = Duration::from_secs(15);
+/// How long a cluster runs before it is measured, so that its nodes have met again.
+const SETTLING: Duration = Duration::from_secs(1);
 const NANOS_PER_MILLI: f64 = 1e6;
 
 /// How documents become durable on both nodes.
@@ -62,6 +66,7 @@ fn main() -> Result<()> {
     let clusters = MODES.iter().map(|mode| {
         let cluster = Cluster::start(mode.port, mode.arguments)?;
         cluster.load(&["--populate-only", "--num-items", &documents, "-m", "512", "-M", "512"])?;
+        cluster.pause()?;
         Ok(cluster)
     });
     let clusters = clusters.collect::<Result<Vec<_>>>()?;
@@ -74,6 +79,7 @@ fn main() -> Result<()> {
     for case in &CASES {
         let mut rounds: [Vec<Value>; MODES.len()] = Default::default();
         let mut machine = Machine::default();
+        rest(&clusters)?;
         for _ in 0..options.rounds {
             for (cluster, rounds) in clusters.iter().zip(&mut rounds) {
                 let before = stolen_and_total_ticks()?;
@@ -99,7 +105,9 @@ fn main() -> Result<()> {
         if drawings.is_empty() {
             // What nodes measure adds up, so only the first case can be shown by itself.
             for (mode, cluster) in MODES.iter().zip(&clusters) {
+                cluster.resume()?;
                 let drawing = cluster.timings(HISTOGRAM, 1)?;
+                cluster.pause()?;
                 drawings.push_str(&format!("\n{}, {}, node 0:\n{drawing}", case.name, mode.name));
             }
         }
@@ -145,8 +153,17 @@ impl Machine {
     }
 }
 
-/// One load; gives its summary.
+/// Lets both clusters write what they have left.
+fn rest(clusters: &[Cluster]) -> Result<()> {
+    clusters.iter().try_for_each(Cluster::resume)?;
+    std::thread::sleep(REST);
+    clusters.iter().try_for_each(Cluster::pause)
+}
+
+/// One load of a cluster that stands still before and afterwards; gives its summary.
 fn measure(cluster: &Cluster, case: &Case, documents: &str, seconds: f64) -> Result<Value> {
+    cluster.resume()?;
+    std::thread::sleep(SETTLING);
     let seconds = seconds.to_string();
     let mut arguments = vec![
         "--durability=persist_to_majority",
@@ -165,7 +182,9 @@ fn measure(cluster: &Cluster, case: &Case, documents: &str, seconds: f64) -> Res
         &seconds,
     ];
     arguments.extend(case.rate.iter().flat_map(|rate| ["--rate-limit", rate]));
-    cluster.load(&arguments)
+    let summary = cluster.load(&arguments)?;
+    cluster.pause()?;
+    Ok(summary)
 }
 
 fn figures_of(mode: &Mode, case: &Case, rounds: &[Value]) -> Result<Vec<Figure>> {
