@@ -120,9 +120,17 @@ fn how_far_a_vbucket_has_gone_over_is_told() {
         assert_eq!(writer.ask(set(key, b"v")).status, 0);
     }
     let mut consumer = stream(&port, b"consumer");
-    for opcode in [0x56, 0x57, 0x57] {
-        assert_eq!(consumer.receive().opcode, opcode);
+    // One snapshot, or two if the first document had left the log for its file.
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let message = consumer.receive();
+        match message.opcode {
+            0x56 => {}
+            0x57 => seen.push(message.key),
+            other => panic!("{other:#x}"),
+        }
     }
+    assert_eq!(seen, [b"\0a", b"\0b"]);
     for (argument, status, estimate) in [
         ("0", "does_not_exist", "2"),
         ("0 nobody", "connection_does_not_exist", "2"),
