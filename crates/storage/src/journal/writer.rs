@@ -240,13 +240,13 @@ impl Writer {
         if let Some(mut current) = self.current.take() {
             // Its groups have filled it. To remove it and to make another one costs more than the
             // writing: a disk may have to free its blocks, and to find others.
-            current.segment.is_recyclable |= self.is_spare_size(&current);
+            current.segment.is_recyclable |= self.may_be_spare(&current);
             self.sealed.push_back(current.segment);
             self.retire(directory);
         }
     }
 
-    fn is_spare_size(&self, current: &OpenSegment) -> bool {
+    fn may_be_spare(&self, current: &OpenSegment) -> bool {
         let is_usual = current.segment.size == self.options.segment_bytes;
         is_usual && self.options.is_spare_size(current.position)
     }
