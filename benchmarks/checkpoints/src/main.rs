@@ -39,6 +39,7 @@ const DESIGNS: [Design; 4] = [
 ];
 
 fn main() -> Result<()> {
+    platform::allocator::set_up();
     let options = Options::parse(std::env::args().skip(1))?;
     let mut figures = Vec::new();
     let original = FirstVersion::ORIGINAL;

@@ -38,6 +38,7 @@ struct Run {
 }
 
 fn main() -> Result<()> {
+    platform::allocator::set_up();
     let options = match Command::parse(std::env::args().skip(1))? {
         Command::Measure(options) => options,
         Command::Help(usage) => {

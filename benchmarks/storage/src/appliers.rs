@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use bucket::{ApplyConfig, BucketConfig};
 use platform::threads::{NICE_LOWEST, set_own_nice, spawn};
-use platform::{Clock, Instant};
+use platform::{Clock, Instant, allocator};
 use storage::{Store, Unapplied};
 
 use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
@@ -152,7 +152,8 @@ fn run(shared: &Shared, is_hurried: bool) {
         match shared.next(pressure, now) {
             None => std::thread::sleep(LOOK_INTERVAL_MAX),
             Some(vbid) => {
-                shared.store.apply(vbid).expect("the disk works");
+                let applied = shared.store.apply(vbid).expect("the disk works");
+                allocator::release_after_work(applied.map_or(0, |applied| applied.bytes_written));
                 *shared.lock() += 1;
                 shared.applied.notify_all();
             }

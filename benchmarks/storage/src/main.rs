@@ -11,6 +11,7 @@ use storage_benchmarks::{commit_table, compaction, replay, warmup, writers};
 static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocator;
 
 fn main() -> Result<()> {
+    platform::allocator::set_up();
     let options = Options::parse(std::env::args().skip(1))?;
     let path = match &options.directory {
         Some(parent) => parent.join("settee-storage-benchmark"),

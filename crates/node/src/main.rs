@@ -43,6 +43,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    platform::allocator::set_up();
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => node::serve(*arguments),
         Command::ClusterRun(arguments) => node::cluster_run(&arguments),

@@ -91,6 +91,7 @@ fn times(items: u64, mut insert: impl FnMut(Item)) -> Vec<Duration> {
 }
 
 fn main() -> Result<()> {
+    platform::allocator::set_up();
     let options = Options::from_command_line(3)?;
     let items = if options.quick { ITEMS_QUICK } else { ITEMS };
     println!("{items} insertions into one vBucket, microseconds");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
-use platform::Instant;
+use platform::{Instant, allocator};
 use storage::{Applied, StorageError, Unapplied};
 use vbucket::{Effect, Vbucket};
 
@@ -211,6 +211,7 @@ impl BucketCore {
                     drop(slot.lock_file());
                 }
                 self.tell_of_apply(vbid, &applied, Vec::new());
+                allocator::release_after_work(applied.bytes_written);
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.flush_queues.wake_if_journal_has_room(journal.used_bytes);
             }

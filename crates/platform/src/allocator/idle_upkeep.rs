@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::take_in_freed;
+use super::{release_unused, take_in_freed};
 
 /// Events after which a thread has allocated so much that looking is worth its while.
 const EVENTS_MIN: usize = 256;
@@ -13,8 +13,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const LOOKS: u32 = 60;
 
 /// Lets a thread that waits for events wake up now and then after it was busy, to
-/// [take in](take_in_freed) what others free of its memory, while nobody waits for it. Sleeps
-/// undisturbed afterwards.
+/// [take in](take_in_freed) what others free of its memory, while nobody waits for it. At last it
+/// [gives back](release_unused) what is free, and sleeps undisturbed afterwards.
 #[derive(Debug, Default)]
 pub struct IdleUpkeep {
     event_count: usize,
@@ -30,7 +30,7 @@ impl IdleUpkeep {
         Some(patience.map_or(PAUSE, |patience| patience.min(PAUSE)))
     }
 
-    /// Hears how many events a wait has brought; without any it takes in what was freed.
+    /// Hears how many events a wait has brought; without any it looks after memory.
     pub fn after_wait(&mut self, event_count: usize) {
         if event_count > 0 {
             self.event_count += event_count;
@@ -39,7 +39,11 @@ impl IdleUpkeep {
             }
         } else if self.looks_left > 0 {
             self.looks_left -= 1;
-            take_in_freed();
+            if self.looks_left == 0 {
+                release_unused();
+            } else {
+                take_in_freed();
+            }
         }
     }
 }
