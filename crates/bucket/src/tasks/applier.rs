@@ -197,7 +197,7 @@ impl BucketCore {
     /// Those of [`storage::Store::apply`], which are noted and logged here.
     pub(crate) fn apply(&self, vbid: Vbid) -> Result<(), StorageError> {
         let Some(slot) = self.slot(vbid) else { return Ok(()) };
-        let _history = slot.lock_history();
+        let history = slot.lock_history();
         let started = self.clock.now();
         match self.store.apply(vbid) {
             Ok(None) => {}
@@ -211,9 +211,10 @@ impl BucketCore {
                     drop(slot.lock_file());
                 }
                 self.tell_of_apply(vbid, &applied, Vec::new());
-                allocator::release_after_work(applied.bytes_written);
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.flush_queues.wake_if_journal_has_room(journal.used_bytes);
+                drop(history);
+                allocator::release_after_work(applied.bytes_written);
             }
             Err(error) => {
                 self.counters.add(&self.counters.applies_failed, 1);
