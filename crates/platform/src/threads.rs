@@ -1,7 +1,7 @@
 //! Threads: named, joined, with an operating-system priority of their own.
 
 use std::io;
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -11,6 +11,16 @@ pub const NICE_LOWEST: i32 = 19;
 /// Starts a named thread. Linux shows the first 15 bytes of `name`.
 pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(body)
+}
+
+/// Starts a named thread that ends before `scope` does, with the nice value and the CPUs of the
+/// calling one.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, body)
 }
 
 /// Lets the calling thread do nothing for a while. For tools that wait for other processes: what

@@ -12,8 +12,12 @@ use platform::{Clock, File, FileError, Files, OpenMode};
 use storage::VbucketRecord;
 use storage::journal::{Journal, JournalOptions, Lsn, Record, ReplayedRecord};
 
-const OPTIONS: JournalOptions =
-    JournalOptions { segment_bytes: 64 << 20, bytes_max: 1 << 30, group_bytes_max: 8 << 20 };
+const OPTIONS: JournalOptions = JournalOptions {
+    segment_bytes: 64 << 20,
+    bytes_max: 1 << 30,
+    group_bytes_max: 8 << 20,
+    portion_bytes: 1 << 20,
+};
 const VALUE_SIZE: usize = 512;
 const VBUCKETS: usize = 64;
 

@@ -83,6 +83,14 @@ pub(crate) fn from_item(item: &Item) -> NewDocument<'_> {
     }
 }
 
+/// Bytes of the id, the rev meta and the body of [`from_item`]'s document.
+pub(crate) fn encoded_size(item: &Item) -> usize {
+    let has_details = item.operation().is_prepared();
+    let (prefix_size, rev_meta_size) =
+        if has_details { (1, REV_META_V3_SIZE) } else { (0, REV_META_V1_SIZE) };
+    prefix_size + item.key().encoded().len() + rev_meta_size + item.value().len()
+}
+
 /// Whether a document is a prepare or an abort.
 pub(crate) fn is_prepare(info: &DocumentInfo<'_>) -> bool {
     info.id.first() == Some(&PREPARE_PREFIX)

@@ -80,8 +80,12 @@ fn read_segment_image(image: &[u8]) {
     });
     drop(visited);
     verify_segments(&files, std::slice::from_ref(&path), &mut |_, outcome| drop(outcome));
-    let options =
-        JournalOptions { segment_bytes: 64 << 10, bytes_max: 1 << 20, group_bytes_max: 16 << 10 };
+    let options = JournalOptions {
+        segment_bytes: 64 << 10,
+        bytes_max: 1 << 20,
+        group_bytes_max: 16 << 10,
+        portion_bytes: 4096,
+    };
     let clock = Clock::simulated(platform::WallTime(0));
     let opened = Journal::open(Arc::new(files), directory, options, clock, &mut |_, _| Ok(()));
     if let Ok((journal, _)) = opened {

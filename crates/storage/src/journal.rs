@@ -5,7 +5,9 @@
 //! is released. `docs/file-format.md`, section Journal, draws the bytes; `docs/storage.md` has the
 //! invariants.
 
+mod encoder;
 mod filling;
+mod group;
 mod layout;
 mod names;
 mod options;
@@ -102,8 +104,9 @@ impl Journal {
         let mut start = 0;
         while start < records.len() {
             let end = writer.gather(&records[start..]) + start;
-            let may_exceed = records[start..end].iter().all(Record::may_exceed);
-            match writer.write_group(&self.directory, end - start, may_exceed) {
+            let group = &records[start..end];
+            let may_exceed = group.iter().all(Record::may_exceed);
+            match writer.write_group(&self.directory, group, may_exceed) {
                 Ok(lsn) => durable(start..end, Ok(lsn)),
                 Err(error) => {
                     durable(start..records.len(), Err(error));

@@ -213,9 +213,15 @@ pub(crate) fn remove_journal(files: &dyn Files, directory: &Path) -> Result<(), 
 }
 
 impl Default for JournalOptions {
-    /// Segments of 32 MiB, 512 MiB in use at most: what bounds the time of a start.
+    /// Segments of 32 MiB, 512 MiB in use at most: what bounds the time of a start. Devices write
+    /// portions of 1 MiB as fast as larger ones.
     fn default() -> Self {
-        Self { segment_bytes: 32 << 20, bytes_max: 512 << 20, group_bytes_max: 8 << 20 }
+        Self {
+            segment_bytes: 32 << 20,
+            bytes_max: 512 << 20,
+            group_bytes_max: 8 << 20,
+            portion_bytes: 1 << 20,
+        }
     }
 }
 

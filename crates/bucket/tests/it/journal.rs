@@ -159,8 +159,12 @@ fn a_sync_of_the_journal_that_fails_once_is_made_up_for_at_once() {
 
 #[test]
 fn a_full_journal_delays_persistence_until_files_have_followed() {
-    let options =
-        JournalOptions { segment_bytes: 64 << 10, bytes_max: 128 << 10, group_bytes_max: 32 << 10 };
+    let options = JournalOptions {
+        segment_bytes: 64 << 10,
+        bytes_max: 128 << 10,
+        group_bytes_max: 32 << 10,
+        portion_bytes: 4096,
+    };
     let config = BucketConfig { persistence: Persistence::Journal(options), ..lazy_config() };
     let mut machine = Machine::with(config);
     let mut last = Seqno(0);
@@ -218,8 +222,12 @@ fn a_file_of_another_time_than_the_journal_is_refused() {
 
 #[test]
 fn a_damaged_file_neither_fills_the_journal_nor_loses_what_only_the_journal_has() {
-    let options =
-        JournalOptions { segment_bytes: 64 << 10, bytes_max: 256 << 10, group_bytes_max: 32 << 10 };
+    let options = JournalOptions {
+        segment_bytes: 64 << 10,
+        bytes_max: 256 << 10,
+        group_bytes_max: 32 << 10,
+        portion_bytes: 4096,
+    };
     let config = BucketConfig { persistence: Persistence::Journal(options), ..lazy_config() };
     let mut machine = Machine::with(config);
     let path = Path::new(DIRECTORY).join("0.couch.1");

@@ -63,6 +63,7 @@ pub(crate) fn config() -> BucketConfig {
             segment_bytes: 256 << 10,
             bytes_max: 2 << 20,
             group_bytes_max: 128 << 10,
+            portion_bytes: 4096,
         }),
         ..BucketConfig::named("test")
     }

@@ -108,8 +108,12 @@ fn a_damaged_group_is_told_and_a_torn_one_is_no_problem() {
 #[test]
 fn a_directory_stands_for_its_segments_and_a_missing_one_is_told() {
     let bucket = tempfile::tempdir().unwrap();
-    let options =
-        JournalOptions { segment_bytes: 64 << 10, bytes_max: 1 << 30, group_bytes_max: 8 << 10 };
+    let options = JournalOptions {
+        segment_bytes: 64 << 10,
+        bytes_max: 1 << 30,
+        group_bytes_max: 8 << 10,
+        portion_bytes: 4096,
+    };
     let clock = Clock::real();
     let files = Arc::new(RealFiles);
     let opened = Journal::open(files, bucket.path(), options, clock, &mut |_, _| Ok(()));

@@ -150,19 +150,17 @@ impl SegmentHeader {
 }
 
 impl GroupHeader {
-    /// Writes the header into the first bytes of `group`, which the payload follows, and fills up
-    /// the last block. `bytes` and `crc` of `self` are found out here; gives the finished header.
-    pub(crate) fn finish(mut self, group: &mut AlignedBuffer) -> Self {
-        self.bytes = u32::try_from(group.len()).expect("a group has less than 4 GiB");
+    /// The header of a group of `bytes`, which `self` need not know, nor the checksum: `crc_behind`
+    /// continues a checksum with that of the payload.
+    pub(crate) fn finish(mut self, bytes: usize, crc_behind: impl FnOnce(u32) -> u32) -> Self {
+        self.bytes = u32::try_from(bytes).expect("a group has less than 4 GiB");
         self.crc = 0;
-        self.put(group);
-        self.crc = crc32c::crc32c(group);
-        self.put(group);
-        group.resize(index(padded(length(group))), 0);
+        self.crc = crc_behind(crc32c::crc32c(&self.encode()));
         self
     }
 
-    fn put(&self, group: &mut [u8]) {
+    /// What a group begins with.
+    pub(crate) fn encode(&self) -> [u8; GROUP_HEADER_SIZE] {
         let fields: [&[u8]; 11] = [
             &GROUP_MAGIC.to_be_bytes(),
             &self.bytes.to_be_bytes(),
@@ -176,11 +174,13 @@ impl GroupHeader {
             &self.crc.to_be_bytes(),
             &[0; 8],
         ];
-        let mut rest = group;
+        let mut header = [0; GROUP_HEADER_SIZE];
+        let mut rest = header.as_mut_slice();
         for field in fields {
-            let room = rest.split_off_mut(..field.len()).expect("a group begins with its header");
+            let room = rest.split_off_mut(..field.len()).expect("the fields fill the header");
             room.copy_from_slice(field);
         }
+        header
     }
 
     /// Reads the fields; only the magic number and the size are checked.
@@ -248,8 +248,6 @@ pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
     let group = bytes.get(group_at..).and_then(|group| GroupHeader::decode(group).ok());
     let records = group.map_or(1, |group| group.records);
     let payload = bytes.get(group_at.saturating_add(GROUP_HEADER_SIZE)..).unwrap_or(bytes);
-    let mut whole = AlignedBuffer::zeroed(GROUP_HEADER_SIZE);
-    whole.extend_from_slice(payload);
     let (lsn, salt) = (Lsn(1), 1);
     let header = GroupHeader {
         bytes: 0,
@@ -261,7 +259,10 @@ pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
         wall_ns: 0,
         crc: 0,
     };
-    header.finish(&mut whole);
+    let bytes = GROUP_HEADER_SIZE.saturating_add(payload.len());
+    let header = header.finish(bytes, |crc| crc32c::crc32c_append(crc, payload));
+    let mut whole = [&header.encode(), payload].concat();
+    whole.resize(index(padded(length(&whole))), 0);
     let segment = SegmentHeader {
         id: JournalId(1),
         number: 1,

@@ -23,6 +23,9 @@ pub struct JournalOptions {
     pub bytes_max: u64,
     /// Bytes of a group with more than one record, at most.
     pub group_bytes_max: usize,
+    /// Of a group that has more than twice as many bytes as this, so many are written while the
+    /// next ones are encoded. A multiple of 4096.
+    pub portion_bytes: usize,
 }
 
 /// What was found when a journal was opened.
@@ -103,6 +106,10 @@ impl JournalOptions {
         assert!(
             self.segment_bytes >= SEGMENT_HEADER_SIZE + BLOCK_SIZE,
             "a segment has room for a group"
+        );
+        assert!(
+            self.portion_bytes > 0 && (self.portion_bytes as u64).is_multiple_of(BLOCK_SIZE),
+            "portions consist of blocks of 4096 bytes"
         );
     }
 }

@@ -19,11 +19,11 @@
 )]
 
 use document::{Item, Seqno, Vbid};
-use platform::AlignedBuffer;
 
 use crate::couchstore::bytes::{Fields, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
 use crate::disk_document;
+use crate::journal::encoder::Encoder;
 use crate::journal::state;
 use crate::vbucket_record::VbucketRecord;
 
@@ -38,6 +38,9 @@ const ALIGNMENT: usize = 8;
 
 /// Bytes in front of a record's own.
 const HEAD_SIZE: usize = 8;
+
+/// Bytes in front of a batch's items.
+const BATCH_HEAD_SIZE: usize = 24;
 
 /// Bytes in front of an item's id.
 const ITEM_HEAD_SIZE: usize = 21;
@@ -94,38 +97,52 @@ impl Record<'_> {
         matches!(self, Self::Delete { .. } | Self::Batch { supersedes: true, .. })
     }
 
-    /// Appends the record to `target`, whose end is aligned before and after.
-    pub(super) fn encode(&self, target: &mut AlignedBuffer) {
-        let start = target.len();
-        assert!(start.is_multiple_of(ALIGNMENT), "records begin aligned");
-        match *self {
-            Self::Delete { vbid } => put_head(target, DELETE, 0, vbid),
-            Self::Batch { vbid, previous_seqno, supersedes, items, state } => {
-                put_head(target, BATCH, if supersedes { SUPERSEDES } else { 0 }, vbid);
-                target.extend_from_slice(&previous_seqno.0.to_be_bytes());
-                target.extend_from_slice(&size(items.len()).to_be_bytes());
-                target.extend_from_slice(&[0; 4]);
-                for item in items {
-                    put_item(target, &disk_document::from_item(item));
-                }
-                let state_at = target.len();
-                state::encode(state, target);
-                let state_size = size(target.len().saturating_sub(state_at));
-                set_u32(target, start.saturating_add(20), state_size);
+    /// Its bytes, padding included.
+    pub(super) fn encoded_size(&self) -> usize {
+        let bytes = match self {
+            Self::Delete { .. } => HEAD_SIZE,
+            Self::Batch { items, state, .. } => {
+                let item_bytes: usize = items
+                    .iter()
+                    .map(|item| ITEM_HEAD_SIZE.saturating_add(disk_document::encoded_size(item)))
+                    .sum();
+                let head_and_state = BATCH_HEAD_SIZE.saturating_add(state::encoded_size(state));
+                head_and_state.saturating_add(item_bytes)
             }
+        };
+        bytes.next_multiple_of(ALIGNMENT)
+    }
+
+    /// Appends the record, whose bytes are [`Record::encoded_size`].
+    pub(super) fn encode(&self, encoded_size: usize, target: &mut Encoder<'_>) {
+        let start = target.position();
+        assert!(start.is_multiple_of(ALIGNMENT), "records begin aligned");
+        let (kind, flags) = match self {
+            Self::Delete { .. } => (DELETE, 0),
+            Self::Batch { supersedes, .. } => (BATCH, if *supersedes { SUPERSEDES } else { 0 }),
+        };
+        let (Self::Delete { vbid } | Self::Batch { vbid, .. }) = self;
+        target.put(&size(encoded_size).to_be_bytes());
+        target.put(&[kind, flags]);
+        target.put(&vbid.0.to_be_bytes());
+        if let Self::Batch { previous_seqno, items, state, .. } = self {
+            target.put(&previous_seqno.0.to_be_bytes());
+            target.put(&size(items.len()).to_be_bytes());
+            target.put(&size(state::encoded_size(state)).to_be_bytes());
+            for item in *items {
+                put_item(target, &disk_document::from_item(item));
+                target.let_go();
+            }
+            state::encode(state, target);
         }
-        target.resize(target.len().next_multiple_of(ALIGNMENT), 0);
-        let record_size = size(target.len().saturating_sub(start));
-        set_u32(target, start, record_size);
+        let end = target.position().next_multiple_of(ALIGNMENT);
+        target.append(end.saturating_sub(target.position())).fill(0);
+        let bytes = target.position().saturating_sub(start);
+        assert_eq!(bytes, encoded_size, "a record has the size that its head says");
     }
 }
 
-fn put_head(target: &mut AlignedBuffer, kind: u8, flags: u8, vbid: Vbid) {
-    target.extend_from_slice(&[0, 0, 0, 0, kind, flags]);
-    target.extend_from_slice(&vbid.0.to_be_bytes());
-}
-
-fn put_item(target: &mut AlignedBuffer, document: &NewDocument<'_>) {
+fn put_item(target: &mut Encoder<'_>, document: &NewDocument<'_>) {
     let deleted = if document.deleted { DELETED } else { 0 };
     let has_body = if document.body.is_some() { HAS_BODY } else { 0 };
     let body = document.body.unwrap_or_default();
@@ -142,19 +159,17 @@ fn put_item(target: &mut AlignedBuffer, document: &NewDocument<'_>) {
     head[..16].copy_from_slice(&fields.to_be_bytes());
     head[15..17].copy_from_slice(&id_size.to_be_bytes());
     head[17..].copy_from_slice(&size(body.len()).to_be_bytes());
-    target.extend_from_slice(&head);
-    target.extend_from_slice(&document.id);
-    target.extend_from_slice(rev_meta);
-    target.extend_from_slice(body);
+    let parts = [&head, &*document.id, rev_meta, body];
+    let bytes = parts.iter().fold(0_usize, |bytes, part| bytes.saturating_add(part.len()));
+    let mut room = target.append(bytes);
+    for part in parts {
+        let first = room.split_off_mut(..part.len()).expect("the room is for all parts");
+        first.copy_from_slice(part);
+    }
 }
 
 fn size(count: usize) -> u32 {
     u32::try_from(count).expect("a record has less than 4 GiB")
-}
-
-fn set_u32(target: &mut [u8], at: usize, number: u32) {
-    let room = target.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
-    *room.expect("the field was appended before") = number.to_be_bytes();
 }
 
 /// A record as it lies in a payload, checked for its extent only.

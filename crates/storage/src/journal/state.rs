@@ -20,9 +20,9 @@
 )]
 
 use document::{Cas, Seqno, VbUuid, VbucketState};
-use platform::AlignedBuffer;
 
 use crate::couchstore::bytes::{Fields, index};
+use crate::journal::encoder::Encoder;
 use crate::vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
 
 const VERSION: u8 = 2;
@@ -30,14 +30,31 @@ const VERSION_WITHOUT_PURGE: u8 = 1;
 const XATTRS: u8 = 1;
 const NOT_PLACED: u32 = u32::MAX;
 
-pub(super) fn encode(state: &VbucketRecord, target: &mut AlignedBuffer) {
+/// Bytes in front of the entries.
+const HEAD_SIZE: usize = 108;
+const ENTRY_SIZE: usize = 16;
+const COUNT_SIZE: usize = 4;
+
+/// How many bytes [`encode`] appends.
+pub(super) fn encoded_size(state: &VbucketRecord) -> usize {
+    let nodes = state.replication_topology.iter().flatten().flatten();
+    let name_bytes: usize = nodes.map(String::len).sum();
+    let chains = state.replication_topology.iter();
+    let count_count: usize = chains.map(|chain| chain.len().saturating_add(1)).sum();
+    HEAD_SIZE
+        .saturating_add(state.failover_table.len().saturating_mul(ENTRY_SIZE))
+        .saturating_add(count_count.saturating_mul(COUNT_SIZE))
+        .saturating_add(name_bytes)
+}
+
+pub(super) fn encode(state: &VbucketRecord, target: &mut Encoder<'_>) {
     let xattrs = if state.might_contain_xattrs { XATTRS } else { 0 };
     let checkpoint_type = match state.checkpoint_type {
         CheckpointType::Disk => 0,
         CheckpointType::InitialDisk => 1,
         CheckpointType::Memory => 2,
     };
-    target.extend_from_slice(&[VERSION, state.state as u8, xattrs, checkpoint_type]);
+    target.put(&[VERSION, state.state as u8, xattrs, checkpoint_type]);
     let numbers = [
         state.max_deleted_revision,
         state.snapshot_start.0,
@@ -52,32 +69,32 @@ pub(super) fn encode(state: &VbucketRecord, target: &mut AlignedBuffer) {
         state.on_disk_prepare_bytes,
     ];
     for number in numbers {
-        target.extend_from_slice(&number.to_be_bytes());
+        target.put(&number.to_be_bytes());
     }
     put_count(target, state.failover_table.len());
     put_count(target, state.replication_topology.len());
-    target.extend_from_slice(&state.purge_seqno.0.to_be_bytes());
+    target.put(&state.purge_seqno.0.to_be_bytes());
     for entry in &state.failover_table {
-        target.extend_from_slice(&entry.uuid.0.to_be_bytes());
-        target.extend_from_slice(&entry.seqno.0.to_be_bytes());
+        target.put(&entry.uuid.0.to_be_bytes());
+        target.put(&entry.seqno.0.to_be_bytes());
     }
     for chain in &state.replication_topology {
         put_count(target, chain.len());
         for node in chain {
             match node {
-                None => target.extend_from_slice(&NOT_PLACED.to_be_bytes()),
+                None => target.put(&NOT_PLACED.to_be_bytes()),
                 Some(name) => {
                     put_count(target, name.len());
-                    target.extend_from_slice(name.as_bytes());
+                    target.put(name.as_bytes());
                 }
             }
         }
     }
 }
 
-fn put_count(target: &mut AlignedBuffer, count: usize) {
+fn put_count(target: &mut Encoder<'_>, count: usize) {
     let count = u32::try_from(count).expect("what one vBucket's state lists is below 2^32");
-    target.extend_from_slice(&count.to_be_bytes());
+    target.put(&count.to_be_bytes());
 }
 
 /// Reads what [`encode`] wrote, all of it.
@@ -178,9 +195,14 @@ mod tests {
     }
 
     fn encoded(record: &VbucketRecord) -> Vec<u8> {
-        let mut bytes = AlignedBuffer::new();
-        encode(record, &mut bytes);
-        bytes.to_vec()
+        let mut group = [0xff; 4096];
+        let mut encoder = Encoder::new(&mut group, None);
+        let start = encoder.position();
+        encode(record, &mut encoder);
+        let end = encoder.position();
+        assert_eq!(end.checked_sub(start), Some(encoded_size(record)));
+        drop(encoder);
+        group[start..end].to_vec()
     }
 
     #[test]

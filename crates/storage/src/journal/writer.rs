@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use platform::{AlignedBuffer, Clock};
+use platform::Clock;
 
 use crate::StorageError;
-use crate::journal::layout::{
-    GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader, padded,
-};
+use crate::journal::group::Group;
+use crate::journal::layout::{GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn};
 use crate::journal::record::Record;
 use crate::journal::segment::{Directory, OpenSegment, Segment};
@@ -17,8 +16,7 @@ pub(super) struct Writer {
     pub(super) id: JournalId,
     options: JournalOptions,
     clock: Clock,
-    /// The group in the making: room for a header, then records; padded when it is written.
-    group: AlignedBuffer,
+    group: Group,
     /// The segment that groups go to; none after a start, a failure or a seal.
     current: Option<OpenSegment>,
     /// Segments before the current one that are in use, by number.
@@ -50,7 +48,7 @@ impl Writer {
             id,
             options,
             clock,
-            group: AlignedBuffer::new(),
+            group: Group::default(),
             current: None,
             sealed: VecDeque::new(),
             is_retiring: false,
@@ -87,41 +85,27 @@ impl Writer {
         }
     }
 
-    /// Encodes as many of `records` as one group takes, at least one, and says how many.
+    /// Begins a group with as many of `records` as it takes, at least one, and says how many.
     pub(super) fn gather(&mut self, records: &[Record<'_>]) -> usize {
         let room = self.options.segment_bytes - SEGMENT_HEADER_SIZE;
         let bytes_max = self.options.group_bytes_max.min(usize::try_from(room).unwrap_or(0));
-        self.group.clear();
-        self.group.resize(GROUP_HEADER_SIZE, 0);
-        let mut count = 0;
-        for record in records {
-            let before = self.group.len();
-            record.encode(&mut self.group);
-            if count > 0 && self.group.len() > bytes_max {
-                self.group.truncate(before);
-                break;
-            }
-            count += 1;
-        }
-        count
+        self.group.begin(records, bytes_max)
     }
 
-    /// Writes and syncs the gathered group. When that fails, once more into a new segment: nothing
-    /// of the old one is believed from this group on.
+    /// Writes and syncs the group of `records` that was begun. When that fails, once more into a
+    /// new segment: nothing of the old one is believed from this group on.
     pub(super) fn write_group(
         &mut self,
         directory: &Directory,
-        record_count: usize,
+        records: &[Record<'_>],
         may_exceed: bool,
     ) -> Result<Lsn, StorageError> {
-        let bytes = self.group.len();
-        let padded_bytes = padded(bytes as u64);
+        let padded_bytes = self.group.padded_bytes();
         self.check_room(directory, padded_bytes, may_exceed)?;
-        let mut result = self.try_write(directory, record_count);
+        let mut result = self.try_write(directory, records);
         if result.is_err() {
             self.leave_failed(directory);
-            self.group.truncate(bytes);
-            result = self.try_write(directory, record_count);
+            result = self.try_write(directory, records);
         }
         let crc = match result {
             Ok(crc) => crc,
@@ -139,7 +123,7 @@ impl Writer {
         current.position += padded_bytes;
         current.segment.last_lsn = self.durable_lsn;
         self.counters.group_count += 1;
-        self.counters.record_count += record_count as u64;
+        self.counters.record_count += self.group.record_count as u64;
         self.counters.written_bytes += padded_bytes;
         Ok(Lsn(self.durable_lsn))
     }
@@ -148,7 +132,7 @@ impl Writer {
     pub(super) fn settle(&mut self, directory: &Directory) -> Result<(), StorageError> {
         if self.is_unsettled {
             self.gather(&[]);
-            self.write_group(directory, 0, true)?;
+            self.write_group(directory, &[], true)?;
         }
         Ok(())
     }
@@ -162,16 +146,15 @@ impl Writer {
         group: &[u8],
     ) -> Result<(), StorageError> {
         let size = usize::try_from(header.bytes).unwrap_or(usize::MAX).min(group.len());
-        self.group.clear();
-        self.group.extend_from_slice(&group[..size]);
+        let record_count = usize::try_from(header.records).unwrap_or(usize::MAX);
+        self.group.copy(record_count, &group[..size]);
         self.durable_lsn = header.lsn.0 - 1;
         self.durable_crc = header.previous_crc;
         for segment in &mut self.sealed {
             segment.last_lsn = segment.last_lsn.min(self.durable_lsn);
         }
-        let record_count = usize::try_from(header.records).unwrap_or(usize::MAX);
         self.is_copying = true;
-        self.write_group(directory, record_count, true)?;
+        self.write_group(directory, &[], true)?;
         self.is_copying = false;
         self.give_memory_back();
         self.retire_void(directory);
@@ -211,9 +194,9 @@ impl Writer {
     fn try_write(
         &mut self,
         directory: &Directory,
-        record_count: usize,
+        records: &[Record<'_>],
     ) -> Result<u32, StorageError> {
-        let bytes = padded(self.group.len() as u64);
+        let bytes = self.group.padded_bytes();
         if !self.current.as_ref().is_some_and(|current| current.has_room(bytes)) {
             self.leave_full(directory);
             self.open_segment(directory, bytes)?;
@@ -224,15 +207,15 @@ impl Writer {
             lsn: Lsn(self.durable_lsn + 1),
             salt: current.segment.salt,
             durable_lsn: Lsn(self.durable_lsn),
-            records: u32::try_from(record_count).expect("a record has at least 8 bytes"),
+            records: u32::try_from(self.group.record_count).expect("a record has 8 bytes or more"),
             previous_crc: self.durable_crc,
             wall_ns: self.clock.wall_time().0,
             crc: 0,
         };
-        let header = header.finish(&mut self.group);
-        current.file.write_at(&self.group, current.position)?;
-        current.file.sync()?;
-        Ok(header.crc)
+        let (file, position) = (&*current.file, current.position);
+        let crc = self.group.write(records, self.options.portion_bytes, header, file, position)?;
+        file.sync()?;
+        Ok(crc)
     }
 
     /// Leaves a segment without room for the next group.
@@ -419,6 +402,6 @@ impl Writer {
 
     /// Gives back the memory of groups.
     pub(super) fn give_memory_back(&mut self) {
-        self.group = AlignedBuffer::new();
+        self.group = Group::default();
     }
 }

@@ -27,6 +27,7 @@ fn a_full_journal_that_nobody_could_release_makes_room_for_the_next_commit() {
         segment_bytes: 16 << 10,
         bytes_max: 32 << 10,
         group_bytes_max: 4096,
+        portion_bytes: 4096,
     });
     let clock = Clock::simulated(WallTime(1));
     let options = StoreOptions { clock, open_files_max: 2, journal };
@@ -86,8 +87,12 @@ impl Files for HeldNames {
 #[test]
 fn nobody_waits_for_a_segment_that_is_retired() {
     const PATIENCE: Duration = Duration::from_secs(60);
-    let journal =
-        Some(JournalOptions { segment_bytes: 16 << 10, bytes_max: 1 << 20, group_bytes_max: 4096 });
+    let journal = Some(JournalOptions {
+        segment_bytes: 16 << 10,
+        bytes_max: 1 << 20,
+        group_bytes_max: 4096,
+        portion_bytes: 4096,
+    });
     let clock = Clock::simulated(WallTime(1));
     let options = StoreOptions { clock, open_files_max: 2, journal };
     let ((begun, has_begun), (hold, is_over)) = (mpsc::channel(), mpsc::channel());

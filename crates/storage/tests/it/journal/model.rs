@@ -12,8 +12,12 @@ use storage::{StorageError, VbucketRecord};
 use crate::batches::{DIRECTORY, item};
 
 /// Small, so that segments are switched often.
-pub(crate) const OPTIONS: JournalOptions =
-    JournalOptions { segment_bytes: 64 << 10, bytes_max: 1 << 20, group_bytes_max: 16 << 10 };
+pub(crate) const OPTIONS: JournalOptions = JournalOptions {
+    segment_bytes: 64 << 10,
+    bytes_max: 1 << 20,
+    group_bytes_max: 16 << 10,
+    portion_bytes: 4096,
+};
 
 /// One record of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,8 +18,12 @@ use crate::batches::{DIRECTORY, record, scan};
 use crate::compaction::{Between, verify_sound};
 
 /// Commits fill a segment soon.
-const JOURNAL: JournalOptions =
-    JournalOptions { segment_bytes: 16 << 10, bytes_max: 64 << 10, group_bytes_max: 8 << 10 };
+const JOURNAL: JournalOptions = JournalOptions {
+    segment_bytes: 16 << 10,
+    bytes_max: 64 << 10,
+    group_bytes_max: 8 << 10,
+    portion_bytes: 4096,
+};
 
 /// What is done about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
