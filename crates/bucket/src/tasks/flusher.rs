@@ -28,6 +28,9 @@ const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;
+/// The journal's memory is given back when there has been nothing to do for so long: what the next
+/// groups want again costs milliseconds to take anew.
+const JOURNAL_RELEASE_DELAY: Duration = Duration::from_secs(1);
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
 const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 
@@ -39,6 +42,8 @@ struct Flusher {
     not_before: Instant,
     /// Items written since memory was given back to the system.
     unreleased_items: usize,
+    /// When to give the journal's memory back, if there is nothing to do before.
+    journal_release_at: Option<Instant>,
 }
 
 /// What became of a group of vBuckets.
@@ -71,6 +76,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
             failed_attempts: 0,
             not_before: Instant::default(),
             unreleased_items: 0,
+            journal_release_at: None,
         };
         let handle = pool.schedule(bucket.0.owner(), name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
@@ -94,8 +100,10 @@ impl Task for Flusher {
             if let Some(next) = queue.next_deferred() {
                 return Next::SleepFor(next.since(now));
             }
-            self.release_memory();
-            return Next::Sleep;
+            return self.rest(now);
+        }
+        if let Some(release_at) = &mut self.journal_release_at {
+            *release_at = now.after(JOURNAL_RELEASE_DELAY);
         }
         let flushed = core.flush(&group);
         self.unreleased_items += flushed.item_count;
@@ -141,13 +149,20 @@ impl Flusher {
         (now < self.not_before).then(|| self.not_before.since(now))
     }
 
-    /// Gives back what large batches took, once there is nothing more to do.
-    fn release_memory(&mut self) {
+    /// There is nothing to do. Gives back what large batches took.
+    fn rest(&mut self, now: Instant) -> Next {
         if self.unreleased_items >= UNRELEASED_ITEMS_MAX {
             self.unreleased_items = 0;
-            self.bucket.0.store.give_memory_back();
             platform::allocator::release_unused();
+            self.journal_release_at = Some(now.after(JOURNAL_RELEASE_DELAY));
         }
+        let Some(release_at) = self.journal_release_at else { return Next::Sleep };
+        if now < release_at {
+            return Next::SleepFor(release_at.since(now));
+        }
+        self.journal_release_at = None;
+        self.bucket.0.store.give_memory_back();
+        Next::Sleep
     }
 }
 
