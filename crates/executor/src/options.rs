@@ -26,6 +26,9 @@ pub struct PoolOptions {
     pub non_io: ThreadCounts,
     /// The CPUs that the threads may run on, as the system numbers them; all when `None`.
     pub cpus: Option<Vec<usize>>,
+    /// Whether a thread that was busy gives the allocator's free memory back to the system, 1, 3,
+    /// 7 and 15 seconds after it fell asleep.
+    pub gives_memory_back: bool,
 }
 
 /// How an operator sets the number of threads of a kind, in the words of the original's settings
@@ -97,6 +100,7 @@ impl PoolOptions {
                 quick: (cpus / 10).clamp(1, 4),
             },
             cpus: None,
+            gives_memory_back: false,
         }
     }
 

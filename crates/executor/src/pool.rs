@@ -75,7 +75,7 @@ impl ExecutorPool {
         let timers = Timers::new(Resolution::TenMilliseconds, shards.next_power_of_two());
         let pool = Self(Arc::new(Running {
             core: Arc::new(PoolCore::new(clock, timers, true)),
-            threads: Mutex::new(Threads::new(options.cpus.clone())),
+            threads: Mutex::new(Threads::new(&options)),
         }));
         pool.threads_mut().start_timer(&pool.0.core)?;
         for kind in TaskKind::ALL {

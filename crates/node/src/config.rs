@@ -193,6 +193,7 @@ impl Settings {
             let normal = threads.unwrap_or_default().0.normal_threads(kind, cpus);
             options.set_threads(kind, ThreadCounts { normal, ..options.threads(kind) });
         }
+        options.gives_memory_back = true;
         options
     }
 }

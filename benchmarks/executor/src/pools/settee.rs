@@ -44,6 +44,7 @@ impl PoolUnderTest for Settee {
             aux_io: normal(threads.others),
             non_io: normal(threads.non_io),
             cpus: None,
+            gives_memory_back: false,
         };
         let pool = ExecutorPool::start(Clock::real(), options).expect("there is room for threads");
         let owner = pool.register_owner("benchmark");

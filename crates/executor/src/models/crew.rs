@@ -34,7 +34,7 @@ impl Crew {
     }
 
     pub(super) fn start(&mut self, class: TaskClass) {
-        let worker = Arc::new(Worker::new(KIND, class));
+        let worker = Arc::new(Worker::new(KIND, class, false));
         let (pool, body) = (self.pool.clone(), worker.clone());
         self.workers.push((worker, thread::spawn(move || body.work(pool.core()))));
     }

@@ -1,6 +1,7 @@
 //! The threads of a pool: started, ended and counted.
 
 pub(crate) mod patience;
+mod upkeep;
 pub(crate) mod worker;
 
 use std::io;
@@ -9,7 +10,7 @@ use std::thread::JoinHandle;
 
 use platform::threads;
 
-use crate::options::{ThreadCounts, thread_name};
+use crate::options::{PoolOptions, ThreadCounts, thread_name};
 use crate::pool::PoolCore;
 use crate::task::{TaskClass, TaskKind};
 use crate::threads::patience::measure_wake_cost;
@@ -20,6 +21,7 @@ use crate::threads::worker::Worker;
 pub(crate) struct Threads {
     /// The CPUs that they may run on; all when `None`.
     cpus: Option<Arc<[usize]>>,
+    gives_memory_back: bool,
     workers: Vec<WorkerThread>,
     timer: Option<JoinHandle<()>>,
 }
@@ -34,8 +36,13 @@ struct WorkerThread {
 }
 
 impl Threads {
-    pub(crate) fn new(cpus: Option<Vec<usize>>) -> Self {
-        Self { cpus: cpus.map(Arc::from), workers: Vec::new(), timer: None }
+    pub(crate) fn new(options: &PoolOptions) -> Self {
+        Self {
+            cpus: options.cpus.clone().map(Arc::from),
+            gives_memory_back: options.gives_memory_back,
+            workers: Vec::new(),
+            timer: None,
+        }
     }
 
     /// Starts the thread that waits for deadlines.
@@ -86,7 +93,7 @@ impl Threads {
     }
 
     fn start(&mut self, core: &Arc<PoolCore>, kind: TaskKind, class: TaskClass) -> io::Result<()> {
-        let worker = Arc::new(Worker::new(kind, class));
+        let worker = Arc::new(Worker::new(kind, class, self.gives_memory_back));
         let number = self.free_number(kind, class);
         let (core, body) = (core.clone(), worker.clone());
         let thread = self.spawn(&thread_name(kind, class, number), move || {

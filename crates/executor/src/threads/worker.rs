@@ -2,7 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
+#[cfg(not(feature = "model"))]
+use platform::Clock;
 use platform::Instant;
 
 use crate::pool::PoolCore;
@@ -12,6 +15,7 @@ use crate::sync::thread;
 use crate::task::cell::{TaskCell, TaskHandle};
 use crate::task::state::{Ended, Then};
 use crate::task::{Next, TaskClass, TaskContext, TaskKind};
+use crate::threads::upkeep::Upkeep;
 use crate::timers::Earlier;
 use crate::timers::deadline::Timed;
 
@@ -27,11 +31,13 @@ pub(crate) struct Worker {
     is_retiring: AtomicBool,
     /// Its task is believed to be short; used under the lock of its queue.
     runs_short: AtomicBool,
+    /// If it is to look after its memory.
+    upkeep: Option<Upkeep>,
 }
 
 impl Worker {
     /// `class` quick: it runs quick tasks only.
-    pub(crate) fn new(kind: TaskKind, class: TaskClass) -> Self {
+    pub(crate) fn new(kind: TaskKind, class: TaskClass, gives_memory_back: bool) -> Self {
         Self {
             kind,
             class,
@@ -39,6 +45,7 @@ impl Worker {
             is_called: AtomicBool::new(false),
             is_retiring: AtomicBool::new(false),
             runs_short: AtomicBool::new(false),
+            upkeep: gives_memory_back.then(Upkeep::new),
         }
     }
 
@@ -73,11 +80,45 @@ impl Worker {
         self.thread.get().expect("who sleeps has a thread").unpark();
     }
 
-    /// Waits for a call. Only the worker's own thread does.
+    /// Waits for a call, and looks after memory meanwhile. Only the worker's own thread does.
     pub(crate) fn sleep(&self) {
+        while let Some(upkeep) = &self.upkeep
+            && let Some(pause) = upkeep.pause()
+        {
+            if self.sleep_for(pause) {
+                return;
+            }
+            upkeep.look();
+        }
+        self.sleep_on();
+    }
+
+    fn sleep_on(&self) {
         while !self.is_called.swap(false, Ordering::Acquire) {
             thread::park();
         }
+    }
+
+    /// Waits for a call, at most for `duration`; whether it has come.
+    #[cfg(not(feature = "model"))]
+    fn sleep_for(&self, duration: Duration) -> bool {
+        let clock = Clock::real();
+        let end = clock.now().after(duration);
+        while !self.is_called.swap(false, Ordering::Acquire) {
+            let left = end.since(clock.now());
+            if left.is_zero() {
+                return false;
+            }
+            thread::park_timeout(left);
+        }
+        true
+    }
+
+    /// A model has no time.
+    #[cfg(feature = "model")]
+    fn sleep_for(&self, _: Duration) -> bool {
+        self.sleep_on();
+        true
     }
 
     /// Runs tasks on the calling thread until the pool stops or the worker retires.
@@ -95,6 +136,9 @@ impl Worker {
                 pool.timers.watch(started);
             }
             let processed = process(taken.task, started);
+            if let Some(upkeep) = &self.upkeep {
+                upkeep.note_run();
+            }
             (idle.since, is_since_now) = (processed.run_ended, !processed.has_destroyed);
         }
     }

@@ -30,7 +30,14 @@ pub(crate) fn pool(normal: usize) -> ExecutorPool {
 /// One thread of each kind, and of non-I/O tasks so many.
 pub(crate) fn options(non_io: ThreadCounts) -> PoolOptions {
     let one = ThreadCounts { normal: 1, quick: 0 };
-    PoolOptions { reader: one, writer: one, aux_io: one, non_io, cpus: None }
+    PoolOptions {
+        reader: one,
+        writer: one,
+        aux_io: one,
+        non_io,
+        cpus: None,
+        gives_memory_back: false,
+    }
 }
 
 /// Starts a pool on the real clock.
