@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 #[cfg(not(feature = "model"))]
+use platform::threads::own_cpu_time_ns;
+#[cfg(not(feature = "model"))]
 use platform::{Clock, Instant};
 
 use crate::sync::thread;
@@ -25,6 +27,10 @@ const WAKE_COST_MAX_NS: u64 = 35_000;
 /// Looks that a search takes, however long they last: when other threads want the CPU, most of the
 /// time between two looks is theirs, and counts for nothing.
 const LOOKS_MIN: u32 = 48;
+/// CPU time of a search after which it ends in any case, nanoseconds: with the looks before it is
+/// counted, and the last ones, that is less than 100 us.
+#[cfg(not(feature = "model"))]
+const BURNT_MAX_NS: u64 = 70_000;
 /// Looks without letting other threads run, about ten nanoseconds each: a partner on another CPU
 /// answers within that time, and is met without a system call.
 #[cfg(not(feature = "model"))]
@@ -58,9 +64,10 @@ pub(crate) fn search_ns() -> u64 {
 pub(crate) struct Patience {
     is_over: bool,
     looks_left: u32,
-    /// The time is counted from the first look at the clock on, which comes soon.
+    /// The time, and the thread's CPU time, are counted from the first look at the clock on, which
+    /// comes soon.
     #[cfg(not(feature = "model"))]
-    since: Option<Instant>,
+    since: Option<(Instant, u64)>,
 }
 
 impl Patience {
@@ -91,9 +98,12 @@ impl Patience {
     fn note_time(&mut self) {
         self.looks_left = self.looks_left.saturating_sub(LOOKS_PER_CLOCK);
         let now = Clock::real().now();
-        let since = *self.since.get_or_insert(now);
-        let is_long = now.since(since) >= Duration::from_nanos(search_ns());
-        self.is_over = is_long && self.looks_left == 0;
+        let (since, cpu_since_ns) = *self.since.get_or_insert_with(|| (now, own_cpu_time_ns()));
+        let has_lasted = |limit_ns| now.since(since) >= Duration::from_nanos(limit_ns);
+        // CPU time is asked for only where it may be too much.
+        let is_burnt =
+            || has_lasted(BURNT_MAX_NS) && own_cpu_time_ns() - cpu_since_ns >= BURNT_MAX_NS;
+        self.is_over = has_lasted(search_ns()) && (self.looks_left == 0 || is_burnt());
     }
 
     #[cfg(feature = "model")]

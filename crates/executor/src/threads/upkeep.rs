@@ -8,7 +8,7 @@ use crate::sync::atomic::{AtomicU32, Ordering};
 const RUNS_MIN: u32 = 256;
 
 /// How long a thread sleeps before each look, in seconds: 15 in all, longer than the files of a
-/// bucket need to follow its journal. What a thread has allocated, others free after it fell asleep.
+/// bucket need to follow its journal. What a thread has allocated, others free while it sleeps.
 const PAUSES_S: [u64; 4] = [1, 2, 4, 8];
 
 /// Which looks are to come. Only the thread itself changes it.
