@@ -25,6 +25,16 @@ pub(super) struct Group {
     payload_crc: Option<u32>,
 }
 
+/// Where a group is written to.
+#[derive(Clone, Copy)]
+pub(super) struct Destination<'a> {
+    pub(super) file: &'a dyn File,
+    /// Where the group begins.
+    pub(super) position: u64,
+    /// See [`JournalOptions::portion_bytes`](super::JournalOptions::portion_bytes).
+    pub(super) portion_bytes: usize,
+}
+
 impl Group {
     /// Begins a group with as many of `records` as go into `bytes_max`, at least one, and says how
     /// many.
@@ -67,20 +77,18 @@ impl Group {
         padded(self.bytes as u64)
     }
 
-    /// Encodes `records`, unless that is done, and writes the group at `position` of `file`. Gives
-    /// the checksum in its header.
+    /// Encodes `records`, unless that is done, and writes the group. Gives the checksum in its
+    /// header.
     ///
     /// # Errors
     /// What the system said. The group is encoded nevertheless.
     pub(super) fn write(
         &mut self,
         records: &[Record<'_>],
-        portion_bytes: usize,
         header: GroupHeader,
-        file: &dyn File,
-        position: u64,
+        to: Destination<'_>,
     ) -> Result<u32, FileError> {
-        let written_meanwhile = self.encode(records, portion_bytes, file, position);
+        let written_meanwhile = self.encode(records, to);
         let header = self.put(header);
         let bytes: &[u8] = match written_meanwhile {
             None => &self.buffer,
@@ -90,7 +98,7 @@ impl Group {
                 &self.buffer[..BLOCK_SIZE as usize]
             }
         };
-        file.write_at(bytes, position)?;
+        to.file.write_at(bytes, to.position)?;
         Ok(header.crc)
     }
 
@@ -98,16 +106,14 @@ impl Group {
     fn encode(
         &mut self,
         records: &[Record<'_>],
-        portion_bytes: usize,
-        file: &dyn File,
-        position: u64,
+        to: Destination<'_>,
     ) -> Option<Result<(), FileError>> {
         if !self.buffer.is_empty() {
             return None;
         }
         self.buffer.append(self.padded_size());
-        if self.bytes > 2 * portion_bytes
-            && let Some(written) = self.encode_and_write(records, portion_bytes, file, position)
+        if self.bytes > 2 * to.portion_bytes
+            && let Some(written) = self.encode_and_write(records, to)
         {
             return Some(written);
         }
@@ -121,13 +127,11 @@ impl Group {
     fn encode_and_write(
         &mut self,
         records: &[Record<'_>],
-        portion_bytes: usize,
-        file: &dyn File,
-        position: u64,
+        to: Destination<'_>,
     ) -> Option<Result<(), FileError>> {
         let (sender, encoded) = mpsc::channel();
         let Self { record_sizes: sizes, buffer, payload_crc, .. } = self;
-        let portions = Portions { sender, bytes_min: portion_bytes };
+        let portions = Portions { sender, bytes_min: to.portion_bytes };
         let encode = move || encode(records, sizes, Encoder::new(buffer, Some(portions)));
         thread::scope(|scope| {
             let encoding = threads::spawn_scoped(scope, "journal-encode", encode).ok()?;
@@ -136,7 +140,7 @@ impl Group {
                 let first_block = if next == 0 { BLOCK_SIZE } else { 0 };
                 let bytes = &portion[first_block as usize..];
                 if written.is_ok() && !bytes.is_empty() {
-                    written = file.write_at(bytes, position + next + first_block);
+                    written = to.file.write_at(bytes, to.position + next + first_block);
                 }
                 next += portion.len() as u64;
             }

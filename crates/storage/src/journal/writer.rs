@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use platform::Clock;
 
 use crate::StorageError;
-use crate::journal::group::Group;
+use crate::journal::group::{Destination, Group};
 use crate::journal::layout::{GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn};
 use crate::journal::record::Record;
@@ -213,7 +213,9 @@ impl Writer {
             crc: 0,
         };
         let (file, position) = (&*current.file, current.position);
-        let crc = self.group.write(records, self.options.portion_bytes, header, file, position)?;
+        let portion_bytes = self.options.portion_bytes;
+        let crc =
+            self.group.write(records, header, Destination { file, position, portion_bytes })?;
         file.sync()?;
         Ok(crc)
     }

@@ -110,7 +110,7 @@ fn write(
     if group.bytes == 0 {
         assert_eq!(group.begin(&records, usize::MAX), records.len());
     }
-    group.write(&records, portion_bytes, header(), file, POSITION)
+    group.write(&records, header(), Destination { file, position: POSITION, portion_bytes })
 }
 
 fn batches_of(sizes: &[&[usize]]) -> Vec<Vec<Item>> {
