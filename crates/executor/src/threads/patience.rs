@@ -27,8 +27,8 @@ const WAKE_COST_MAX_NS: u64 = 35_000;
 /// Looks that a search takes, however long they last: when other threads want the CPU, most of the
 /// time between two looks is theirs, and counts for nothing.
 const LOOKS_MIN: u32 = 48;
-/// CPU time of a search after which it ends in any case, nanoseconds: with the looks before it is
-/// counted, and the last ones, that is less than 100 us.
+/// CPU time of a search after which it ends in any case, nanoseconds. Up to three glances are not
+/// counted: with them that is less than 100 us where a glance takes less than 10.
 #[cfg(not(feature = "model"))]
 const BURNT_MAX_NS: u64 = 70_000;
 /// Looks without letting other threads run, about ten nanoseconds each: a partner on another CPU

@@ -23,7 +23,7 @@ pub(super) struct Encoder<'group> {
 /// Where portions go as soon as they are whole, in their order.
 pub(super) struct Portions<'group> {
     pub(super) sender: Sender<&'group [u8]>,
-    /// Bytes of all but the last one.
+    /// Bytes of each but the last one, at least.
     pub(super) bytes_min: usize,
 }
 
