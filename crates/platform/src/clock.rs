@@ -79,6 +79,7 @@ impl Clock {
     /// Monotonic time, rounded up: not earlier than [`Clock::now`] and at most
     /// [`CEILING_ERROR_MAX`] later, for whoever asks too often to pay for the exact time. A
     /// deadline that is reckoned from it is never too early.
+    #[inline]
     pub fn ceiling(&self) -> Instant {
         match &self.0 {
             Source::Real => Instant(coarse::ceiling()),

@@ -50,7 +50,7 @@ fn act(shard: &TimerShard<Timer>, timer: &Arc<Timer>, act: Act) {
         }
     };
     if is_early {
-        shard.arm(timer);
+        shard.arm(timer, 0);
     }
 }
 
@@ -130,6 +130,9 @@ fn a_user_and_the_wheel_agree_in_every_interleaving() {
         // The wheel comes at 5, finds 20, and must not miss that 7 has come meanwhile.
         (&[Act::Set(5), Act::Set(20)], &[&[Act::Set(7)]], &[5]),
         (&[Act::Set(5), Act::Set(20)], &[&[Act::SetIfEarlier(7)]], &[5]),
+        // 400 is looked at halfway, when 300 may have come.
+        (&[Act::Set(900), Act::Set(400)], &[&[Act::Set(300)]], &[200]),
+        (&[Act::Set(900), Act::Set(400)], &[&[Act::SetIfEarlier(300)]], &[200]),
     ];
     for &(before, threads, ticks) in rows {
         explore_all(INTERLEAVINGS_MAX, move || race(before, threads, ticks));
@@ -149,6 +152,8 @@ fn users_and_the_wheel_agree() {
         (&[], &[&[Act::SetIfEarlier(9)], &[Act::SetIfEarlier(5)]], &[5, 9]),
         (&[Act::Set(9)], &[&[Act::Set(5), Act::Clear], &[Act::SetIfEarlier(7)]], &[5, 7, 9]),
         (&[Act::Set(5)], &[&[Act::Clear], &[Act::Set(8), Act::Set(6)]], &[5, 6, 8]),
+        (&[Act::Set(900)], &[&[Act::Set(400), Act::Set(300)], &[Act::Set(600)]], &[150, 300]),
+        (&[Act::Set(900), Act::Set(400)], &[&[Act::SetIfEarlier(100)]], &[200]),
     ];
     for &(before, threads, ticks) in rows {
         explore_some(RANDOM_COUNT, move || race(before, threads, ticks));

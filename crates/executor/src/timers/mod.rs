@@ -100,6 +100,7 @@ impl Timers {
     }
 
     /// Wakes `task` when `duration` from now has passed.
+    #[inline]
     pub(crate) fn arm(
         &self,
         task: &Arc<TaskCell>,
@@ -107,16 +108,23 @@ impl Timers {
         duration: Duration,
         earlier: Earlier,
     ) {
-        let tick = self.resolution.tick_not_before(clock.ceiling().after(duration));
+        let now = clock.ceiling();
+        let tick = self.resolution.tick_not_before(now.after(duration));
         let is_early = match earlier {
             Earlier::Replaced => task.deadline().set(tick),
             Earlier::Kept => task.deadline().set_if_earlier(tick),
         };
         if is_early {
-            let shard = self.shard_of(task);
-            shard.arm(task);
-            self.call_before(self.resolution.time_of(shard.next_tick()));
+            self.look_earlier(task, now);
         }
+    }
+
+    /// Sees to it that the deadline of `task` is looked at in time.
+    #[cold]
+    fn look_earlier(&self, task: &Arc<TaskCell>, now: Instant) {
+        let shard = self.shard_of(task);
+        shard.arm(task, self.resolution.tick_at(now));
+        self.call_before(self.resolution.time_of(shard.next_tick()));
     }
 
     /// Forgets `task`, which ends.

@@ -7,6 +7,9 @@ use crate::sync::{Mutex, lock};
 use crate::timers::deadline::{NEVER, Timed};
 use crate::timers::wheel::Wheel;
 
+/// Ticks ahead from which on a deadline that was moved to an earlier time is looked at halfway.
+const HALFWAY_TICKS_MIN: u64 = 64;
+
 /// Looks at deadlines when it said it would. Takes no other lock while it holds its own.
 #[derive(Debug)]
 pub(crate) struct TimerShard<T: ?Sized> {
@@ -33,17 +36,25 @@ impl<T: Timed + ?Sized> TimerShard<T> {
     }
 
     /// Sees to it that the deadline of `timed` is looked at in time, after
-    /// [`crate::timers::deadline::Deadline::set`] has asked for it.
-    pub(crate) fn arm(&self, timed: &Arc<T>) {
+    /// [`crate::timers::deadline::Deadline::set`] has asked for it at `now`.
+    ///
+    /// One that comes before a deadline that it had already is looked at halfway, so that those who
+    /// move theirs to and fro, all between 10 and 30 s ahead, take the lock twice and no more,
+    /// instead of each time that a deadline is the earliest so far.
+    pub(crate) fn arm(&self, timed: &Arc<T>, now: u64) {
         let mut wheel = lock(&self.wheel);
         let deadline = timed.deadline();
         let (due, armed) = (deadline.due(), deadline.armed());
         if due >= armed {
             return;
         }
-        let timed = if armed == NEVER { timed.clone() } else { wheel.remove(deadline.entry()) };
-        deadline.set_armed(due);
-        deadline.set_entry(wheel.insert(due, timed));
+        let (look_at, timed) = if armed == NEVER {
+            (due, timed.clone())
+        } else {
+            (halfway(now, due), wheel.remove(deadline.entry()))
+        };
+        deadline.set_armed(look_at);
+        deadline.set_entry(wheel.insert(look_at, timed));
         self.publish(&wheel);
     }
 
@@ -91,6 +102,12 @@ impl<T: Timed + ?Sized> TimerShard<T> {
     }
 }
 
+/// The tick between `now` and `due`; `due` itself when that is near.
+fn halfway(now: u64, due: u64) -> u64 {
+    let ahead = due.saturating_sub(now);
+    if ahead < HALFWAY_TICKS_MIN { due } else { now + ahead / 2 }
+}
+
 /// What became of an entry when its time had come.
 enum Settled<T: ?Sized> {
     /// It is due.
@@ -125,5 +142,54 @@ fn settle<T: Timed + ?Sized>(wheel: &mut Wheel<Arc<T>>, timed: Arc<T>, now: u64)
             (false, NEVER) => Settled::Gone(timed),
             (false, _) => Settled::Again,
         };
+    }
+}
+
+#[cfg(all(test, not(feature = "model")))]
+mod tests {
+    use super::*;
+    use crate::timers::deadline::Deadline;
+
+    struct Timer(Deadline);
+
+    impl Timed for Timer {
+        fn deadline(&self) -> &Deadline {
+            &self.0
+        }
+    }
+
+    fn due_at(shard: &TimerShard<Timer>, tick: u64) -> usize {
+        let mut expired = Vec::new();
+        while !shard.expire(tick, 8, &mut expired) {}
+        expired.len()
+    }
+
+    /// The deadlines set, all at tick 0, and the ticks at which the wheel looks until it is due.
+    #[test]
+    fn a_deadline_that_moved_to_an_earlier_time_is_looked_at_halfway() {
+        let rows: &[(&[u64], &[u64])] = &[
+            (&[2000], &[2000]),
+            (&[2000, 1500], &[750, 1500]),
+            // Halfway is before all that come after it.
+            (&[3000, 2000, 1000, 3000, 1001], &[1000, 1001]),
+            (&[2000, HALFWAY_TICKS_MIN], &[HALFWAY_TICKS_MIN / 2, HALFWAY_TICKS_MIN]),
+            (&[2000, HALFWAY_TICKS_MIN - 1], &[HALFWAY_TICKS_MIN - 1]),
+        ];
+        for &(deadlines, looks) in rows {
+            let (shard, timer) = (TimerShard::new(), Arc::new(Timer(Deadline::never())));
+            for &tick in deadlines {
+                if timer.0.set(tick) {
+                    shard.arm(&timer, 0);
+                }
+            }
+            let (&due, earlier) = looks.split_last().expect("it is due at some time");
+            for &look in earlier {
+                assert_eq!(timer.0.armed(), look, "{deadlines:?}");
+                assert_eq!(due_at(&shard, look), 0, "{deadlines:?}: early at {look}");
+            }
+            assert_eq!(timer.0.armed(), due, "{deadlines:?}");
+            assert_eq!(due_at(&shard, due - 1), 0, "{deadlines:?}: early");
+            assert_eq!(due_at(&shard, due), 1, "{deadlines:?}: late");
+        }
     }
 }

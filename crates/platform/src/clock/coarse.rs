@@ -53,6 +53,7 @@ thread_local! {
 }
 
 /// Nanoseconds of monotonic time, rounded up.
+#[inline]
 pub(super) fn ceiling() -> u64 {
     let coarse = read(ClockId::MonotonicCoarse);
     COMPARED.with(|cell| {
