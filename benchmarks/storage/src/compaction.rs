@@ -9,6 +9,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use crate::directories::Directory;
 use crate::driver::{Driver, Heard, Outcome, Pace};
 use crate::options::Options;
+use crate::quiet::wait_until_quiet;
 use crate::report::{Column, Report, print_goal};
 use crate::served_bucket::{JOURNAL, ServedBucket, Size};
 use crate::writers::{WRITERS, before, record};
@@ -20,7 +21,7 @@ const RATES: [u32; 2] = [3_000, 10_000];
 /// How often it is looked whether all files that were to be compacted are.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column::scaled("average ms", "persist_average_us", 1e3),
     Column::scaled("p50 ms", "persist_p50_us", 1e3),
     Column::scaled("p99 ms", "persist_p99_us", 1e3),
@@ -29,6 +30,7 @@ const COLUMNS: [Column; 8] = [
     Column::new("left out", "left_out"),
     Column::new("refused", "refused"),
     Column::new("files compacted", "files_compacted"),
+    Column::new("began quiet", "began_quiet"),
 ];
 
 /// Measures and prints the tables. Every measurement begins with a copy of `base`.
@@ -69,6 +71,7 @@ fn measure(
     let size = Size::of(options);
     let served = ServedBucket::open(directory.path(), JOURNAL, size, heard.clone())?;
     served.wait_until_warm()?;
+    let is_quiet = options.is_quick || wait_until_quiet(directory.path())?;
     let driver = Driver::new(&served, heard, WRITERS, seed);
     let drive = || driver.run(Pace::PerSecond(rate), before(options), options.load_duration());
     let (mut outcome, compacted) =
@@ -78,6 +81,7 @@ fn measure(
     let bench = bench(rate);
     record(&bench, variant, &mut outcome, report);
     report.add(&bench, variant, "files_compacted", compacted as f64);
+    report.add(&bench, variant, "began_quiet", f64::from(u8::from(is_quiet)));
     Ok(())
 }
 

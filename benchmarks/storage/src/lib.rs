@@ -15,6 +15,7 @@ pub mod driver;
 pub mod engines;
 pub mod measurement;
 pub mod options;
+pub mod quiet;
 pub mod replay;
 pub mod report;
 pub mod served_bucket;

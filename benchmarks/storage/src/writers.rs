@@ -10,6 +10,7 @@ use crate::documents::DOCUMENT_SIZE;
 use crate::driver::{Driver, Heard, Outcome, Pace};
 use crate::measurement::Usage;
 use crate::options::{LOADS, Options};
+use crate::quiet::wait_until_quiet;
 use crate::report::{Column, Report, print_goal};
 use crate::served_bucket::{JOURNAL, Mode, PLAIN, REOPENED, ServedBucket, Size};
 
@@ -18,7 +19,7 @@ pub const WRITERS: usize = 2_000;
 
 const MODES: [Mode; 3] = [JOURNAL, PLAIN, REOPENED];
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     Column::scaled("average ms", "persist_average_us", 1e3),
     Column::scaled("p50 ms", "persist_p50_us", 1e3),
     Column::scaled("p99 ms", "persist_p99_us", 1e3),
@@ -31,6 +32,7 @@ const COLUMNS: [Column; 12] = [
     Column::new("blocks by user byte, with the drain", "blocks_ratio"),
     Column::new("CPU us an operation, with the drain", "cpu_per_operation_us"),
     Column::scaled("MB after", "after_bytes", 1e6),
+    Column::new("began quiet", "began_quiet"),
 ];
 
 /// A load and its name.
@@ -84,6 +86,7 @@ fn measure(
     let size = Size::of(options);
     let served = ServedBucket::open(directory.path(), mode, size, heard.clone())?;
     served.wait_until_warm()?;
+    let is_quiet = options.is_quick || wait_until_quiet(directory.path())?;
     let before = before(options);
     let files = served.files.clone();
     let blocks_before = files.block_bytes();
@@ -98,6 +101,7 @@ fn measure(
     let bench = bench(load);
     record(&bench, mode.name, &mut outcome, report);
     let mut add = |metric, value| report.add(&bench, mode.name, metric, value);
+    add("began_quiet", f64::from(u8::from(is_quiet)));
     add("drain_s", drain_seconds);
     let user_bytes = (items * DOCUMENT_SIZE as u64) as f64;
     add("written_ratio", used.written_bytes as f64 / user_bytes);
