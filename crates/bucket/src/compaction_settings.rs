@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use storage::CompactionPace;
+
 use crate::bucket::Bucket;
 use crate::config::BucketConfig;
 
@@ -10,7 +12,7 @@ use crate::config::BucketConfig;
 pub(crate) struct CompactionSettings {
     fragmentation_percent: AtomicU8,
     file_bytes_min: AtomicU64,
-    bytes_per_second: AtomicU64,
+    pace: CompactionPace,
     purge_age_seconds: AtomicU64,
 }
 
@@ -19,7 +21,7 @@ impl CompactionSettings {
         Self {
             fragmentation_percent: AtomicU8::new(config.compaction_fragmentation_percent),
             file_bytes_min: AtomicU64::new(config.compaction_file_bytes_min),
-            bytes_per_second: AtomicU64::new(config.compaction_bytes_per_second),
+            pace: CompactionPace::new(config.compaction_bytes_per_second),
             purge_age_seconds: AtomicU64::new(config.persistent_metadata_purge_age_seconds),
         }
     }
@@ -32,8 +34,8 @@ impl CompactionSettings {
         self.file_bytes_min.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn bytes_per_second(&self) -> u64 {
-        self.bytes_per_second.load(Ordering::Relaxed)
+    pub(crate) fn pace(&self) -> &CompactionPace {
+        &self.pace
     }
 
     pub(crate) fn purge_age_seconds(&self) -> u64 {
@@ -65,14 +67,14 @@ impl Bucket {
         self.0.compactors.look_again();
     }
 
-    /// Bytes a second that one compaction writes, at most; 0 for no limit.
+    /// Bytes a second that compactions write together, at most; 0 for no limit.
     pub fn compaction_bytes_per_second(&self) -> u64 {
-        self.0.compactions.settings.bytes_per_second()
+        self.0.compactions.settings.pace.bytes_per_second()
     }
 
-    /// Changes how fast compactions write that begin from now on.
+    /// Changes how fast compactions write from now on.
     pub fn set_compaction_bytes_per_second(&self, bytes: u64) {
-        self.0.compactions.settings.bytes_per_second.store(bytes, Ordering::Relaxed);
+        self.0.compactions.settings.pace.set_bytes_per_second(bytes);
     }
 
     /// Seconds for which files keep tombstones.

@@ -205,7 +205,7 @@ pub struct BucketConfig {
     pub compaction_file_bytes_min: u64,
     /// How often fragmented files are looked for.
     pub compaction_interval: Duration,
-    /// Bytes a second that one compaction writes, at most, to begin with; 0 for no limit.
+    /// Bytes a second that compactions write together, at most, to begin with; 0 for no limit.
     pub compaction_bytes_per_second: u64,
     /// Bytes after which a compaction syncs its file (`fsync_after_every_n_bytes_written`).
     pub compaction_sync_bytes: u64,
@@ -267,7 +267,7 @@ impl BucketConfig {
             compaction_fragmentation_percent: 30,
             compaction_file_bytes_min: 1 << 20,
             compaction_interval: Duration::from_secs(30),
-            compaction_bytes_per_second: 0,
+            compaction_bytes_per_second: 32 << 20,
             compaction_sync_bytes: 1 << 20,
             compaction_concurrency_ratio: 0.5,
             persistent_metadata_purge_age_seconds: 3 * 24 * 60 * 60,

@@ -50,12 +50,17 @@ impl AlignedBuffer {
 
     /// Takes memory for `additional` bytes more, and for as many again as there are.
     pub fn reserve(&mut self, additional: usize) {
-        if self.memory.bytes().len() - self.length >= additional {
+        if self.capacity() - self.length >= additional {
             return;
         }
         let mut memory = Memory::new((self.length + additional).max(2 * self.length));
         memory.bytes_mut()[..self.length].copy_from_slice(self);
         self.memory = memory;
+    }
+
+    /// Bytes that it has memory for.
+    pub fn capacity(&self) -> usize {
+        self.memory.bytes().len()
     }
 
     /// Appends so many bytes, to be filled in: nothing is said of what they are.
@@ -196,8 +201,8 @@ mod tests {
             let is_large = matches!(buffer.memory, Memory::Large(..));
             assert!(is_large || expected.len() < LARGE_MIN + DIRECT_ALIGNMENT);
             let alignment = if is_large { LARGE_PAGE } else { DIRECT_ALIGNMENT };
-            let has_memory = !buffer.memory.bytes().is_empty();
-            assert!(!has_memory || buffer.as_ptr().align_offset(alignment) == 0);
+            assert!(buffer.capacity() >= buffer.len());
+            assert!(buffer.capacity() == 0 || buffer.as_ptr().align_offset(alignment) == 0);
         }
     }
 

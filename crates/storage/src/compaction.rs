@@ -13,6 +13,7 @@
 
 mod frozen;
 mod local_documents;
+mod pace;
 mod paced_file;
 mod progress;
 mod purge;
@@ -35,6 +36,7 @@ use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::Snapshot;
 pub use frozen::{FrozenFacts, FrozenVbucket};
+pub use pace::CompactionPace;
 use paced_file::PacedFile;
 pub use progress::{CompactionObserver, CompactionPhase, CompactionProgress};
 pub use request::{CompactionOutcome, CompactionReport, CompactionRequest, Purged};
@@ -144,7 +146,7 @@ impl Store {
             return Ok(None);
         }
         run.enter(CompactionPhase::Switching);
-        let _writing = lock(&run.entry.writer);
+        let writing = lock(&run.entry.writer);
         let Some(newest) = self.continuation(&source, &successor, run)? else { return Ok(None) };
         if !successor.holds(&newest) {
             successor.follow(&newest, run.progress)?;
@@ -164,7 +166,10 @@ impl Store {
         report.purge_seqno = Seqno(header.purge_seqno);
         report.file_bytes_after = file.size()?;
         drop(file);
-        report.old_file_left = self.switch(path, header.position, run.entry)?;
+        let old_path = self.switch(path, header.position, run.entry)?;
+        // Nobody knows the old file any more. Giving its room back may take a file system long.
+        drop(writing);
+        report.old_file_left = remove_if_there(&*self.files, &old_path).err();
         Ok(Some(report))
     }
 
@@ -211,13 +216,13 @@ impl Store {
     }
 
     /// Puts the file at `path`, which is durable, into force. The caller holds the entry's writer.
-    /// Gives the error when the old file cannot be removed.
+    /// Gives the path of the old file.
     fn switch(
         &self,
         path: &Path,
         header_position: u64,
         entry: &Entry,
-    ) -> Result<Option<StorageError>, StorageError> {
+    ) -> Result<PathBuf, StorageError> {
         let old_revision = lock(&entry.handle).revision;
         let revision = old_revision + 1;
         let new_path = self.directory.join(layout::data_file(entry.vbid, revision));
@@ -238,8 +243,7 @@ impl Store {
         drop(closed);
         self.files.sync_directory(&self.directory)?;
         lock(&entry.handle).is_name_unsure = false;
-        let old_path = self.directory.join(layout::data_file(entry.vbid, old_revision));
-        Ok(remove_if_there(&*self.files, &old_path).err())
+        Ok(self.directory.join(layout::data_file(entry.vbid, old_revision)))
     }
 
     /// Ends what a compaction could not: the new file's name is made durable, and the old file

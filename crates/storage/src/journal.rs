@@ -135,7 +135,9 @@ impl Journal {
     /// Gives back the memory in which groups are gathered, which is as large as the largest one
     /// was. For when there is nothing to append for a while.
     pub fn give_memory_back(&self) {
-        self.lock_writer().give_memory_back();
+        let mut writer = self.lock_writer();
+        writer.give_memory_back();
+        self.publish(&writer);
     }
 
     /// Groups below `needed_from` are of no use any more. Segments that hold nothing else are

@@ -32,8 +32,8 @@ mod verify;
 pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use compaction::{
-    CompactionObserver, CompactionOutcome, CompactionPhase, CompactionProgress, CompactionReport,
-    CompactionRequest, FrozenFacts, FrozenVbucket, Purged,
+    CompactionObserver, CompactionOutcome, CompactionPace, CompactionPhase, CompactionProgress,
+    CompactionReport, CompactionRequest, FrozenFacts, FrozenVbucket, Purged,
 };
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,

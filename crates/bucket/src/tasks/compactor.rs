@@ -8,8 +8,8 @@ use document::{Item, Vbid};
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
 use storage::{
-    CompactionObserver, CompactionOutcome, CompactionReport, CompactionRequest, FileSizes,
-    StorageError,
+    CompactionObserver, CompactionOutcome, CompactionPace, CompactionReport, CompactionRequest,
+    FileSizes, StorageError,
 };
 use vbucket::Refusal;
 
@@ -24,6 +24,9 @@ static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo
 static WATCHER: TaskName = TaskName::new("CompactionWatcherTask", TaskKind::AuxIo)
     .priority(6)
     .expected(Duration::from_secs(1));
+
+/// The part of a file that is of no use, in percent, from which on it is compacted at full speed.
+const UNPACED_PERCENT_MIN: u64 = 60;
 
 /// A compaction that takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_secs(30);
@@ -169,18 +172,20 @@ impl BucketCore {
 
     fn compact(&self, begun: Begun) {
         let started = self.clock.now();
-        let request = self.compaction_request(begun.order);
         let finder = Finder { core: self, vbid: begun.vbid };
         // What the journal alone has is to be compacted, too.
         let applied = self.apply(begun.vbid);
-        let compact = |()| self.store.compact(begun.vbid, &request, &begun.progress, &finder);
+        let compact = |()| {
+            let request = self.compaction_request(begun.vbid, begun.order);
+            self.store.compact(begun.vbid, &request, &begun.progress, &finder)
+        };
         let result = applied.and_then(compact);
         let took = self.clock.now().since(started);
         let end = self.note_compaction(begun.vbid, took, result);
         self.compactions.end(begun, end);
     }
 
-    fn compaction_request(&self, order: CompactionOrder) -> CompactionRequest {
+    fn compaction_request(&self, vbid: Vbid, order: CompactionOrder) -> CompactionRequest {
         let settings = &self.compactions.settings;
         let now_seconds = self.clock.wall_time().seconds();
         let age = u32::try_from(settings.purge_age_seconds()).unwrap_or(u32::MAX);
@@ -196,8 +201,18 @@ impl BucketCore {
             now_seconds,
             dropped: Vec::new(),
             sync_bytes: self.config.compaction_sync_bytes,
-            bytes_per_second: settings.bytes_per_second(),
+            pace: self.compaction_pace(vbid),
         }
+    }
+
+    /// What a file frees outweighs what its copy costs the device when little of it is copied; to
+    /// hold that back would let files grow faster than they are compacted.
+    fn compaction_pace(&self, vbid: Vbid) -> CompactionPace {
+        let is_nearly_useless = |sizes| fragmentation_percent(sizes) >= UNPACED_PERCENT_MIN;
+        if self.store.file_sizes(vbid).is_ok_and(is_nearly_useless) {
+            return CompactionPace::default();
+        }
+        self.compactions.settings.pace().clone()
     }
 
     fn note_compaction(

@@ -284,6 +284,29 @@ fn begin_slow_compaction(bucket: &Bucket) -> mpsc::Receiver<CompactionEnd> {
 }
 
 #[test]
+fn a_file_of_little_use_is_compacted_at_full_speed() {
+    let (bucket, pool, _) = slow_bucket();
+    let value = vec![b'v'; 10_000];
+    for number in 1..=10 {
+        let (meta, incoming) = (ItemMeta::default(), Incoming::plain(&value));
+        let (session, condition) = (&mut Session::default(), WriteCondition::default());
+        let (mode, key) = (StoreMode::Set, key("alone"));
+        bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition).unwrap();
+        while bucket.statistics().items_persisted < number {
+            std::thread::yield_now();
+        }
+    }
+    let (told, heard) = mpsc::channel();
+    let on_end = move |end| told.send(end).unwrap();
+    bucket.compact(VBID, CompactionOrder::default(), on_end).unwrap();
+    // At a byte a second it would take hours.
+    let end = heard.recv_timeout(Duration::from_mins(2));
+    assert_eq!(end, Ok(CompactionEnd::Done));
+    bucket.shut_down().unwrap();
+    pool.shutdown();
+}
+
+#[test]
 fn emptying_the_bucket_and_stopping_it_do_not_wait_for_compactions() {
     type Interruption = fn(&Bucket);
     let cases: [(&str, Interruption, usize); 3] = [

@@ -296,3 +296,34 @@ fn damage_that_a_replay_meets_keeps_one_vbucket_away_and_its_journal() {
     assert_eq!(machine.get(VBID, "1").unwrap(), b"in the journal");
     assert_eq!(machine.get(VBID, "2").unwrap(), b"in the file");
 }
+
+fn journal_memory_bytes(machine: &Machine) -> u64 {
+    machine.bucket.journal_usage().unwrap().memory_bytes
+}
+
+#[test]
+fn the_journal_gives_memory_back_when_nothing_came_for_a_second_after_many_items() {
+    let mut machine = Machine::with(lazy_config());
+    machine.set(VBID, "alone", b"value").unwrap();
+    machine.run();
+    machine.advance(Duration::from_secs(2));
+    assert!(journal_memory_bytes(&machine) > 0, "a few items are not worth it");
+    for number in 0..10_000 {
+        machine.set(VBID, &format!("key-{number}"), b"value").unwrap();
+        if number % 500 == 0 {
+            machine.run();
+        }
+    }
+    machine.run();
+    machine.advance(Duration::from_millis(900));
+    machine.set(VBID, "alone", b"another").unwrap();
+    machine.run();
+    machine.advance(Duration::from_millis(900));
+    assert!(journal_memory_bytes(&machine) > 0, "something came meanwhile");
+    machine.advance(Duration::from_millis(200));
+    machine.advance(Duration::from_millis(200));
+    assert_eq!(journal_memory_bytes(&machine), 0);
+    machine.set(VBID, "alone", b"the last").unwrap();
+    machine.run();
+    assert_eq!(machine.get(VBID, "alone").unwrap(), b"the last");
+}

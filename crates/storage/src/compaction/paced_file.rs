@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use platform::{Clock, File, FileError, Instant};
+use platform::{Clock, File, FileError};
 
+use super::pace::CompactionPace;
 use super::progress::{CompactionPhase, CompactionProgress};
 use super::request::CompactionRequest;
+
+/// Shorter pauses are left until they add up.
+const PAUSE_MIN: Duration = Duration::from_millis(2);
 
 /// A new file that a compaction writes.
 pub(super) struct PacedFile {
@@ -14,11 +18,9 @@ pub(super) struct PacedFile {
     progress: CompactionProgress,
     clock: Clock,
     sync_bytes: u64,
-    bytes_per_second: u64,
+    pace: CompactionPace,
     /// Bytes written since the last sync.
     unsynced: AtomicU64,
-    /// The moment up to which the device is taken, on the clock.
-    taken_until: AtomicU64,
 }
 
 impl PacedFile {
@@ -33,23 +35,18 @@ impl PacedFile {
             progress: progress.clone(),
             clock: clock.clone(),
             sync_bytes: request.sync_bytes.max(1),
-            bytes_per_second: request.bytes_per_second,
+            pace: request.pace.clone(),
             unsynced: AtomicU64::new(0),
-            taken_until: AtomicU64::new(clock.now().0),
         }
     }
 
-    /// Pauses until `bytes` fit into the rate. Catching up with commits knows no pauses: it ends
-    /// only when it is faster than they are.
+    /// Pauses until `bytes`, which were written, fit into the rate. Catching up with commits knows
+    /// no pauses: it ends only when it is faster than they are.
     fn pace(&self, bytes: u64) {
-        if self.bytes_per_second == 0 || self.progress.phase() != CompactionPhase::Copying {
-            return;
+        let pause = self.pace.take(bytes, self.clock.now());
+        if pause >= PAUSE_MIN && self.progress.phase() == CompactionPhase::Copying {
+            self.progress.pause(pause);
         }
-        let cost = Duration::from_secs_f64(bytes as f64 / self.bytes_per_second as f64);
-        let now = self.clock.now();
-        let taken_until = Instant(self.taken_until.load(Ordering::Relaxed)).max(now).after(cost);
-        self.taken_until.store(taken_until.0, Ordering::Relaxed);
-        self.progress.pause(taken_until.since(now));
     }
 }
 

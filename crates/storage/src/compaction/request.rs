@@ -2,6 +2,7 @@
 
 use document::Seqno;
 
+use super::pace::CompactionPace;
 use crate::dropped_collections::DroppedCollection;
 
 /// What is to be left out of a vBucket's file.
@@ -22,8 +23,8 @@ pub struct CompactionRequest {
     /// Bytes after which the new file is synced, so that nobody else's sync has to wait for a lot
     /// of them (`fsync_after_every_n_bytes_written`).
     pub sync_bytes: u64,
-    /// Bytes that are written in a second, at most; 0 for no limit.
-    pub bytes_per_second: u64,
+    /// How fast it writes.
+    pub pace: CompactionPace,
 }
 
 impl Default for CompactionRequest {
@@ -36,7 +37,7 @@ impl Default for CompactionRequest {
             now_seconds: 0,
             dropped: Vec::new(),
             sync_bytes: 1 << 20,
-            bytes_per_second: 0,
+            pace: CompactionPace::default(),
         }
     }
 }

@@ -61,6 +61,11 @@ impl Group {
         self.buffer.resize(self.padded_size(), 0);
     }
 
+    /// Bytes of memory that it takes for what is encoded.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.buffer.capacity() as u64
+    }
+
     fn clear(&mut self) {
         self.bytes = GROUP_HEADER_SIZE;
         self.record_sizes.clear();

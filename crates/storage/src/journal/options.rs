@@ -77,6 +77,8 @@ pub struct JournalUsage {
     pub current_bytes: u64,
     /// Bytes that are filled of the spare in the making.
     pub filled_bytes: u64,
+    /// Bytes of memory in which groups are gathered.
+    pub memory_bytes: u64,
     /// Groups that became durable.
     pub group_count: u64,
     /// Their records.

@@ -81,6 +81,7 @@ impl Writer {
             spare_count,
             spare_bytes: spare_count * self.options.segment_bytes,
             current_bytes: current,
+            memory_bytes: self.group.memory_bytes(),
             ..self.counters
         }
     }

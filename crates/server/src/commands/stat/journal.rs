@@ -17,6 +17,7 @@ pub(super) fn journal(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<
         ("used_bytes", journal.used_bytes),
         ("bytes_max", journal.bytes_max),
         ("spares", journal.spare_count),
+        ("memory_bytes", journal.memory_bytes),
         ("groups", journal.group_count),
         ("records", journal.record_count),
         ("written_bytes", journal.written_bytes),
