@@ -138,7 +138,10 @@ impl Run {
             return Ok(());
         }
         println!("\nfrom schedule to run at half load, beside long tasks of so many kinds, us");
-        println!("{:<30} {:>10} {:>14} {:>14} {:>14}", "", "tasks", "p50", "p99", "p99.9");
+        println!(
+            "{:<30} {:>10} {:>14} {:>14} {:>14} {:>22}",
+            "", "tasks", "p50", "p99", "p99.9", "scheduled late p99"
+        );
         for long_tasks in LongTasks::ALL {
             let load = ForeignLoad::begin()?;
             let measured = self.tail_rounds(&pools, long_tasks);
@@ -157,6 +160,15 @@ impl Run {
                         foreign_load,
                     });
                 }
+                self.figures.push(Figure {
+                    bench: BENCH,
+                    variant,
+                    params: params(tail::THREADS, &[("long", long)]),
+                    metric: "scheduled_late_p99",
+                    unit: "us",
+                    rounds: late_p99(&rounds),
+                    foreign_load,
+                });
             }
         }
         Ok(())
@@ -244,11 +256,16 @@ fn micros_at(rounds: &[Latencies], quantile: f64) -> Vec<f64> {
     rounds.iter().map(|latencies| latencies.micros_at(quantile)).collect()
 }
 
+fn late_p99(rounds: &[Latencies]) -> Vec<f64> {
+    rounds.iter().map(|latencies| latencies.late_micros_at(0.99)).collect()
+}
+
 fn print_tail(name: &str, rounds: &[Latencies]) {
     let tasks: u64 = rounds.iter().map(Latencies::count).sum();
     let [p50, p99, p999] =
         TAIL_QUANTILES.map(|(_, quantile)| short(report::median(&micros_at(rounds, quantile))));
-    println!("{name:<30} {tasks:>10} {p50:>14} {p99:>14} {p999:>14}");
+    let late = short(report::median(&late_p99(rounds)));
+    println!("{name:<30} {tasks:>10} {p50:>14} {p99:>14} {p999:>14} {late:>22}");
 }
 
 fn print_idle(variant: &str, idle: &Idle) {

@@ -79,8 +79,8 @@ pub trait ArmsTimers: PoolUnderTest {
 
 /// A pool with tasks of all kinds that run again and again.
 pub trait RepeatsTasks: PoolUnderTest {
-    /// Starts the pool for tasks of all kinds. A pool that does not tell kinds apart has as many
-    /// threads as one that does has for all of them.
+    /// Starts the pool for tasks of all kinds, each with threads of its own. A pool that does not
+    /// tell kinds apart is started once for each.
     fn start_for_all_kinds(threads: PoolThreads) -> Self {
         Self::start(threads)
     }

@@ -37,19 +37,30 @@ const DIGITS: u8 = 3;
 /// Threads of the pool.
 pub const THREADS: PoolThreads = PoolThreads { non_io: 2, others: 2 };
 
-/// Latencies in nanoseconds of all tasks of one measurement.
+/// Nanoseconds that all tasks of one measurement took.
 #[derive(Clone, Debug)]
-pub struct Latencies(Histogram<u64>);
+pub struct Latencies {
+    /// From schedule to run.
+    waited: Histogram<u64>,
+    /// From the time at which a task was to be scheduled until it was: what comes late comes in
+    /// bursts, in which each task waits for those before it.
+    late: Histogram<u64>,
+}
 
 impl Latencies {
     /// The latency in microseconds that a share of all tasks did not exceed.
     pub fn micros_at(&self, quantile: f64) -> f64 {
-        self.0.value_at_quantile(quantile) as f64 / 1e3
+        self.waited.value_at_quantile(quantile) as f64 / 1e3
+    }
+
+    /// By how many microseconds a share of all tasks was scheduled late, at most.
+    pub fn late_micros_at(&self, quantile: f64) -> f64 {
+        self.late.value_at_quantile(quantile) as f64 / 1e3
     }
 
     /// How many tasks there were.
     pub fn count(&self) -> u64 {
-        self.0.len()
+        self.waited.len()
     }
 }
 
@@ -86,11 +97,12 @@ pub fn measure<P: RepeatsTasks>(long_tasks: LongTasks, duration: Duration) -> La
             !is_over.load(Ordering::Relaxed)
         });
     }
-    let (slots, count) = schedule_for(&pool, duration);
-    let latencies = collect(&slots[..count], P::NAME);
+    let (slots, late) = schedule_for(&pool, duration);
+    let count = usize::try_from(late.len()).unwrap_or(usize::MAX).min(slots.len());
+    let waited = collect(&slots[..count], P::NAME);
     is_over.store(true, Ordering::Relaxed);
     pool.shutdown();
-    latencies
+    Latencies { waited, late }
 }
 
 fn run_long(kind: TaskKind) {
@@ -101,38 +113,47 @@ fn run_long(kind: TaskKind) {
 }
 
 /// Schedules the short tasks of `duration`, each with a slot for its latency in nanoseconds; 0
-/// until it has run. A pool that takes much longer to schedule them gets fewer. Returns the number
-/// of tasks as well.
-fn schedule_for<P: RepeatsTasks>(pool: &P, duration: Duration) -> (Arc<[AtomicU64]>, usize) {
+/// until it has run. A pool that takes much longer to schedule them gets fewer. Returns how late
+/// each of them was scheduled as well.
+fn schedule_for<P: RepeatsTasks>(
+    pool: &P,
+    duration: Duration,
+) -> (Arc<[AtomicU64]>, Histogram<u64>) {
     // Without it the kernel adds 50 us to each sleep. Where it is forbidden, bursts are the price.
     set_current_timer_slack(NonZeroU64::new(1)).ok();
     let count = usize::try_from(duration.as_nanos() / PERIOD.as_nanos()).unwrap_or(usize::MAX);
     let slots: Arc<[AtomicU64]> = (0..count.max(1)).map(|_| AtomicU64::new(0)).collect();
     let mut due = Instant::now();
     let end = due + duration * OVERTIME_FACTOR;
+    let mut late = histogram();
     for index in 0..slots.len() {
         if Instant::now() >= end {
-            return (slots, index);
+            break;
         }
         due += PERIOD;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let slots = slots.clone();
         let scheduled = Instant::now();
+        late.saturating_record(nanos(scheduled.saturating_duration_since(due)));
         pool.schedule(move || {
-            let nanos = scheduled.elapsed().as_nanos();
-            slots[index].store(u64::try_from(nanos).unwrap_or(u64::MAX).max(1), Ordering::Release);
+            slots[index].store(nanos(scheduled.elapsed()).max(1), Ordering::Release);
             burn(SHORT);
         });
     }
-    let count = slots.len();
-    (slots, count)
+    (slots, late)
 }
 
-fn collect(slots: &[AtomicU64], name: &str) -> Latencies {
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_max(nanos(PATIENCE), DIGITS).expect("three digits are permitted")
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn collect(slots: &[AtomicU64], name: &str) -> Histogram<u64> {
     let started = Instant::now();
-    let nanos_max = u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
-    let mut histogram =
-        Histogram::new_with_max(nanos_max, DIGITS).expect("three digits are permitted");
+    let mut histogram = histogram();
     for slot in slots {
         let nanos = loop {
             let nanos = slot.load(Ordering::Acquire);
@@ -144,7 +165,7 @@ fn collect(slots: &[AtomicU64], name: &str) -> Latencies {
         };
         histogram.saturating_record(nanos);
     }
-    Latencies(histogram)
+    histogram
 }
 
 /// Uses CPU time of the calling thread.
@@ -186,7 +207,7 @@ mod tests {
     #[test]
     fn quantiles_are_of_all_slots() {
         let slots: Vec<AtomicU64> = (1..=1_000).map(|us| AtomicU64::new(us * 1_000)).collect();
-        let latencies = collect(&slots, "nobody");
+        let latencies = Latencies { waited: collect(&slots, "nobody"), late: histogram() };
         assert_eq!(latencies.count(), 1_000);
         assert!((latencies.micros_at(0.5) - 500.0).abs() < 1.0);
         assert!((latencies.micros_at(0.999) - 999.0).abs() < 1.0);

@@ -1,4 +1,5 @@
-//! Tokio's multi-thread runtime. It knows no kinds of tasks: all run on the same workers.
+//! Tokio's multi-thread runtime. It knows no kinds of tasks: where tasks of all kinds run, each
+//! kind has a runtime of its own here.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,25 +17,35 @@ const SHUTDOWN: Duration = Duration::from_secs(10);
 /// Of a timer that nobody has armed yet.
 const FAR_AWAY: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// A runtime.
+/// A runtime for tasks that compute, and one for each other kind where there are such tasks.
 #[derive(Debug)]
-pub struct Tokio(Runtime);
+pub struct Tokio {
+    non_io: Runtime,
+    others: Vec<(TaskKind, Runtime)>,
+}
+
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads).enable_time();
+    builder.build().expect("there is room for threads")
+}
 
 impl PoolUnderTest for Tokio {
     const NAME: &'static str = "tokio";
 
     fn start(threads: PoolThreads) -> Self {
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(threads.non_io).enable_time();
-        Self(builder.build().expect("there is room for threads"))
+        Self { non_io: runtime(threads.non_io), others: Vec::new() }
     }
 
     fn schedule(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.spawn(async move { job() });
+        self.non_io.spawn(async move { job() });
     }
 
     fn shutdown(self) {
-        self.0.shutdown_timeout(SHUTDOWN);
+        self.non_io.shutdown_timeout(SHUTDOWN);
+        for (_, runtime) in self.others {
+            runtime.shutdown_timeout(SHUTDOWN);
+        }
     }
 }
 
@@ -44,7 +55,7 @@ impl WakesTasks for Tokio {
     fn sleeper(&self, mut run: impl FnMut() + Send + 'static) -> Arc<Notify> {
         let notify = Arc::new(Notify::new());
         let woken = notify.clone();
-        self.0.spawn(async move {
+        self.non_io.spawn(async move {
             loop {
                 woken.notified().await;
                 run();
@@ -67,7 +78,7 @@ impl ArmsTimers for Tokio {
     const TICK: Duration = Duration::from_millis(1);
 
     fn timer(&self) -> Self::Timer {
-        let _inside = self.0.enter();
+        let _inside = self.non_io.enter();
         Box::pin(sleep(FAR_AWAY))
     }
 
@@ -82,13 +93,15 @@ impl ArmsTimers for Tokio {
 
 impl RepeatsTasks for Tokio {
     fn start_for_all_kinds(threads: PoolThreads) -> Self {
-        let other_kinds = TaskKind::ALL.len() - 1;
-        let non_io = threads.non_io + other_kinds * threads.others;
-        Self::start(PoolThreads { non_io, others: 0 })
+        let others = TaskKind::ALL.into_iter().filter(|kind| *kind != TaskKind::NonIo);
+        let others = others.map(|kind| (kind, runtime(threads.others))).collect();
+        Self { others, ..Self::start(threads) }
     }
 
-    fn repeat(&self, _kind: TaskKind, mut run: impl FnMut() -> bool + Send + 'static) {
-        self.0.spawn(async move {
+    fn repeat(&self, kind: TaskKind, mut run: impl FnMut() -> bool + Send + 'static) {
+        let other = self.others.iter().find(|(other, _)| *other == kind);
+        let runtime = other.map_or(&self.non_io, |(_, runtime)| runtime);
+        runtime.spawn(async move {
             while run() {
                 tokio::task::yield_now().await;
             }
