@@ -23,30 +23,24 @@
 //! long a task runs is told by the past runs of its name. Should it turn out longer, the timer
 //! thread calls somebody soon ([`crate::timers::Timers::watch`]).
 
+mod crew;
 mod priority_queue;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use platform::Instant;
 
+use crate::queue::crew::{Crew, Role};
 use crate::queue::priority_queue::PriorityQueue;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{CacheAligned, Mutex, MutexGuard, lock};
 use crate::task::TaskClass;
 use crate::task::cell::TaskCell;
-use crate::threads::patience::{Patience, glance, search_ns, wake_cost_ns};
+use crate::threads::patience::{Patience, glance, wake_cost_ns};
 use crate::threads::worker::Worker;
 
 /// So many quick tasks in a row may go ahead of a normal one that waits.
 const QUICK_IN_A_ROW_MAX: u32 = 8;
-/// Threads of one class that may search at a time. With one only, a thread that has just run dry
-/// would have to sleep whenever another one searches, and every push would have to call somebody.
-const SEARCHING_MAX: u32 = 2;
-/// Gaps between tasks are counted as at most this long, nanoseconds: a long rest is forgotten
-/// after a few tasks.
-const GAP_MAX_NS: u64 = 1_000_000;
-
 /// Two queues, one for each class, and their threads.
 #[derive(Debug, Default)]
 pub(crate) struct RunQueue {
@@ -79,30 +73,6 @@ struct State {
     quick: PriorityQueue,
     /// Threads that run quick tasks only.
     quick_crew: Crew,
-}
-
-/// The threads of one class that have no task.
-#[derive(Debug)]
-struct Crew {
-    searching: u32,
-    /// Called, and not here yet.
-    in_transit: u32,
-    /// The last to fall asleep is the first to be called: its caches are the warmest.
-    sleeping: Vec<Arc<Worker>>,
-    /// Threads with a task that is over before a sleeping thread would be awake, probably.
-    running_short: u32,
-    /// How long a thread without a task has waited for the next one of late, nanoseconds.
-    gap_ns: u64,
-    /// How long a run took of late, nanoseconds.
-    run_ns: u64,
-}
-
-/// What a thread without a task is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Running,
-    Searching,
-    InTransit,
 }
 
 /// A task that has left its queue.
@@ -176,9 +146,7 @@ impl RunQueue {
             if let Some(task) = state.take(class) {
                 let crew = state.crew(class);
                 crew.leave(role);
-                if has_waited {
-                    crew.note_gap(task.queued_at().since(idle.since));
-                }
+                crew.note_arrival(task.queued_at(), has_waited.then_some(idle.since));
                 crew.begin_run(worker, task.statistics().usual_run_ns());
                 idle.expects_task = crew.expects_task();
                 let cover = state.cover_all(Hope::Allowed);
@@ -400,75 +368,5 @@ impl Cover {
     /// Does so for both classes.
     fn call_all(covers: [Self; 2]) -> bool {
         covers.into_iter().fold(false, |is_hoped, cover| cover.call() | is_hoped)
-    }
-}
-
-impl Default for Crew {
-    fn default() -> Self {
-        Self {
-            searching: 0,
-            in_transit: 0,
-            sleeping: Vec::new(),
-            running_short: 0,
-            gap_ns: GAP_MAX_NS,
-            run_ns: 0,
-        }
-    }
-}
-
-impl Crew {
-    /// Whether a thread without a task is about to look for one.
-    fn is_looking(&self) -> bool {
-        self.searching + self.in_transit > 0
-    }
-
-    /// Takes a sleeping thread, which is in transit then; the caller must call it.
-    fn call(&mut self) -> Option<Arc<Worker>> {
-        let worker = self.sleeping.pop()?;
-        self.in_transit += 1;
-        Some(worker)
-    }
-
-    fn call_all(&mut self) -> Vec<Arc<Worker>> {
-        std::iter::from_fn(|| self.call()).collect()
-    }
-
-    /// Counts out a thread that stops being `role`.
-    fn leave(&mut self, role: Role) {
-        match role {
-            Role::Running => {}
-            Role::Searching => self.searching -= 1,
-            Role::InTransit => self.in_transit -= 1,
-        }
-    }
-
-    /// `worker` takes a task whose runs have taken `run_ns` of late.
-    fn begin_run(&mut self, worker: &Worker, run_ns: u64) {
-        let is_short = run_ns < wake_cost_ns();
-        worker.set_runs_short(is_short);
-        self.running_short += u32::from(is_short);
-        if is_short {
-            self.run_ns = self.run_ns - self.run_ns / 8 + run_ns / 8;
-        }
-    }
-
-    /// `worker` is back from its task, if it had one.
-    fn finish_run(&mut self, worker: &Worker) {
-        self.running_short -= u32::from(worker.take_runs_short());
-    }
-
-    /// Whether a search is likely to find something.
-    fn expects_task(&self) -> bool {
-        self.gap_ns <= search_ns()
-    }
-
-    fn may_search(&self) -> bool {
-        self.searching < SEARCHING_MAX && self.expects_task()
-    }
-
-    /// A moving average over about four tasks.
-    fn note_gap(&mut self, gap: Duration) {
-        let gap_ns = u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX).min(GAP_MAX_NS);
-        self.gap_ns = self.gap_ns - self.gap_ns / 4 + gap_ns / 4;
     }
 }
