@@ -26,9 +26,11 @@ pub(crate) struct Crew {
     pub(super) running_short: u32,
     /// When the latest of the tasks that were taken was pushed.
     last_arrival: Instant,
-    /// How long a thread waited for a task of late, nanoseconds, but at most since the task before
-    /// it came: a thread that the others leave nothing to do for waits long, however quickly tasks
-    /// come.
+    /// When a thread last ran out of tasks, of those that said so under the lock.
+    last_dry: Instant,
+    /// How long it was of late from when a thread ran out of tasks until the next one came, whoever
+    /// took it, nanoseconds. A thread that the others leave nothing to do for says nothing of that,
+    /// nor do the tasks of a burst after its first one.
     gap_ns: u64,
     /// How long a run took of late, nanoseconds.
     pub(super) run_ns: u64,
@@ -50,6 +52,7 @@ impl Default for Crew {
             sleeping: Vec::new(),
             running_short: 0,
             last_arrival: Instant(0),
+            last_dry: Instant(0),
             gap_ns: GAP_MAX_NS,
             run_ns: 0,
         }
@@ -106,11 +109,17 @@ impl Crew {
         self.searching < SEARCHING_MAX && self.expects_task()
     }
 
+    /// A thread has found no task since `idle_since`.
+    pub(super) fn note_dry(&mut self, idle_since: Instant) {
+        self.last_dry = self.last_dry.max(idle_since);
+    }
+
     /// A task that was pushed at `queued` is taken by a thread that has been waiting for one since
-    /// `idle_since`, or has not waited. The gap is a moving average over about four tasks.
+    /// `idle_since`, or has not waited. The gap is a moving average over about four of them.
     pub(super) fn note_arrival(&mut self, queued: Instant, idle_since: Option<Instant>) {
-        if let Some(idle_since) = idle_since {
-            let gap = queued.since(idle_since.max(self.last_arrival)).as_nanos();
+        let dry = idle_since.map_or(self.last_dry, |since| since.max(self.last_dry));
+        if dry > self.last_arrival {
+            let gap = queued.since(dry).as_nanos();
             let gap_ns = u64::try_from(gap).unwrap_or(u64::MAX).min(GAP_MAX_NS);
             self.gap_ns = self.gap_ns - self.gap_ns / 4 + gap_ns / 4;
         }
@@ -122,43 +131,72 @@ impl Crew {
 mod tests {
     use super::*;
 
-    /// A task: when it was pushed, and since when the thread that took it had waited, nanoseconds.
-    type Arrival = (u64, Option<u64>);
+    const US: u64 = 1_000;
+    const MS: u64 = 1_000_000;
+
+    /// What the crew is told, nanoseconds.
+    #[derive(Clone, Copy)]
+    enum Told {
+        /// A thread found nothing, having run out of tasks then.
+        Dry(u64),
+        /// A task that was pushed then is taken, by a thread that has waited since a time.
+        Taken(u64, Option<u64>),
+    }
+    use Told::{Dry, Taken};
 
     #[test]
-    fn a_search_follows_how_quickly_tasks_come_not_how_long_threads_wait() {
-        let every = |gap_ns: u64, waits: fn(u64) -> Option<u64>| -> Vec<Arrival> {
-            let tasks = (1..=1_000).map(|number| number * gap_ns);
-            tasks.map(|queued| (queued, waits(queued))).collect()
-        };
-        let bursts = (1..=1_000).flat_map(|burst: u64| {
-            let begin = burst * 10_000_000;
-            (0..4).map(move |place| (begin + place, (place == 0).then_some(begin - 9_000_000)))
-        });
-        let cases: [(&str, Vec<Arrival>, bool); 6] = [
-            ("a microsecond after the last one ended", every(9_000, |at| Some(at - 1_000)), true),
+    fn a_search_follows_how_quickly_tasks_come_to_those_who_ran_out_of_them() {
+        // What happens again and again, from when on and how often, and whether to search then.
+        type Scene = fn(u64) -> Vec<Told>;
+        let cases: [(&str, u64, Scene, bool); 7] = [
+            ("soon after the last run", 9 * US, |at| vec![Taken(at, Some(at - US))], true),
+            ("long after the last run", 9 * MS, |at| vec![Taken(at, Some(at - 8 * MS))], false),
+            ("before the last run ends", US, |at| vec![Taken(at, None)], false),
             (
-                "every microsecond, taken by a thread that had nothing to do",
-                every(1_000, |_| Some(0)),
+                "for one thread all the time, seldom for another one",
+                25 * US,
+                |at| {
+                    let often = (0..24).map(|n| Taken(at + n * US, Some(at + n * US - 300)));
+                    often.chain([Taken(at + 24 * US, Some(at - at.min(5 * MS)))]).collect()
+                },
                 true,
             ),
             (
-                "a second after the last one ended",
-                every(1 << 30, |at| Some(at - 1_000_000_000)),
+                "in turns for two threads",
+                2 * US,
+                |at| vec![Taken(at, Some(at - 2 * US + 300)), Dry(at + 300)],
+                true,
+            ),
+            (
+                "four at once for four threads, seldom",
+                10 * MS,
+                |at| {
+                    let taken = (0..4).map(|n| Taken(at + n * 200, Some(at - 9 * MS + n)));
+                    taken.chain((0..4).map(|n| Dry(at + MS + n))).collect()
+                },
                 false,
             ),
             (
-                "after a second, taken by a thread that had nothing to do",
-                every(1 << 30, |_| Some(0)),
-                false,
+                "four at once for four threads, often",
+                30 * US,
+                |at| {
+                    let taken = (0..4).map(|n| Taken(at + n * 200, Some(at - 10 * US + n)));
+                    taken.chain((0..4).map(|n| Dry(at + 20 * US + n))).collect()
+                },
+                true,
             ),
-            ("never waited for", every(1_000, |_| None), false),
-            ("four at a time, every ten milliseconds", bursts.collect(), false),
         ];
-        for (name, arrivals, expects) in cases {
+        for (name, period_ns, scene, expects) in cases {
             let mut crew = Crew::default();
-            for (queued, idle_since) in arrivals {
-                crew.note_arrival(Instant(queued), idle_since.map(Instant));
+            for number in 1..=1_000 {
+                for told in scene(number * period_ns) {
+                    match told {
+                        Dry(since) => crew.note_dry(Instant(since)),
+                        Taken(queued, since) => {
+                            crew.note_arrival(Instant(queued), since.map(Instant));
+                        }
+                    }
+                }
             }
             assert_eq!(crew.expects_task(), expects, "{name}");
         }
@@ -168,7 +206,7 @@ mod tests {
     fn a_long_rest_is_forgotten_after_some_tasks() {
         let mut crew = Crew::default();
         for number in 1..=40 {
-            let queued = 60_000_000_000 + number * 1_000;
+            let queued = 60_000 * MS + number * US;
             crew.note_arrival(Instant(queued), Some(Instant(queued - 500)));
         }
         assert!(crew.expects_task());

@@ -159,6 +159,7 @@ impl RunQueue {
             self.publish(&state);
             let crew = state.crew(class);
             crew.leave(role);
+            crew.note_dry(idle.since);
             if crew.may_search() && !patience.is_over() {
                 role = Role::Searching;
                 crew.searching += 1;
