@@ -29,9 +29,19 @@ struct Shared {
     /// Applies so far, for whom the journal was full.
     applies: Mutex<u64>,
     applied: Condvar,
-    /// Wakes sleepers early.
+    /// Those who write whenever files are behind.
+    steady: Sleepers,
+    /// The one that writes only while that is urgent. To be woken for nothing at each commit would
+    /// cost a commit of one document a tenth of its time.
+    hurried: Sleepers,
+}
+
+/// Threads that have nothing to do.
+#[derive(Default)]
+struct Sleepers {
+    /// Wakes them early.
     bell: Condvar,
-    asleep: AtomicU64,
+    count: AtomicU64,
 }
 
 impl Appliers {
@@ -46,8 +56,8 @@ impl Appliers {
             is_over: AtomicBool::new(false),
             applies: Mutex::default(),
             applied: Condvar::new(),
-            bell: Condvar::new(),
-            asleep: AtomicU64::new(0),
+            steady: Sleepers::default(),
+            hurried: Sleepers::default(),
         });
         let mut threads = Vec::new();
         for number in 0..=shared.config.applier_count {
@@ -60,13 +70,16 @@ impl Appliers {
 
     /// There is more in the journal. Waits as a bucket's flusher does while it fills up.
     pub fn follow(&self) {
-        let pause = apply_pace::pause_of_commits(self.shared.pressure());
+        let pressure = self.shared.pressure();
+        let pause = apply_pace::pause_of_commits(pressure);
         if !pause.is_zero() {
             self.wait_for_apply(pause);
         }
-        if self.shared.asleep.load(Ordering::Relaxed) > 0 {
-            let _guard = self.shared.lock();
-            self.shared.bell.notify_all();
+        if pressure.vbuckets > 0 {
+            self.shared.wake(&self.shared.steady);
+        }
+        if pressure.is_critical() {
+            self.shared.wake(&self.shared.hurried);
         }
     }
 
@@ -82,7 +95,8 @@ impl Drop for Appliers {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         drop(self.shared.lock());
-        self.shared.bell.notify_all();
+        self.shared.steady.bell.notify_all();
+        self.shared.hurried.bell.notify_all();
         for thread in self.threads.drain(..) {
             assert!(thread.join().is_ok(), "an applier has panicked");
         }
@@ -115,15 +129,22 @@ impl Shared {
         })
     }
 
-    fn sleep(&self, duration: Duration) {
+    fn sleep(&self, sleepers: &Sleepers, duration: Duration) {
         let guard = self.lock();
         if self.is_over.load(Ordering::Relaxed) {
             return;
         }
-        self.asleep.fetch_add(1, Ordering::Relaxed);
-        let wait = self.bell.wait_timeout(guard, duration);
+        sleepers.count.fetch_add(1, Ordering::Relaxed);
+        let wait = sleepers.bell.wait_timeout(guard, duration);
         drop(wait.unwrap_or_else(PoisonError::into_inner));
-        self.asleep.fetch_sub(1, Ordering::Relaxed);
+        sleepers.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn wake(&self, sleepers: &Sleepers) {
+        if sleepers.count.load(Ordering::Relaxed) > 0 {
+            let _guard = self.lock();
+            sleepers.bell.notify_all();
+        }
     }
 }
 
@@ -139,7 +160,8 @@ fn run(shared: &Shared, is_hurried: bool) {
         let pressure = shared.pressure();
         let pause = apply_pace::pause(&shared.config, pressure);
         let Some(pause) = pause.filter(|_| !is_hurried || pressure.is_critical()) else {
-            shared.sleep(LOOK_INTERVAL_MAX);
+            let sleepers = if is_hurried { &shared.hurried } else { &shared.steady };
+            shared.sleep(sleepers, LOOK_INTERVAL_MAX);
             continue;
         };
         let turn = last_turn.after(pause);
