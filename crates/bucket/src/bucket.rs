@@ -143,7 +143,7 @@ impl Bucket {
             destroyers: Destroyers::new(config.checkpoint_destruction_tasks),
             compactions: Compactions::new(&config),
             compactors: Compactors::default(),
-            flush_queues: FlushQueues::new(config.persistence),
+            flush_queues: FlushQueues::new(config.persistence, config.flush_interval),
             appliers: Appliers::default(),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
@@ -357,9 +357,9 @@ impl BucketCore {
         self.account.set_estimate_drift_max(self.limits.wanted_bytes() / ESTIMATE_PARTS);
     }
 
-    /// Whether checkpoints have used up their memory.
-    pub(crate) fn checkpoints_are_full(&self) -> bool {
-        self.checkpoint_marks.state(self.account.checkpoints_bytes()) == CheckpointState::Full
+    /// How much of their memory checkpoints have used up.
+    pub(crate) fn checkpoint_state(&self) -> CheckpointState {
+        self.checkpoint_marks.state(self.account.checkpoints_bytes())
     }
 
     /// The role of a vBucket, also of one that is not loaded.

@@ -13,7 +13,7 @@ impl BucketCore {
         for effect in effects.drain(..) {
             match effect {
                 Effect::WakeFlusher => self.flush_queues.push(vbid),
-                Effect::DeferFlush => self.flush_queues.defer(vbid, self.clock.now()),
+                Effect::DeferFlush => self.defer_flush(vbid),
                 Effect::WakeDecayer => self.decayer.wake(),
                 Effect::Release(item) => drop(item),
                 Effect::Destroy(destruction) => self.destroyers.destroy(vbid, destruction),

@@ -56,7 +56,8 @@ pub struct FrozenEntry {
 
 impl Bucket {
     /// Brings all files up to date, and then holds them all as they are. Everything that was
-    /// durable before the call is in them. Takes as long as the files are behind the journal.
+    /// written before the call is in them; while flushes fail, everything that was durable. Takes
+    /// as long as the files are behind.
     ///
     /// # Errors
     /// Nothing is held then.
@@ -65,6 +66,7 @@ impl Bucket {
             return Err(FreezeError::Ephemeral);
         }
         let core = &self.0;
+        core.flush_everything();
         // Most of the work comes first, so that the moments of the files lie close together.
         for (vbid, slot) in core.slots() {
             if slot.file_is_damaged() {

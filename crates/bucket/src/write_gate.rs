@@ -172,7 +172,7 @@ impl Bucket {
             used_bytes = core.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
-        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        let checkpoints = core.checkpoint_state();
         if checkpoints != CheckpointState::Available {
             core.checkpoint_recovery.wake();
         }
@@ -189,7 +189,7 @@ impl Bucket {
     /// Whether there is memory for more of what other nodes send. Sees to it that there will be.
     pub fn has_room_to_receive(&self) -> bool {
         let core = &self.0;
-        let checkpoints = core.checkpoint_marks.state(core.account.checkpoints_bytes());
+        let checkpoints = core.checkpoint_state();
         if checkpoints != CheckpointState::Available {
             core.checkpoint_recovery.wake();
         }

@@ -39,6 +39,9 @@ pub struct NodeConfig {
     pub durability: DurabilityConfig,
     /// Where documents become durable first.
     pub persistence: Persistence,
+    /// Time from one flush of what nobody waits for to the next; the bucket's default when nobody
+    /// says it.
+    pub flush_interval: Option<Duration>,
     /// Time in which each file that is behind the journal is written once; the bucket's default
     /// when nobody says it.
     pub apply_cycle: Option<Duration>,
@@ -151,6 +154,7 @@ impl Settings {
             ready_file: self.ready_file,
             memory_quota_bytes,
             persistence: Persistence::new(mode, journal_bytes_max),
+            flush_interval: self.flush_interval_ms.map(Duration::from_millis),
             apply_cycle: self.apply_cycle_ms.map(Duration::from_millis),
             durability: DurabilityConfig {
                 level_min: self.durability_min_level.map_or_else(Default::default, |level| level.0),

@@ -77,6 +77,7 @@ impl Node {
             bucket_type: config.bucket_type,
             persistence: config.persistence,
             durability: config.durability,
+            flush_interval: config.flush_interval.unwrap_or(defaults.flush_interval),
             apply: ApplyConfig {
                 cycle: config.apply_cycle.unwrap_or(defaults.apply.cycle),
                 ..defaults.apply

@@ -38,7 +38,13 @@ impl Bucket {
         key: Key<'_>,
     ) -> Result<Observed, Refused> {
         let now = self.time_of(session);
-        let seen = self.attempt(session, vbid, |vbucket, _| vbucket.observe(key, now));
+        let seen = self.attempt(session, vbid, |vbucket, effects| {
+            let seen = vbucket.observe(key, now)?;
+            if seen.as_ref().is_some_and(|(_, is_persisted)| !is_persisted) {
+                vbucket.hurry_flush(effects);
+            }
+            Ok(seen)
+        });
         let Some((item, is_persisted)) = self.answer(session, vbid, seen)? else {
             return Ok(Observed { state: ObservedState::NotFound, cas: Cas::ANY });
         };
@@ -59,11 +65,15 @@ impl Bucket {
         vbid: Vbid,
         uuid: VbUuid,
     ) -> Result<SeqnoStatus, Refused> {
-        let status = self.attempt(session, vbid, |vbucket, _| {
+        let status = self.attempt(session, vbid, |vbucket, effects| {
             if vbucket.state() == VbucketState::Dead {
                 return Err(Refusal::NotActive);
             }
-            vbucket.seqno_status(uuid).ok_or(Refusal::NotFound)
+            let status = vbucket.seqno_status(uuid).ok_or(Refusal::NotFound)?;
+            if status.persisted < status.high {
+                vbucket.hurry_flush(effects);
+            }
+            Ok(status)
         });
         self.answer(session, vbid, status)
     }

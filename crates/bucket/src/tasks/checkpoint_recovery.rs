@@ -62,6 +62,7 @@ impl Task for RecoveryTask {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
         core.checkpoint_recovery.runs.fetch_add(1, Ordering::Relaxed);
+        core.flush_queues.hurry();
         let is_done = core.recover_checkpoint_memory();
         if is_done || context.is_shutting_down() {
             core.checkpoint_recovery.is_recovering.store(false, Ordering::Relaxed);

@@ -16,6 +16,7 @@ use vbucket::Refusal;
 use super::flusher::micros;
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
+use crate::checkpoint_memory::CheckpointState;
 use crate::compaction::{Begun, CompactionEnd, CompactionOrder};
 
 static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo)
@@ -135,7 +136,7 @@ struct Finder<'a> {
 impl CompactionObserver for Finder<'_> {
     fn expired(&self, documents: Vec<Item>) {
         for document in documents {
-            if self.core.checkpoints_are_full() {
+            if self.core.checkpoint_state() == CheckpointState::Full {
                 // Deletions enter the log, too. The expiry pager or the next compaction comes.
                 return;
             }

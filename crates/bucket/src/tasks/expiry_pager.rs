@@ -8,6 +8,7 @@ use executor::{TaskKind, TaskName, VbucketVisitor, VisitOrder, VisitOutcome, Vis
 use vbucket::{Effect, VisitPosition};
 
 use crate::bucket::Bucket;
+use crate::checkpoint_memory::CheckpointState;
 
 static EXPIRY_PAGER: TaskName = TaskName::new("ExpiredItemPager", TaskKind::NonIo)
     .priority(1)
@@ -73,7 +74,7 @@ impl VbucketVisitor for ExpiryVisitor {
     fn visit(&mut self, vbid: Vbid) -> Revisit {
         let core = &self.bucket.0;
         let Some(slot) = core.slot(vbid) else { return Revisit::No };
-        if core.checkpoints_are_full() {
+        if core.checkpoint_state() == CheckpointState::Full {
             // Deletions enter the log, too. Another vBucket may be the next one.
             self.position = VisitPosition::default();
             return Revisit::YesLater;

@@ -11,9 +11,9 @@ use platform::Instant;
 
 use crate::config::Persistence;
 
-/// How long a vBucket waits at most for whose flush nobody waits, so that what comes next goes with
-/// it: each vBucket in a group costs about as much as its items.
-const DEFERRED_FLUSH_PAUSE: Duration = Duration::from_millis(50);
+/// vBuckets for whose flush nobody waits that go in one group, at most: who does wait meanwhile
+/// waits for an eighth of them, and not for all.
+const DEFERRED_PORTION_MAX: usize = 128;
 
 /// vBuckets with something to flush, one queue for each flusher. A vBucket is queued once until
 /// its flusher has come: it keeps a flag itself.
@@ -26,23 +26,28 @@ pub(crate) struct FlushQueues {
     defers: bool,
 }
 
-#[derive(Default)]
 pub(super) struct FlushQueue {
     waiting: Mutex<WaitingVbuckets>,
     pub(super) flusher: OnceLock<TaskHandle>,
 }
 
-#[derive(Default)]
 struct WaitingVbuckets {
     urgent: VecDeque<Vbid>,
-    /// And when their time comes, the earliest first. One that has become urgent since is in both.
-    deferred: VecDeque<(Instant, Vbid)>,
+    /// One that has become urgent since is in both.
+    deferred: VecDeque<Vbid>,
+    /// Of those in front, so many have their turn.
+    round_left: usize,
+    /// Otherwise the next round begins then.
+    next_round: Instant,
+    /// Time from one round to the next. What comes meanwhile goes with it: a group costs a sync,
+    /// and each vBucket in it about as much as its items.
+    round_interval: Duration,
 }
 
 impl FlushQueues {
-    pub(crate) fn new(persistence: Persistence) -> Self {
+    pub(crate) fn new(persistence: Persistence, round_interval: Duration) -> Self {
         let count = persistence.flusher_count();
-        let queues = std::iter::repeat_with(FlushQueue::default).take(count).collect();
+        let queues = (0..count).map(|_| FlushQueue::new(round_interval)).collect();
         let defers = persistence.journal().is_some();
         Self { queues, full_journal_bytes: AtomicU64::new(0), defers }
     }
@@ -65,19 +70,33 @@ impl FlushQueues {
         queue.wake();
     }
 
-    /// Queues a vBucket for whose flush nobody waits.
-    pub(crate) fn defer(&self, vbid: Vbid, now: Instant) {
+    /// Queues a vBucket for whose flush nobody waits: at once when there was nothing of the kind
+    /// for as long as a round takes, otherwise with the next round.
+    pub(crate) fn defer(&self, vbid: Vbid) {
         if !self.defers {
             return self.push(vbid);
         }
         let queue = self.queue_of(vbid);
         let mut waiting = queue.lock();
         let is_first = waiting.deferred.is_empty();
-        waiting.deferred.push_back((now.after(DEFERRED_FLUSH_PAUSE), vbid));
+        waiting.deferred.push_back(vbid);
         drop(waiting);
         // To look when the first one's time comes.
         if is_first {
             queue.wake();
+        }
+    }
+
+    /// The deferred vBuckets have their turn now: their log takes memory that is short.
+    pub(super) fn hurry(&self) {
+        for queue in &self.queues {
+            let mut waiting = queue.lock();
+            waiting.next_round = Instant::default();
+            let has_deferred = !waiting.deferred.is_empty();
+            drop(waiting);
+            if has_deferred {
+                queue.wake();
+            }
         }
     }
 
@@ -99,6 +118,17 @@ impl FlushQueues {
 }
 
 impl FlushQueue {
+    fn new(round_interval: Duration) -> Self {
+        let waiting = WaitingVbuckets {
+            urgent: VecDeque::new(),
+            deferred: VecDeque::new(),
+            round_left: 0,
+            next_round: Instant::default(),
+            round_interval,
+        };
+        Self { waiting: Mutex::new(waiting), flusher: OnceLock::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, WaitingVbuckets> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,28 +139,95 @@ impl FlushQueue {
         }
     }
 
-    /// When the time of the first deferred vBucket comes.
+    /// When the deferred vBuckets have their turn, if there are any.
     pub(super) fn next_deferred(&self) -> Option<Instant> {
-        self.lock().deferred.front().map(|(due, _)| *due)
+        let waiting = self.lock();
+        (!waiting.deferred.is_empty()).then_some(waiting.next_round)
     }
 
-    /// The vBuckets to flush at `now`; all that wait, if that is `None`.
+    /// The vBuckets to flush at `now`: those that are urgent, at most `count_max`, and in their
+    /// turn deferred ones. With `None` time does not matter.
     pub(super) fn pop_group(&self, count_max: usize, now: Option<Instant>) -> Vec<Vbid> {
         let mut waiting = self.lock();
-        let WaitingVbuckets { urgent, deferred } = &mut *waiting;
-        let count = urgent.len().min(count_max);
-        let mut group: Vec<Vbid> = urgent.drain(..count).collect();
-        while group.len() < count_max
-            && let Some((due, vbid)) = deferred.front()
-            && now.is_none_or(|now| *due <= now)
-        {
-            group.push(*vbid);
-            deferred.pop_front();
-        }
+        let count = waiting.urgent.len().min(count_max);
+        let mut group: Vec<Vbid> = waiting.urgent.drain(..count).collect();
+        let count = waiting.take_turn(now);
+        group.extend(waiting.deferred.drain(..count));
         // File locks are taken in the order of vBuckets, each once: a vBucket that was emptied
         // while it was queued can be queued again.
         group.sort_unstable();
         group.dedup();
         group
+    }
+}
+
+impl WaitingVbuckets {
+    /// How many of the deferred ones have their turn at `now`.
+    fn take_turn(&mut self, now: Option<Instant>) -> usize {
+        if self.round_left == 0 && now.is_none_or(|now| self.next_round <= now) {
+            self.round_left = self.deferred.len();
+        }
+        let count = self.round_left.min(DEFERRED_PORTION_MAX);
+        self.round_left -= count;
+        if count > 0 && self.round_left == 0 {
+            self.next_round = now.unwrap_or_default().after(self.round_interval);
+        }
+        count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    fn queues() -> FlushQueues {
+        FlushQueues::new(Persistence::default(), INTERVAL)
+    }
+
+    fn vbids(range: std::ops::Range<u16>) -> Vec<Vbid> {
+        range.map(Vbid).collect()
+    }
+
+    #[test]
+    fn a_round_goes_in_portions_and_who_waits_goes_with_the_next_one() {
+        let queues = queues();
+        let [queue] = queues.queues.as_slice() else { panic!("a journal has one flusher") };
+        let now = Instant::default().after(INTERVAL);
+        let pop = |now: Instant| queue.pop_group(usize::MAX, Some(now));
+        vbids(0..300).into_iter().for_each(|vbid| queues.defer(vbid));
+        assert_eq!(pop(now), vbids(0..128));
+        queues.push(Vbid(7));
+        queues.defer(Vbid(8));
+        let second: Vec<Vbid> = std::iter::once(Vbid(7)).chain(vbids(128..256)).collect();
+        assert_eq!(pop(now), second);
+        assert_eq!(pop(now), vbids(256..300));
+        assert_eq!(pop(now), [], "what came meanwhile has its turn in the next round");
+        assert_eq!(queue.next_deferred(), Some(now.after(INTERVAL)));
+        queues.push(Vbid(9));
+        assert_eq!(pop(now), [Vbid(9)]);
+        assert_eq!(pop(now.after(INTERVAL)), [Vbid(8)]);
+        assert_eq!(queue.next_deferred(), None);
+    }
+
+    #[test]
+    fn a_round_begins_early_when_memory_is_short_or_time_does_not_matter() {
+        for hurries in [true, false] {
+            let queues = queues();
+            let queue = &queues.queues[0];
+            let now = Instant::default().after(INTERVAL);
+            queues.defer(Vbid(1));
+            assert_eq!(queue.pop_group(usize::MAX, Some(now)), [Vbid(1)]);
+            vbids(0..129).into_iter().for_each(|vbid| queues.defer(vbid));
+            assert_eq!(queue.pop_group(usize::MAX, Some(now)), []);
+            let now = hurries.then_some(now);
+            if hurries {
+                queues.hurry();
+            }
+            assert_eq!(queue.pop_group(usize::MAX, now), vbids(0..128));
+            assert_eq!(queue.pop_group(usize::MAX, now), [Vbid(128)]);
+            assert_eq!(queues.waiting_count(), 0);
+        }
     }
 }

@@ -12,6 +12,7 @@ use vbucket::FlushBatch;
 
 use crate::apply_pace;
 use crate::bucket::{Bucket, BucketCore};
+use crate::checkpoint_memory::CheckpointState;
 use crate::file_state;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
@@ -175,6 +176,14 @@ impl BucketCore {
         self.flush_queues.full_journal_bytes.load(Ordering::Relaxed) != 0
     }
 
+    /// A vBucket has something to flush that nobody waits for, unless the log's memory gets short.
+    pub(crate) fn defer_flush(&self, vbid: Vbid) {
+        match self.checkpoint_state() {
+            CheckpointState::Available => self.flush_queues.defer(vbid),
+            CheckpointState::High | CheckpointState::Full => self.flush_queues.push(vbid),
+        }
+    }
+
     /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
     pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
@@ -207,6 +216,17 @@ impl BucketCore {
         }
         self.wake_appliers();
         flushed
+    }
+
+    /// Flushes what is only in memory now. What fails is queued again.
+    pub(crate) fn flush_everything(&self) {
+        let is_behind =
+            |slot: &VbucketSlot| slot.lock().as_ref().is_some_and(|vbucket| !vbucket.is_flushed());
+        let behind: Vec<Vbid> =
+            self.slots().filter_map(|(vbid, slot)| is_behind(slot).then_some(vbid)).collect();
+        for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
+            self.flush(group);
+        }
     }
 
     pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {

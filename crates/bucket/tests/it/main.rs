@@ -9,6 +9,7 @@ mod ephemeral;
 mod evicted_documents;
 mod eviction;
 mod flush_all;
+mod flush_pace;
 mod journal;
 mod locks;
 mod lookups;

@@ -93,8 +93,9 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
 /// node stops; without one it is written at once.
 #[test]
 fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
+    let deferring = BucketConfig { flush_interval: Duration::from_millis(50), ..config() };
     for (config, at_once, stops) in
-        [(config(), 1, false), (config(), 1, true), (files_config(), 2, false)]
+        [(deferring.clone(), 1, false), (deferring, 1, true), (files_config(), 2, false)]
     {
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
@@ -102,6 +103,7 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
             .bucket
             .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
         assert_eq!(begun, Some(Ok(())));
+        machine.run();
         announce(&machine.bucket, snapshot(1, 2, false));
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         receive(&machine.bucket, "a", 1, prepare, false);

@@ -58,6 +58,7 @@ pub(crate) fn config() -> BucketConfig {
         vbucket_count: 4,
         expiry_pager_interval: Duration::from_secs(1_000_000),
         defragmenter_interval: Duration::from_secs(1_000_000),
+        flush_interval: Duration::ZERO,
         apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
         persistence: Persistence::Journal(JournalOptions {
             segment_bytes: 256 << 10,

@@ -66,7 +66,8 @@ impl Machine {
             vbucket_count: VBUCKETS,
             defragmenter_interval: DEFRAGMENTER_INTERVAL,
             defragmenter_wasted_bytes_min: 0,
-            // Files follow the journal at once.
+            // The journal follows memory at once, and files follow the journal.
+            flush_interval: Duration::ZERO,
             apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
             ..config
         };

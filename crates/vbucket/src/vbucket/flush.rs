@@ -131,10 +131,15 @@ impl Vbucket {
             return true;
         }
         self.waiters.push(SeqnoWaiter { seqno, deadline, waiter });
+        self.hurry_flush(effects);
+        false
+    }
+
+    /// Somebody has heard that not everything is persisted, and is going to ask again.
+    pub fn hurry_flush(&mut self, effects: &mut Vec<Effect>) {
         if !self.checkpoints.is_flushed() {
             self.ask_for_flush(FlushUrgency::Now, effects);
         }
-        false
     }
 
     /// Ends the waits whose deadline has come. Returns the next deadline.

@@ -205,13 +205,9 @@ impl Vbucket {
             Some(before) if !before.is_deleted() => self.statistics.updates += 1,
             _ => self.statistics.creations += 1,
         }
-        let ends_prepare = item.operation().ended_prepare().is_some();
         let queued = self.checkpoints.queue_received(item, replaced.as_ref());
         release(replaced, effects);
-        match ends_prepare {
-            true => self.finish_queueing_end(queued, now, effects),
-            false => self.finish_queueing(queued, now, effects),
-        }
+        self.finish_queueing(queued, now, effects);
     }
 
     /// A version of `key` comes that nobody has looked up: where documents leave memory whole, the

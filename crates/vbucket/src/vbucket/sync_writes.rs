@@ -6,7 +6,7 @@
 //! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
 //! in the same call whatever waits for it.
 
-use document::{Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
+use document::{DurabilityLevel, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
 use platform::Instant;
 
 use super::write::release_builder;
@@ -166,11 +166,16 @@ impl Vbucket {
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item.clone(), None);
         self.prepares.insert(item.clone());
-        let SyncWriteRequest { waiter, deadline, .. } = request;
+        let SyncWriteRequest { waiter, deadline, level, .. } = request;
         let client = ClientWait { waiter, began: now.monotonic, deadline };
         self.monitor.track(TrackedWrite::new(item, Some(client)));
         self.statistics.sync_writes_accepted += 1;
-        self.finish_queueing(queued, now, effects);
+        match level {
+            DurabilityLevel::Majority => self.finish_queueing(queued, now, effects),
+            DurabilityLevel::MajorityAndPersistOnMaster | DurabilityLevel::PersistToMajority => {
+                self.finish_queueing_awaited(queued, now, effects);
+            }
+        }
         self.resolve_sync_writes(now, effects);
         Refusal::SyncWriteBegun
     }
@@ -266,7 +271,7 @@ impl Vbucket {
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         release(replaced, effects);
-        self.finish_queueing_end(queued, now, effects);
+        self.finish_queueing(queued, now, effects);
         self.statistics.sync_writes_committed += 1;
         self.statistics.sync_writes_committed_not_durable += u64::from(!is_durable);
         if let Some(ClientWait { waiter, began, .. }) = client {
@@ -283,7 +288,7 @@ impl Vbucket {
         let queued = self.checkpoints.queue(item, Some(&prepare));
         self.last_abort_seqno = Some(seqno);
         self.forget_prepare(prepare, effects);
-        self.finish_queueing_end(queued, now, effects);
+        self.finish_queueing(queued, now, effects);
         self.statistics.sync_writes_aborted += 1;
         if let Some(ClientWait { waiter, .. }) = client {
             end_ambiguously(waiter, effects);

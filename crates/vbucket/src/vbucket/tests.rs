@@ -112,7 +112,7 @@ impl Bench {
     }
 
     fn flusher_wakes(&mut self) -> usize {
-        let is_wake = |effect: &Effect| matches!(effect, Effect::WakeFlusher);
+        let is_wake = |effect: &Effect| matches!(effect, Effect::WakeFlusher | Effect::DeferFlush);
         let count = self.effects.iter().filter(|effect| is_wake(effect)).count();
         self.effects.clear();
         count

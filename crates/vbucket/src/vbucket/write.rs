@@ -198,22 +198,23 @@ impl Vbucket {
         Mutation { cas, seqno, uuid: self.uuid() }
     }
 
-    /// Something has come into the log: whoever reads it is to hear so.
+    /// Something has come into the log: whoever reads it is to hear so. Nobody waits for its flush
+    /// who is not among the waiters: clients were told that it is in memory, and how a durable
+    /// write ends was decided by what others hold, and is decided again from that after a crash.
     pub(super) fn finish_queueing(&mut self, queued: Queued, now: Now, effects: &mut Vec<Effect>) {
-        self.finish_queueing_for(FlushUrgency::Now, queued, now, effects);
+        let has_waiters = !self.waiters.is_empty();
+        let urgency = if has_waiters { FlushUrgency::Now } else { FlushUrgency::Deferred };
+        self.finish_queueing_for(urgency, queued, now, effects);
     }
 
-    /// The end of a durable write has come into the log. Nobody waits for its flush: it was
-    /// decided by what others hold, and after a crash it is decided again from that.
-    pub(super) fn finish_queueing_end(
+    /// The same of something that a client waits for until it is durable here.
+    pub(super) fn finish_queueing_awaited(
         &mut self,
         queued: Queued,
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
-        let has_waiters = !self.waiters.is_empty();
-        let urgency = if has_waiters { FlushUrgency::Now } else { FlushUrgency::Deferred };
-        self.finish_queueing_for(urgency, queued, now, effects);
+        self.finish_queueing_for(FlushUrgency::Now, queued, now, effects);
     }
 
     fn finish_queueing_for(

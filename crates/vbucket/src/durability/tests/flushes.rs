@@ -1,16 +1,74 @@
-//! How soon what durable writes leave in the log is to be flushed.
+//! How soon what writes leave in the log is to be flushed.
 
 use super::run;
 
 #[test]
-fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
+fn what_nobody_waits_for_is_flushed_when_it_is_convenient() {
+    run("
+        set x => @1
+        asked => deferred
+        set y => @2
+        asked =>
+        flush
+        set x => @3
+        asked => deferred
+    ");
+    run("
+        role replica
+        stream
+        memory 1 2
+        flush
+        asked => now
+        mutation x 1
+        mutation y 2
+        asked => deferred
+    ");
+}
+
+#[test]
+fn a_prepare_is_flushed_at_once_where_its_level_counts_on_that() {
     run("
         topology a b
         flush
         asked => now
         sync_set x majority => begun@1 timer 30
+        asked => deferred
+        sync_set y active => begun@2
         asked => now
         flush
+        sync_set z persist => begun@3
+        asked => now
+    ");
+    run("
+        role replica
+        stream
+        memory 1 3
+        flush
+        asked => now
+        prepare x majority 1
+        prepare y active 2
+        asked => deferred
+        prepare z persist 3 => held 2
+        asked => now
+    ");
+    run("
+        role replica
+        stream
+        disk 1 2
+        flush
+        asked => now
+        prepare x majority 1
+        asked => now
+    ");
+}
+
+#[test]
+fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
+    run("
+        topology a b
+        sync_set x majority => begun@1 timer 30
+        flush
+        asked => now
         ack b 1 => commit x@2
         asked => deferred
         sync_set y persist => begun@3
@@ -28,7 +86,7 @@ fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
         asked => now
         prepare x majority 1
         prepare y majority 2 => held 2
-        asked => now
+        asked => deferred
         flush
         memory 3 4
         commit x 1 3
@@ -71,7 +129,22 @@ fn a_deferred_flush_becomes_urgent_with_what_is_written_next() {
         asked => now
         ack b 1 => commit x@2
         set y => @3
-        set z => @4
-        asked => deferred now
+        asked => deferred
+        sync_set z persist => begun@4
+        asked => now
+    ");
+}
+
+#[test]
+fn a_deferred_flush_becomes_urgent_when_somebody_asks_how_far_it_has_come() {
+    run("
+        set x => @1
+        asked => deferred
+        hurry
+        hurry
+        asked => now
+        flush
+        hurry
+        asked =>
     ");
 }

@@ -99,6 +99,10 @@ impl Bench {
             }
             "flush" => self.flush(),
             "asked" => std::mem::take(&mut self.asked).join(" "),
+            "hurry" => {
+                self.vbucket.hurry_flush(&mut self.effects);
+                String::new()
+            }
             "await" => {
                 let (deadline, waiter) = (now.monotonic, Waiter(u64::MAX));
                 let effects = &mut self.effects;

@@ -1,0 +1,121 @@
+//! When writes that nobody waits for become durable.
+
+use std::time::Duration;
+
+use bucket::{BucketConfig, Refused, WriteBlock};
+use document::{Seqno, VbUuid};
+
+use crate::support::{Machine, VBID, config, files_config, key};
+
+const INTERVAL: Duration = Duration::from_millis(50);
+
+fn deferring() -> BucketConfig {
+    BucketConfig { flush_interval: INTERVAL, ..config() }
+}
+
+#[test]
+fn a_write_after_a_pause_is_flushed_at_once_and_the_next_ones_together_an_interval_later() {
+    let mut machine = Machine::with(deferring());
+    let commits = |machine: &Machine| machine.bucket.journal_usage().unwrap().group_count;
+    let before = commits(&machine);
+    machine.set(VBID, "first", b"1").unwrap();
+    machine.run();
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    for name in ["a", "b", "c"] {
+        machine.set(VBID, name, b"1").unwrap();
+        machine.run();
+        machine.advance(INTERVAL / 5);
+    }
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    machine.advance(INTERVAL);
+    assert_eq!(machine.persisted(VBID), Seqno(4));
+    assert_eq!(commits(&machine) - before, 2);
+    machine.advance(INTERVAL);
+    machine.set(VBID, "after a pause", b"1").unwrap();
+    machine.run();
+    assert_eq!(machine.persisted(VBID), Seqno(5));
+}
+
+#[test]
+fn with_an_interval_of_nothing_and_without_a_journal_each_write_is_flushed_at_once() {
+    for config in [config(), BucketConfig { flush_interval: INTERVAL, ..files_config() }] {
+        let mut machine = Machine::with(config);
+        for count in 1..=3 {
+            machine.set(VBID, "k", b"1").unwrap();
+            machine.run();
+            assert_eq!(machine.persisted(VBID), Seqno(count));
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
+    let wait = |machine: &mut Machine| {
+        assert_eq!(machine.wait(1, VBID, Seqno(2)).unwrap_err(), Refused::Pending);
+    };
+    let observe = |machine: &mut Machine| {
+        let name = key("second");
+        machine.bucket.observe(&mut machine.session, VBID, name.as_key()).unwrap();
+    };
+    let observe_seqno = |machine: &mut Machine| {
+        let mut uuid = VbUuid(0);
+        machine.bucket.with_vbucket(VBID, |vbucket| uuid = vbucket.uuid());
+        machine.bucket.observe_seqno(&mut machine.session, VBID, uuid).unwrap();
+    };
+    let asks: [fn(&mut Machine); 3] = [wait, observe, observe_seqno];
+    for (index, ask) in asks.into_iter().enumerate() {
+        let mut machine = Machine::with(deferring());
+        machine.set(VBID, "first", b"1").unwrap();
+        machine.run();
+        machine.set(VBID, "second", b"1").unwrap();
+        machine.run();
+        assert_eq!(machine.persisted(VBID), Seqno(1), "{index}");
+        ask(&mut machine);
+        machine.run();
+        assert_eq!(machine.persisted(VBID), Seqno(2), "{index}");
+    }
+}
+
+#[test]
+fn a_backup_has_what_is_put_off() {
+    let mut machine = Machine::with(deferring());
+    for name in ["first", "second"] {
+        machine.set(VBID, name, b"1").unwrap();
+        machine.run();
+    }
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    let frozen = machine.bucket.freeze().unwrap();
+    let entry = frozen.vbuckets().iter().find(|entry| entry.vbid == VBID).unwrap();
+    assert_eq!(entry.facts.high_seqno, Seqno(2));
+}
+
+#[test]
+fn a_stop_flushes_what_is_put_off() {
+    let mut machine = Machine::with(deferring());
+    for name in ["first", "second"] {
+        machine.set(VBID, name, b"1").unwrap();
+        machine.run();
+    }
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    let mut machine = machine.stop_and_start();
+    machine.run();
+    assert_eq!(machine.get(VBID, "second").unwrap(), b"1");
+}
+
+#[test]
+fn when_the_logs_memory_is_short_nothing_is_put_off_for_long() {
+    let mut machine = Machine::with(BucketConfig {
+        memory_quota_bytes: 100_000,
+        flush_interval: Duration::from_secs(1_000_000),
+        ..config()
+    });
+    machine.set(VBID, "first", b"1").unwrap();
+    machine.run();
+    for _ in 0..3 {
+        let refused =
+            (0..).find_map(|number| machine.set(VBID, &format!("k{number}"), &[b'x'; 1000]).err());
+        assert_eq!(refused, Some(Refused::Blocked(WriteBlock::Checkpoints)));
+        machine.advance(Duration::from_millis(100));
+        assert_eq!(machine.persisted(VBID), machine.high_seqno(VBID));
+    }
+}
