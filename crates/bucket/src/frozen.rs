@@ -66,7 +66,7 @@ impl Bucket {
             return Err(FreezeError::Ephemeral);
         }
         let core = &self.0;
-        core.flush_everything();
+        core.flush_items();
         // Most of the work comes first, so that the moments of the files lie close together.
         for (vbid, slot) in core.slots() {
             if slot.file_is_damaged() {

@@ -218,10 +218,12 @@ impl BucketCore {
         flushed
     }
 
-    /// Flushes what is only in memory now. What fails is queued again.
-    pub(crate) fn flush_everything(&self) {
-        let is_behind =
-            |slot: &VbucketSlot| slot.lock().as_ref().is_some_and(|vbucket| !vbucket.is_flushed());
+    /// Flushes the items that are only in memory now. What fails is queued again.
+    pub(crate) fn flush_items(&self) {
+        let is_behind = |slot: &VbucketSlot| {
+            let place = slot.lock();
+            place.as_ref().is_some_and(|vbucket| vbucket.persisted_seqno() < vbucket.high_seqno())
+        };
         let behind: Vec<Vbid> =
             self.slots().filter_map(|(vbid, slot)| is_behind(slot).then_some(vbid)).collect();
         for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
