@@ -95,7 +95,7 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
 fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
     let deferring = BucketConfig { flush_interval: Duration::from_millis(50), ..config() };
     for (config, at_once, stops) in
-        [(deferring.clone(), 1, false), (deferring, 1, true), (files_config(), 2, false)]
+        [(deferring.clone(), 2, false), (deferring, 2, true), (files_config(), 3, false)]
     {
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
@@ -104,13 +104,15 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
             .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
         assert_eq!(begun, Some(Ok(())));
         machine.run();
-        announce(&machine.bucket, snapshot(1, 2, false));
-        let prepare = Operation::Prepare(DurabilityLevel::Majority);
-        receive(&machine.bucket, "a", 1, prepare, false);
+        announce(&machine.bucket, snapshot(1, 3, false));
+        receive(&machine.bucket, "begins a round", 1, Operation::Mutation, false);
         machine.run();
-        assert_eq!(machine.persisted(VBID), Seqno(1));
+        let prepare = Operation::Prepare(DurabilityLevel::Majority);
+        receive(&machine.bucket, "a", 2, prepare, false);
+        machine.run();
+        assert_eq!(machine.persisted(VBID), Seqno(2));
         let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
-            vbucket.receive_commit(key("a").as_key(), Seqno(1), Seqno(2), now, effects)
+            vbucket.receive_commit(key("a").as_key(), Seqno(2), Seqno(3), now, effects)
         });
         assert_eq!(committed, Some(Ok(())));
         machine.run();
@@ -121,7 +123,7 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
         } else {
             machine.advance(Duration::from_millis(60));
         }
-        assert_eq!(machine.persisted(VBID), Seqno(2));
+        assert_eq!(machine.persisted(VBID), Seqno(3));
     }
 }
 

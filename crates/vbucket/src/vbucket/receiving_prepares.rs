@@ -1,9 +1,7 @@
 //! Durable writes that a replica, or a pending vBucket, receives: prepares and their ends. Source:
 //! engine facts, section 5.6; protocol specification, section 21.
 
-use document::{
-    Cas, Deletion, DurabilityLevel, Item, ItemBuilder, ItemMeta, Key, Operation, RevSeqno, Seqno,
-};
+use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, Key, Operation, RevSeqno, Seqno};
 
 use super::receiving::ReceiveError;
 use super::{Vbucket, release};
@@ -121,13 +119,8 @@ impl Vbucket {
         }
         let queued = self.checkpoints.queue_received(item.clone(), replaced);
         release(self.prepares.insert(item.clone()), effects);
-        let is_durable_by_flush = !is_memory
-            || item.operation() == Operation::Prepare(DurabilityLevel::PersistToMajority);
         self.passive().track(TrackedWrite::new(item, None));
-        match is_durable_by_flush {
-            true => self.finish_queueing_awaited(queued, now, effects),
-            false => self.finish_queueing(queued, now, effects),
-        }
+        self.finish_queueing_prepare(queued, now, effects);
     }
 
     /// What watches over the prepares that are received.

@@ -6,7 +6,7 @@
 //! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
 //! in the same call whatever waits for it.
 
-use document::{DurabilityLevel, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
+use document::{Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
 use platform::Instant;
 
 use super::write::release_builder;
@@ -166,16 +166,11 @@ impl Vbucket {
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item.clone(), None);
         self.prepares.insert(item.clone());
-        let SyncWriteRequest { waiter, deadline, level, .. } = request;
+        let SyncWriteRequest { waiter, deadline, .. } = request;
         let client = ClientWait { waiter, began: now.monotonic, deadline };
         self.monitor.track(TrackedWrite::new(item, Some(client)));
         self.statistics.sync_writes_accepted += 1;
-        match level {
-            DurabilityLevel::Majority => self.finish_queueing(queued, now, effects),
-            DurabilityLevel::MajorityAndPersistOnMaster | DurabilityLevel::PersistToMajority => {
-                self.finish_queueing_awaited(queued, now, effects);
-            }
-        }
+        self.finish_queueing_prepare(queued, now, effects);
         self.resolve_sync_writes(now, effects);
         Refusal::SyncWriteBegun
     }

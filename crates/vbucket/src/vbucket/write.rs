@@ -207,8 +207,10 @@ impl Vbucket {
         self.finish_queueing_for(urgency, queued, now, effects);
     }
 
-    /// The same of something that a client waits for until it is durable here.
-    pub(super) fn finish_queueing_awaited(
+    /// The same of a prepare. Its client may wait until it is durable here; where the level does
+    /// not ask for that, it is to be here all the same when this node comes back at once after a
+    /// crash.
+    pub(super) fn finish_queueing_prepare(
         &mut self,
         queued: Queued,
         now: Now,

@@ -26,40 +26,30 @@ fn what_nobody_waits_for_is_flushed_when_it_is_convenient() {
 }
 
 #[test]
-fn a_prepare_is_flushed_at_once_where_its_level_counts_on_that() {
-    run("
-        topology a b
-        flush
-        asked => now
-        sync_set x majority => begun@1 timer 30
-        asked => deferred
-        sync_set y active => begun@2
-        asked => now
-        flush
-        sync_set z persist => begun@3
-        asked => now
-    ");
-    run("
-        role replica
-        stream
-        memory 1 3
-        flush
-        asked => now
-        prepare x majority 1
-        prepare y active 2
-        asked => deferred
-        prepare z persist 3 => held 2
-        asked => now
-    ");
-    run("
-        role replica
-        stream
-        disk 1 2
-        flush
-        asked => now
-        prepare x majority 1
-        asked => now
-    ");
+fn a_prepare_is_flushed_at_once() {
+    for level in ["majority", "active", "persist"] {
+        run(&format!(
+            "
+            topology a b
+            flush
+            asked => now
+            sync_set x {level} => begun@1 timer 30
+            asked => now
+            "
+        ));
+        let held = if level == "persist" { "" } else { "held 1" };
+        run(&format!(
+            "
+            role replica
+            stream
+            memory 1 1
+            flush
+            asked => now
+            prepare x {level} 1 => {held}
+            asked => now
+            "
+        ));
+    }
 }
 
 #[test]
@@ -86,7 +76,7 @@ fn the_end_of_a_durable_write_is_flushed_when_it_is_convenient() {
         asked => now
         prepare x majority 1
         prepare y majority 2 => held 2
-        asked => deferred
+        asked => now
         flush
         memory 3 4
         commit x 1 3
