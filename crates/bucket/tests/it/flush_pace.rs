@@ -13,6 +13,17 @@ fn deferring() -> BucketConfig {
     BucketConfig { flush_interval: INTERVAL, ..config() }
 }
 
+/// A machine with two documents, the first of which is durable.
+fn with_second_put_off() -> Machine {
+    let mut machine = Machine::with(deferring());
+    for name in ["first", "second"] {
+        machine.set(VBID, name, b"1").unwrap();
+        machine.run();
+    }
+    assert_eq!(machine.persisted(VBID), Seqno(1));
+    machine
+}
+
 #[test]
 fn a_write_after_a_pause_is_flushed_at_once_and_the_next_ones_together_an_interval_later() {
     let mut machine = Machine::with(deferring());
@@ -64,12 +75,7 @@ fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
     };
     let asks: [fn(&mut Machine); 3] = [wait, observe, observe_seqno];
     for (index, ask) in asks.into_iter().enumerate() {
-        let mut machine = Machine::with(deferring());
-        machine.set(VBID, "first", b"1").unwrap();
-        machine.run();
-        machine.set(VBID, "second", b"1").unwrap();
-        machine.run();
-        assert_eq!(machine.persisted(VBID), Seqno(1), "{index}");
+        let mut machine = with_second_put_off();
         ask(&mut machine);
         machine.run();
         assert_eq!(machine.persisted(VBID), Seqno(2), "{index}");
@@ -78,12 +84,7 @@ fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
 
 #[test]
 fn a_backup_has_what_is_put_off() {
-    let mut machine = Machine::with(deferring());
-    for name in ["first", "second"] {
-        machine.set(VBID, name, b"1").unwrap();
-        machine.run();
-    }
-    assert_eq!(machine.persisted(VBID), Seqno(1));
+    let machine = with_second_put_off();
     let frozen = machine.bucket.freeze().unwrap();
     let [entry] = frozen.vbuckets() else { panic!("vBuckets without documents have no files") };
     assert_eq!((entry.vbid, entry.facts.high_seqno), (VBID, Seqno(2)));
@@ -91,13 +92,7 @@ fn a_backup_has_what_is_put_off() {
 
 #[test]
 fn a_stop_flushes_what_is_put_off() {
-    let mut machine = Machine::with(deferring());
-    for name in ["first", "second"] {
-        machine.set(VBID, name, b"1").unwrap();
-        machine.run();
-    }
-    assert_eq!(machine.persisted(VBID), Seqno(1));
-    let mut machine = machine.stop_and_start();
+    let mut machine = with_second_put_off().stop_and_start();
     machine.run();
     assert_eq!(machine.get(VBID, "second").unwrap(), b"1");
 }
