@@ -12,7 +12,7 @@ use platform::Instant;
 use crate::config::Persistence;
 
 /// vBuckets for whose flush nobody waits that go in one group, at most: who does wait meanwhile
-/// waits for an eighth of them, and not for all.
+/// waits for an eighth of 1024, and not for all.
 const DEFERRED_PORTION_MAX: usize = 128;
 
 /// vBuckets with something to flush, one queue for each flusher. A vBucket is queued once until

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use document::Vbid;
+use document::{Seqno, Vbid};
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
@@ -218,16 +218,31 @@ impl BucketCore {
         flushed
     }
 
-    /// Flushes the items that are only in memory now. What fails is queued again.
+    /// Flushes the items that are only in memory now, as many flushes as that takes. Ends early
+    /// when one makes nothing durable; what fails is queued again.
     pub(crate) fn flush_items(&self) {
-        let is_behind = |slot: &VbucketSlot| {
+        let seqnos = |slot: &VbucketSlot| {
             let place = slot.lock();
-            place.as_ref().is_some_and(|vbucket| vbucket.persisted_seqno() < vbucket.high_seqno())
+            place.as_ref().map(|vbucket| (vbucket.persisted_seqno(), vbucket.high_seqno()))
         };
-        let behind: Vec<Vbid> =
-            self.slots().filter_map(|(vbid, slot)| is_behind(slot).then_some(vbid)).collect();
-        for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
-            self.flush(group);
+        let mut behind: Vec<(Vbid, Seqno, Seqno)> = self
+            .slots()
+            .filter_map(|(vbid, slot)| {
+                seqnos(slot).map(|(persisted, high)| (vbid, persisted, high))
+            })
+            .filter(|(_, persisted, wanted)| persisted < wanted)
+            .collect();
+        while !behind.is_empty() {
+            for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
+                let group: Vec<Vbid> = group.iter().map(|(vbid, ..)| *vbid).collect();
+                self.flush(&group);
+            }
+            behind.retain_mut(|(vbid, before, wanted)| {
+                let persisted = self.slot(*vbid).and_then(seqnos).map(|(persisted, _)| persisted);
+                let has_moved = persisted.is_some_and(|persisted| persisted > *before);
+                *before = persisted.unwrap_or(*wanted);
+                has_moved && *before < *wanted
+            });
         }
     }
 

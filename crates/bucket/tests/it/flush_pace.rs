@@ -91,6 +91,23 @@ fn a_backup_has_what_is_put_off() {
 }
 
 #[test]
+fn a_backup_has_more_than_goes_into_one_flush() {
+    let mut machine = Machine::with(BucketConfig {
+        memory_quota_bytes: 400_000,
+        flush_batch_bytes_max: 1000,
+        ..deferring()
+    });
+    machine.set(VBID, "first", b"1").unwrap();
+    machine.run();
+    // Many checkpoints, because the quota is small.
+    for number in 0..40 {
+        machine.set(VBID, &format!("k{number}"), &[b'x'; 500]).unwrap();
+    }
+    let frozen = machine.bucket.freeze().unwrap();
+    assert_eq!(frozen.vbuckets()[0].facts.high_seqno, Seqno(41));
+}
+
+#[test]
 fn a_stop_flushes_what_is_put_off() {
     let mut machine = with_second_put_off().stop_and_start();
     machine.run();
