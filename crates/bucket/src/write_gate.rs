@@ -19,7 +19,8 @@ pub enum WriteBlock {
     /// Checkpoints take all the memory that they may: the disk, or a replica, is slower than the
     /// writers.
     Checkpoints,
-    /// The same as memory in a bucket that makes no room by itself.
+    /// The same as memory in a bucket that makes no room by itself, once its log has given back
+    /// what it can.
     NoMemory,
     /// The device is full: what is in memory cannot be flushed.
     DiskFull,
@@ -177,7 +178,9 @@ impl Bucket {
             core.checkpoint_recovery.wake();
         }
         core.gate.check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
-            let is_final = block == WriteBlock::Memory && self.fails_new_data();
+            let is_final = block == WriteBlock::Memory
+                && !core.log_gives_memory_back()
+                && self.fails_new_data();
             Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
         })?;
         if checkpoints == CheckpointState::Full {

@@ -88,6 +88,17 @@ impl BucketCore {
         self.needed_checkpoint_reduction() == 0
     }
 
+    /// Has the log give back what it can, for a write that found no memory. Says whether anything
+    /// is on its way.
+    pub(crate) fn log_gives_memory_back(&self) -> bool {
+        if self.needed_checkpoint_reduction() > 0 {
+            self.checkpoint_recovery.wake();
+        }
+        self.flush_queues.hurry()
+            || self.checkpoint_recovery.is_recovering.load(Ordering::Relaxed)
+            || self.account.pending_destruction_bytes() > 0
+    }
+
     fn take_recovery_step(&self, vbid: Vbid, step: RecoveryStep, effects: &mut Vec<Effect>) {
         let Some(slot) = self.slot(vbid) else { return };
         let dropped_count = match slot.lock().as_mut() {

@@ -37,6 +37,8 @@ struct WaitingVbuckets {
     deferred: VecDeque<Vbid>,
     /// Of those in front, so many have their turn.
     round_left: usize,
+    /// So many were popped last: they are being flushed until their flusher asks for more.
+    popped_count: usize,
     /// Otherwise the next round begins then.
     next_round: Instant,
     /// Time from one round to the next. What comes meanwhile goes with it: a group costs a sync,
@@ -87,17 +89,21 @@ impl FlushQueues {
         }
     }
 
-    /// The deferred vBuckets have their turn now: their log takes memory that is short.
-    pub(super) fn hurry(&self) {
+    /// The deferred vBuckets have their turn now: their log takes memory that is short. Says
+    /// whether there is anything that waits or is being flushed.
+    pub(super) fn hurry(&self) -> bool {
+        let mut is_busy = false;
         for queue in &self.queues {
             let mut waiting = queue.lock();
             waiting.next_round = Instant::default();
+            is_busy |= waiting.is_busy();
             let has_deferred = !waiting.deferred.is_empty();
             drop(waiting);
             if has_deferred {
                 queue.wake();
             }
         }
+        is_busy
     }
 
     /// Queues a vBucket that could not be flushed, without waking its flusher: it is the one that
@@ -123,6 +129,7 @@ impl FlushQueue {
             urgent: VecDeque::new(),
             deferred: VecDeque::new(),
             round_left: 0,
+            popped_count: 0,
             next_round: Instant::default(),
             round_interval,
         };
@@ -157,11 +164,16 @@ impl FlushQueue {
         // while it was queued can be queued again.
         group.sort_unstable();
         group.dedup();
+        waiting.popped_count = group.len();
         group
     }
 }
 
 impl WaitingVbuckets {
+    fn is_busy(&self) -> bool {
+        !self.urgent.is_empty() || !self.deferred.is_empty() || self.popped_count > 0
+    }
+
     /// How many of the deferred ones have their turn at `now`.
     fn take_turn(&mut self, now: Option<Instant>) -> usize {
         if self.round_left == 0 && now.is_none_or(|now| self.next_round <= now) {

@@ -160,6 +160,8 @@ impl ItemPager {
 fn begin_round(bucket: &Bucket) -> Round {
     let core = &bucket.0;
     core.counters.add(&core.counters.pager_rounds, 1);
+    // What is not flushed yet cannot leave.
+    core.flush_queues.hurry();
     let samples = core.sample_evictable();
     let evictable = Evictable {
         replica_bytes: samples.replica.evictable_bytes(),

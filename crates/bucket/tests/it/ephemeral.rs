@@ -130,24 +130,67 @@ fn tombstones_are_purged_when_they_are_old() {
     assert_eq!(machine.bucket.statistics().tombstone_count, 0, "asked for within a second");
 }
 
-#[test]
-fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
-    let mut machine = Machine::with(BucketConfig {
+fn failing_new_data() -> BucketConfig {
+    BucketConfig {
         memory_quota_bytes: 100_000,
         checkpoint_memory_ratio: 1.0,
         ephemeral_full_policy: FullPolicy::FailNewData,
         ..ephemeral()
-    });
-    let mut names = (0..).map(|number| format!("key-{number}"));
+    }
+}
+
+/// Stores documents until one is refused. Returns their names, and why.
+fn fill(machine: &mut Machine, mut names: impl Iterator<Item = String>) -> (Vec<String>, Refused) {
     let mut stored = Vec::new();
-    let refused = loop {
+    loop {
         let name = names.next().unwrap();
         match machine.set(VBID, &name, &[b'x'; 1000]) {
             Ok(_) => stored.push(name),
-            Err(refused) => break refused,
+            Err(refused) => return (stored, refused),
         }
-    };
-    assert_eq!(refused, Refused::Blocked(WriteBlock::NoMemory));
+    }
+}
+
+#[test]
+fn memory_that_the_log_still_holds_is_refused_for_now_only() {
+    let interval = Duration::from_millis(50);
+    let mut machine =
+        Machine::with(BucketConfig { flush_interval: interval, ..failing_new_data() });
+    // What is flushed at once is over: the next documents wait for their round.
+    machine.set(VBID, "first", b"1").unwrap();
+    machine.run();
+    let mut names = (0..).map(|number| format!("key-{number}"));
+    let (stored, refused) = fill(&mut machine, &mut names);
+    assert_eq!(refused, Refused::Blocked(WriteBlock::Memory), "{} stored", stored.len());
+    machine.run();
+    let (more, refused) = fill(&mut machine, &mut names);
+    assert!(!more.is_empty(), "the refusal has the log flushed and freed at once");
+    assert_eq!(refused, Refused::Blocked(WriteBlock::Memory));
+    let mut refused = Vec::new();
+    for _ in 0..3 {
+        machine.run();
+        refused.push(fill(&mut machine, &mut names));
+    }
+    let last = (Vec::new(), Refused::Blocked(WriteBlock::NoMemory));
+    assert_eq!(refused.last(), Some(&last));
+    machine.advance(Duration::from_secs(600));
+    assert_eq!(fill(&mut machine, &mut names), last, "that is for good");
+}
+
+#[test]
+fn a_full_bucket_that_may_not_delete_refuses_new_documents_for_good() {
+    let mut machine = Machine::with(failing_new_data());
+    let mut names = (0..).map(|number| format!("key-{number}"));
+    let mut stored = Vec::new();
+    loop {
+        let (more, refused) = fill(&mut machine, &mut names);
+        stored.extend(more);
+        // Checkpoints that gave nothing back are asked again a little later.
+        machine.advance(Duration::from_secs(1));
+        if refused == Refused::Blocked(WriteBlock::NoMemory) {
+            break;
+        }
+    }
     machine.advance(Duration::from_secs(600));
     assert_eq!(machine.bucket.statistics().document_count, stored.len(), "all are there");
     for name in &stored[..10] {
