@@ -14,6 +14,9 @@ pub struct Options {
     pub seconds: f64,
     /// Where figures are appended as lines of JSON.
     pub json: Option<PathBuf>,
+    /// Whether cells of the commit table begin right after an engine was opened, with the files it
+    /// has then; otherwise it has written for a while.
+    pub is_fresh: bool,
     /// Small numbers, to see whether everything runs.
     pub is_quick: bool,
     /// Parts of the benchmark to run; empty for all.
@@ -34,7 +37,7 @@ pub const PARTS: [&str; 5] = ["commits", "writers", "compaction", "warmup", "rep
 /// What the writers do: as fast as they can, or so many operations a second.
 pub const LOADS: [&str; 3] = ["closed", "3000", "10000"];
 
-const KNOWN: &str = "--rounds N, --seconds N, --json FILE, --quick, --parts NAME[,NAME], \
+const KNOWN: &str = "--rounds N, --seconds N, --json FILE, --fresh, --quick, --parts NAME[,NAME], \
                      --engines NAME[,NAME], --batches N[,N], --loads NAME[,NAME], \
                      --directory DIRECTORY";
 
@@ -45,6 +48,7 @@ impl Options {
             rounds: 3,
             seconds: 3.0,
             json: None,
+            is_fresh: false,
             is_quick: false,
             parts: Vec::new(),
             engines: Vec::new(),
@@ -68,6 +72,7 @@ impl Options {
                     has_seconds = true;
                 }
                 "--json" => options.json = Some(value()?.into()),
+                "--fresh" => options.is_fresh = true,
                 "--quick" => options.is_quick = true,
                 "--parts" => options.parts = words(&value()?),
                 "--engines" => options.engines = words(&value()?),
@@ -149,6 +154,7 @@ mod tests {
         let some = parse(&["--parts", "warmup,replay", "--engines", "redb"]).expect("known parts");
         assert!(some.has_part("replay") && !some.has_part("commits"));
         assert!(some.has_engine("redb") && !some.has_engine("fjall"));
+        assert!(parse(&["--fresh"]).expect("a known option").is_fresh && !all.is_fresh);
         let one = parse(&["--loads", "closed"]).expect("a known load");
         assert!(one.has_load("closed") && !one.has_load("3000"));
         let wrong = [

@@ -144,9 +144,12 @@ impl Engine for Settee {
     }
 
     fn drain(&mut self) -> Result<()> {
-        drop(self.appliers.take());
+        let had_appliers = self.appliers.take().is_some();
         while let Some(vbid) = self.store.next_unapplied(|_| true) {
             self.store.apply(vbid)?;
+        }
+        if had_appliers {
+            self.appliers = Some(Appliers::start(&self.store)?);
         }
         Ok(())
     }
