@@ -75,6 +75,9 @@ pub struct JournalUsage {
     pub spare_bytes: u64,
     /// Bytes that are written of the segment that groups go to; 0 when there is none.
     pub current_bytes: u64,
+    /// Whether that segment was no spare: each append to it allocates blocks, which takes a sync as
+    /// long again.
+    pub is_current_unfilled: bool,
     /// Bytes that are filled of the spare in the making.
     pub filled_bytes: u64,
     /// Bytes of memory in which groups are gathered.
@@ -119,9 +122,11 @@ impl JournalOptions {
 impl JournalUsage {
     /// Whether [`Journal::fill_spare`](super::Journal::fill_spare) is to go on now, so that a spare
     /// grows evenly and is whole by the time half of the current segment is written. Filling one at
-    /// once keeps a CPU busy, and the syncs of groups waiting, for tens of milliseconds.
+    /// once keeps a CPU busy, and the syncs of groups waiting, for tens of milliseconds: only the
+    /// first one is, for which groups wait already.
     pub fn is_spare_due(&self) -> bool {
-        self.spare_count == 0 && self.filled_bytes < 2 * self.current_bytes
+        let is_wanted = self.is_current_unfilled || self.filled_bytes < 2 * self.current_bytes;
+        self.spare_count == 0 && is_wanted
     }
 }
 

@@ -94,6 +94,7 @@ pub(super) fn open(
             first_lsn: found.header.first_lsn.0,
             last_lsn,
             size: found.size.max(SEGMENT_HEADER_SIZE),
+            is_filled: false,
             is_recyclable: options.is_spare_size(found.size),
         });
     }

@@ -40,6 +40,8 @@ pub(super) struct Segment {
     pub(super) last_lsn: u64,
     /// Bytes it counts for.
     pub(super) size: u64,
+    /// Whether it was a spare, so that appends allocate nothing.
+    pub(super) is_filled: bool,
     /// Whether it may become a spare: it is of the usual size, nearly filled, and never failed.
     pub(super) is_recyclable: bool,
 }

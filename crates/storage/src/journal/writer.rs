@@ -71,6 +71,8 @@ impl Writer {
     pub(super) fn usage(&self) -> JournalUsage {
         let sealed_bytes: u64 = self.sealed.iter().map(|segment| segment.size).sum();
         let current = self.current.as_ref().map_or(0, |current| current.position);
+        let is_current_unfilled =
+            self.current.as_ref().is_some_and(|current| !current.segment.is_filled);
         let spare_count = self.spares.len() as u64;
         JournalUsage {
             durable_lsn: Lsn(self.durable_lsn),
@@ -81,6 +83,7 @@ impl Writer {
             spare_count,
             spare_bytes: spare_count * self.options.segment_bytes,
             current_bytes: current,
+            is_current_unfilled,
             memory_bytes: self.group.memory_bytes(),
             ..self.counters
         }
@@ -169,7 +172,7 @@ impl Writer {
         bytes: u64,
         may_exceed: bool,
     ) -> Result<(), StorageError> {
-        if self.current.as_ref().is_some_and(|current| current.has_room(bytes)) {
+        if self.stays(bytes) {
             return Ok(());
         }
         self.retire(directory);
@@ -187,6 +190,22 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether a group goes to the current segment: it has room, and there is no better one.
+    fn stays(&self, group_bytes: u64) -> bool {
+        let current = self.current.as_ref().filter(|current| current.has_room(group_bytes));
+        current.is_some_and(|current| current.segment.is_filled || !self.may_leave_unfilled())
+    }
+
+    /// Whether the current segment, which was no spare, can be left for one before its end. It
+    /// counts as a whole until files have what it holds, so the journal must be large enough for
+    /// one more.
+    fn may_leave_unfilled(&self) -> bool {
+        let current = self.current.as_ref().map(|current| &current.segment);
+        let used_bytes: u64 = self.sealed.iter().chain(current).map(|segment| segment.size).sum();
+        let wanted_bytes = 2 * self.options.segment_bytes;
+        !self.spares.is_empty() && used_bytes + wanted_bytes <= self.options.bytes_max
+    }
+
     fn segment_bytes_for(&self, group_bytes: u64) -> u64 {
         self.options.segment_bytes.max(SEGMENT_HEADER_SIZE + group_bytes)
     }
@@ -198,8 +217,8 @@ impl Writer {
         records: &[Record<'_>],
     ) -> Result<u32, StorageError> {
         let bytes = self.group.padded_bytes();
-        if !self.current.as_ref().is_some_and(|current| current.has_room(bytes)) {
-            self.leave_full(directory);
+        if !self.stays(bytes) {
+            self.leave(directory);
             self.open_segment(directory, bytes)?;
         }
         let current = self.current.as_ref().expect("a segment with room was just opened");
@@ -221,8 +240,8 @@ impl Writer {
         Ok(crc)
     }
 
-    /// Leaves a segment without room for the next group.
-    fn leave_full(&mut self, directory: &Directory) {
+    /// Leaves a segment that the next group does not go to.
+    fn leave(&mut self, directory: &Directory) {
         if let Some(mut current) = self.current.take() {
             // Its groups have filled it. To remove it and to make another one costs more than the
             // writing: a disk may have to free its blocks, and to find others.
@@ -276,6 +295,7 @@ impl Writer {
             first_lsn: self.durable_lsn + 1,
             last_lsn: self.durable_lsn,
             size,
+            is_filled: spare.is_some(),
             is_recyclable: spare.is_some(),
         };
         let header = SegmentHeader {
@@ -317,7 +337,7 @@ impl Writer {
     /// Retires everything.
     pub(super) fn seal(&mut self, directory: &Directory) {
         self.note_needed(None);
-        self.leave_full(directory);
+        self.leave(directory);
         self.retire(directory);
     }
 

@@ -133,12 +133,49 @@ fn segments_are_used_again_within_the_limit_and_after_a_seal() {
 const LARGE: JournalOptions =
     JournalOptions { segment_bytes: 4 << 20, bytes_max: 8 << 20, ..OPTIONS };
 
+fn make_spare(journal: &Journal) {
+    while journal.usage().spare_count == 0 {
+        assert!(journal.usage().is_spare_due() && journal.fill_spare().unwrap());
+    }
+}
+
+#[test]
+fn the_first_segment_is_left_for_a_filled_one_if_there_is_room_for_three() {
+    for (segments_max, leaves) in [(2, false), (3, true)] {
+        let options = JournalOptions { bytes_max: segments_max * LARGE.segment_bytes, ..LARGE };
+        let files = SimulatedFiles::new();
+        let (journal, _, _) = try_open(&files, options).unwrap();
+        assert!(!journal.usage().is_spare_due(), "before the first append");
+        append(&journal, &[Batch::new(7, 1, 10)]).1.unwrap();
+        assert!(journal.usage().is_current_unfilled);
+        make_spare(&journal);
+        append(&journal, &[Batch::new(7, 2, 10)]).1.unwrap();
+        let usage = journal.usage();
+        assert_eq!(usage.is_current_unfilled, !leaves, "{segments_max}");
+        assert_eq!((usage.segment_count, usage.spare_count), if leaves { (2, 0) } else { (1, 1) });
+        append(&journal, &[Batch::new(7, 3, 10)]).1.unwrap();
+        assert_eq!(journal.usage().segment_count, usage.segment_count, "only once");
+        journal.release(None);
+        let left = journal.usage();
+        assert_eq!((left.segment_count, left.spare_count), if leaves { (1, 0) } else { (1, 1) });
+        drop(journal);
+        let (_, report, batches) = try_open(&files, options).unwrap();
+        assert_eq!(report.segment_count, 1);
+        assert_eq!(batches.last().map(|(_, batch)| batch.seqno), Some(3));
+    }
+}
+
 #[test]
 fn a_spare_grows_in_step_with_what_is_written() {
     let files = SimulatedFiles::new();
-    let (journal, _, _) = try_open(&files, LARGE).unwrap();
-    assert!(!journal.usage().is_spare_due(), "before the first append");
-    let mut seqno = 0;
+    let roomy = JournalOptions { bytes_max: 3 * LARGE.segment_bytes, ..LARGE };
+    let (journal, _, _) = try_open(&files, roomy).unwrap();
+    append(&journal, &[Batch::new(7, 1, 10)]).1.unwrap();
+    make_spare(&journal);
+    let mut seqno = 2;
+    append(&journal, &[Batch::new(7, seqno, 10)]).1.unwrap();
+    journal.release(None);
+    assert_eq!((journal.usage().segment_count, journal.usage().is_current_unfilled), (1, false));
     while journal.usage().spare_count == 0 {
         seqno += 1;
         append(&journal, &[Batch::new(7, seqno, 30_000)]).1.unwrap();
@@ -153,11 +190,11 @@ fn a_spare_grows_in_step_with_what_is_written() {
     let usage = journal.usage();
     assert!(usage.current_bytes <= LARGE.segment_bytes / 2 + 40_000, "{usage:?}");
     assert!(!usage.is_spare_due() && !journal.fill_spare().unwrap(), "one is enough");
-    while journal.usage().segment_count < 2 {
+    while journal.usage().segment_count < 3 {
         seqno += 1;
         append(&journal, &[Batch::new(7, seqno, 30_000)]).1.unwrap();
     }
-    assert!(!journal.fill_spare().unwrap(), "a third segment must not be");
+    assert!(!journal.fill_spare().unwrap(), "a fourth segment must not be");
 }
 
 /// Writes segments to their end while nobody fills spares, and gives the next seqno.
