@@ -25,7 +25,7 @@ pub(crate) mod scratch;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use commit::{Commit, NewDocument};
+pub(crate) use commit::{Commit, NewDocument, PreparedCommit};
 pub(crate) use copy::{Verdict, copy};
 pub use document_info::DocumentInfo;
 pub(crate) use document_info::{BODY_IS_SNAPPY, REV_META_SIZE_MAX, RevMeta};

@@ -20,7 +20,7 @@ use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
 use crate::open_files::{Doubt, Entry, Handle, OpenFiles};
 use crate::start_up::{self, StartReport, remove_if_there};
-use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
+use crate::vbucket_file::{self, CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::VbucketRecord;
 
 /// How a store is to work.
@@ -293,16 +293,15 @@ impl Store {
         self.make_name_sure(entry)?;
         match self.snapshot_of(entry)? {
             Some(snapshot) => {
-                let done = self.append(entry, &snapshot, batch, buffers);
-                if done.is_err() {
+                self.append(entry, &snapshot, batch, buffers).map_err(|failed| {
                     // Nothing behind the last durable header is trusted: the next use opens the
                     // file anew at that header, and the next commit goes behind the end.
                     self.close(entry);
-                    if self.journalled.is_none() {
+                    if failed.may_be_found && self.journalled.is_none() {
                         lock(&entry.handle).doubt = Some(Doubt::Header);
                     }
-                }
-                done
+                    failed.error
+                })
             }
             None => self.create(entry, batch, buffers),
         }
@@ -314,7 +313,7 @@ impl Store {
         before: &Snapshot,
         batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<Applied, StorageError> {
+    ) -> Result<Applied, FailedCommit> {
         check_order(batch, before.file.path(), before.header.high_seqno)?;
         let now = self.clock.wall_time().0;
         let (header, report) =
@@ -359,8 +358,13 @@ impl Store {
         remove_if_there(&*self.files, &boot_path)?;
         let file = CouchFile::open(&*self.files, &boot_path, OpenMode::CreateNew)?;
         let now = self.clock.wall_time().0;
-        let (header, report) = vbucket_file::write(&file, None, batch, now, buffers)?;
+        let written = vbucket_file::write(&file, None, batch, now, buffers);
         drop(file);
+        if written.is_err() {
+            // What is left of it would be removed by the next attempt.
+            drop(remove_if_there(&*self.files, &boot_path));
+        }
+        let (header, report) = written?;
         self.files.rename(&boot_path, &path)?;
         // A file that was found unusable at start-up ends here at the latest.
         let old_path = self.directory.join(layout::data_file(vbid, old_revision));

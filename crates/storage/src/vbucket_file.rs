@@ -7,7 +7,7 @@ use document::{Item, Key, Seqno};
 
 use crate::StorageError;
 use crate::collection_statistics::CollectionChanges;
-use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, Scratch};
+use crate::couchstore::{Commit, CouchFile, Header, LocalEdit, PreparedCommit, Scratch};
 use crate::disk_document;
 use crate::flush_batch::Applied;
 use crate::prepares::PrepareChanges;
@@ -28,6 +28,15 @@ pub(crate) struct FileBatch<'a> {
     pub(crate) state: &'a VbucketRecord,
 }
 
+/// A commit that is not to count.
+#[derive(Debug)]
+pub(crate) struct FailedCommit {
+    /// Why.
+    pub(crate) error: StorageError,
+    /// Whether a start may take it for one that succeeded.
+    pub(crate) may_be_found: bool,
+}
+
 /// Memory that the commits of one call share and that is released after it.
 pub(crate) struct CommitBuffers {
     pub(crate) output: Vec<u8>,
@@ -41,6 +50,18 @@ pub struct ScanReport {
     pub high_seqno: Seqno,
 }
 
+impl From<StorageError> for FailedCommit {
+    fn from(error: StorageError) -> Self {
+        Self { error, may_be_found: false }
+    }
+}
+
+impl From<FailedCommit> for StorageError {
+    fn from(failed: FailedCommit) -> Self {
+        failed.error
+    }
+}
+
 impl CommitBuffers {
     pub(crate) fn new() -> Self {
         Self { output: Vec::new(), scratch: Scratch::new() }
@@ -51,14 +72,36 @@ impl CommitBuffers {
     }
 }
 
-/// Commits a batch on top of `before`, or as the first of a file if that is `None`.
+/// Commits a batch on top of `before`, or as the first of a file if that is `None`. Without room
+/// for all of it nothing stays: what there is of room is not filled with attempts.
 pub(crate) fn write(
     file: &CouchFile,
     before: Option<&Header>,
     batch: FileBatch<'_>,
     timestamp: u64,
     buffers: &mut CommitBuffers,
-) -> Result<(Header, Applied), StorageError> {
+) -> Result<(Header, Applied), FailedCommit> {
+    let size = file.size()?;
+    let prepared = prepare(file, before, batch, timestamp, buffers);
+    if matches!(prepared, Err(StorageError::NoSpace(_))) {
+        file.cut_behind(size);
+    }
+    let (commit, mut report) = prepared?;
+    let switched = commit.switch_on(file);
+    let (header, bytes_written) =
+        switched.map_err(|error| FailedCommit { error, may_be_found: true })?;
+    report.bytes_written = bytes_written;
+    Ok((header, report))
+}
+
+/// The commit without its last step.
+fn prepare(
+    file: &CouchFile,
+    before: Option<&Header>,
+    batch: FileBatch<'_>,
+    timestamp: u64,
+    buffers: &mut CommitBuffers,
+) -> Result<(PreparedCommit, Applied), StorageError> {
     let CommitBuffers { output, scratch } = buffers;
     let nothing = Header::empty();
     let mut commit = match before {
@@ -84,13 +127,13 @@ pub(crate) fn write(
     edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(state.encode()) });
     commit.save_local(edits)?;
     commit.note_purged(state.purge_seqno.0);
-    let (header, bytes_written) = commit.finish(timestamp)?;
+    let commit = commit.prepare(timestamp)?;
+    let header = commit.header();
     report.high_seqno = Seqno(header.high_seqno);
     report.document_count = state.document_count;
     report.documents = header.alive_count().saturating_sub(state.on_disk_prepares);
-    report.bytes_written = bytes_written;
     report.tombstones = batch.items.iter().filter(|item| item.is_deleted()).cloned().collect();
-    Ok((header, report))
+    Ok((commit, report))
 }
 
 impl Snapshot {

@@ -48,6 +48,12 @@ pub(crate) struct Commit<'a> {
     compression: BodyCompression,
 }
 
+/// A commit whose header is to become one.
+pub(crate) struct PreparedCommit {
+    header: Header,
+    bytes_written: u64,
+}
+
 /// A document with its body in place.
 struct Placed<'a> {
     document: NewDocument<'a>,
@@ -169,19 +175,24 @@ impl<'a> Commit<'a> {
 
     /// Makes it durable. `timestamp` is nanoseconds since the epoch. Gives the new state and the
     /// bytes written. After an error the file must be opened again, at the old header.
-    pub(crate) fn finish(mut self, timestamp: u64) -> Result<(Header, u64), StorageError> {
+    pub(crate) fn finish(self, timestamp: u64) -> Result<(Header, u64), StorageError> {
+        let file = self.file;
+        self.prepare(timestamp)?.switch_on(file)
+    }
+
+    /// The first half of [`Commit::finish`]: everything is durable, and no start finds it. After an
+    /// error nothing of it is needed.
+    pub(crate) fn prepare(mut self, timestamp: u64) -> Result<PreparedCommit, StorageError> {
         self.header.previous = Some(self.header.position);
         self.header.timestamp = if self.header.version >= 13 { timestamp } else { 0 };
         let position = self.output.append_header(DATA_BLOCK, &self.header.encode())?;
         self.output.flush()?;
         self.file.file().sync()?;
-        self.file.file().write_at(&[HEADER_BLOCK], position)?;
-        self.file.file().sync()?;
         self.header.position = position;
         if self.header.version < 14 {
             self.header.previous = None;
         }
-        Ok((self.header, self.output.bytes_written().saturating_add(1)))
+        Ok(PreparedCommit { header: self.header, bytes_written: self.output.bytes_written() })
     }
 
     /// Says what only the file that is being copied knows: how far its history goes, up to where it
@@ -239,6 +250,21 @@ impl<'a> Commit<'a> {
         let scratch = &mut *self.scratch;
         let output = &mut self.output;
         TreeWriter { source: self.source, kind, scratch, output }.apply(root, edits)
+    }
+}
+
+impl PreparedCommit {
+    /// The state that it comes to.
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The second half of [`Commit::finish`], on the same file. After an error nobody can tell
+    /// whether a start finds the commit.
+    pub(crate) fn switch_on(self, file: &CouchFile) -> Result<(Header, u64), StorageError> {
+        file.file().write_at(&[HEADER_BLOCK], self.header.position)?;
+        file.file().sync()?;
+        Ok((self.header, self.bytes_written.saturating_add(1)))
     }
 }
 

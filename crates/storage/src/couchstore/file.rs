@@ -113,6 +113,12 @@ impl CouchFile {
         Ok(self.file.sync()?)
     }
 
+    /// Gives back what lies behind `size`, as far as the system lets it: for what was written there
+    /// and never had a header.
+    pub(crate) fn cut_behind(&self, size: u64) {
+        drop(self.file.set_size(size));
+    }
+
     /// Bytes of the file.
     pub fn size(&self) -> Result<u64, StorageError> {
         Ok(self.file.size()?)

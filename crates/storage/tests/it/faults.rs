@@ -1,9 +1,11 @@
 //! Every file call fails once, at every position, in every way.
 
+use std::sync::Arc;
+
 use document::Seqno;
-use platform::FileErrorKind;
-use platform::simulated::{Fault, FaultError, SimulatedFiles};
-use storage::{FlushBatch, StorageError, Store};
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
+use platform::{Clock, FileErrorKind, WallTime};
+use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions};
 
 use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan, try_open};
 
@@ -115,4 +117,63 @@ fn a_full_disk_keeps_what_it_has_and_goes_on_with_room() {
     files.set_capacity(400_000);
     commit(&store, batch_at(seqno + 1)).unwrap();
     assert_eq!(scan(&store, VBID).len() as u64, seqno + 1);
+}
+
+/// Otherwise attempts would use up what little room is made.
+#[test]
+fn a_commit_without_room_for_all_of_it_leaves_nothing() {
+    let files = SimulatedFiles::new();
+    let (store, _) = try_open(files.clone(), DIRECTORY.as_ref(), 4).unwrap();
+    commit(&store, batch(VBID, vec![item("small", 1, b"value")])).unwrap();
+    let content = |name: &str| files.content(&std::path::Path::new(DIRECTORY).join(name));
+    let before = content("7.couch.1").unwrap();
+    let random: Vec<u8> = (0..400_000_u32).map(|n| (n.wrapping_mul(n) >> 8) as u8).collect();
+    let large = |vbid, seqno| batch(vbid, vec![item("large", seqno, &random)]);
+    for capacity in [0, 50_000, 100_000, 200_000, 400_000] {
+        files.set_capacity(before.len() as u64 + capacity);
+        for (vbid, seqno) in [(VBID, 2), (document::Vbid(8), 1)] {
+            let error = commit(&store, large(vbid, seqno)).unwrap_err();
+            assert!(matches!(error, StorageError::NoSpace(_)), "{capacity}: {error:?}");
+        }
+        assert!(content("7.couch.1").as_ref() == Some(&before), "{capacity}");
+        assert!(content("8.couch.1").is_none() && content("8.couch.boot").is_none(), "{capacity}");
+    }
+    files.set_capacity(before.len() as u64 + 450_000);
+    commit(&store, large(VBID, 2)).unwrap();
+    files.power_cut(0);
+    let (store, _) = try_open(files, DIRECTORY.as_ref(), 4).unwrap();
+    assert_eq!(scan(&store, VBID).len(), 2);
+}
+
+/// What is deleted is not served again, not even for want of room.
+#[test]
+fn a_start_that_cannot_carry_out_a_deletion_is_refused() {
+    let journal = Some(JournalOptions {
+        segment_bytes: 16 << 10,
+        bytes_max: 64 << 10,
+        group_bytes_max: 8 << 10,
+        portion_bytes: 4096,
+    });
+    let files = SimulatedFiles::new();
+    let open = || {
+        let clock = Clock::simulated(WallTime(1));
+        let options = StoreOptions { clock, open_files_max: 2, journal };
+        Store::open(Arc::new(files.clone()), DIRECTORY.as_ref(), options)
+    };
+    let no_removals = |error| {
+        files.fail(Fault { call: Some(Call::Remove), number: 1, error, from_then_on: true });
+    };
+    let (store, _) = open().unwrap();
+    commit(&store, batch(VBID, vec![item("gone", 1, b"value")])).unwrap();
+    store.apply(VBID).unwrap();
+    no_removals(FaultError::Io);
+    store.delete(VBID).unwrap_err();
+    drop(store);
+    files.heal();
+    no_removals(FaultError::NoSpace);
+    let refusal = open().map(|(_, report)| report).unwrap_err();
+    assert!(matches!(refusal, StorageError::NoSpace(_)), "{refusal:?}");
+    files.heal();
+    let (_, report) = open().unwrap();
+    assert!(report.vbuckets.is_empty(), "{report:?}");
 }
