@@ -5,6 +5,7 @@ import time
 from cases import expect, expect_equal
 from files import verify, vbucket_files
 from history import History
+from mcbp import SET, open_bucket, vbucket_of
 from node import Node
 from recovered import read_branches, read_states
 from workload import Workload, declare_keys
@@ -16,7 +17,7 @@ LOAD_SECONDS = 2
 def declare(cases):
     """In the order of running."""
     for function in (stop_under_load_keeps_every_acknowledged_write, stop_when_idle_is_quick,
-                     stop_while_starting_is_orderly):
+                     stop_while_starting_is_orderly, log_that_cannot_be_written_stops_nobody):
         cases.case(function)
 
 
@@ -66,4 +67,14 @@ def stop_while_starting_is_orderly():
             status = node.process.wait(10)
             expect(status in (0, -15), f"a stop after {delay} s ends with {status}")
         node.start()
+        node.stop()
+
+
+def log_that_cannot_be_written_stops_nobody():
+    node = Node("mute", "--vbuckets", "16", "--log-level", "debug")
+    node.log_path = "/dev/full"
+    with node:
+        with open_bucket(node) as connection:
+            connection.call_successfully(SET, key=b"key", extras=bytes(8), value=b"value",
+                                         vbucket=vbucket_of(b"key", 16))
         node.stop()

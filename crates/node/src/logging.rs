@@ -1,4 +1,5 @@
-//! Log lines: one event a line on standard error, readable or JSON.
+//! Log lines: one event a line on standard error, readable or JSON. Where they cannot be written,
+//! on a full disk or to somebody who has gone, they are left out.
 
 use std::io::{self, IsTerminal};
 
@@ -14,6 +15,8 @@ pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(is_terminal)
+        // Those are told on standard error, too, and panic if that fails.
+        .log_internal_errors(false)
         .with_writer(io::stderr);
     let started = if as_json { builder.json().try_init() } else { builder.try_init() };
     if started.is_err() {

@@ -1,5 +1,6 @@
 //! `settee serve`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -98,29 +99,36 @@ fn log_progress(node: &Node) {
     );
 }
 
-/// Tells the person who started the node how to reach it.
-#[expect(clippy::print_stdout, reason = "this is what the command is asked for")]
+/// Tells the person who started the node how to reach it. Nobody may be there to read it.
 fn greet(node: &Node) {
+    drop(io::stdout().write_all(greeting(node).as_bytes()));
+}
+
+fn greeting(node: &Node) -> String {
     let config = node.config();
-    let host = &config.advertised_host;
-    println!("settee {VERSION}, pid {}", platform::process::id());
-    println!("  data directory   {}", config.data_dir.display());
-    println!("  data port        {}:{}", config.host, node.port());
-    println!("  management port  {}:{}", config.host, node.management_port());
+    let host = &config.host;
+    let mut lines = vec![
+        format!("settee {VERSION}, pid {}", platform::process::id()),
+        format!("  data directory   {}", config.data_dir.display()),
+        format!("  data port        {host}:{}", node.port()),
+        format!("  management port  {host}:{}", node.management_port()),
+    ];
     if let Some(port) = node.memcached_port() {
-        println!("  memcached port   {}:{port} (open to everybody)", config.host);
+        lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
     }
-    println!("  bucket           {}", config.bucket);
-    println!("  user             {}", config.user);
-    match node.password() {
+    lines.push(format!("  bucket           {}", config.bucket));
+    lines.push(format!("  user             {}", config.user));
+    lines.push(match node.password() {
         Some(password) if node.password_is_new() => {
-            println!("  password         {password} (generated; it is not shown again)");
+            format!("  password         {password} (generated; it is not shown again)")
         }
-        Some(password) if config.is_temporary => println!("  password         {password}"),
-        Some(_) => println!("  password         as given"),
-        None => println!("  password         as before"),
-    }
-    println!("  connect with     couchbase://{host}:{}", node.port());
+        Some(password) if config.is_temporary => format!("  password         {password}"),
+        Some(_) => "  password         as given".to_owned(),
+        None => "  password         as before".to_owned(),
+    });
+    let host = &config.advertised_host;
+    lines.push(format!("  connect with     couchbase://{host}:{}\n", node.port()));
+    lines.join("\n")
 }
 
 /// Tells that the node serves: log, and the ready file.
