@@ -175,6 +175,22 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::unapplied_items`].
+    pub(crate) fn unapplied_items(&self, vbid: Vbid) -> Vec<Item> {
+        match self {
+            Self::Files(store) => store.unapplied_items(vbid),
+            Self::Memory => Vec::new(),
+        }
+    }
+
+    /// See [`Store::high_seqno`].
+    pub(crate) fn high_seqno(&self, vbid: Vbid) -> Result<Seqno, StorageError> {
+        match self {
+            Self::Files(store) => store.high_seqno(vbid),
+            Self::Memory => Ok(Seqno(0)),
+        }
+    }
+
     /// See [`Store::freeze`].
     pub(crate) fn freeze(&self, vbid: Vbid) -> Result<Option<FrozenVbucket>, StorageError> {
         match self {

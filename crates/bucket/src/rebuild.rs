@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use document::{Item, Map, Operation, Seqno, Vbid};
+use document::{Item, Map, Operation, Seqno, Set, Vbid};
 use storage::{ScanReport, StorageError};
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{PersistentState, Restored, Vbucket};
@@ -20,6 +20,16 @@ pub(crate) struct FileContent {
     pub(crate) item_count: u64,
     /// Whether nothing that was acknowledged is missing.
     pub(crate) is_whole: bool,
+    /// What the file lacks of `state`.
+    pub(crate) unapplied: Unapplied,
+}
+
+/// What is durable of a vBucket and not in its file.
+pub(crate) struct Unapplied {
+    /// Where the file ends.
+    pub(crate) file_seqno: Seqno,
+    /// The newest versions behind that. Seqnos rise.
+    pub(crate) items: Vec<Item>,
 }
 
 /// A vBucket made of a file, without values.
@@ -29,20 +39,66 @@ pub(crate) struct Rebuilt {
     pub(crate) document_count: u64,
 }
 
+/// A vBucket in the making.
+struct Rebuild {
+    vbucket: Vbucket,
+    document_count: u64,
+    keeps_metadata: bool,
+    /// Prepares that may not have ended, and the newest version of each key of theirs.
+    prepares: Vec<Item>,
+    newest: Map<Box<[u8]>, Seqno>,
+}
+
 impl BucketCore {
     /// Makes a vBucket of metadata, or where documents leave memory whole of nothing but which keys
-    /// there are; and of the prepares that have not ended, whole. `scan` visits the items of the
-    /// file from a seqno on, with their values or without; those above its highest seqno belong to
-    /// a history that has begun meanwhile, and end the visit.
+    /// there are; and whole of the prepares that have not ended, and of what the file lacks. `scan`
+    /// visits the items of the file from a seqno on, with their values or without; those above its
+    /// highest seqno belong to a history that has begun meanwhile, and end the visit.
     pub(crate) fn rebuild(
         &self,
         content: FileContent,
         mut scan: impl FnMut(Seqno, bool, &mut Visit<'_>) -> Result<ScanReport, StorageError>,
     ) -> Result<Rebuilt, StorageError> {
-        let FileContent { vbid, state, item_count, is_whole } = content;
+        let FileContent { vbid, state, item_count, is_whole, unapplied } = content;
+        let Unapplied { file_seqno, items: unapplied } = unapplied;
+        let facts = state.facts;
+        let mut rebuild = self.begin_rebuild(vbid, state, item_count, is_whole);
+        rebuild.vbucket.note_file_is_behind(file_seqno);
+        if facts.prepared_seqno > facts.completed_seqno {
+            scan(facts.completed_seqno.next(), true, &mut |item: Item| {
+                if item.seqno() > facts.prepared_seqno {
+                    return ControlFlow::Break(());
+                }
+                rebuild.note_prepare(item);
+                ControlFlow::Continue(())
+            })?;
+            let pending = unapplied.iter().filter(|item| item.seqno() > facts.completed_seqno);
+            pending.for_each(|item| rebuild.note_prepare(item.clone()));
+        }
+        let documents = || unapplied.iter().filter(|item| !item.operation().is_prepared());
+        let replaced: Set<&[u8]> = documents().map(|item| item.key().encoded()).collect();
+        scan(Seqno(0), false, &mut |item: Item| {
+            if item.seqno() > file_seqno {
+                return ControlFlow::Break(());
+            }
+            if !item.operation().is_prepared() && !replaced.contains(item.key().encoded()) {
+                rebuild.add_from_file(&item);
+            }
+            ControlFlow::Continue(())
+        })?;
+        documents().for_each(|item| rebuild.add_unapplied(item));
+        Ok(rebuild.finish())
+    }
+
+    fn begin_rebuild(
+        &self,
+        vbid: Vbid,
+        state: PersistentState,
+        item_count: u64,
+        is_whole: bool,
+    ) -> Rebuild {
         let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
         let expected_count = usize::try_from(item_count).unwrap_or(0);
-        let (high_seqno, facts) = (state.high_seqno, state.facts);
         let mut vbucket = self.restored_vbucket(Restored {
             vbid,
             state,
@@ -53,48 +109,61 @@ impl BucketCore {
         if !keeps_metadata {
             vbucket.reserve_keys(expected_count);
         }
-        let mut prepares = Vec::new();
-        if facts.prepared_seqno > facts.completed_seqno {
-            scan(facts.completed_seqno.next(), true, &mut |item: Item| {
-                if item.seqno() > facts.prepared_seqno {
-                    return ControlFlow::Break(());
-                }
-                if matches!(item.operation(), Operation::Prepare(_)) {
-                    prepares.push(item);
-                }
-                ControlFlow::Continue(())
-            })?;
+        let (prepares, newest) = (Vec::new(), Map::default());
+        Rebuild { vbucket, document_count: 0, keeps_metadata, prepares, newest }
+    }
+}
+
+impl Rebuild {
+    /// Takes note of a prepare that has not ended by what the vBucket knows of ends. Some have
+    /// nevertheless, in a part of another node's snapshot, whose end has not come: there a newer
+    /// version is all that tells.
+    fn note_prepare(&mut self, item: Item) {
+        if matches!(item.operation(), Operation::Prepare(_)) {
+            self.newest.insert(item.key().encoded().into(), item.seqno());
+            self.prepares.push(item);
         }
-        // Those that ended in a part of another node's snapshot, whose end has not come: there a
-        // newer version is all that tells.
-        let mut newest: Map<Box<[u8]>, Seqno> = Map::default();
-        newest.extend(prepares.iter().map(|item| (item.key().encoded().into(), item.seqno())));
-        let mut document_count = 0;
-        scan(Seqno(0), false, &mut |item: Item| {
-            if item.seqno() > high_seqno {
-                return ControlFlow::Break(());
-            }
-            if item.operation().is_prepared() {
-                return ControlFlow::Continue(());
-            }
-            if !newest.is_empty()
-                && let Some(seqno) = newest.get_mut(item.key().encoded())
-            {
-                *seqno = item.seqno().max(*seqno);
-            }
-            document_count += u64::from(!item.is_deleted());
-            if item.is_deleted() || !keeps_metadata {
-                vbucket.restore_key(&item);
-            } else {
-                drop(vbucket.restore_document(item.ejected()));
-            }
-            ControlFlow::Continue(())
-        })?;
+    }
+
+    /// Adds a document, or a tombstone, that the file has.
+    fn add_from_file(&mut self, item: &Item) {
+        self.note_document(item);
+        if item.is_deleted() || !self.keeps_metadata {
+            self.vbucket.restore_key(item);
+        } else {
+            drop(self.vbucket.restore_document(item.ejected()));
+        }
+    }
+
+    /// Adds one that it lacks.
+    fn add_unapplied(&mut self, item: &Item) {
+        self.note_document(item);
+        drop(self.vbucket.restore_unapplied(item.clone()));
+    }
+
+    fn note_document(&mut self, item: &Item) {
+        if !self.newest.is_empty()
+            && let Some(seqno) = self.newest.get_mut(item.key().encoded())
+        {
+            *seqno = item.seqno().max(*seqno);
+        }
+        self.document_count += u64::from(!item.is_deleted());
+    }
+
+    fn finish(self) -> Rebuilt {
+        let Self { mut vbucket, document_count, prepares, newest, .. } = self;
         for item in prepares {
             if newest.get(item.key().encoded()) == Some(&item.seqno()) {
                 vbucket.restore_prepare(item);
             }
         }
-        Ok(Rebuilt { vbucket, document_count })
+        Rebuilt { vbucket, document_count }
+    }
+}
+
+impl Unapplied {
+    /// The file has everything up to `seqno`, which is the end.
+    pub(crate) fn none(seqno: Seqno) -> Self {
+        Self { file_seqno: seqno, items: Vec::new() }
     }
 }

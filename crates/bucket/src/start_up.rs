@@ -70,6 +70,14 @@ impl Bucket {
                 tracing::warn!(vbucket, position, what, "stepped over a header that is not whole");
             }
         }
+        let behind = report.vbuckets.iter().filter(|found| found.file_is_behind).count();
+        if behind > 0 {
+            tracing::error!(
+                vbuckets = behind,
+                "the disk is too full for files to get what the journal has for them; documents \
+                 are served from the journal until there is room: make some"
+            );
+        }
         for IgnoredFile { name, why } in &report.ignored {
             match why {
                 WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use document::Vbid;
+use document::{Item, Vbid};
 
 use crate::StorageError;
 use crate::backlog::{BacklogUsage, Pending, Unapplied};
@@ -31,6 +31,22 @@ impl Store {
     /// The vBucket that has waited longest of those that `is_due` picks.
     pub fn next_unapplied(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
         self.journalled.as_ref()?.backlog.next(is_due)
+    }
+
+    /// What the journal has for a vBucket and its file has not: the newest versions where an apply
+    /// has failed, otherwise perhaps older ones, too. Seqnos rise. Empty when the file has
+    /// everything.
+    pub fn unapplied_items(&self, vbid: Vbid) -> Vec<Item> {
+        self.look_at_backlog(vbid, |pending| pending.items.clone()).unwrap_or_default()
+    }
+
+    /// Lets `look` see what waits for the file of a vBucket; `None` if nothing does.
+    pub(crate) fn look_at_backlog<R>(
+        &self,
+        vbid: Vbid,
+        look: impl FnOnce(&Pending) -> R,
+    ) -> Option<R> {
+        self.journalled.as_ref()?.backlog.look(vbid, look)
     }
 
     /// How far the files are behind the journal.

@@ -128,6 +128,11 @@ impl Backlog {
         lock(&self.0).remove(vbid)
     }
 
+    /// Lets `look` see what waits for the file of a vBucket; `None` if nothing does.
+    pub(crate) fn look<R>(&self, vbid: Vbid, look: impl FnOnce(&Pending) -> R) -> Option<R> {
+        lock(&self.0).waiting.get(&vbid).map(look)
+    }
+
     /// Nothing that waits for the file of a vBucket is wanted any more, nor is the file.
     pub(crate) fn give_up(&self, vbid: Vbid) -> Option<Pending> {
         let mut inner = lock(&self.0);

@@ -1,6 +1,6 @@
 //! What a store does with its journal when it starts: the files get what only the journal has.
 
-use document::{Item, Map, Seqno, Vbid};
+use document::{Item, Map, Seqno, Set, Vbid};
 
 use crate::StorageError;
 use crate::journal::{Journal, JournalId, JournalOptions, Lsn, ReplayedRecord};
@@ -20,6 +20,15 @@ struct Reached {
     seqno: Option<Seqno>,
 }
 
+/// Files that could not be brought up to date.
+#[derive(Default)]
+struct Unapplied {
+    /// Those that turned out to be damaged, with what is wrong.
+    damaged: Vec<(Vbid, StorageError)>,
+    /// Those that there is no room for.
+    waiting: Set<Vbid>,
+}
+
 impl Store {
     /// Opens the journal, if there is to be one or is one, and applies it to the files. `report` is
     /// of the files before, and then of the files after.
@@ -35,25 +44,41 @@ impl Store {
         let journal = self.read_journal(options.unwrap_or_default(), report)?;
         let journalled = self.journalled.insert(journal);
         let behind = journalled.backlog.vbuckets();
-        let mut damaged = Vec::new();
-        while let Some(vbid) = self.next_unapplied(|_| true) {
-            match self.apply(vbid) {
-                Ok(_) => {}
-                // It is held from now on: the journal keeps what waits for it, and others serve.
-                Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
-                    damaged.push((vbid, error));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        self.report_again(&behind, damaged, report)?;
-        // What waits for a damaged file is nowhere else: until that is put back, the journal stays.
+        let unapplied = self.apply_at_start()?;
+        self.report_again(&behind, unapplied, report)?;
+        // What waits for a file is nowhere else: until the file has it, the journal stays.
         let is_needed = keeps_journal || self.backlog().vbuckets > 0;
         if !is_needed && let Some(journalled) = self.journalled.take() {
             journalled.journal.seal();
             journalled::remove_journal(&*self.files, &self.directory)?;
         }
         Ok(())
+    }
+
+    /// Brings the files up to date, as far as that can be.
+    fn apply_at_start(&self) -> Result<Unapplied, StorageError> {
+        let mut unapplied = Unapplied::default();
+        while let Some(vbid) = self.next_unapplied(|found| !unapplied.waiting.contains(&found.vbid))
+        {
+            match self.apply(vbid) {
+                Ok(_) => {}
+                // It is held from now on: the journal keeps what waits for it, and others serve.
+                Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
+                    unapplied.damaged.push((vbid, error));
+                }
+                // It is tried again, by whoever applies from now on.
+                Err(StorageError::NoSpace(_)) if self.has_forgotten(vbid) => {
+                    unapplied.waiting.insert(vbid);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(unapplied)
+    }
+
+    /// Whether nothing is left of a file that the journal has deleted.
+    fn has_forgotten(&self, vbid: Vbid) -> bool {
+        self.look_at_backlog(vbid, |pending| !pending.deletes).unwrap_or(true)
     }
 
     /// Reads the journal into a backlog.
@@ -91,32 +116,68 @@ impl Store {
         Ok(journalled)
     }
 
-    /// Tells anew what is in the files of `vbids`.
+    /// Tells anew what the vBuckets `vbids` are: of those that are `unapplied`, why, or what they
+    /// are with what waits for their files.
     fn report_again(
         &self,
         vbids: &[Vbid],
-        mut damaged: Vec<(Vbid, StorageError)>,
+        mut unapplied: Unapplied,
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         for &vbid in vbids {
-            report.vbuckets.retain(|found| found.vbid != vbid);
-            let Some(path) = self.path_of(vbid) else { continue };
-            if let Some(at) = damaged.iter().position(|(damaged, _)| *damaged == vbid) {
-                let why = WhyIgnored::Corrupt(damaged.swap_remove(at).1);
-                report.ignored.push(start_up::ignored(&path, why));
-                continue;
-            }
-            match start_up::load(&*self.files, &path, vbid)? {
-                Ok((found, _)) => {
+            let before = report.vbuckets.iter().position(|found| found.vbid == vbid);
+            let before = before.map(|at| report.vbuckets.swap_remove(at));
+            let damage = unapplied.damaged.iter().position(|(damaged, _)| *damaged == vbid);
+            let found = if let Some(at) = damage {
+                Err(WhyIgnored::Corrupt(unapplied.damaged.swap_remove(at).1))
+            } else if unapplied.waiting.contains(&vbid) {
+                self.with_backlog(vbid, before)
+            } else {
+                let Some(path) = self.path_of(vbid) else { continue };
+                start_up::load(&*self.files, &path, vbid)?.map(|(found, _)| found)
+            };
+            match found {
+                Ok(found) => {
                     // Another file may have been there, which the journal had deleted.
                     report.ignored.retain(|ignored| ignored.vbid() != Some(vbid));
                     report.vbuckets.push(found);
                 }
-                Err(why) => report.ignored.push(start_up::ignored(&path, why)),
+                Err(why) => {
+                    let path = self.path_of(vbid).unwrap_or_else(|| self.path(vbid, 1));
+                    report.ignored.push(start_up::ignored(&path, why));
+                }
             }
         }
         report.vbuckets.sort_unstable_by_key(|found| found.vbid);
         Ok(())
+    }
+
+    /// A vBucket with what waits for its file, which was `in_file`.
+    fn with_backlog(
+        &self,
+        vbid: Vbid,
+        in_file: Option<FoundVbucket>,
+    ) -> Result<FoundVbucket, WhyIgnored> {
+        let in_file = in_file.filter(|_| self.path_of(vbid).is_some());
+        let waiting = self.look_at_backlog(vbid, |pending| {
+            let is_document = |item: &&Item| !item.is_deleted() && !item.operation().is_prepared();
+            let documents = pending.items.iter().filter(is_document).count();
+            (pending.high_seqno(), pending.state.clone(), documents as u64)
+        });
+        let Some((high_seqno, Some(state), documents)) = waiting else {
+            return in_file.ok_or(WhyIgnored::NoState);
+        };
+        let record = start_up::ending_at(state, high_seqno).ok_or(WhyIgnored::OutsideSnapshot)?;
+        let purge_seqno = in_file.as_ref().map_or(Seqno(0), |found| found.purge_seqno);
+        Ok(FoundVbucket {
+            vbid,
+            high_seqno,
+            purge_seqno: purge_seqno.max(record.purge_seqno),
+            item_count: in_file.as_ref().map_or(0, |found| found.item_count) + documents,
+            record,
+            skipped_headers: in_file.map(|found| found.skipped_headers).unwrap_or_default(),
+            file_is_behind: true,
+        })
     }
 }
 

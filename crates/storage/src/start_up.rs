@@ -36,15 +36,19 @@ pub struct FoundVbucket {
     pub vbid: Vbid,
     /// Its state.
     pub record: VbucketRecord,
-    /// The highest seqno in the file.
+    /// The highest seqno in the file, or of what it lacks.
     pub high_seqno: Seqno,
     /// The highest seqno that compaction has dropped.
     pub purge_seqno: Seqno,
-    /// Documents alive, prepares left out.
+    /// Documents alive, prepares left out; what the file lacks counts as new ones.
     pub item_count: u64,
     /// Newer headers of the file that were not whole and were stepped over: position in bytes,
     /// and what is wrong.
     pub skipped_headers: Vec<(u64, &'static str)>,
+    /// Whether the disk is too full for the file to get what the journal has for it. Until
+    /// [`crate::Store::apply`] succeeds, what reads files does not see that;
+    /// [`crate::Store::unapplied_items`] has it.
+    pub file_is_behind: bool,
 }
 
 /// A file that is not used.
@@ -198,17 +202,12 @@ pub(crate) fn load(
         Err(error @ StorageError::Corrupt { .. }) => return Ok(Err(WhyIgnored::Corrupt(error))),
         Err(error) => return Err(error),
     };
-    let Some(mut record) = record else { return Ok(Err(WhyIgnored::NoState)) };
+    let Some(record) = record else { return Ok(Err(WhyIgnored::NoState)) };
     let header = &snapshot.header;
     let high_seqno = Seqno(header.high_seqno);
-    if matches!(record.state, VbucketState::Replica | VbucketState::Pending) {
-        if !(record.snapshot_start..=record.snapshot_end).contains(&high_seqno) {
-            return Ok(Err(WhyIgnored::OutsideSnapshot));
-        }
-    } else {
-        record.snapshot_start = high_seqno;
-        record.snapshot_end = high_seqno;
-    }
+    let Some(record) = ending_at(record, high_seqno) else {
+        return Ok(Err(WhyIgnored::OutsideSnapshot));
+    };
     let found = FoundVbucket {
         vbid,
         high_seqno,
@@ -216,8 +215,21 @@ pub(crate) fn load(
         item_count: header.alive_count().saturating_sub(record.on_disk_prepares),
         record,
         skipped_headers: open_report.skipped,
+        file_is_behind: false,
     };
     Ok(Ok((found, header.position)))
+}
+
+/// The state of a vBucket whose history ends at `high_seqno`; `None` for a replica that ends
+/// outside of its snapshot.
+pub(crate) fn ending_at(mut record: VbucketRecord, high_seqno: Seqno) -> Option<VbucketRecord> {
+    if matches!(record.state, VbucketState::Replica | VbucketState::Pending) {
+        let is_inside = (record.snapshot_start..=record.snapshot_end).contains(&high_seqno);
+        return is_inside.then_some(record);
+    }
+    record.snapshot_start = high_seqno;
+    record.snapshot_end = high_seqno;
+    Some(record)
 }
 
 type Loaded = (Snapshot, OpenReport, Option<VbucketRecord>);

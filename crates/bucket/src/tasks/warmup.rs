@@ -18,7 +18,7 @@ use vbucket::eviction::EvictionPolicy;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
-use crate::rebuild::{FileContent, Rebuilt, Visit};
+use crate::rebuild::{FileContent, Rebuilt, Unapplied, Visit};
 
 static WARMUP: TaskName =
     TaskName::new("Warmup", TaskKind::Reader).priority(0).expected(Duration::from_millis(200));
@@ -328,11 +328,14 @@ impl BucketCore {
             tracing::warn!(vbucket = found.vbid.0, "the bucket has no such vBucket; file ignored");
             return Ok(());
         };
+        // What the file lacks is not brought to it before the vBucket is there to hear of it.
+        let history = found.file_is_behind.then(|| slot.lock_history());
         let content = FileContent {
             vbid: found.vbid,
             state: file_state::from_file(&found.record, found.high_seqno),
             item_count: found.item_count,
             is_whole: self.warmup.was_clean,
+            unapplied: self.lacking_in_file(found)?,
         };
         let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
             self.store.scan(found.vbid, from, with_values, visit)
@@ -348,11 +351,26 @@ impl BucketCore {
         let is_wanted = slot.lock().is_none();
         let superfluous = if is_wanted { slot.replace(vbucket) } else { Some(vbucket) };
         drop(file);
+        drop(history);
         drop(superfluous);
         if is_wanted {
             self.carry_out(found.vbid, &mut effects);
         }
         Ok(())
+    }
+
+    /// What the file of a vBucket lacks, because there was no room for it. The caller holds the
+    /// vBucket's history then.
+    fn lacking_in_file(&self, found: &FoundVbucket) -> Result<Unapplied, StorageError> {
+        let items = match found.file_is_behind {
+            true => self.store.unapplied_items(found.vbid),
+            false => Vec::new(),
+        };
+        // There may have been room since.
+        if items.is_empty() {
+            return Ok(Unapplied::none(found.high_seqno));
+        }
+        Ok(Unapplied { file_seqno: self.store.high_seqno(found.vbid)?, items })
     }
 
     /// Loads values of one vBucket until `deadline`.

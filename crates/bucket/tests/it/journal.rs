@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, Completion, Persistence, Refused, WriteBlock};
-use document::{Seqno, Vbid};
+use bucket::{ApplyConfig, BackfillOrder, BucketConfig, Completion, EvictionConfig, Persistence};
+use bucket::{Refused, WriteBlock};
+use document::{Item, Seqno, Vbid};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError};
-use storage::JournalOptions;
+use storage::{JournalOptions, StorageError};
+use vbucket::eviction::EvictionPolicy;
 
 use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
 
@@ -140,6 +142,128 @@ fn files_that_cannot_follow_close_the_gate_and_what_was_acknowledged_stays() {
         check_journalled(&mut machine, &format!("seed {seed}"));
         machine.set(VBID, "key", b"let in").unwrap();
     }
+}
+
+/// A bucket on a full disk, with documents in its files, and with newer versions, tombstones and
+/// other documents in the journal alone.
+fn full_disk(policy: EvictionPolicy, seed: u64) -> Machine {
+    let eviction = EvictionConfig { policy, ..EvictionConfig::default() };
+    let mut machine = Machine::with(BucketConfig { eviction, ..lazy_config() });
+    for name in ["kept", "overwritten", "deleted"] {
+        machine.set(VBID, name, b"in the file").unwrap();
+    }
+    machine.run();
+    machine.advance(CYCLE * 4);
+    assert_eq!(applied(&machine, VBID), Seqno(3));
+    machine.set(VBID, "overwritten", b"in the journal").unwrap();
+    machine.delete(VBID, "deleted").unwrap();
+    machine.set(VBID, "new", b"in the journal").unwrap();
+    machine.set(OTHER, "only", b"in the journal").unwrap();
+    machine.run();
+    machine.files.set_capacity(0);
+    let mut machine = machine.power_cut(seed);
+    machine.run();
+    machine
+}
+
+fn check_full_disk(machine: &mut Machine, at: &str) {
+    let documents = [
+        (VBID, "kept", &b"in the file"[..]),
+        (VBID, "overwritten", b"in the journal"),
+        (VBID, "new", b"in the journal"),
+        (OTHER, "only", b"in the journal"),
+    ];
+    for (vbid, name, value) in documents {
+        assert_eq!(machine.get(vbid, name).unwrap(), value, "{at}: {name}");
+    }
+    assert_eq!(machine.get(VBID, "deleted"), Err(Refused::NotFound), "{at}");
+    assert_eq!(machine.bucket.statistics().document_count, 4, "{at}");
+    assert_eq!((machine.persisted(VBID), machine.persisted(OTHER)), (Seqno(6), Seqno(1)), "{at}");
+}
+
+/// What a stream gets of a vBucket that has nothing: keys, in the order of seqnos.
+fn streamed(machine: &Machine, vbid: Vbid) -> Result<Vec<String>, StorageError> {
+    let backfill = machine.bucket.begin_backfill(vbid, Seqno(0), BackfillOrder::BySeqno)?;
+    let (mut backfill, mut items) = (backfill.expect("the vBucket serves"), Vec::new());
+    while backfill.read(1 << 20, &mut items)? {}
+    let name = |item: &Item| String::from_utf8_lossy(item.key().name()).into_owned();
+    Ok(items.iter().map(name).collect())
+}
+
+#[test]
+fn a_start_on_a_full_disk_serves_what_only_the_journal_has() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        for seed in 0..8 {
+            let at = format!("{policy:?}, seed {seed}");
+            let mut machine = full_disk(policy, seed);
+            check_full_disk(&mut machine, &at);
+            assert_eq!((applied(&machine, VBID), applied(&machine, OTHER)), (Seqno(3), Seqno(0)));
+            // What is in the file leaves memory for it, and comes back; the rest stays.
+            machine.evict(VBID, "kept").unwrap();
+            for (vbid, name) in [(VBID, "overwritten"), (VBID, "new"), (OTHER, "only")] {
+                assert!(machine.evict(vbid, name).is_err(), "{at}: {name}");
+            }
+            let streamed = streamed(&machine, VBID);
+            assert!(matches!(streamed, Err(StorageError::NoSpace(_))), "{at}: {streamed:?}");
+            machine.advance(CYCLE * 4);
+            let blocked = Refused::Blocked(WriteBlock::DiskFull);
+            assert_eq!(machine.set(VBID, "new", b"refused").unwrap_err(), blocked, "{at}");
+            check_full_disk(&mut machine, &at);
+            machine = machine.power_cut(seed);
+            machine.run();
+            check_full_disk(&mut machine, &format!("{at}, once more"));
+        }
+    }
+}
+
+#[test]
+fn files_get_what_they_lacked_at_a_start_once_there_is_room() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        for seed in 0..8 {
+            let at = format!("{policy:?}, seed {seed}");
+            let mut machine = full_disk(policy, seed);
+            machine.files.set_capacity(1 << 30);
+            machine.advance(CYCLE * 4);
+            assert_eq!((applied(&machine, VBID), applied(&machine, OTHER)), (Seqno(6), Seqno(1)));
+            assert_eq!(machine.bucket.statistics().tombstone_count, 0, "{at}");
+            check_full_disk(&mut machine, &at);
+            assert_eq!(
+                streamed(&machine, VBID).unwrap(),
+                ["kept", "overwritten", "deleted", "new"]
+            );
+            for (vbid, name) in [(VBID, "overwritten"), (VBID, "new"), (OTHER, "only")] {
+                machine.evict(vbid, name).unwrap();
+            }
+            check_full_disk(&mut machine, &format!("{at}, from the file"));
+            machine.set(VBID, "deleted", b"anew").unwrap();
+            machine.run();
+            for stop in [Machine::stop_and_start, Machine::restart] {
+                machine = stop(machine);
+                machine.run();
+                assert_eq!(machine.get(VBID, "deleted").unwrap(), b"anew", "{at}");
+                machine.delete(VBID, "deleted").unwrap();
+                machine.run();
+                assert_eq!(machine.bucket.statistics().document_count, 4, "{at}");
+                machine.set(VBID, "deleted", b"anew").unwrap();
+                machine.run();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_journal_that_is_not_wanted_any_more_stays_while_the_disk_is_full() {
+    let mut machine = full_disk(EvictionPolicy::ValueOnly, 0);
+    machine.config.persistence = Persistence::Files;
+    machine = machine.power_cut(0);
+    machine.run();
+    check_full_disk(&mut machine, "a full disk");
+    machine.files.set_capacity(1 << 30);
+    machine = machine.power_cut(0);
+    machine.run();
+    check_full_disk(&mut machine, "room");
+    let journal = Path::new(DIRECTORY).join("journal");
+    assert!(machine.files.list(&journal).unwrap().is_empty());
 }
 
 #[test]

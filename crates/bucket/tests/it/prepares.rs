@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use bucket::{ApplyConfig, BucketConfig, CounterRequest, DurabilityMinLevel, Incoming};
 use bucket::{Bucket, Refused};
-use bucket::{BucketConfig, CounterRequest, DurabilityMinLevel, Incoming, Persistence, Placement};
+use bucket::{Persistence, Placement};
 use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, Vbid,
     VbucketState,
@@ -86,6 +87,60 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         assert_eq!(machine.get(VBID, "a").unwrap(), b"4", "{policy:?}");
         assert!(machine.get(VBID, "b").is_err(), "{policy:?}");
         assert_eq!(machine.get(VBID, "c").unwrap(), b"3", "{policy:?}");
+    }
+}
+
+/// A replica on a full disk whose file has prepares of `a` and `b`, and whose journal has the end
+/// of the first and a prepare of `c`.
+#[test]
+fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
+    const CYCLE: Duration = Duration::from_secs(10);
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let apply = ApplyConfig { cycle: CYCLE, applier_count: 1 };
+        let mut config = BucketConfig { apply, ..config() };
+        config.eviction.policy = policy;
+        let mut machine = Machine::with(config);
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        begin(&machine);
+        let prepare = Operation::Prepare(DurabilityLevel::Majority);
+        announce(&machine.bucket, snapshot(1, 2, false));
+        receive(&machine.bucket, "a", 1, prepare, false);
+        receive(&machine.bucket, "b", 2, prepare, false);
+        machine.run();
+        machine.advance(CYCLE * 4);
+        announce(&machine.bucket, snapshot(3, 4, false));
+        let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+            vbucket.receive_commit(key("a").as_key(), Seqno(1), Seqno(3), now, effects)
+        });
+        assert_eq!(committed, Some(Ok(())));
+        receive(&machine.bucket, "c", 4, prepare, false);
+        machine.run();
+        machine.files.set_capacity(0);
+        machine = machine.power_cut(0);
+        machine.run();
+        let applied = machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.applied_seqno());
+        assert_eq!(applied, Some(Seqno(2)), "{policy:?}");
+        let keys = |machine: &Machine| {
+            let mut keys = Vec::new();
+            machine.bucket.with_vbucket(VBID, |vbucket| {
+                let prepared = vbucket.prepared_items();
+                keys = prepared.iter().map(|item| item.key().name().to_vec()).collect();
+            });
+            keys.sort();
+            keys
+        };
+        assert_eq!(keys(&machine), [b"b", b"c"], "{policy:?}");
+        machine.files.set_capacity(1 << 30);
+        machine.advance(CYCLE * 4);
+        for stop in [Machine::stop_and_start, Machine::restart] {
+            machine = stop(machine);
+            machine.run();
+            assert_eq!(keys(&machine), [b"b", b"c"], "{policy:?}");
+        }
+        let mut machine = active_with(machine, &["this"]);
+        for (name, value) in [("a", b"1"), ("b", b"2"), ("c", b"4")] {
+            assert_eq!(machine.get(VBID, name).unwrap(), value, "{policy:?}");
+        }
     }
 }
 

@@ -57,6 +57,11 @@ impl Pending {
         self.items.extend(newer.items);
     }
 
+    /// The last seqno of it.
+    pub(crate) fn high_seqno(&self) -> Seqno {
+        self.items.last().map_or(self.previous_seqno, Item::seqno)
+    }
+
     /// Whether so much has come since the last look that another one is worth it.
     pub(super) fn is_worth_look(&self) -> bool {
         self.items.len() >= self.search_at

@@ -285,8 +285,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Writes the last group into a new segment, and hands it out: its sync may have failed, and
-    /// then nobody can tell whether what was read here is on the disk.
+    /// Writes the last group into a new segment, or without room for one to its place again, and
+    /// hands it out: its sync may have failed, and then nobody can tell whether what was read here
+    /// is on the disk.
     fn finish(&mut self, directory: &Directory, writer: &mut Writer) -> Result<(), StorageError> {
         let last_lsn = self.next_lsn.map_or(0, |lsn| lsn.saturating_sub(1));
         self.report.last_lsn = Lsn(last_lsn);
@@ -295,7 +296,16 @@ impl Walk<'_> {
             return Ok(());
         };
         self.held.records(&header, &mut |_| Ok(()))?;
-        writer.rewrite(directory, &header, &self.held.bytes)?;
+        match writer.rewrite(directory, &header, &self.held.bytes) {
+            Ok(()) => {}
+            // Where the group is, it needs no room. A removed copy does not come back behind a
+            // later group: whose segment makes names durable first.
+            Err(StorageError::NoSpace(_)) if writer.has_no_copy_of(header.lsn) => {
+                self.held.write_again(directory, &header)?;
+                writer.continue_behind(&header);
+            }
+            Err(error) => return Err(error),
+        }
         self.hand_out_held()
     }
 
@@ -313,6 +323,14 @@ impl Walk<'_> {
 }
 
 impl Group {
+    /// Writes it to where it was read, and syncs it: then it is there, or this has failed.
+    fn write_again(&self, directory: &Directory, header: &GroupHeader) -> Result<(), StorageError> {
+        let file = directory.files.open(&self.path, OpenMode::ReadWrite)?;
+        let bytes = self.bytes.get(..index(header.padded_bytes())).unwrap_or_default();
+        file.write_at(bytes, self.position)?;
+        Ok(file.sync()?)
+    }
+
     /// Visits the records, all of which must be understood.
     fn records(
         &self,

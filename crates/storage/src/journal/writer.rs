@@ -154,15 +154,30 @@ impl Writer {
         self.group.copy(record_count, &group[..size]);
         self.durable_lsn = header.lsn.0 - 1;
         self.durable_crc = header.previous_crc;
-        for segment in &mut self.sealed {
-            segment.last_lsn = segment.last_lsn.min(self.durable_lsn);
-        }
         self.is_copying = true;
-        self.write_group(directory, &[], true)?;
+        let written = self.write_group(directory, &[], true);
         self.is_copying = false;
         self.give_memory_back();
+        written?;
+        for segment in &mut self.sealed {
+            segment.last_lsn = segment.last_lsn.min(header.lsn.0 - 1);
+        }
         self.retire_void(directory);
         Ok(())
+    }
+
+    /// Whether group `lsn`, which was read at a start, is in one segment alone: no attempt to copy
+    /// it has left a newer one.
+    pub(super) fn has_no_copy_of(&self, lsn: Lsn) -> bool {
+        let newest = self.sealed.iter().rev().find(|segment| segment.first_lsn <= lsn.0);
+        newest.is_some_and(|segment| segment.last_lsn >= lsn.0)
+    }
+
+    /// Goes on behind a group that is durable where it was read at a start.
+    pub(super) fn continue_behind(&mut self, header: &GroupHeader) {
+        self.durable_lsn = header.lsn.0;
+        self.durable_crc = header.crc;
+        self.is_unsettled = false;
     }
 
     /// Refuses a group that needs a new segment for which there is no room.

@@ -77,6 +77,25 @@ impl Vbucket {
         vbucket
     }
 
+    /// The file ends at `file_seqno`: what it lacks of the history is in the journal, and comes
+    /// through [`Vbucket::restore_unapplied`]. Called before anything is put into memory.
+    pub fn note_file_is_behind(&mut self, file_seqno: Seqno) {
+        assert!(file_seqno <= self.persisted_seqno, "the file is not ahead of its vBucket");
+        self.applied_seqno = file_seqno;
+    }
+
+    /// Puts a document, or a tombstone, into memory that the file lacks, where it stays until the
+    /// file has it; in the order of seqnos. Dropping what it returns is the caller's business,
+    /// outside the lock.
+    pub fn restore_unapplied(&mut self, item: Item) -> Option<Item> {
+        assert!(item.seqno() > self.applied_seqno, "what the file has is read from it");
+        assert!(item.seqno() <= self.persisted_seqno, "the journal is not ahead of its vBucket");
+        self.clock.observe(item.cas());
+        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
+        self.settle_account();
+        replaced
+    }
+
     /// Puts a document from the file into memory unless a newer version is there already. Dropping
     /// what it returns is the caller's business, outside the lock.
     pub fn restore_document(&mut self, item: Item) -> Option<Item> {

@@ -172,7 +172,7 @@ impl Scenario<'_> {
         Some(journal.usage())
     }
 
-    fn open(
+    pub(crate) fn open(
         &self,
         files: &SimulatedFiles,
         model: &mut Model,
@@ -194,7 +194,7 @@ impl Scenario<'_> {
         }
     }
 
-    fn append(
+    pub(crate) fn append(
         &self,
         journal: &Journal,
         model: &mut Model,
@@ -247,7 +247,7 @@ impl Scenario<'_> {
 }
 
 impl Model {
-    fn new_batches(&mut self, count: u64, value_size: usize) -> Vec<Batch> {
+    pub(crate) fn new_batches(&mut self, count: u64, value_size: usize) -> Vec<Batch> {
         let first = self.next_seqno + 1;
         self.next_seqno += count;
         (first..first + count).map(|seqno| Batch { vbid: Vbid(7), seqno, value_size }).collect()

@@ -9,7 +9,7 @@ use platform::simulated::SimulatedFiles;
 use platform::{Clock, Files, WallTime};
 use storage::{
     CompactionPhase, CompactionProgress, CompactionRequest, JournalOptions, RolledBack,
-    StorageError, Store, StoreOptions,
+    StartReport, StorageError, Store, StoreOptions,
 };
 
 use super::content::{Content, History, STEP, batch_of, content_of, high_seqno};
@@ -163,7 +163,19 @@ impl Life {
         assert_eq!(damaged, expected, "{:?}", report.ignored);
         self.store = Some(Arc::new(store));
         self.settle_others(&expected);
+        self.check_report(&report, &expected);
         Ok(())
+    }
+
+    /// A start says how far each vBucket goes, in its file or behind it.
+    fn check_report(&self, report: &StartReport, damaged: &[u16]) {
+        for (vbid, known) in lock(&self.vbuckets).iter() {
+            if !damaged.contains(vbid) {
+                let found = report.vbuckets.iter().find(|found| found.vbid == Vbid(*vbid));
+                let reported = found.map_or(0, |found| found.high_seqno.0);
+                assert_eq!(reported, high_seqno(&known.history), "vBucket {vbid}: {report:?}");
+            }
+        }
     }
 
     /// What a failed commit has come to, a start decides.
@@ -358,8 +370,9 @@ impl Life {
     }
 
     fn compare(&self, vbid: u16, known: Known, at: &str) {
-        let mut found = Content::new();
-        for item in scan(&self.store(), Vbid(vbid)) {
+        let (store, mut found) = (self.store(), Content::new());
+        let in_file = scan(&store, Vbid(vbid));
+        for item in in_file.into_iter().chain(store.unapplied_items(Vbid(vbid))) {
             let value = (item.seqno().0, item.value().to_vec());
             found.insert(item.key().encoded().to_vec(), value);
         }
