@@ -21,11 +21,11 @@ pub(crate) struct FileContent {
     /// Whether nothing that was acknowledged is missing.
     pub(crate) is_whole: bool,
     /// What the file lacks of `state`.
-    pub(crate) unapplied: Unapplied,
+    pub(crate) missing: MissingInFile,
 }
 
 /// What is durable of a vBucket and not in its file.
-pub(crate) struct Unapplied {
+pub(crate) struct MissingInFile {
     /// Where the file ends.
     pub(crate) file_seqno: Seqno,
     /// The newest versions behind that. Seqnos rise.
@@ -59,8 +59,8 @@ impl BucketCore {
         content: FileContent,
         mut scan: impl FnMut(Seqno, bool, &mut Visit<'_>) -> Result<ScanReport, StorageError>,
     ) -> Result<Rebuilt, StorageError> {
-        let FileContent { vbid, state, item_count, is_whole, unapplied } = content;
-        let Unapplied { file_seqno, items: unapplied } = unapplied;
+        let FileContent { vbid, state, item_count, is_whole, missing } = content;
+        let MissingInFile { file_seqno, items: unapplied } = missing;
         let facts = state.facts;
         let mut rebuild = self.begin_rebuild(vbid, state, item_count, is_whole);
         rebuild.vbucket.note_file_is_behind(file_seqno);
@@ -161,7 +161,7 @@ impl Rebuild {
     }
 }
 
-impl Unapplied {
+impl MissingInFile {
     /// The file has everything up to `seqno`, which is the end.
     pub(crate) fn none(seqno: Seqno) -> Self {
         Self { file_seqno: seqno, items: Vec::new() }

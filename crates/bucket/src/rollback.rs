@@ -8,7 +8,7 @@ use vbucket::{PersistentState, StreamPosition, Vbucket, VbucketStatistics};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
-use crate::rebuild::{FileContent, Unapplied, Visit};
+use crate::rebuild::{FileContent, MissingInFile, Visit};
 use crate::vbucket_life::LifeError;
 
 /// What of a vBucket outlives a rollback.
@@ -136,8 +136,8 @@ impl BucketCore {
             ..now
         };
         let item_count = rewind.item_count();
-        let unapplied = Unapplied::none(state.high_seqno);
-        let content = FileContent { vbid, state, item_count, is_whole: true, unapplied };
+        let missing = MissingInFile::none(state.high_seqno);
+        let content = FileContent { vbid, state, item_count, is_whole: true, missing };
         let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
             rewind.scan(from, with_values, visit)
         };

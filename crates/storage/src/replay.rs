@@ -22,7 +22,7 @@ struct Reached {
 
 /// Files that could not be brought up to date.
 #[derive(Default)]
-struct Unapplied {
+struct LeftBehind {
     /// Those that turned out to be damaged, with what is wrong.
     damaged: Vec<(Vbid, StorageError)>,
     /// Those that there is no room for.
@@ -31,7 +31,7 @@ struct Unapplied {
 
 impl Store {
     /// Opens the journal, if there is to be one or is one, and applies it to the files. `report` is
-    /// of the files before, and then of the files after.
+    /// of the files before, and then of the vBuckets after.
     pub(crate) fn open_journal(
         &mut self,
         options: Option<JournalOptions>,
@@ -44,8 +44,8 @@ impl Store {
         let journal = self.read_journal(options.unwrap_or_default(), report)?;
         let journalled = self.journalled.insert(journal);
         let behind = journalled.backlog.vbuckets();
-        let unapplied = self.apply_at_start()?;
-        self.report_again(&behind, unapplied, report)?;
+        let left_behind = self.apply_at_start()?;
+        self.report_again(&behind, left_behind, report)?;
         // What waits for a file is nowhere else: until the file has it, the journal stays.
         let is_needed = keeps_journal || self.backlog().vbuckets > 0;
         if !is_needed && let Some(journalled) = self.journalled.take() {
@@ -56,24 +56,25 @@ impl Store {
     }
 
     /// Brings the files up to date, as far as that can be.
-    fn apply_at_start(&self) -> Result<Unapplied, StorageError> {
-        let mut unapplied = Unapplied::default();
-        while let Some(vbid) = self.next_unapplied(|found| !unapplied.waiting.contains(&found.vbid))
+    fn apply_at_start(&self) -> Result<LeftBehind, StorageError> {
+        let mut left_behind = LeftBehind::default();
+        while let Some(vbid) =
+            self.next_unapplied(|found| !left_behind.waiting.contains(&found.vbid))
         {
             match self.apply(vbid) {
                 Ok(_) => {}
                 // It is held from now on: the journal keeps what waits for it, and others serve.
                 Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
-                    unapplied.damaged.push((vbid, error));
+                    left_behind.damaged.push((vbid, error));
                 }
                 // It is tried again, by whoever applies from now on.
                 Err(StorageError::NoSpace(_)) if self.has_forgotten(vbid) => {
-                    unapplied.waiting.insert(vbid);
+                    left_behind.waiting.insert(vbid);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(unapplied)
+        Ok(left_behind)
     }
 
     /// Whether nothing is left of a file that the journal has deleted.
@@ -116,21 +117,21 @@ impl Store {
         Ok(journalled)
     }
 
-    /// Tells anew what the vBuckets `vbids` are: of those that are `unapplied`, why, or what they
+    /// Tells anew what the vBuckets `vbids` are: of those that are left behind, why, or what they
     /// are with what waits for their files.
     fn report_again(
         &self,
         vbids: &[Vbid],
-        mut unapplied: Unapplied,
+        mut left_behind: LeftBehind,
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         for &vbid in vbids {
             let before = report.vbuckets.iter().position(|found| found.vbid == vbid);
             let before = before.map(|at| report.vbuckets.swap_remove(at));
-            let damage = unapplied.damaged.iter().position(|(damaged, _)| *damaged == vbid);
+            let damage = left_behind.damaged.iter().position(|(damaged, _)| *damaged == vbid);
             let found = if let Some(at) = damage {
-                Err(WhyIgnored::Corrupt(unapplied.damaged.swap_remove(at).1))
-            } else if unapplied.waiting.contains(&vbid) {
+                Err(WhyIgnored::Corrupt(left_behind.damaged.swap_remove(at).1))
+            } else if left_behind.waiting.contains(&vbid) {
                 self.with_backlog(vbid, before)
             } else {
                 let Some(path) = self.path_of(vbid) else { continue };

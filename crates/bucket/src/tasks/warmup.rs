@@ -18,7 +18,7 @@ use vbucket::eviction::EvictionPolicy;
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
-use crate::rebuild::{FileContent, Rebuilt, Unapplied, Visit};
+use crate::rebuild::{FileContent, MissingInFile, Rebuilt, Visit};
 
 static WARMUP: TaskName =
     TaskName::new("Warmup", TaskKind::Reader).priority(0).expected(Duration::from_millis(200));
@@ -335,7 +335,7 @@ impl BucketCore {
             state: file_state::from_file(&found.record, found.high_seqno),
             item_count: found.item_count,
             is_whole: self.warmup.was_clean,
-            unapplied: self.lacking_in_file(found)?,
+            missing: self.missing_in_file(found)?,
         };
         let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
             self.store.scan(found.vbid, from, with_values, visit)
@@ -361,16 +361,16 @@ impl BucketCore {
 
     /// What the file of a vBucket lacks, because there was no room for it. The caller holds the
     /// vBucket's history then.
-    fn lacking_in_file(&self, found: &FoundVbucket) -> Result<Unapplied, StorageError> {
+    fn missing_in_file(&self, found: &FoundVbucket) -> Result<MissingInFile, StorageError> {
         let items = match found.file_is_behind {
             true => self.store.unapplied_items(found.vbid),
             false => Vec::new(),
         };
         // There may have been room since.
         if items.is_empty() {
-            return Ok(Unapplied::none(found.high_seqno));
+            return Ok(MissingInFile::none(found.high_seqno));
         }
-        Ok(Unapplied { file_seqno: self.store.high_seqno(found.vbid)?, items })
+        Ok(MissingInFile { file_seqno: self.store.high_seqno(found.vbid)?, items })
     }
 
     /// Loads values of one vBucket until `deadline`.
