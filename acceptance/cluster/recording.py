@@ -9,9 +9,9 @@ import hashlib
 import threading
 import time
 
-from cluster_run import BUCKET, HOST, NOT_MY_VBUCKET, PASSWORD, USER
-from mcbp import (GET, KEY_NOT_FOUND, SUCCESS, Connection, ConnectionLost, durable_set,
-                  request, vbucket_of)
+from cluster_run import NOT_MY_VBUCKET
+from mcbp import GET, KEY_NOT_FOUND, SUCCESS, durable_set, request
+from router import Router
 
 SYNC_WRITE_STATUSES = {0xA1, 0xA2, 0xA3, 0xA4}
 DURABILITY_IMPOSSIBLE, AMBIGUOUS = 0xA1, 0xA3
@@ -157,41 +157,3 @@ class Clients:
             if number < record.acknowledged:
                 self.problems.append(
                     f"{key}: {record.acknowledged} was acknowledged, {number} is there")
-
-
-class Router:
-    """Sends each request to the node that the map names, on connections of its own."""
-
-    def __init__(self, cluster):
-        self.cluster = cluster
-        self._connections = {}
-        self._chains = cluster.chains()
-
-    def ask(self, key, encode):
-        """The answer, or nothing when there was none."""
-        vbucket = vbucket_of(key, len(self._chains))
-        port = self._chains[vbucket][0]
-        try:
-            connection = self._connection(port)
-            connection.send(encode(vbucket))
-            response = connection.receive()
-        except (ConnectionLost, TimeoutError):
-            self._forget(port)
-            return None
-        if response.status == NOT_MY_VBUCKET:
-            self._chains = self.cluster.chains()
-        return response
-
-    def _connection(self, port):
-        if port is None:
-            raise ConnectionLost("no node has it")
-        if port not in self._connections:
-            connection = Connection(HOST, port, 5)
-            self._connections[port] = connection.open_bucket(USER, PASSWORD, BUCKET)
-        return self._connections[port]
-
-    def _forget(self, port):
-        connection = self._connections.pop(port, None)
-        if connection is not None:
-            connection.close()
-        self._chains = self.cluster.chains()

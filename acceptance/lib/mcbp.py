@@ -51,14 +51,18 @@ def request(opcode, key=b"", extras=b"", value=b"", vbucket=0, cas=0, opaque=0, 
     return header + extras + key + value
 
 
-def durable_set(key, value, level, milliseconds, vbucket, opaque=0):
-    """The bytes of a SET with a durability requirement (magic 0x08)."""
+def durable_request(opcode, key, extras, value, level, milliseconds, vbucket, opaque=0):
+    """The bytes of a request with a durability requirement (magic 0x08)."""
     framing = struct.pack(">BBH", 0x13, level, milliseconds)
-    extras = bytes(8)
     size = len(framing) + len(extras) + len(key) + len(value)
     lengths = len(framing) << 8 | len(key)
-    header = HEADER.pack(0x08, SET, lengths, len(extras), 0, vbucket, size, opaque, 0)
+    header = HEADER.pack(0x08, opcode, lengths, len(extras), 0, vbucket, size, opaque, 0)
     return header + framing + extras + key + value
+
+
+def durable_set(key, value, level, milliseconds, vbucket, opaque=0):
+    """The bytes of a SET with a durability requirement."""
+    return durable_request(SET, key, bytes(8), value, level, milliseconds, vbucket, opaque)
 
 
 def vbucket_of(key, count):

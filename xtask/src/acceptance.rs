@@ -42,26 +42,57 @@ pub(crate) fn suites() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `cargo xtask acceptance <suite>...`
-pub(crate) fn run_chosen(names: &[String]) -> Result<()> {
+/// What suites of rounds are told, by the names of their environment. What is not said they choose.
+const OPTIONS: &[(&str, &str)] = &[("--seed", "SEED"), ("--rounds", "ROUNDS")];
+
+/// Variables for suites.
+type Environment = Vec<(&'static str, String)>;
+
+/// `cargo xtask acceptance <suite>... [--seed n] [--rounds n]`
+pub(crate) fn run_chosen(arguments: &[String]) -> Result<()> {
     let known = suites()?;
+    let (names, environment) = parse(arguments)?;
     if names.is_empty() {
         bail!("which suite? There are: {}", known.join(", "));
     }
     if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
         bail!("there is no suite `{unknown}`. There are: {}", known.join(", "));
     }
-    let results = run_suites(names)?;
+    let results = run_with(&names, &environment)?;
     report(&results)
+}
+
+/// Names of suites, and what the options say to them.
+fn parse(arguments: &[String]) -> Result<(Vec<String>, Environment)> {
+    let (mut names, mut environment) = (Vec::new(), Vec::new());
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if !argument.starts_with('-') {
+            names.push(argument.clone());
+            continue;
+        }
+        let option = OPTIONS.iter().find(|(option, _)| option == argument);
+        let Some((option, variable)) = option else {
+            bail!("there is no option `{argument}`; there are --seed and --rounds");
+        };
+        let value = rest.next().with_context(|| format!("{option} needs a number"))?;
+        value.parse::<u64>().with_context(|| format!("{option} {value} is no number"))?;
+        environment.push((*variable, value.clone()));
+    }
+    Ok((names, environment))
 }
 
 /// Builds the node once and runs these suites, one after the other.
 pub(crate) fn run_suites(names: &[String]) -> Result<Vec<SuiteResult>> {
+    run_with(names, &Environment::new())
+}
+
+fn run_with(names: &[String], environment: &Environment) -> Result<Vec<SuiteResult>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let binary = step("build", build_node)?;
-    Ok(names.iter().map(|name| run_suite(name, &binary)).collect())
+    Ok(names.iter().map(|name| run_suite(name, &binary, environment)).collect())
 }
 
 /// Prints a table and a closing line with the sum; an error when anything failed, or was skipped in
@@ -89,9 +120,9 @@ fn build_node() -> Result<PathBuf> {
     fs::canonicalize(&binary).with_context(|| format!("cannot find {}", binary.display()))
 }
 
-fn run_suite(name: &str, binary: &Path) -> SuiteResult {
+fn run_suite(name: &str, binary: &Path, environment: &Environment) -> SuiteResult {
     let suite = root().join("acceptance").join(name);
-    let outcome = step(name, || run_in(&suite, name, binary));
+    let outcome = step(name, || run_in(&suite, name, binary, environment));
     let (counts, remark) = outcome.unwrap_or_else(|error| {
         let failed = Counts { failed: 1, ..Counts::default() };
         (failed, Some(format!("{error:#}")))
@@ -99,7 +130,12 @@ fn run_suite(name: &str, binary: &Path) -> SuiteResult {
     SuiteResult { name: name.to_owned(), counts, remark }
 }
 
-fn run_in(suite: &Path, name: &str, binary: &Path) -> Result<(Counts, Option<String>)> {
+fn run_in(
+    suite: &Path,
+    name: &str,
+    binary: &Path,
+    environment: &Environment,
+) -> Result<(Counts, Option<String>)> {
     let programs = match Needs::read(suite)?.meet(name)? {
         Met::Ready(programs) => programs,
         Met::Missing(why) if is_ci() => bail!("{why}"),
@@ -122,6 +158,7 @@ fn run_in(suite: &Path, name: &str, binary: &Path) -> Result<(Counts, Option<Str
     command.current_dir(suite).env("PATH", path).env("SETTEE_BINARY", binary);
     command.env("WORK_DIR", fs::canonicalize(&work)?);
     command.env("CI", if is_ci() { "true" } else { "false" });
+    command.envs(environment.iter().map(|(variable, value)| (variable, value)));
     let captured = capture(&mut command)?;
     Ok(judge(&captured.text, captured.succeeded))
 }
@@ -165,12 +202,26 @@ mod tests {
             test \"$SETTEE_BINARY\" = /node && echo CASE binary ok || echo CASE binary FAIL\n\
             test -z \"$(ls -A \"$WORK_DIR\")\" && echo CASE empty ok || echo CASE empty FAIL\n\
             touch \"$WORK_DIR/left-behind\"\n\
-            test -n \"$CI\" && echo CASE ci ok\n";
+            test -n \"$CI\" && echo CASE ci ok\n\
+            test \"$SEED\" = 17 && echo CASE seed ok\n";
         fs::write(suite.join("run"), script).unwrap();
         fs::set_permissions(suite.join("run"), fs::Permissions::from_mode(0o755)).unwrap();
         for _ in 0..2 {
-            let (counts, remark) = run_in(&suite, "xtask-test", Path::new("/node")).unwrap();
-            assert_eq!((counts.passed, counts.failed, remark), (3, 0, None));
+            let environment = vec![("SEED", "17".to_owned())];
+            let node = Path::new("/node");
+            let (counts, remark) = run_in(&suite, "xtask-test", node, &environment).unwrap();
+            assert_eq!((counts.passed, counts.failed, remark), (4, 0, None));
+        }
+    }
+
+    #[test]
+    fn options_are_told_to_suites_and_wrong_ones_are_refused() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (names, environment) = parse(&words("chaos --seed 17 --rounds 3 crash")).unwrap();
+        assert_eq!(names, ["chaos", "crash"]);
+        assert_eq!(environment, [("SEED", "17".to_owned()), ("ROUNDS", "3".to_owned())]);
+        for wrong in ["chaos --sed 1", "chaos --seed", "chaos --rounds many"] {
+            assert!(parse(&words(wrong)).is_err(), "{wrong}");
         }
     }
 

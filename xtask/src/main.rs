@@ -45,7 +45,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "acceptance",
-        arguments: "<suite>...",
+        arguments: "<suite>... [--seed n] [--rounds n]",
         about: "chosen suites of acceptance/ against the built node",
         run: acceptance::run_chosen,
     },

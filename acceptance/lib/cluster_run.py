@@ -45,13 +45,19 @@ class Cluster:
         self._arguments = [
             "--nodes", str(nodes), "--replicas", str(replicas), "--vbuckets", str(vbuckets),
             "--port-base", str(self.base), "--management-port-base", str(self.base + 2 * nodes),
-            "--memory-quota", "128MiB", *flags]
+            *flags]
+        if "--memory-quota" not in flags:
+            self._arguments += ["--memory-quota", "128MiB"]
 
     def __enter__(self):
         self.start()
         return self
 
     def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        """Stops all nodes in order, if they run."""
         if self._process.poll() is None:
             self.tell("--stop")
             self._process.wait(60)
@@ -132,6 +138,11 @@ class Cluster:
         """The end of what the cluster has printed."""
         with open(os.path.join(self.directory, "cluster.log"), "rb") as log:
             return log.read()[-size:].decode(errors="replace")
+
+    def log(self):
+        """All that the cluster has printed."""
+        with open(os.path.join(self.directory, "cluster.log"), encoding="utf-8") as log:
+            return log.read()
 
     def unexpected_log_lines(self, expected=()):
         """Lines of the nodes' logs that tell of an error."""
