@@ -38,7 +38,7 @@ impl Store {
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         let keeps_journal = options.is_some();
-        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory) {
+        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory)? {
             return Ok(());
         }
         let journal = self.read_journal(options.unwrap_or_default(), report)?;

@@ -108,6 +108,8 @@ pub(crate) fn start(
 ) -> Result<(StartReport, Vec<(Vbid, Handle)>), StorageError> {
     files.create_directories(directory)?;
     let listing = list(files, directory)?;
+    // What is seen now stays: a new file whose name the power may take away again replaces none.
+    files.sync_directory(directory)?;
     let mut report = StartReport::default();
     let foreign = listing.foreign.into_iter();
     report.ignored.extend(foreign.map(|name| IgnoredFile { name, why: WhyIgnored::Foreign }));
@@ -134,8 +136,9 @@ pub(crate) fn start(
     for name in &superfluous {
         remove_if_there(files, &directory.join(name))?;
     }
-    // Also for the names that are there: a rename before the crash may not be durable yet.
-    files.sync_directory(directory)?;
+    if !superfluous.is_empty() {
+        files.sync_directory(directory)?;
+    }
     Ok((report, handles))
 }
 
