@@ -76,7 +76,7 @@ impl Files for CountedFiles {
         RealFiles.list(directory)
     }
 
-    fn exists(&self, path: &Path) -> bool {
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
         RealFiles.exists(path)
     }
 }

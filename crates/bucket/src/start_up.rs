@@ -65,9 +65,15 @@ impl Bucket {
 
     pub(crate) fn report_ignored(&self, report: &StartReport) {
         for found in &report.vbuckets {
-            for (position, what) in &found.skipped_headers {
-                let vbucket = found.vbid.0;
-                tracing::warn!(vbucket, position, what, "stepped over a header that is not whole");
+            if let Some((position, what)) = found.passed_over.skipped.first() {
+                let (vbucket, blocks) = (found.vbid.0, found.passed_over.skipped_count);
+                tracing::warn!(
+                    vbucket,
+                    position,
+                    what,
+                    blocks,
+                    "what stands behind the newest header of the vBucket's file is no part of it"
+                );
             }
         }
         let behind = report.vbuckets.iter().filter(|found| found.file_is_behind).count();

@@ -192,10 +192,14 @@ fn choose_header(file: &CouchFile, position: Option<u64>) -> anyhow::Result<Head
     if let Some(position) = position {
         return header_at(file, position);
     }
-    let (header, report) = file.newest_header()?;
-    for (position, what) in report.skipped {
-        let path = file.path().display();
+    let (header, report) = file.newest_whole_header()?;
+    let path = file.path().display();
+    for (position, what) in &report.skipped {
         note(&format!("{path}: passed over what stands at byte {position}: {what}\n"));
+    }
+    let unlisted_count = report.skipped_count.saturating_sub(report.skipped.len() as u64);
+    if unlisted_count > 0 {
+        note(&format!("{path}: passed over {unlisted_count} more blocks in front of that\n"));
     }
     Ok(header)
 }

@@ -22,7 +22,7 @@ pub(crate) fn bucket_files(files: &dyn Files, paths: &[PathBuf]) -> anyhow::Resu
 }
 
 fn files_of(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    if !files.exists(path) {
+    if !files.exists(path)? {
         bail!("{} does not exist", path.display());
     }
     // What cannot be listed is a file.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cluster::Uuid;
 use platform::process::FileLock;
-use platform::{FileErrorKind, Files};
+use platform::{FileError, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
 const MARK_NAME: &str = "settee.json";
@@ -71,12 +71,15 @@ impl DataDirectory {
     }
 
     /// Where the bucket called `name` is kept.
-    pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> PathBuf {
+    ///
+    /// # Errors
+    /// The system does not say whether there is one: nobody may make another.
+    pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
         let own = self.path.join(BUCKETS_NAME).join(name);
-        if files.exists(&own) {
-            return own;
+        if files.exists(&own)? {
+            return Ok(own);
         }
-        original_bucket(files, &self.path, name).unwrap_or(own)
+        Ok(original_bucket(files, &self.path, name).unwrap_or(own))
     }
 
     /// Where users are kept.
@@ -133,7 +136,7 @@ mod tests {
         let uuid = first.cluster_uuid;
         let second = DataDirectory::open(&RealFiles, &path, "b").err().unwrap().to_string();
         assert!(second.contains("another node uses"), "{second}");
-        assert_eq!(first.bucket(&RealFiles, "b"), path.join("buckets/b"));
+        assert_eq!(first.bucket(&RealFiles, "b").unwrap(), path.join("buckets/b"));
         drop(first);
         assert_eq!(DataDirectory::open(&RealFiles, &path, "b").unwrap().cluster_uuid, uuid);
     }
@@ -159,9 +162,9 @@ mod tests {
             assert!(other.to_string().contains("`other`"), "{other}");
             for _ in 0..2 {
                 let directory = DataDirectory::open(&RealFiles, root.path(), "travel").unwrap();
-                assert_eq!(directory.bucket(&RealFiles, "travel"), bucket);
+                assert_eq!(directory.bucket(&RealFiles, "travel").unwrap(), bucket);
                 let new = root.path().join("buckets/new");
-                assert_eq!(directory.bucket(&RealFiles, "new"), new);
+                assert_eq!(directory.bucket(&RealFiles, "new").unwrap(), new);
             }
         }
     }

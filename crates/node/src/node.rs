@@ -91,7 +91,7 @@ impl Node {
             open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
             ..defaults
         };
-        let bucket_directory = directory.bucket(&*files, &config.bucket);
+        let bucket_directory = directory.bucket(&*files, &config.bucket)?;
         let bucket = Bucket::open(surroundings, bucket_config, &bucket_directory)
             .with_context(|| format!("the bucket `{}`", config.bucket))?;
         let hub = Hub::new(&bucket);

@@ -15,12 +15,12 @@ use crate::data_directory::DataDirectory;
 pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     let files: Arc<dyn Files> = Arc::new(RealFiles);
     let directory = DataDirectory::open(&*files, &arguments.data_dir, &arguments.bucket)?;
-    let bucket = directory.bucket(&*files, &arguments.bucket);
+    let bucket = directory.bucket(&*files, &arguments.bucket)?;
     let name = bucket.file_name().map(|name| name.to_string_lossy().into_owned());
     if name.as_deref() != Some(&arguments.bucket) || arguments.bucket.starts_with('.') {
         bail!("--bucket {} is no name of a bucket", arguments.bucket);
     }
-    if files.exists(&bucket) {
+    if files.exists(&bucket)? {
         bail!(
             "there is a bucket {} in {} already, and nothing of it is overwritten; give another \
              --data-dir or --bucket, or move {} away",
@@ -32,7 +32,7 @@ pub fn restore(arguments: &RestoreArguments) -> anyhow::Result<ExitCode> {
     let buckets = bucket.parent().context("a bucket is in a directory")?;
     // No node serves a bucket whose name begins with a dot.
     let fresh = buckets.join(format!(".restoring-{}", arguments.bucket));
-    if files.exists(&fresh) {
+    if files.exists(&fresh)? {
         // Of a restore that was cut off; the lock says that it does not run.
         remove_tree(&fresh)?;
     }

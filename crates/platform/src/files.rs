@@ -115,8 +115,9 @@ pub trait Files: Send + Sync {
     /// Names of everything inside `directory`, sorted.
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError>;
 
-    /// Whether `path` exists.
-    fn exists(&self, path: &Path) -> bool;
+    /// Whether `path` exists. A link to a place that does not exist is an error, as is everything
+    /// else that keeps the system from telling: only "no" means that nothing is there.
+    fn exists(&self, path: &Path) -> Result<bool, FileError>;
 
     /// The whole content of a small file.
     fn read_all(&self, path: &Path) -> Result<Vec<u8>, FileError> {
@@ -231,8 +232,18 @@ impl Files for RealFiles {
         Ok(names)
     }
 
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
+        let is_nothing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match fs::metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if is_nothing(&error) => match fs::symlink_metadata(path) {
+                Err(error) if is_nothing(&error) => Ok(false),
+                // A dangling link, or nobody can tell.
+                Ok(_) => Err(FileError::new("follow", path, error)),
+                Err(error) => Err(FileError::new("stat", path, error)),
+            },
+            Err(error) => Err(FileError::new("stat", path, error)),
+        }
     }
 }
 
@@ -304,6 +315,23 @@ mod tests {
             assert_eq!(RealFiles.read_all(&path).unwrap(), content);
         }
         assert_eq!(RealFiles.list(directory.path()).unwrap(), ["state.json"]);
+    }
+
+    #[test]
+    fn only_what_is_not_there_does_not_exist() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        assert!(!RealFiles.exists(&path("absent")).unwrap());
+        assert!(!RealFiles.exists(&path("absent").join("inside")).unwrap());
+        assert!(RealFiles.exists(directory.path()).unwrap());
+        fs::write(path("file"), b"").unwrap();
+        assert!(RealFiles.exists(&path("file")).unwrap());
+        assert!(RealFiles.exists(&path("file").join("inside")).is_err());
+        std::os::unix::fs::symlink(path("not mounted"), path("dangling")).unwrap();
+        std::os::unix::fs::symlink(path("loop"), path("loop")).unwrap();
+        for name in ["dangling", "loop"] {
+            assert!(RealFiles.exists(&path(name)).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl Files for NoFiles {
         Ok(Vec::new())
     }
 
-    fn exists(&self, _: &Path) -> bool {
-        false
+    fn exists(&self, _: &Path) -> Result<bool, FileError> {
+        Ok(false)
     }
 }
 

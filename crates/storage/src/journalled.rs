@@ -199,8 +199,8 @@ impl Journalled {
 }
 
 /// Whether the bucket in `directory` has a journal.
-pub(crate) fn has_journal(files: &dyn Files, directory: &Path) -> bool {
-    files.exists(&directory.join(JOURNAL_DIRECTORY))
+pub(crate) fn has_journal(files: &dyn Files, directory: &Path) -> Result<bool, StorageError> {
+    Ok(files.exists(&directory.join(JOURNAL_DIRECTORY))?)
 }
 
 /// Removes what a journal leaves that was sealed. The directory stays, empty.

@@ -38,7 +38,7 @@ impl Store {
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         let keeps_journal = options.is_some();
-        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory) {
+        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory)? {
             return Ok(());
         }
         let journal = self.read_journal(options.unwrap_or_default(), report)?;
@@ -176,7 +176,7 @@ impl Store {
             purge_seqno: purge_seqno.max(record.purge_seqno),
             item_count: in_file.as_ref().map_or(0, |found| found.item_count) + documents,
             record,
-            skipped_headers: in_file.map(|found| found.skipped_headers).unwrap_or_default(),
+            passed_over: in_file.map(|found| found.passed_over).unwrap_or_default(),
             file_is_behind: true,
         })
     }

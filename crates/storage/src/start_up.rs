@@ -42,9 +42,8 @@ pub struct FoundVbucket {
     pub purge_seqno: Seqno,
     /// Documents alive, prepares left out; what the file lacks counts as new ones.
     pub item_count: u64,
-    /// Newer headers of the file that were not whole and were stepped over: position in bytes,
-    /// and what is wrong.
-    pub skipped_headers: Vec<(u64, &'static str)>,
+    /// What stands behind the newest header and is no part of the file.
+    pub passed_over: OpenReport,
     /// Whether the disk is too full for the file to get what the journal has for it. Until
     /// [`crate::Store::apply`] succeeds, what reads files does not see that;
     /// [`crate::Store::unapplied_items`] has it.
@@ -109,6 +108,8 @@ pub(crate) fn start(
 ) -> Result<(StartReport, Vec<(Vbid, Handle)>), StorageError> {
     files.create_directories(directory)?;
     let listing = list(files, directory)?;
+    // What is seen now stays: a new file whose name the power may take away again replaces none.
+    files.sync_directory(directory)?;
     let mut report = StartReport::default();
     let foreign = listing.foreign.into_iter();
     report.ignored.extend(foreign.map(|name| IgnoredFile { name, why: WhyIgnored::Foreign }));
@@ -135,8 +136,9 @@ pub(crate) fn start(
     for name in &superfluous {
         remove_if_there(files, &directory.join(name))?;
     }
-    // Also for the names that are there: a rename before the crash may not be durable yet.
-    files.sync_directory(directory)?;
+    if !superfluous.is_empty() {
+        files.sync_directory(directory)?;
+    }
     Ok((report, handles))
 }
 
@@ -214,7 +216,7 @@ pub(crate) fn load(
         purge_seqno: Seqno(header.purge_seqno),
         item_count: header.alive_count().saturating_sub(record.on_disk_prepares),
         record,
-        skipped_headers: open_report.skipped,
+        passed_over: open_report,
         file_is_behind: false,
     };
     Ok(Ok((found, header.position)))

@@ -63,15 +63,15 @@ impl Verification {
 pub fn verify_file(file: &CouchFile) -> Result<Verification, StorageError> {
     let mut verification = Verification { file_size: file.size()?, ..Verification::default() };
     let mut findings = Findings::default();
-    let mut skipped = Vec::new();
-    let newest = header::find_newest(file.file(), verification.file_size, &mut skipped)?;
-    for (position, what) in &skipped {
-        findings.problem(Scope::NewestHeader, *position, *what);
-    }
+    let mut is_damaged = false;
+    let newest = header::find_newest(file.file(), verification.file_size, &mut |skipped| {
+        is_damaged = true;
+        findings.problem(Scope::NewestHeader, skipped.position, skipped.what);
+    })?;
     if let Some(newest) = &newest {
         note_unfinished(file, newest, verification.file_size, &mut findings)?;
         check_states(file, newest, &mut verification, &mut findings)?;
-    } else if skipped.is_empty() {
+    } else if !is_damaged {
         findings.problem(Scope::NewestHeader, 0, "no header: this is no couchstore file");
     }
     verification.newest = newest;
@@ -145,12 +145,9 @@ fn step_back(
     findings: &mut Findings,
 ) -> Result<Option<Header>, StorageError> {
     let before = if header.version < 14 {
-        let mut skipped = Vec::new();
-        let before = header::find_newest(file.file(), header.position, &mut skipped)?;
-        for (position, what) in skipped {
-            findings.problem(Scope::History, position, what);
-        }
-        before
+        header::find_newest(file.file(), header.position, &mut |skipped| {
+            findings.problem(Scope::History, skipped.position, skipped.what);
+        })?
     } else {
         match file.header_before(header) {
             Ok(before) => before,

@@ -63,8 +63,8 @@ impl SimulatedFiles {
     }
 
     /// Cuts the power and starts again: open files become stale, and of what was not synced
-    /// nothing stays (`seed` 0) or a random part: a prefix of the directory changes, and of each
-    /// write any of its 512-byte sectors.
+    /// nothing stays (`seed` 0) or a random part: any of the changes of directories, whatever their
+    /// order was, and of each write any of its 512-byte sectors.
     pub fn power_cut(&self, seed: u64) {
         self.lock().power_cut(seed);
     }
@@ -157,8 +157,8 @@ impl Files for SimulatedFiles {
         self.lock().list(directory).map_err(|error| FileError::new("list", directory, error))
     }
 
-    fn exists(&self, path: &Path) -> bool {
-        self.lock().exists(path)
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
+        Ok(self.lock().exists(path))
     }
 }
 

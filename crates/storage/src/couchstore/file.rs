@@ -14,7 +14,7 @@ use crate::StorageError;
 use crate::couchstore::btree_read::TreeReader;
 use crate::couchstore::chunk::{ChunkSource, HEADER_BLOCK};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo};
-use crate::couchstore::header::{self, Block, Header};
+use crate::couchstore::header::{self, Block, Header, Skipped};
 use crate::couchstore::node::{Pointer, TreeKind};
 use crate::couchstore::read_ahead::ReadAhead;
 use crate::couchstore::scratch::{self, Scratch};
@@ -28,9 +28,29 @@ pub struct CouchFile {
 /// What was noticed while the newest header was looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenReport {
-    /// Headers that could not be believed, newest first: position, and what is wrong. The file
-    /// was read as of the header before them.
+    /// What stands behind the header that was found and is none, newest first: position, and what
+    /// is wrong. The last of them may be left out.
     pub skipped: Vec<(u64, &'static str)>,
+    /// How many there are.
+    pub skipped_count: u64,
+    /// The newest of them that was a header: the one that was found is not the newest state.
+    pub damaged: Option<(u64, &'static str)>,
+}
+
+/// Blocks that an [`OpenReport`] lists, at most: garbage may be as long as it likes.
+const SKIPPED_LISTED_MAX: usize = 16;
+
+impl OpenReport {
+    fn note(&mut self, skipped: Skipped) {
+        let Skipped { position, what, was_header } = skipped;
+        if self.skipped.len() < SKIPPED_LISTED_MAX {
+            self.skipped.push((position, what));
+        }
+        self.skipped_count = self.skipped_count.saturating_add(1);
+        if was_header {
+            self.damaged = self.damaged.or(Some((position, what)));
+        }
+    }
 }
 
 /// Reads one state of a file. Borrows nothing from others: any number of readers run beside a
@@ -61,16 +81,49 @@ impl CouchFile {
         Self { file, path: path.to_path_buf() }
     }
 
-    /// The newest state whose header is whole.
+    /// The newest state. Blocks of garbage behind its header are passed over, which the report
+    /// tells.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] also when an older header is whole: what is not whole behind it
+    /// was committed and may have been acknowledged.
     pub fn newest_header(&self) -> Result<(Header, OpenReport), StorageError> {
-        let mut skipped = Vec::new();
-        let size = self.size()?;
-        match header::find_newest(&*self.file, size, &mut skipped)? {
-            Some(header) => Ok((header, OpenReport { skipped })),
+        let (header, report) = self.newest_whole_header()?;
+        if let Some((position, what)) = report.damaged {
+            return Err(StorageError::corrupt(&self.path, position, what));
+        }
+        self.check_previous(&header)?;
+        Ok((header, report))
+    }
+
+    /// The newest state whose header is whole, which need not be the newest one: for people who
+    /// look at damaged files.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when no header is whole.
+    pub fn newest_whole_header(&self) -> Result<(Header, OpenReport), StorageError> {
+        let mut report = OpenReport::default();
+        match header::find_newest(&*self.file, self.size()?, &mut |found| report.note(found))? {
+            Some(header) => Ok((header, report)),
             None => {
-                let (position, what) = skipped.first().copied().unwrap_or((0, "no header"));
+                let (position, what) = report.skipped.first().copied().unwrap_or((0, "no header"));
                 Err(StorageError::corrupt(&self.path, position, what))
             }
+        }
+    }
+
+    /// A header that does not continue the history in front of it was never committed here: a file
+    /// system may show blocks of another file behind one that was cut off.
+    fn check_previous(&self, header: &Header) -> Result<(), StorageError> {
+        if header.version < 14 {
+            return Ok(());
+        }
+        match self.header_before(header)? {
+            Some(before) if before.high_seqno > header.high_seqno => {
+                let what = "a header whose history goes back behind it";
+                Err(StorageError::corrupt(&self.path, header.position, what))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -78,7 +131,9 @@ impl CouchFile {
     pub fn header_at(&self, position: u64) -> Result<Header, StorageError> {
         match header::read_block(&*self.file, position)? {
             Block::Header(header) => Ok(*header),
-            Block::Damaged(what) => Err(StorageError::corrupt(&self.path, position, what)),
+            Block::Damaged(what) | Block::Garbage(what) => {
+                Err(StorageError::corrupt(&self.path, position, what))
+            }
             Block::Data => Err(StorageError::corrupt(&self.path, position, "no header")),
         }
     }
@@ -87,7 +142,13 @@ impl CouchFile {
     /// was rolled back; before that, the one that stands in front of it.
     pub fn header_before(&self, header: &Header) -> Result<Option<Header>, StorageError> {
         if header.version < 14 {
-            return header::find_newest(&*self.file, header.position, &mut Vec::new());
+            let mut report = OpenReport::default();
+            let end = header.position;
+            let found = header::find_newest(&*self.file, end, &mut |found| report.note(found))?;
+            return match report.damaged {
+                Some((position, what)) => Err(StorageError::corrupt(&self.path, position, what)),
+                None => Ok(found),
+            };
         }
         let Some(previous) = header.previous else { return Ok(None) };
         if previous >= header.position && header.position > 0 {
@@ -97,7 +158,9 @@ impl CouchFile {
         // The first header of a compacted file names position 0, where there is none.
         match header::read_block(&*self.file, previous)? {
             Block::Header(found) if found.position < header.position => Ok(Some(*found)),
-            Block::Damaged(what) => Err(StorageError::corrupt(&self.path, previous, what)),
+            Block::Damaged(what) | Block::Garbage(what) => {
+                Err(StorageError::corrupt(&self.path, previous, what))
+            }
             Block::Data | Block::Header(_) if previous == 0 => Ok(None),
             Block::Data | Block::Header(_) => {
                 Err(StorageError::corrupt(&self.path, previous, "no header"))

@@ -185,8 +185,11 @@ pub(crate) enum Block {
     Data,
     /// A header.
     Header(Box<Header>),
-    /// A header that cannot be believed.
+    /// A header that cannot be believed. A commit switches its header on by one byte once all of it
+    /// is durable, so this is damage and never a commit that was cut off.
     Damaged(&'static str),
+    /// Nothing that belongs into a couchstore file.
+    Garbage(&'static str),
 }
 
 /// Reads the block at `position`, a multiple of the block size.
@@ -196,8 +199,13 @@ pub(crate) fn read_block(file: &dyn File, position: u64) -> Result<Block, Storag
     match kind {
         [DATA_BLOCK] => return Ok(Block::Data),
         [HEADER_BLOCK] => {}
-        [METADATA_BLOCK] => return Ok(Block::Damaged("the file is encrypted")),
-        _ => return Ok(Block::Damaged("a block of unknown type")),
+        [METADATA_BLOCK] if position == 0 => return Ok(Block::Damaged("the file is encrypted")),
+        _ => {
+            return Ok(match parse(file, position)? {
+                Block::Header(_) => Block::Damaged("a header behind a damaged type byte"),
+                _ => Block::Garbage("a block of unknown type"),
+            });
+        }
     }
     parse(file, position)
 }
@@ -220,12 +228,22 @@ pub(crate) fn parse(file: &dyn File, position: u64) -> Result<Block, StorageErro
     })
 }
 
-/// Finds the newest header that begins in front of `end`. What it steps over on its way goes to
-/// `skipped`: a position, and what is wrong there.
+/// Something that is no header, on the way to the newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Skipped {
+    pub(crate) position: u64,
+    /// What is wrong there.
+    pub(crate) what: &'static str,
+    /// Whether a header stood there.
+    pub(crate) was_header: bool,
+}
+
+/// Finds the newest whole header that begins in front of `end`. `skipped` hears of what is stepped
+/// over on the way: whoever believes the header must not do so when one stood behind it.
 pub(crate) fn find_newest(
     file: &dyn File,
     end: u64,
-    skipped: &mut Vec<(u64, &'static str)>,
+    skipped: &mut dyn FnMut(Skipped),
 ) -> Result<Option<Header>, StorageError> {
     // A lone type byte at the end is not a header yet.
     let Some(last) = end.checked_sub(2) else { return Ok(None) };
@@ -234,7 +252,8 @@ pub(crate) fn find_newest(
         let position = block.saturating_mul(BLOCK_SIZE);
         match read_block(file, position)? {
             Block::Header(header) => return Ok(Some(*header)),
-            Block::Damaged(what) => skipped.push((position, what)),
+            Block::Damaged(what) => skipped(Skipped { position, what, was_header: true }),
+            Block::Garbage(what) => skipped(Skipped { position, what, was_header: false }),
             Block::Data => {}
         }
         let Some(before) = block.checked_sub(1) else { return Ok(None) };

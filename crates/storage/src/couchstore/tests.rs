@@ -222,19 +222,58 @@ fn a_scan_begins_where_it_is_told_and_stops_when_it_is_told() {
     assert_eq!((flow.unwrap(), visited), (ControlFlow::Break(()), 20));
 }
 
+fn is_corrupt_at<T>(result: Result<T, crate::StorageError>, at: u64, why: &str) -> bool {
+    matches!(result, Err(crate::StorageError::Corrupt { position, what, .. })
+        if position == at && what == why)
+}
+
 #[test]
-fn a_torn_newest_header_steps_back_and_says_so() {
-    let mut image = FIXTURES[0].1.to_vec();
-    let (newest, _) = opened(&image).newest_header().unwrap();
+fn a_damaged_newest_header_is_believed_by_nobody_and_stepped_over_by_who_looks() {
+    let image = FIXTURES[0].1;
+    let (newest, _) = opened(image).newest_header().unwrap();
     let position = usize::try_from(newest.position).unwrap();
-    image[position + 20] ^= 1;
-    let (before, report) = opened(&image).newest_header().unwrap();
-    assert_eq!(Some(before.position), newest.previous);
-    assert_eq!(report.skipped, [(newest.position, "the checksum of a header")]);
+    let damages = [
+        (position + 20, 1, "the checksum of a header"),
+        (position, 2, "a header behind a damaged type byte"),
+    ];
+    for (at, bit, what) in damages {
+        let mut image = image.to_vec();
+        image[at] ^= bit;
+        assert!(is_corrupt_at(opened(&image).newest_header(), newest.position, what));
+        let (before, report) = opened(&image).newest_whole_header().unwrap();
+        assert_eq!(Some(before.position), newest.previous);
+        assert_eq!(report.skipped, [(newest.position, what)]);
+        assert_eq!(report.damaged, Some((newest.position, what)));
+    }
     for length in [0, 1, 2, 40] {
         let short = opened(&image[..length]).newest_header();
         assert!(matches!(short, Err(crate::StorageError::Corrupt { .. })), "{length} bytes");
     }
+}
+
+#[test]
+fn garbage_behind_the_newest_header_is_passed_over_and_listed_in_part() {
+    let mut image = FIXTURES[0].1.to_vec();
+    let (newest, _) = opened(&image).newest_header().unwrap();
+    image.resize(image.len().next_multiple_of(4096) + 1000 * 4096, 0xaa);
+    let (found, report) = opened(&image).newest_header().unwrap();
+    assert_eq!(found, newest);
+    assert_eq!((report.skipped_count, report.damaged), (1000, None));
+    assert!(report.skipped.len() < 100);
+}
+
+#[test]
+fn a_header_that_does_not_continue_the_file_is_not_its_newest() {
+    // A block of another file behind this one's end, as some file systems show after a power cut.
+    let stale = FIXTURES[0].1;
+    let (header, _) = opened(stale).newest_header().unwrap();
+    let from = usize::try_from(header.position).unwrap();
+    let mut image = FIXTURES[2].1.to_vec();
+    image.resize(from.next_multiple_of(4096).max(image.len().next_multiple_of(4096)), 0);
+    let at = image.len() as u64;
+    image.extend_from_slice(&stale[from..]);
+    let result = opened(&image).newest_header();
+    assert!(matches!(result, Err(crate::StorageError::Corrupt { .. })), "believed at byte {at}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn take_inventory(
     options: JournalOptions,
 ) -> Result<Inventory, StorageError> {
     let mut inventory = Inventory::default();
-    if !directory.files.exists(&directory.path) {
+    if !directory.files.exists(&directory.path)? {
         return Ok(inventory);
     }
     // What is seen now must not change when the power goes.

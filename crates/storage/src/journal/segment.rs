@@ -119,7 +119,7 @@ impl Directory {
         let renamed = self.files.rename(&path, &self.spare_path(number));
         // Not sooner: who made names durable before this was done has not made this one durable.
         self.has_retired.store(true, Ordering::Release);
-        renamed.is_ok() || !self.files.exists(&path)
+        renamed.is_ok() || self.files.exists(&path).is_ok_and(|exists| !exists)
     }
 
     /// The same once what was retired before will stay so: a file system may make renames durable
@@ -139,9 +139,7 @@ impl Directory {
 
     /// Makes renames durable, as far as that works; they are made durable by the next segment.
     pub(super) fn sync_if_there(&self) {
-        if self.files.exists(&self.path) {
-            drop(self.files.sync_directory(&self.path));
-        }
+        drop(self.files.sync_directory(&self.path));
     }
 }
 

@@ -286,7 +286,10 @@ impl Writer {
         segment.is_recyclable = false;
         let path = directory.live_path(segment.number);
         let is_empty = segment.last_lsn < segment.first_lsn;
-        if !is_empty || (directory.files.remove(&path).is_err() && directory.files.exists(&path)) {
+        let may_be_there = || {
+            directory.files.remove(&path).is_err() && directory.files.exists(&path).unwrap_or(true)
+        };
+        if !is_empty || may_be_there() {
             self.sealed.push_back(segment);
         }
     }
@@ -333,7 +336,7 @@ impl Writer {
             }
             Err(error) => {
                 if let Some(spare) = spare
-                    && directory.files.exists(&directory.spare_path(spare))
+                    && directory.files.exists(&directory.spare_path(spare)).unwrap_or(false)
                 {
                     self.spares.push_back(spare);
                 }

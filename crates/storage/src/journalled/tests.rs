@@ -79,7 +79,7 @@ impl Files for HeldNames {
         self.files.list(directory)
     }
 
-    fn exists(&self, path: &Path) -> bool {
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
         self.files.exists(path)
     }
 }

@@ -198,7 +198,7 @@ fn readers_go_on_with_the_state_that_they_have() {
             if seen == 10 {
                 commit(&store, batch(VBID, items(51).collect())).unwrap();
                 compact(&store, VBID, &CompactionRequest::default(), &()).unwrap();
-                assert!(!files.exists(&Path::new(DIRECTORY).join("7.couch.1")));
+                assert!(!files.exists(&Path::new(DIRECTORY).join("7.couch.1")).unwrap());
             }
             assert_eq!(found.value(), b"v");
             std::ops::ControlFlow::Continue(())

@@ -7,7 +7,7 @@ use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use storage::{StorageError, WhyIgnored};
 
-use crate::batches::{VBID, batch, commit, item, open, record, scan};
+use crate::batches::{VBID, batch, commit, item, open, record, scan, try_open};
 
 const FIXTURE_0: &[u8] = include_bytes!("../fixtures/couchstore/0.couch.1");
 const FIXTURE_1: &[u8] = include_bytes!("../fixtures/couchstore/1.couch.1");
@@ -49,6 +49,26 @@ fn the_highest_revision_wins_and_leftovers_go() {
     files.power_cut(0);
     let left = files.list(Path::new("bucket")).unwrap();
     assert_eq!(left, ["0.couch.12", "master.couch.1", "notes.txt"]);
+}
+
+/// A process that dies between the renaming of a compacted file and the sync of the directory
+/// leaves a name that the power may still take away.
+#[test]
+fn an_older_revision_goes_only_when_the_newer_one_cannot() {
+    for seed in platform::seeds::seeds(200) {
+        let files = SimulatedFiles::new();
+        let path = |name: &str| Path::new("bucket").join(name);
+        files.insert(&path("0.couch.1"), FIXTURE_0);
+        files.insert(&path("0.couch.1.compact"), FIXTURE_0);
+        files.rename(&path("0.couch.1.compact"), &path("0.couch.2")).unwrap();
+        let number = seed % 12 + 1;
+        files.fail(Fault { call: None, number, error: FaultError::Io, from_then_on: true });
+        drop(try_open(files.clone(), Path::new("bucket"), 8));
+        files.heal();
+        files.power_cut(seed);
+        let (_, report) = open(files);
+        assert_eq!(report.vbuckets.len(), 1, "seed {seed}, call {number}");
+    }
 }
 
 #[test]

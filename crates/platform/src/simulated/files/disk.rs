@@ -57,7 +57,7 @@ enum Change {
 #[derive(Clone)]
 enum NameChange {
     Create { path: PathBuf, inode: InodeNumber },
-    Rename { from: PathBuf, to: PathBuf },
+    Rename { from: PathBuf, to: PathBuf, inode: InodeNumber },
     Remove { path: PathBuf },
 }
 
@@ -79,8 +79,9 @@ impl Disk {
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        self.find(from)?;
-        self.change_name(NameChange::Rename { from: from.to_path_buf(), to: to.to_path_buf() });
+        let inode = self.find(from)?;
+        let (from, to) = (from.to_path_buf(), to.to_path_buf());
+        self.change_name(NameChange::Rename { from, to, inode });
         Ok(())
     }
 
@@ -184,12 +185,11 @@ impl Disk {
 
     pub(super) fn power_cut(&mut self, seed: u64) {
         let mut random = (seed != 0).then(|| Random::from_seed(seed));
-        let kept = match &mut random {
-            Some(random) => random.below(self.name_changes.len() as u64 + 1),
-            None => 0,
-        };
-        for change in self.name_changes.drain(..).take(index(kept)) {
-            change.apply(&mut self.durable_names);
+        let kept = random.as_mut().map_or_else(Vec::new, |random| self.kept_name_changes(random));
+        for (change, is_kept) in std::mem::take(&mut self.name_changes).into_iter().zip(kept) {
+            if is_kept {
+                change.apply(&mut self.durable_names);
+            }
         }
         for inode in &mut self.inodes {
             inode.power_cut(random.as_mut());
@@ -205,6 +205,17 @@ impl Disk {
         self.live_names = self.durable_names.clone();
         self.boot += 1;
         self.open_count = 0;
+    }
+
+    /// Which changes of names reach the disk: on some file systems those before a moment, on most
+    /// any of them.
+    fn kept_name_changes(&self, random: &mut Random) -> Vec<bool> {
+        let count = self.name_changes.len();
+        if random.below(4) == 0 {
+            let end = index(random.below(count as u64 + 1));
+            return (0..count).map(|number| number < end).collect();
+        }
+        (0..count).map(|_| random.below(2) == 0).collect()
     }
 
     fn change_name(&mut self, change: NameChange) {
@@ -303,10 +314,12 @@ impl NameChange {
             Self::Remove { path } => {
                 names.remove(&path);
             }
-            Self::Rename { from, to } => {
-                if let Some(inode) = names.remove(&from) {
-                    names.insert(to, inode);
+            // Also when an earlier change of that content's name is lost.
+            Self::Rename { from, to, inode } => {
+                if names.get(&from) == Some(&inode) {
+                    names.remove(&from);
                 }
+                names.insert(to, inode);
             }
         }
     }

@@ -34,7 +34,7 @@ fn names_survive_only_with_their_directory() {
     let files = disk();
     created(&files).sync().unwrap();
     files.power_cut(0);
-    assert!(!files.exists(Path::new(PATH)));
+    assert!(!files.exists(Path::new(PATH)).unwrap());
 
     files.insert(Path::new(PATH), b"old");
     files.insert(Path::new("data/fresh"), b"new");
