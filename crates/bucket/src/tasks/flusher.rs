@@ -293,27 +293,13 @@ impl BucketCore {
                 }
                 self.counters.add(&self.counters.commits_failed, 1);
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
-                    self.give_up_file(batch.vbid, slot, &error);
+                    self.give_up_file(batch.vbid, &error);
                     return Outcome::Done;
                 }
                 self.note_disk(batch.vbid, WritePath::Flush, Some(&error));
                 self.flush_queues.push_again(batch.vbid);
                 Outcome::Failed
             }
-        }
-    }
-
-    /// The file of one vBucket is damaged. Another try would not help; the others go on.
-    pub(super) fn give_up_file(&self, vbid: Vbid, slot: &VbucketSlot, error: &StorageError) {
-        self.note_disk(vbid, WritePath::Flush, None);
-        self.note_disk(vbid, WritePath::Apply, None);
-        if !slot.set_file_is_damaged(true) {
-            tracing::error!(
-                %error,
-                vbucket = vbid.0,
-                "the vBucket cannot be flushed and refuses writes; restore its file from a backup \
-                 and start the node again"
-            );
         }
     }
 

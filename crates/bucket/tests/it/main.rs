@@ -4,6 +4,7 @@
 mod compaction;
 mod compression;
 mod crash_model;
+mod damage;
 mod disk_failures;
 mod ephemeral;
 mod evicted_documents;
