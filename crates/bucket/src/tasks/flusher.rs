@@ -34,6 +34,8 @@ const UNRELEASED_ITEMS_MAX: usize = 10_000;
 const JOURNAL_RELEASE_DELAY: Duration = Duration::from_secs(1);
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
 const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
+/// How often room is made in a full journal for what a backup waits for, without any use.
+const FULL_ROUNDS_MAX: usize = 100;
 
 struct Flusher {
     bucket: Bucket,
@@ -218,9 +220,10 @@ impl BucketCore {
         flushed
     }
 
-    /// Flushes the items that are only in memory now, as many flushes as that takes. Ends early
-    /// when one makes nothing durable; what fails is queued again.
-    pub(crate) fn flush_items(&self) {
+    /// Flushes the items that are only in memory now, as many flushes as that takes; brings files
+    /// up to date where the journal has no room for them. What fails is queued again; then this is
+    /// a vBucket of which not everything is durable.
+    pub(crate) fn flush_items(&self) -> Result<(), Vbid> {
         let seqnos = |slot: &VbucketSlot| {
             let place = slot.lock();
             place.as_ref().map(|vbucket| (vbucket.persisted_seqno(), vbucket.high_seqno()))
@@ -232,18 +235,33 @@ impl BucketCore {
             })
             .filter(|(_, persisted, wanted)| persisted < wanted)
             .collect();
-        while !behind.is_empty() {
+        let mut rounds_left = FULL_ROUNDS_MAX;
+        while let Some(&(first, ..)) = behind.first() {
+            let mut journal_is_full = false;
             for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
                 let group: Vec<Vbid> = group.iter().map(|(vbid, ..)| *vbid).collect();
-                self.flush(&group);
+                journal_is_full |= self.flush(&group).journal_is_full;
             }
+            if journal_is_full {
+                self.apply_everything();
+            }
+            let mut has_moved = false;
             behind.retain_mut(|(vbid, before, wanted)| {
                 let persisted = self.slot(*vbid).and_then(seqnos).map(|(persisted, _)| persisted);
-                let has_moved = persisted.is_some_and(|persisted| persisted > *before);
+                has_moved |= persisted.is_none_or(|persisted| persisted > *before);
                 *before = persisted.unwrap_or(*wanted);
-                has_moved && *before < *wanted
+                *before < *wanted
             });
+            if has_moved {
+                rounds_left = FULL_ROUNDS_MAX;
+            } else if journal_is_full && rounds_left > 0 {
+                // Others may have taken the room that was made.
+                rounds_left -= 1;
+            } else {
+                return Err(first);
+            }
         }
+        Ok(())
     }
 
     pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
