@@ -68,12 +68,33 @@ impl AbsentVbuckets {
         vbid: Vbid,
         last_revision: Option<u64>,
     ) -> Result<(), OpenError> {
+        self.change(files, |revisions| {
+            match last_revision {
+                Some(revision) => revisions.insert(vbid.0, revision),
+                None => revisions.remove(&vbid.0),
+            };
+        })
+    }
+
+    /// Puts vBuckets that never had a file here on the list, durably.
+    ///
+    /// # Errors
+    /// As those of [`AbsentVbuckets::set`].
+    pub(crate) fn add(&self, files: &dyn Files, vbids: &[Vbid]) -> Result<(), OpenError> {
+        if vbids.is_empty() {
+            return Ok(());
+        }
+        self.change(files, |revisions| revisions.extend(vbids.iter().map(|vbid| (vbid.0, 0))))
+    }
+
+    fn change(
+        &self,
+        files: &dyn Files,
+        change: impl FnOnce(&mut BTreeMap<u16, u64>),
+    ) -> Result<(), OpenError> {
         let mut list = self.lock();
         let mut new = list.clone();
-        match last_revision {
-            Some(revision) => new.revisions.insert(vbid.0, revision),
-            None => new.revisions.remove(&vbid.0),
-        };
+        change(&mut new.revisions);
         let json = serde_json::to_vec_pretty(&new).expect("numbers are JSON");
         files.replace_all(&self.path, &json)?;
         *list = new;
@@ -100,9 +121,10 @@ mod tests {
         list.set(&files, Vbid(7), Some(3)).unwrap();
         list.set(&files, Vbid(900), Some(0)).unwrap();
         list.set(&files, Vbid(7), None).unwrap();
+        list.add(&files, &[Vbid(8), Vbid(9)]).unwrap();
         files.power_cut(0);
         let list = AbsentVbuckets::open(&files, directory).unwrap();
-        assert_eq!(list.all(), [(Vbid(900), 0)]);
+        assert_eq!(list.all(), [(Vbid(8), 0), (Vbid(9), 0), (Vbid(900), 0)]);
         files.replace_all(&directory.join(LIST_NAME), b"{").unwrap();
         assert!(AbsentVbuckets::open(&files, directory).is_err());
     }

@@ -159,6 +159,13 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::distrust`].
+    pub(crate) fn distrust(&self, vbid: Vbid) {
+        if let Self::Files(store) = self {
+            store.distrust(vbid);
+        }
+    }
+
     /// See [`Store::delete_all`].
     pub(crate) fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
         match self {

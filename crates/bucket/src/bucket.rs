@@ -166,6 +166,7 @@ impl Bucket {
         bucket.report_ignored(&report);
         bucket.forget_absent(&mut report);
         bucket.create_missing_vbuckets(&report);
+        bucket.note_unreadable_vbuckets(&report);
         crate::tasks::start(&bucket, &pool, report.vbuckets)
             .map_err(|_| OpenError::ExecutorIsGone)?;
         Ok(bucket)
@@ -277,8 +278,7 @@ impl Bucket {
     ) -> Result<T, Refusal> {
         let Some(slot) = self.0.slot(vbid) else { return Err(Refusal::NotActive) };
         let result = match slot.lock().as_mut() {
-            None if slot.is_absent() => Err(Refusal::NotActive),
-            None => Err(Refusal::Loading),
+            None => Err(slot.why_not_here()),
             Some(vbucket) => {
                 if let Some(item) = session.fetched.take() {
                     session.effects.extend(vbucket.restore_value(item).map(Effect::Release));

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use document::Vbid;
 use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
-use crate::absent_vbuckets::LIST_NAME;
+use crate::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
 use crate::adoption::{self, Adoption};
 use crate::bucket_type::BucketType;
 use crate::config::BucketConfig;
@@ -65,7 +66,7 @@ pub(crate) fn open_or_create(
 }
 
 /// Describes a bucket whose files were put into `directory`: a new bucket, whatever it was a copy
-/// of, whose last stop was no clean one.
+/// of, whose last stop was no clean one, without the vBuckets that were `deleted`.
 ///
 /// # Errors
 /// The description is not there then, or it is as it was to be.
@@ -74,7 +75,9 @@ pub fn describe_restored(
     directory: &Path,
     name: &str,
     vbucket_count: u16,
+    deleted: &[Vbid],
 ) -> Result<(), OpenError> {
+    AbsentVbuckets::open(files, directory)?.add(files, deleted)?;
     let config = BucketConfig { vbucket_count, ..BucketConfig::named(name) };
     let json = serde_json::to_vec_pretty(&fresh(&config)).expect("the description is JSON");
     Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)

@@ -18,6 +18,7 @@ mod compaction_settings;
 mod completion;
 mod compression;
 mod config;
+mod damage;
 mod durability_config;
 mod effects;
 mod file_state;
@@ -50,6 +51,7 @@ pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, Runni
 pub use completion::{Completion, Completions};
 pub use compression::{CompressionMode, inflated};
 pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};
+pub use damage::{DamageKind, VbucketDamage};
 pub use durability_config::{DurabilityConfig, DurabilityMinLevel};
 pub use frozen::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory_limits::{MemoryParameter, QuotaError};

@@ -35,7 +35,7 @@ pub enum Refused {
     NotPersisted,
     /// The bucket has no disk that the request could be about.
     Ephemeral,
-    /// Writes are refused for now.
+    /// Writes are refused for now; reads, too, when the vBucket's file is damaged.
     Blocked(WriteBlock),
     /// Too many requests wait for values from files.
     TooManyFetches,
@@ -74,6 +74,7 @@ impl Refused {
             Refusal::Locked => Self::Locked,
             Refusal::NotLocked => Self::NotLocked,
             Refusal::Loading => Self::Warming,
+            Refusal::FileIsDamaged => Self::Blocked(WriteBlock::VbucketFileDamaged),
             Refusal::TooManyLookups => Self::TooManyLookups,
             Refusal::TooManyParked => Self::TooManyParked,
             Refusal::SyncWriteInProgress => Self::SyncWriteInProgress,

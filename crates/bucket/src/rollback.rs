@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 
 use document::{Seqno, Vbid, VbucketState};
 use storage::{Rewind, RollbackPlan, StorageError, VbucketRecord};
-use vbucket::{PersistentState, StreamPosition, Vbucket, VbucketStatistics};
+use vbucket::{PersistentState, RoleChange, StreamPosition, Vbucket, VbucketStatistics};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::file_state;
 use crate::rebuild::{FileContent, MissingInFile, Visit};
 use crate::vbucket_life::LifeError;
+use crate::vbucket_slot::VbucketSlot;
 
 /// What of a vBucket outlives a rollback.
 struct Before {
@@ -20,7 +21,8 @@ struct Before {
 impl Bucket {
     /// Takes a replica, or a pending vBucket, back to `seqno` or below: to a state that its file
     /// was in, or to nothing. Mutations that are not persisted are gone, too. Returns where it is
-    /// then. It keeps its role. Not for front-end workers.
+    /// then. It keeps its role. One whose file is damaged goes back to nothing; what is left of the
+    /// file is set aside. Not for front-end workers.
     ///
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
@@ -42,6 +44,41 @@ impl Bucket {
         self.roll_back(vbid, seqno, |vbucket| vbucket.stream_position() == from)
     }
 
+    /// Whether a copy that follows another node's is of no use as it is, because its file is
+    /// damaged. Of one that is out of service only the caller knows that it is such a copy.
+    pub fn needs_rebuild(&self, vbid: Vbid) -> bool {
+        self.0.slot(vbid).is_some_and(|slot| {
+            slot.file_is_damaged()
+                && slot.lock().as_ref().is_none_or(|vbucket| Before::of(vbucket).is_ok())
+        })
+    }
+
+    /// Has a replica, or a pending vBucket, whose file is damaged begin empty in its role; one that
+    /// is out of service becomes a replica. What is left of the file is set aside. Nothing happens
+    /// to one whose file is not damaged. For whoever follows the active copy: that has everything.
+    /// Not for front-end workers.
+    ///
+    /// # Errors
+    /// See [`LifeError`]; it is out of service then. Callers try again.
+    pub fn rebuild_replica(&self, vbid: Vbid) -> Result<(), LifeError> {
+        let core = &self.0;
+        let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
+        let history = slot.lock_history();
+        let file = slot.lock_file();
+        if !slot.file_is_damaged() {
+            return Ok(());
+        }
+        let state = match slot.lock().as_ref() {
+            Some(vbucket) => Before::of(vbucket)?.state.state,
+            None => VbucketState::Replica,
+        };
+        let (old, made) = core.begin_anew(vbid, slot, state);
+        drop(file);
+        drop(history);
+        drop(old);
+        made
+    }
+
     fn roll_back(
         &self,
         vbid: Vbid,
@@ -54,19 +91,14 @@ impl Bucket {
         let file = slot.lock_file();
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
+            None if slot.is_out_of_service() => None,
             None => return Err(LifeError::Loading),
             Some(vbucket) if !is_wanted(vbucket) => return Ok(vbucket.high_seqno()),
-            Some(vbucket) => Before::of(vbucket)?,
+            Some(vbucket) => Some(Before::of(vbucket)?),
         };
-        // What is rolled back is what the file has.
-        if let Some(applied) = core.store.apply(vbid)? {
-            core.tell_of_apply(vbid, &applied, Vec::new());
-        }
-        let high_before = before.state.high_seqno;
-        let (vbucket, is_state_in_file) = core.rolled_back(vbid, seqno, &before)?;
-        let high_after = vbucket.high_seqno();
+        let high_before = before.as_ref().map_or(Seqno(0), |before| before.state.high_seqno);
+        let (old, high_after) = core.take_back(vbid, slot, seqno, before)?;
         assert!(high_after <= seqno, "a rollback goes back far enough");
-        let old = core.supersede(slot, vbucket, !is_state_in_file);
         drop(file);
         drop(history);
         drop(old);
@@ -78,21 +110,57 @@ impl Bucket {
 }
 
 impl BucketCore {
+    /// Takes the vBucket back, or has it begin anew if its file is damaged. Gives the one that was
+    /// there, to be dropped behind its history and file, which the caller holds.
+    fn take_back(
+        &self,
+        vbid: Vbid,
+        slot: &VbucketSlot,
+        seqno: Seqno,
+        before: Option<Before>,
+    ) -> Result<(Option<Vbucket>, Seqno), LifeError> {
+        let state = before.as_ref().map_or(VbucketState::Replica, |before| before.state.state);
+        if let Some(before) = before.filter(|_| !slot.file_is_damaged()) {
+            match self.rolled_back(vbid, seqno, &before) {
+                Ok((vbucket, is_state_in_file)) => {
+                    let high_seqno = vbucket.high_seqno();
+                    return Ok((self.supersede(slot, vbucket, !is_state_in_file), high_seqno));
+                }
+                // Everything comes again, from another node.
+                Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
+                    self.give_up_file(vbid, &error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (old, made) = self.begin_anew(vbid, slot, state);
+        made.map(|()| (old, Seqno(0)))
+    }
+
+    fn begin_anew(
+        &self,
+        vbid: Vbid,
+        slot: &VbucketSlot,
+        state: VbucketState,
+    ) -> (Option<Vbucket>, Result<(), LifeError>) {
+        let fresh_uuid = self.new_uuid();
+        let change = RoleChange { state, topology: None, is_takeover: false, fresh_uuid };
+        self.build_anew(vbid, slot, change)
+    }
+
     /// Takes the file back and makes a vBucket of it; says whether the file has its state.
     fn rolled_back(
         &self,
         vbid: Vbid,
         seqno: Seqno,
         before: &Before,
-    ) -> Result<(Vbucket, bool), LifeError> {
-        match self.rewound_vbucket(vbid, seqno, before) {
-            Ok(Some(rewound)) => return Ok(rewound),
-            Ok(None) => {}
-            Err(error @ StorageError::Corrupt { .. }) => {
-                // Everything comes again, from another node.
-                tracing::warn!(%error, vbucket = vbid.0, "a damaged file is given up");
-            }
-            Err(error) => return Err(error.into()),
+    ) -> Result<(Vbucket, bool), StorageError> {
+        // What is rolled back is what the file has.
+        if let Some(applied) = self.store.apply(vbid)? {
+            self.tell_of_apply(vbid, &applied, Vec::new());
+        }
+        if let Some(rewound) = self.rewound_vbucket(vbid, seqno, before)? {
+            return Ok(rewound);
         }
         let mut vbucket = self.new_vbucket(vbid, before.state.state);
         before.continue_in(&mut vbucket);

@@ -100,7 +100,7 @@ impl Bucket {
 }
 
 /// Whether it is a file of that vBucket, whatever is in it.
-fn is_file_of(ignored: &IgnoredFile, vbid: Vbid) -> bool {
+pub(crate) fn is_file_of(ignored: &IgnoredFile, vbid: Vbid) -> bool {
     matches!(layout::parse(&ignored.name), FileName::Data(found, _) if found == vbid)
 }
 

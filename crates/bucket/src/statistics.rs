@@ -159,7 +159,7 @@ pub struct BucketStatistics {
     pub disk_refusals: u64,
     /// Why writes are refused now, if they are.
     pub disk_block: Option<WriteBlock>,
-    /// vBuckets that refuse writes because their files are damaged.
+    /// vBuckets whose files are damaged: out of service, refusing writes, or in part.
     pub damaged_vbucket_count: usize,
     /// How far loading has come.
     pub warmup: WarmupProgress,
@@ -228,7 +228,7 @@ impl Bucket {
             memory_refusals: load(&core.gate.memory_refusals),
             disk_refusals: load(&core.gate.disk_refusals),
             disk_block: core.gate.disk_block(),
-            damaged_vbucket_count: core.slots().filter(|(_, slot)| slot.file_is_damaged()).count(),
+            damaged_vbucket_count: core.damaged_count(),
             warmup: core.warmup.progress(core.clock.now()),
         };
         self.for_each_vbucket(|_, vbucket| statistics.add(vbucket));

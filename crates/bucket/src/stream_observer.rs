@@ -23,6 +23,10 @@ pub trait StreamObserver: Send + Sync {
 
     /// A replica holds all prepares up to `seqno` as their levels demand.
     fn prepares_held(&self, vbid: Vbid, seqno: Seqno);
+
+    /// The vBucket's file cannot be written any more: a replica is to be built anew
+    /// ([`Bucket::needs_rebuild`]).
+    fn file_damaged(&self, _vbid: Vbid) {}
 }
 
 /// The observer, once there is one.

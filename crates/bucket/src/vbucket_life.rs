@@ -5,12 +5,15 @@
 //! the list has no memory and serves nothing; its file goes after it was listed, and a file that
 //! is made for it counts only once it is off the list again.
 
+use std::sync::Arc;
+
 use document::{Vbid, VbucketState};
 use storage::StorageError;
 use vbucket::{Effect, RoleChange, Topology, Vbucket};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
+use crate::damage::DamageKind;
 use crate::start_up::OpenError;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
@@ -24,9 +27,19 @@ pub enum LifeError {
     /// It is not here.
     #[error("the vBucket is not here")]
     NotHere,
-    /// It is still being loaded, or cannot be. Callers try again.
+    /// It is still being loaded. Callers try again.
     #[error("the vBucket is being loaded")]
     Loading,
+    /// Its file is damaged, so that it is out of service. Callers have another node's copy become
+    /// active, or have it begin anew without what is lost ([`Bucket::reset_vbucket`]).
+    #[error("the vBucket is out of service, because its file is damaged: {reason}")]
+    Damaged {
+        /// What is wrong with the file.
+        reason: Arc<str>,
+    },
+    /// Its file is not damaged, so that there is no reason to do this to it.
+    #[error("the vBucket's file is not damaged")]
+    NotDamaged,
     /// It plays a role in which this cannot be done to it.
     #[error("the vBucket is {}", .0.name())]
     WrongState(VbucketState),
@@ -59,6 +72,16 @@ enum Succession {
     Decided,
     /// The node that played it before gives it up, and its branch of history goes on.
     TakenOver,
+}
+
+impl VbucketSlot {
+    /// Why a vBucket that is not there, and not deleted either, gets no other role.
+    pub(crate) fn why_no_role(&self) -> LifeError {
+        match self.damage.get() {
+            Some((DamageKind::OutOfService, reason)) => LifeError::Damaged { reason },
+            _ => LifeError::Loading,
+        }
+    }
 }
 
 /// vBuckets whose changed roles are written together.
@@ -128,7 +151,8 @@ impl Bucket {
         self.set_vbucket_states(vec![NewRole { vbid, state, topology }])
     }
 
-    /// Deletes a dead vBucket, its file included. Not for front-end workers.
+    /// Deletes a dead vBucket, its file included, or one that is out of service, whose file is set
+    /// aside. Not for front-end workers.
     ///
     /// # Errors
     /// [`LifeError::Storage`]: the vBucket is gone, and its file goes at the next start at the
@@ -141,23 +165,12 @@ impl Bucket {
         let state = slot.lock().as_ref().map(Vbucket::state);
         match state {
             None if slot.is_absent() => return Err(LifeError::NotHere),
+            None if slot.is_out_of_service() => {}
             None => return Err(LifeError::Loading),
             Some(VbucketState::Dead) => {}
             Some(state) => return Err(LifeError::WrongState(state)),
         }
-        if core.has_files() {
-            core.absent.set(&*core.files, vbid, Some(core.store.revision(vbid)))?;
-        }
-        let mut old = slot.take_absent();
-        let mut effects = Vec::new();
-        if let Some(old) = &mut old {
-            old.retire(&mut effects);
-        }
-        core.carry_out(vbid, &mut effects);
-        core.tell_streams(|streams| streams.role_changed(vbid, None));
-        slot.set_file_is_damaged(false);
-        core.note_disk(vbid, WritePath::Flush, None);
-        core.note_disk(vbid, WritePath::Apply, None);
+        let old = core.take_out(vbid, slot)?;
         let deleted = core.store.delete(vbid);
         drop(file);
         drop(history);
@@ -180,8 +193,17 @@ impl BucketCore {
             let change = RoleChange { state, topology, is_takeover, fresh_uuid };
             return self.create_vbucket(vbid, slot, change);
         }
+        // A copy that receives everything anew does not need what is left of a damaged file.
+        if slot.file_is_damaged() && state != VbucketState::Active {
+            let change = RoleChange { state, topology, is_takeover, fresh_uuid };
+            let (old, made) = self.build_anew(vbid, slot, change);
+            drop(file);
+            drop(history);
+            drop(old);
+            return made;
+        }
         match slot.lock().as_mut() {
-            None => return Err(LifeError::Loading),
+            None => return Err(slot.why_no_role()),
             Some(vbucket) => {
                 let is_new =
                     |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
@@ -194,6 +216,53 @@ impl BucketCore {
         drop(history);
         self.carry_out(vbid, &mut effects);
         Ok(())
+    }
+
+    /// Forgets a vBucket that is to be deleted, durably; to be dropped by the caller, who holds its
+    /// history and file, behind these.
+    fn take_out(&self, vbid: Vbid, slot: &VbucketSlot) -> Result<Option<Vbucket>, LifeError> {
+        if self.has_files() {
+            self.absent.set(&*self.files, vbid, Some(self.store.revision(vbid)))?;
+        }
+        let mut old = slot.take_absent();
+        let mut effects = Vec::new();
+        if let Some(old) = &mut old {
+            old.retire(&mut effects);
+        }
+        self.carry_out(vbid, &mut effects);
+        self.tell_streams(|streams| streams.role_changed(vbid, None));
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
+        Ok(old)
+    }
+
+    /// Puts an empty vBucket into the place of one whose file is damaged; the file is set aside.
+    /// What fails leaves it out of service, to be tried again. The caller holds its history and
+    /// file, and drops what it is given behind these.
+    pub(crate) fn build_anew(
+        &self,
+        vbid: Vbid,
+        slot: &VbucketSlot,
+        change: RoleChange,
+    ) -> (Option<Vbucket>, Result<(), LifeError>) {
+        let reason = slot.damage.get().map(|(_, reason)| reason);
+        self.store.distrust(vbid);
+        let old = match self.take_out(vbid, slot) {
+            Ok(old) => old,
+            Err(error) => return (None, Err(error)),
+        };
+        let state = change.state.name();
+        let made = self.create_vbucket(vbid, slot, change);
+        match &made {
+            Ok(()) => tracing::warn!(
+                vbucket = vbid.0,
+                state,
+                reason = reason.as_deref().unwrap_or_default(),
+                "the vBucket begins empty; what is left of its damaged file is set aside"
+            ),
+            Err(error) => slot.put_out_of_service(&format!("it cannot be made anew: {error}")),
+        }
+        (old, made)
     }
 
     fn is_role_flushed(&self, vbid: Vbid) -> bool {
@@ -277,7 +346,7 @@ impl BucketCore {
         self.carry_out(vbid, &mut effects);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         // What could not be flushed is not wanted any more.
-        slot.set_file_is_damaged(false);
+        slot.damage.clear();
         self.note_disk(vbid, WritePath::Flush, None);
         self.note_disk(vbid, WritePath::Apply, None);
         old

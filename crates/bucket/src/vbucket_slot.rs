@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use platform::no_free::Zone;
-use vbucket::Vbucket;
+use vbucket::{Refusal, Vbucket};
+
+use crate::damage::{DamageKind, DamageMark};
 
 /// One vBucket and what guards it. Lock order: `history`, `file`, `vbucket` (docs/locks.md).
 #[derive(Debug, Default)]
 pub(crate) struct VbucketSlot {
-    /// `None` while it is being loaded.
+    /// `None` while it is being loaded, when it was deleted, and when it is out of service.
     vbucket: Mutex<Option<Vbucket>>,
     /// Held by whoever brings the file up to date with the journal, and by whoever puts another
     /// history in the place of the vBucket's. Held across I/O; never taken by a front-end worker.
@@ -18,8 +20,9 @@ pub(crate) struct VbucketSlot {
     /// Held by whoever hands over batches of the vBucket, and by whoever removes its file: the
     /// order of batches. Held across I/O; never taken by a front-end worker.
     file: Mutex<()>,
-    /// Whether the file is damaged, so that nothing more can be flushed to it.
-    file_is_damaged: AtomicBool,
+    /// What is wrong with the file. A vBucket that is out of service is not there; it stays so
+    /// until another takes its place.
+    pub(crate) damage: DamageMark,
     /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
     /// whoever holds `file`.
     is_absent: AtomicBool,
@@ -64,14 +67,25 @@ impl VbucketSlot {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the file is damaged.
+    /// Whether the file is damaged, so that nothing more can be flushed to it.
     pub(crate) fn file_is_damaged(&self) -> bool {
-        self.file_is_damaged.load(Ordering::Relaxed)
+        self.damage.kind() >= Some(DamageKind::RefusesWrites)
     }
 
-    /// Notes whether the file is damaged; says whether it was.
-    pub(crate) fn set_file_is_damaged(&self, is_damaged: bool) -> bool {
-        self.file_is_damaged.swap(is_damaged, Ordering::Relaxed)
+    /// Whether there is no vBucket because its file is damaged.
+    pub(crate) fn is_out_of_service(&self) -> bool {
+        self.damage.kind() == Some(DamageKind::OutOfService)
+    }
+
+    /// Why there is no vBucket, for whoever has found none.
+    pub(crate) fn why_not_here(&self) -> Refusal {
+        if self.is_absent() {
+            Refusal::NotActive
+        } else if self.is_out_of_service() {
+            Refusal::FileIsDamaged
+        } else {
+            Refusal::Loading
+        }
     }
 
     /// Whether the vBucket was deleted.
@@ -83,7 +97,14 @@ impl VbucketSlot {
     pub(crate) fn take_absent(&self) -> Option<Vbucket> {
         // In this order: whoever finds no vBucket finds why.
         self.is_absent.store(true, Ordering::Release);
+        self.damage.clear();
         self.lock().take()
+    }
+
+    /// Nothing has come into the place of one that was deleted: it stays out of service.
+    pub(crate) fn put_out_of_service(&self, reason: &str) {
+        self.damage.note(DamageKind::OutOfService, reason);
+        self.is_absent.store(false, Ordering::Release);
     }
 
     /// Puts a vBucket into the place of one that was deleted.

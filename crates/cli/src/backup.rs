@@ -83,7 +83,8 @@ fn parallel_parser() -> RangedU64ValueParser<usize> {
 
 const BACKUP_HELP: &str = "\
 The node brings the files of all vBuckets up to date and holds them as they are: every write that
-was persisted before is in the backup, and each vBucket is as it was at one moment. The node goes
+was answered before is in the backup, and each vBucket is as it was at one moment. A node that
+cannot do that, because a file is damaged or its disk fails, gives no backup. The node goes
 on serving, and what is written, compacted or deleted meanwhile changes nothing in the backup.
 
 A backup is a set of objects, <name>/<vBucket>.<state>.<sha256>.couch, each a couchstore file that
@@ -121,6 +122,8 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
         let result = json!({
             "backup": manifest.name,
             "vbuckets": manifest.vbuckets.len(),
+            "deleted": manifest.deleted.len(),
+            "empty": manifest.empty.len(),
             "reused": made.reused,
             "documents": manifest.documents(),
             "bytes": manifest.bytes(),
@@ -145,20 +148,23 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
 
 /// Says what a restore came to.
 pub fn report(arguments: &RestoreArguments, restored: &Restored) -> anyhow::Result<ExitCode> {
-    let Restored { backup, documents, bytes, vbuckets, .. } = restored;
+    let Restored { backup, documents, bytes, vbuckets, deleted, .. } = restored;
+    let deleted = deleted.len();
     let (bucket, directory) = (&arguments.bucket, arguments.data_dir.display());
     if arguments.json {
         let result = json!({
             "backup": backup,
             "bucket": bucket,
             "vbuckets": vbuckets,
+            "deleted": deleted,
             "documents": documents,
             "bytes": bytes,
         });
         print(&format!("{result}\n"))?;
     } else {
         print(&format!(
-            "restored {backup}: {documents} documents, {:.1} MB in {vbuckets} vBuckets\n\
+            "restored {backup}: {documents} documents, {:.1} MB in {vbuckets} vBuckets; {deleted} \
+             were deleted before\n\
              serve them with: settee serve --data-dir {directory} --bucket {bucket}\n",
             *bytes as f64 / 1e6,
         ))?;

@@ -84,6 +84,10 @@ pub trait BackupSource: Send + Sync {
 pub struct BackupCatalogue {
     /// The vBuckets that have files, in order.
     pub vbuckets: Vec<BackupVbucket>,
+    /// The vBuckets that were deleted, in order.
+    pub deleted: Vec<u16>,
+    /// The vBuckets that never had anything to be in a file, in order. All others have one.
+    pub empty: Vec<u16>,
     /// How far the moments of the files lie apart.
     pub took: Duration,
 }

@@ -25,7 +25,9 @@ struct Source(FrozenBucket);
 impl BackupSource for Source {
     fn catalogue(&self) -> BackupCatalogue {
         let vbuckets = self.0.vbuckets().iter().map(describe).collect();
-        BackupCatalogue { vbuckets, took: self.0.took() }
+        let numbers = |vbids: &[Vbid]| vbids.iter().map(|vbid| vbid.0).collect();
+        let (deleted, empty) = (numbers(self.0.deleted()), numbers(self.0.empty()));
+        BackupCatalogue { vbuckets, deleted, empty, took: self.0.took() }
     }
 
     fn write(&self, vbid: u16, sink: BackupSink) -> Result<(), String> {

@@ -55,7 +55,8 @@ fn fill(
     directory: &Path,
 ) -> anyhow::Result<cli::backup::Restored> {
     let restored = cli::backup::fetch(arguments, Arc::clone(files), directory)?;
-    bucket::describe_restored(&**files, directory, &arguments.bucket, restored.vbucket_count)?;
+    let (count, deleted) = (restored.vbucket_count, &restored.deleted);
+    bucket::describe_restored(&**files, directory, &arguments.bucket, count, deleted)?;
     files.sync_directory(directory)?;
     Ok(restored)
 }

@@ -131,4 +131,8 @@ impl StreamObserver for Hub {
     fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
         self.tell(vbid, |observer| observer.prepares_held(vbid, seqno));
     }
+
+    fn file_damaged(&self, vbid: Vbid) {
+        self.tell(vbid, |observer| observer.file_damaged(vbid));
+    }
 }

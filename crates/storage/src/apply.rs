@@ -18,6 +18,10 @@ use crate::vbucket_record::VbucketRecord;
 impl Store {
     /// Brings the file of one vBucket up to date with the journal; `None` when it is. What fails
     /// stays in the journal, to be tried again.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] also for what waits for a file that was found damaged before:
+    /// nothing takes that one's place by the way.
     pub fn apply(&self, vbid: Vbid) -> Result<Option<Applied>, StorageError> {
         let Some(journalled) = &self.journalled else { return Ok(None) };
         let entry = self.entry_or_new(vbid);
@@ -120,6 +124,10 @@ impl Store {
         journalled: &Journalled,
         entry: &Arc<Entry>,
     ) -> Result<Option<Applied>, StorageError> {
+        if journalled.backlog.is_held(entry.vbid) {
+            let path = self.path(entry.vbid, lock(&entry.handle).revision);
+            return Err(StorageError::corrupt(&path, 0, "the file was found damaged before"));
+        }
         let Some(mut pending) = journalled.backlog.take(entry.vbid) else { return Ok(None) };
         let superfluous = pending.take_superfluous();
         let applied = self.write_pending(journalled, entry, &mut pending);

@@ -190,6 +190,11 @@ impl Backlog {
         lock(&self.0).held.insert(vbid);
     }
 
+    /// Whether the file of a vBucket is damaged.
+    pub(crate) fn is_held(&self, vbid: Vbid) -> bool {
+        lock(&self.0).held.contains(&vbid)
+    }
+
     /// The vBucket that keeps the oldest group, if its file is damaged.
     pub(crate) fn oldest_held(&self) -> Option<Vbid> {
         let inner = lock(&self.0);

@@ -38,6 +38,9 @@ pub(crate) struct Handle {
     /// Whether a compaction has put this file into the place of the revision before without being
     /// sure that the directory's new names are durable. Nothing is committed until they are.
     pub(crate) is_name_unsure: bool,
+    /// Whether what there is of a file is not to be removed: it is damaged, or was not believed.
+    /// It is set aside before another takes its place.
+    pub(crate) is_distrusted: bool,
     /// What a rollback or a commit that failed may have left.
     pub(crate) doubt: Option<Doubt>,
     /// The open file in its last committed state.

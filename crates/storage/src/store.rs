@@ -67,7 +67,11 @@ impl Store {
         options: StoreOptions,
     ) -> Result<(Self, StartReport), StorageError> {
         let (mut report, handles) = start_up::start(&*files, directory)?;
-        let entry = |(vbid, handle)| (vbid, Entry::new(vbid, handle));
+        let entry = |(vbid, mut handle): (Vbid, Handle)| {
+            // What was not believed is for people to look at.
+            handle.is_distrusted = handle.header_position.is_none();
+            (vbid, Entry::new(vbid, handle))
+        };
         let mut store = Self {
             files,
             directory: directory.to_path_buf(),
@@ -77,6 +81,7 @@ impl Store {
             journalled: None,
         };
         store.open_journal(options.journal, &mut report)?;
+        report.unreadable_vbuckets().for_each(|vbid| store.distrust(vbid));
         Ok((store, report))
     }
 
@@ -173,14 +178,15 @@ impl Store {
         Ok(FileSizes { file_bytes, live_bytes: snapshot.header.live_bytes() })
     }
 
-    /// Removes a vBucket's file. Scans that are under way go on. After an error the vBucket may or
-    /// may not be there; delete it again.
+    /// Removes a vBucket's file; a damaged one is set aside. Scans that are under way go on. After
+    /// an error the vBucket may or may not be there; delete it again.
     pub fn delete(&self, vbid: Vbid) -> Result<(), StorageError> {
         let entry = self.entry_or_new(vbid);
         self.delete_entries(&[entry], |_| {})
     }
 
-    /// Removes the files of all vBuckets; the directory is looked through and made durable once.
+    /// Removes the files of all vBuckets, damaged ones set aside; the directory is looked through
+    /// and made durable once.
     /// Whenever the power goes before this returns, each vBucket is either whole or gone. `gone`
     /// hears of each whose file is no more, also before an error: some of those may come back if
     /// the power goes before another call succeeds.
@@ -196,6 +202,7 @@ impl Store {
         mut gone: impl FnMut(Vbid),
     ) -> Result<(), StorageError> {
         let _writing: Vec<_> = entries.iter().map(|entry| lock(&entry.writer)).collect();
+        self.set_aside(entries)?;
         if let Some(journalled) = &self.journalled {
             let vbids: Vec<Vbid> = entries.iter().map(|entry| entry.vbid).collect();
             journalled.delete(&vbids)?;
@@ -330,6 +337,8 @@ impl Store {
         batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
+        // A file that was found unusable at start-up ends here at the latest.
+        self.set_aside(std::slice::from_ref(entry))?;
         let handle = lock(&entry.handle);
         let old_revision = handle.revision;
         self.open_files.reserve(entry);
@@ -366,9 +375,6 @@ impl Store {
         }
         let (header, report) = written?;
         self.files.rename(&boot_path, &path)?;
-        // A file that was found unusable at start-up ends here at the latest.
-        let old_path = self.directory.join(layout::data_file(vbid, old_revision));
-        remove_if_there(&*self.files, &old_path)?;
         self.files.sync_directory(&self.directory)?;
         Ok((header.position, report))
     }

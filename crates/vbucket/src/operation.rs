@@ -104,6 +104,8 @@ pub enum Refusal {
     TakeoverIsLate,
     /// It is still being loaded. Said by whoever keeps the vBuckets, never by one.
     Loading,
+    /// Its file is damaged, and there is no vBucket. Said by whoever keeps the vBuckets.
+    FileIsDamaged,
     /// There is no such document.
     NotFound,
     /// There is one already.

@@ -219,7 +219,7 @@ impl BucketCore {
             Err(error) => {
                 self.counters.add(&self.counters.applies_failed, 1);
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
-                    self.give_up_file(vbid, slot, &error);
+                    self.give_up_file(vbid, &error);
                 } else {
                     self.note_disk(vbid, WritePath::Apply, Some(&error));
                 }

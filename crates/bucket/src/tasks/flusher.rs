@@ -34,6 +34,8 @@ const UNRELEASED_ITEMS_MAX: usize = 10_000;
 const JOURNAL_RELEASE_DELAY: Duration = Duration::from_secs(1);
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
 const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
+/// How often room is made in a full journal for what a backup waits for, without any use.
+const FULL_ROUNDS_MAX: usize = 100;
 
 struct Flusher {
     bucket: Bucket,
@@ -218,9 +220,10 @@ impl BucketCore {
         flushed
     }
 
-    /// Flushes the items that are only in memory now, as many flushes as that takes. Ends early
-    /// when one makes nothing durable; what fails is queued again.
-    pub(crate) fn flush_items(&self) {
+    /// Flushes the items that are only in memory now, as many flushes as that takes; brings files
+    /// up to date where the journal has no room for them. What fails is queued again; then this is
+    /// a vBucket of which not everything is durable.
+    pub(crate) fn flush_items(&self) -> Result<(), Vbid> {
         let seqnos = |slot: &VbucketSlot| {
             let place = slot.lock();
             place.as_ref().map(|vbucket| (vbucket.persisted_seqno(), vbucket.high_seqno()))
@@ -232,18 +235,33 @@ impl BucketCore {
             })
             .filter(|(_, persisted, wanted)| persisted < wanted)
             .collect();
-        while !behind.is_empty() {
+        let mut rounds_left = FULL_ROUNDS_MAX;
+        while let Some(&(first, ..)) = behind.first() {
+            let mut journal_is_full = false;
             for group in behind.chunks(self.config.persistence.group_vbuckets_max()) {
                 let group: Vec<Vbid> = group.iter().map(|(vbid, ..)| *vbid).collect();
-                self.flush(&group);
+                journal_is_full |= self.flush(&group).journal_is_full;
             }
+            if journal_is_full {
+                self.apply_everything();
+            }
+            let mut has_moved = false;
             behind.retain_mut(|(vbid, before, wanted)| {
                 let persisted = self.slot(*vbid).and_then(seqnos).map(|(persisted, _)| persisted);
-                let has_moved = persisted.is_some_and(|persisted| persisted > *before);
+                has_moved |= persisted.is_none_or(|persisted| persisted > *before);
                 *before = persisted.unwrap_or(*wanted);
-                has_moved && *before < *wanted
+                *before < *wanted
             });
+            if has_moved {
+                rounds_left = FULL_ROUNDS_MAX;
+            } else if journal_is_full && rounds_left > 0 {
+                // Others may have taken the room that was made.
+                rounds_left -= 1;
+            } else {
+                return Err(first);
+            }
         }
+        Ok(())
     }
 
     pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
@@ -293,27 +311,13 @@ impl BucketCore {
                 }
                 self.counters.add(&self.counters.commits_failed, 1);
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
-                    self.give_up_file(batch.vbid, slot, &error);
+                    self.give_up_file(batch.vbid, &error);
                     return Outcome::Done;
                 }
                 self.note_disk(batch.vbid, WritePath::Flush, Some(&error));
                 self.flush_queues.push_again(batch.vbid);
                 Outcome::Failed
             }
-        }
-    }
-
-    /// The file of one vBucket is damaged. Another try would not help; the others go on.
-    pub(super) fn give_up_file(&self, vbid: Vbid, slot: &VbucketSlot, error: &StorageError) {
-        self.note_disk(vbid, WritePath::Flush, None);
-        self.note_disk(vbid, WritePath::Apply, None);
-        if !slot.set_file_is_damaged(true) {
-            tracing::error!(
-                %error,
-                vbucket = vbid.0,
-                "the vBucket cannot be flushed and refuses writes; restore its file from a backup \
-                 and start the node again"
-            );
         }
     }
 

@@ -311,12 +311,7 @@ impl BucketCore {
             Ok(()) if found.item_count > 0 => Loaded::ValuesToo,
             Ok(()) => Loaded::MetadataOnly,
             Err(error) => {
-                tracing::error!(
-                    %error,
-                    vbucket = vbid.0,
-                    "the vBucket's file cannot be read and the vBucket does not serve; \
-                     restore the file from a backup, or remove it to begin empty"
-                );
+                self.give_up_loading(vbid, &error);
                 Loaded::Failed
             }
         };

@@ -1,9 +1,11 @@
 //! Buckets on simulated disks, clocks and threads, with everything going wrong that can.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod backup;
 mod compaction;
 mod compression;
 mod crash_model;
+mod damage;
 mod disk_failures;
 mod ephemeral;
 mod evicted_documents;

@@ -9,6 +9,7 @@ use platform::Files;
 use platform::simulated::SimulatedFiles;
 use vbucket::{StoreMode, Waiter};
 
+use crate::damage::BLOCKED;
 use crate::support::{DIRECTORY, Machine, OTHER, VBID, config};
 
 fn filled() -> Machine {
@@ -87,8 +88,8 @@ fn a_corrupt_file_keeps_its_vbucket_away_and_no_other() {
         machine.run();
         assert_eq!(machine.get(OTHER, "key-1").unwrap(), [b'x'; 500]);
         if !damage_end_only {
-            assert_eq!(machine.get(VBID, "key-1"), Err(Refused::Warming));
-            assert_eq!(machine.set(VBID, "key-1", b"new").unwrap_err(), Refused::Warming);
+            assert_eq!(machine.get(VBID, "key-1"), Err(BLOCKED));
+            assert_eq!(machine.set(VBID, "key-1", b"new").unwrap_err(), BLOCKED);
         }
         assert_eq!(machine.bucket.warmup_progress().phase, WarmupPhase::Done);
     }

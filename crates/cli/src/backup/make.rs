@@ -83,7 +83,10 @@ pub(super) fn make(
         ended_at: u64::from(clock.wall_time().seconds()),
         cut_milliseconds: (catalogue.cut_seconds.max(0.0) * 1e3).round() as u64,
         vbuckets,
+        deleted: catalogue.deleted.clone(),
+        empty: catalogue.empty.clone(),
     };
+    manifest.check().context("the node does not say what became of each vBucket")?;
     manifest.put(&*target).context("the backup is not complete: its manifest is not stored")?;
     remove_left_over(&*target, &manifest, &there);
     let seconds = clock.now().since(began.0).as_secs_f64();

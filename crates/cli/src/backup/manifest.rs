@@ -1,13 +1,13 @@
 //! What a backup says of itself. It is put last: objects without a manifest are no backup.
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use document::limits::VBUCKET_COUNT_MAX;
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
 
 /// The version of the manifest's layout.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 const MANIFEST_NAME: &str = "manifest.json";
 
 /// A whole backup.
@@ -25,6 +25,16 @@ pub(super) struct Manifest {
     pub(super) cut_milliseconds: u64,
     /// Those that had a file, in order.
     pub(super) vbuckets: Vec<VbucketPart>,
+    /// Those that were deleted, in order.
+    pub(super) deleted: Vec<u16>,
+    /// Those that had never had anything to write to a file, in order.
+    pub(super) empty: Vec<u16>,
+}
+
+/// What the layouts of all versions have.
+#[derive(Deserialize)]
+struct Layout {
+    format: u32,
 }
 
 /// The bucket.
@@ -82,16 +92,18 @@ impl Manifest {
     pub(super) fn get(target: &dyn Target, name: &str) -> anyhow::Result<Option<Self>> {
         let Some(content) = target.get_small(&object_name(name))? else { return Ok(None) };
         let damaged = || format!("the manifest of the backup {name} is damaged; use another");
-        let manifest: Self = serde_json::from_slice(&content).with_context(damaged)?;
+        let Layout { format } = serde_json::from_slice(&content).with_context(damaged)?;
         ensure!(
-            manifest.format == FORMAT,
-            "the backup {name} was made by a newer version; use that version"
+            format == FORMAT,
+            "the backup {name} was made by another version; use that version"
         );
+        let manifest: Self = serde_json::from_slice(&content).with_context(damaged)?;
         manifest.check().with_context(damaged)?;
         Ok(Some(manifest))
     }
 
-    fn check(&self) -> anyhow::Result<()> {
+    /// Whether it says of each vBucket what became of it.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
         let count = self.bucket.vbucket_count;
         ensure!(count.is_power_of_two() && count <= VBUCKET_COUNT_MAX, "{count} vBuckets");
         let mut next = 0;
@@ -100,6 +112,16 @@ impl Manifest {
             ensure!(!object.contains('/'), "the object {object} is elsewhere");
             next = vbid + 1;
         }
+        let stored = self.vbuckets.iter().map(|part| part.vbid);
+        let mut known: Vec<u16> = stored.chain(self.deleted.clone()).collect();
+        known.extend(&self.empty);
+        known.sort_unstable();
+        let is_missing = |(wanted, known): (u16, Option<&u16>)| known != Some(&wanted);
+        let mut wanted = (0..count).map(|vbid| (vbid, known.get(usize::from(vbid))));
+        if let Some((vbid, _)) = wanted.find(|pair| is_missing(*pair)) {
+            bail!("vBucket {vbid} is missing, or there twice");
+        }
+        ensure!(known.len() == usize::from(count), "it lists a vBucket twice");
         Ok(())
     }
 }
@@ -112,4 +134,56 @@ pub(super) fn object_name(backup: &str) -> String {
 /// The backup whose manifest this object is.
 pub(super) fn backup_of(object: &str) -> Option<&str> {
     object.strip_suffix(MANIFEST_NAME)?.strip_suffix('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(vbid: u16) -> VbucketPart {
+        VbucketPart {
+            vbid,
+            object: format!("{vbid}.state.0.couch"),
+            bytes: 1,
+            sha256: String::new(),
+            high_seqno: 1,
+            documents: 1,
+            tombstones: 0,
+            failover_table: Vec::new(),
+            late: false,
+        }
+    }
+
+    #[test]
+    fn a_manifest_says_of_each_vbucket_what_became_of_it() {
+        let (name, uuid) = ("default".to_owned(), String::new());
+        let bucket =
+            BucketPart { name, uuid, bucket_type: "couchbase".to_owned(), vbucket_count: 4 };
+        let manifest = |stored: &[u16], deleted: &[u16], empty: &[u16]| Manifest {
+            format: FORMAT,
+            name: "default-1".to_owned(),
+            bucket: bucket.clone(),
+            node: String::new(),
+            began_at: 0,
+            ended_at: 0,
+            cut_milliseconds: 0,
+            vbuckets: stored.iter().map(|vbid| part(*vbid)).collect(),
+            deleted: deleted.to_vec(),
+            empty: empty.to_vec(),
+        };
+        for (stored, deleted, empty) in
+            [(&[0, 1, 2, 3][..], &[][..], &[][..]), (&[1], &[0], &[2, 3]), (&[], &[3], &[0, 1, 2])]
+        {
+            manifest(stored, deleted, empty).check().unwrap();
+        }
+        for (stored, deleted, empty) in [
+            (&[0, 1, 3][..], &[][..], &[][..]),
+            (&[0, 1, 2], &[2], &[3]),
+            (&[0, 1], &[2], &[3, 3]),
+            (&[0, 1], &[2], &[4]),
+            (&[0, 1, 4], &[2], &[3]),
+        ] {
+            manifest(stored, deleted, empty).check().unwrap_err();
+        }
+    }
 }

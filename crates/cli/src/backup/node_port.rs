@@ -45,6 +45,8 @@ pub(super) struct Catalogue {
     pub(super) node: String,
     pub(super) cut_seconds: f64,
     pub(super) vbuckets: Vec<Listed>,
+    pub(super) deleted: Vec<u16>,
+    pub(super) empty: Vec<u16>,
 }
 
 /// One vBucket.

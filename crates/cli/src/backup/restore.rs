@@ -24,6 +24,8 @@ pub struct Restored {
     pub vbucket_count: u16,
     /// vBuckets that have files.
     pub vbuckets: usize,
+    /// vBuckets that were deleted.
+    pub deleted: Vec<Vbid>,
     /// Documents alive in them.
     pub documents: u64,
     /// Bytes of the files.
@@ -48,6 +50,7 @@ pub fn fetch(
         backup: manifest.name.clone(),
         vbucket_count: manifest.bucket.vbucket_count,
         vbuckets: manifest.vbuckets.len(),
+        deleted: manifest.deleted.iter().map(|vbid| Vbid(*vbid)).collect(),
         documents: manifest.documents(),
         bytes: manifest.bytes(),
     };

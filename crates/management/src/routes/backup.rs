@@ -75,6 +75,8 @@ pub(super) async fn begin(
             "vbuckets": bucket.chains.len(),
         },
         "node": context.view.node().version,
+        "deleted": catalogue.deleted,
+        "empty": catalogue.empty,
         "cut_seconds": catalogue.took.as_secs_f64(),
         "vbuckets": vbuckets,
     });

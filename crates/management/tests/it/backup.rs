@@ -18,6 +18,8 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     let catalogue: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(catalogue["vbuckets"][1]["vbid"], 4);
     assert_eq!(catalogue["bucket"]["vbuckets"], 16);
+    assert_eq!(catalogue["deleted"], serde_json::json!([7]));
+    assert_eq!(catalogue["empty"], serde_json::json!([0, 1]));
     let route = format!("{BACKUP}/{}", catalogue["backup"].as_str().unwrap());
     // Nobody else's name, no other vBucket.
     for target in [format!("{route}/5"), format!("{BACKUP}/0/3"), format!("{route}/x")] {

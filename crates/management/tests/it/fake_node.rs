@@ -171,7 +171,12 @@ impl BackupSource for FakeBackup {
     fn catalogue(&self) -> BackupCatalogue {
         let vbucket =
             |vbid| BackupVbucket { vbid, state: "s".to_owned(), bytes: 5, is_late: false };
-        BackupCatalogue { vbuckets: vec![vbucket(3), vbucket(4)], took: Duration::ZERO }
+        BackupCatalogue {
+            vbuckets: vec![vbucket(3), vbucket(4)],
+            deleted: vec![7],
+            empty: vec![0, 1],
+            took: Duration::ZERO,
+        }
     }
 
     fn write(&self, vbid: u16, mut sink: BackupSink) -> Result<(), String> {

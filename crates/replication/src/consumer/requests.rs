@@ -33,7 +33,16 @@ impl Consumer {
 
     /// Asks for a stream, naming an entry of the vBucket's failover table.
     fn request(&mut self, vbid: Vbid, entry: usize, now: Time, out: &mut Vec<u8>) {
-        let place = self.place(vbid).filter(|_| !self.rollbacks.is_under_way(vbid));
+        let is_going_back = self.rollbacks.is_under_way(vbid);
+        if !is_going_back && self.bucket.needs_rebuild(vbid) {
+            // The producer answers, and has everything.
+            if let Some(stream) = self.streams.get_mut(&vbid) {
+                stream.state = StreamState::RollingBack;
+                self.wanted_rollbacks.push(Rollback { vbid, from: None, seqno: Seqno(0) });
+            }
+            return;
+        }
+        let place = self.place(vbid).filter(|_| !is_going_back);
         let envelope = self.envelope(vbid);
         let Some((position, entries)) = place else {
             self.wait(vbid, now);
@@ -143,7 +152,7 @@ impl Consumer {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         let Some(from) = stream.asked_from else { return };
         stream.state = StreamState::RollingBack;
-        self.wanted_rollbacks.push(Rollback { vbid, from, seqno });
+        self.wanted_rollbacks.push(Rollback { vbid, from: Some(from), seqno });
     }
 
     /// What has to go back now. Whoever takes it says so to all connections of the bucket
@@ -166,6 +175,23 @@ impl Consumer {
             }
             StreamState::Requested(_) | StreamState::Open => {}
         }
+    }
+
+    /// The vBucket's file is damaged, so that what comes for it cannot be kept: its stream is asked
+    /// for again, and before that the vBucket begins anew.
+    pub fn file_damaged(&mut self, vbid: Vbid, now: Time, out: &mut Vec<u8>) {
+        let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        let (state, opaque) = (stream.state, stream.opaque);
+        if state == StreamState::RollingBack {
+            return;
+        }
+        stream.state = StreamState::Waiting(now.monotonic);
+        stream.must_answer_marker = false;
+        if matches!(state, StreamState::Open | StreamState::Requested(_)) {
+            self.close(vbid, opaque, out);
+        }
+        self.next_request = Some(now.monotonic);
+        self.request_due(now, out);
     }
 
     pub(super) fn wait(&mut self, vbid: Vbid, now: Time) {

@@ -147,6 +147,11 @@ impl EventLoop {
         }
         self.acknowledge(news.held);
         let now = self.now();
+        for vbid in news.damaged {
+            if let Some(link) = self.link_of(vbid) {
+                link.file_damaged(vbid, now);
+            }
+        }
         for (vbid, has_succeeded) in news.rolled_back {
             if let Some(link) = self.link_of(vbid) {
                 link.rolled_back(vbid, has_succeeded, now);
@@ -159,7 +164,8 @@ impl EventLoop {
         let Some(mut news) = self.inbox.take() else { return };
         self.acknowledge(std::mem::take(&mut news.held));
         // The rest is for the next turn, and nothing else will wake the thread for it.
-        if news.wanted.is_some() || news.is_stopping || !news.rolled_back.is_empty() {
+        let has_more = !news.rolled_back.is_empty() || !news.damaged.is_empty();
+        if news.wanted.is_some() || news.is_stopping || has_more {
             self.has_postponed = true;
             self.inbox.put(news);
         }
@@ -179,12 +185,12 @@ impl EventLoop {
 
     /// Has a task take the vBucket back: it waits for files.
     fn roll_back(&self, rollback: Rollback) {
-        let Rollback { vbid, from, seqno } = rollback;
+        let Rollback { vbid, seqno, .. } = rollback;
         self.rollbacks.begin(vbid);
         let (bucket, inbox) = (self.bucket.clone(), Arc::clone(&self.inbox));
         let rollbacks = Arc::clone(&self.rollbacks);
         let work = move || {
-            let result = bucket.rollback_from(vbid, from, seqno);
+            let result = rollback.carry_out(&bucket);
             if let Err(error) = &result {
                 tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
             }

@@ -1,6 +1,6 @@
 //! What other threads tell the replicator's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
@@ -18,6 +18,8 @@ pub(super) struct News {
     pub(super) wanted: Option<Vec<Follow>>,
     /// vBuckets hold their prepares up to these seqnos. One entry a vBucket: the newest counts.
     pub(super) held: BTreeMap<Vbid, Seqno>,
+    /// vBuckets whose files were found damaged.
+    pub(super) damaged: BTreeSet<Vbid>,
     /// vBuckets that went back, or did not.
     pub(super) rolled_back: BTreeMap<Vbid, bool>,
     /// The thread is to end.
@@ -55,9 +57,12 @@ impl Inbox {
         }
         let mut rolled_back = before.rolled_back;
         rolled_back.extend(news.rolled_back);
+        let mut damaged = before.damaged;
+        damaged.extend(news.damaged);
         *waiting = Some(News {
             wanted: news.wanted.or(before.wanted),
             held,
+            damaged,
             rolled_back,
             is_stopping: news.is_stopping || before.is_stopping,
         });
@@ -97,5 +102,9 @@ impl StreamObserver for Inbox {
 
     fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
         self.put(News { held: BTreeMap::from([(vbid, seqno)]), ..News::default() });
+    }
+
+    fn file_damaged(&self, vbid: Vbid) {
+        self.put(News { damaged: BTreeSet::from([vbid]), ..News::default() });
     }
 }

@@ -110,6 +110,13 @@ impl Link {
         }
     }
 
+    /// The vBucket's file was found damaged.
+    pub(super) fn file_damaged(&mut self, vbid: Vbid, now: Time) {
+        if let Some(line) = &mut self.line {
+            line.consumer.file_damaged(vbid, now, &mut line.output);
+        }
+    }
+
     /// Its socket has something to say.
     pub(super) fn wake(&mut self, is_readable: bool) {
         if let Some(line) = &mut self.line {

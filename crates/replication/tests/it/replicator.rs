@@ -6,11 +6,13 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use auth::{Exchange, Outcome, Users, UsersConfig};
-use bucket::{Bucket, BucketConfig, BucketType, Surroundings};
+use bucket::{
+    ApplyConfig, Bucket, BucketConfig, BucketType, DamageKind, Persistence, Surroundings,
+};
 use document::{Cas, Datatype, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions, TaskKind, ThreadCounts};
 use platform::files::RealFiles;
-use platform::{Clock, network};
+use platform::{Clock, Files, OpenMode, network};
 use protocol::dcp::encode_failover_log;
 use protocol::dcp::{Document, EndReason, Envelope, Marker, MarkerFlags, Message};
 use protocol::response::{ResponseHead, encode_with_value};
@@ -153,20 +155,32 @@ fn wait_for(bucket: &Bucket, vbid: Vbid, seqno: u64) {
     }
 }
 
-/// A node that follows others, with one thread for what waits for files.
+fn config() -> BucketConfig {
+    let apply = ApplyConfig { cycle: Duration::ZERO, applier_count: 1 };
+    let (flush_interval, open_files_max) = (Duration::ZERO, 1);
+    let config = BucketConfig::named("default");
+    BucketConfig { vbucket_count: 2, apply, flush_interval, open_files_max, ..config }
+}
+
+/// A node that follows others, with so many threads for what waits for files.
 struct Node {
     bucket: Bucket,
     replicator: Replicator,
     pool: ExecutorPool,
-    _directory: tempfile::TempDir,
+    directory: Arc<tempfile::TempDir>,
 }
 
 impl Node {
     fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let bucket_type = Some(BucketType::Ephemeral);
+        let config = BucketConfig { bucket_type, ..config() };
+        Self::open(Arc::new(tempfile::tempdir().unwrap()), config, 1)
+    }
+
+    fn open(directory: Arc<tempfile::TempDir>, config: BucketConfig, threads: usize) -> Self {
         let clock = Clock::real();
-        let one = ThreadCounts { normal: 1, quick: 0 };
-        let options = PoolOptions { aux_io: one, ..PoolOptions::for_cpus(1) };
+        let aux_io = ThreadCounts { normal: threads, quick: 0 };
+        let options = PoolOptions { aux_io, ..PoolOptions::for_cpus(threads) };
         let pool = ExecutorPool::start(clock.clone(), options).unwrap();
         let surroundings = Surroundings {
             clock,
@@ -175,9 +189,6 @@ impl Node {
             completions: Arc::<Committed>::default(),
             random_seed: 1,
         };
-        let bucket_type = Some(BucketType::Ephemeral);
-        let config =
-            BucketConfig { vbucket_count: 2, bucket_type, ..BucketConfig::named("default") };
         let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
         assert!(bucket.wait_until_serving(PATIENCE));
         let hub = Hub::new(&bucket);
@@ -188,17 +199,22 @@ impl Node {
             password: "password".to_owned(),
         };
         let replicator = Replicator::start(bucket.clone(), hub, credentials, pool.clone()).unwrap();
-        Self { bucket, replicator, pool, _directory: directory }
+        Self { bucket, replicator, pool, directory }
     }
 
-    /// Follows vBuckets of the node at `listener`, which grants the streams and sends a document.
-    fn follow(&self, vbids: [Vbid; 2], listener: &TcpListener) -> (Producer, [Asked; 2]) {
+    /// Follows vBuckets of the node at `listener`.
+    fn begin_following(&self, vbids: [Vbid; 2], listener: &TcpListener) {
         let port = listener.local_addr().unwrap().port();
         let peer = PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port };
+        self.replicator.follow(vbids.map(|vbid| Follow { vbid, peer: peer.clone() }).into());
+    }
+
+    /// The same; the node grants the streams and sends a document.
+    fn follow(&self, vbids: [Vbid; 2], listener: &TcpListener) -> (Producer, [Asked; 2]) {
         for vbid in vbids {
             self.bucket.set_vbucket_state(vbid, VbucketState::Replica, None).unwrap();
         }
-        self.replicator.follow(vbids.map(|vbid| Follow { vbid, peer: peer.clone() }).into());
+        self.begin_following(vbids, listener);
         let mut producer = Producer::accept(listener);
         let streams = vbids.map(|vbid| {
             let asked = producer.next_request();
@@ -246,4 +262,79 @@ fn other_streams_go_on_while_a_replica_goes_back() {
     producer.send_document(again, 1);
     wait_for(bucket, Vbid(0), 1);
     node.stop();
+}
+
+/// Overwrites the newest file of vBucket 0.
+fn overwrite_file(directory: &tempfile::TempDir) {
+    let bucket = directory.path().join("b");
+    let files = RealFiles.list(&bucket).unwrap();
+    let newest = files.iter().filter(|name| is_data_of_0(name)).max().unwrap();
+    let path = bucket.join(newest);
+    let size = RealFiles.open(&path, OpenMode::Read).unwrap().size().unwrap();
+    let file = RealFiles.open(&path, OpenMode::ReadWrite).unwrap();
+    file.write_at(&vec![0xee; usize::try_from(size).unwrap()], 0).unwrap();
+}
+
+fn is_data_of_0(name: &str) -> bool {
+    name.strip_prefix("0.couch.").is_some_and(|revision| revision.parse::<u64>().is_ok())
+}
+
+fn set_aside_count(directory: &tempfile::TempDir) -> usize {
+    let files = RealFiles.list(&directory.path().join("b")).unwrap();
+    files.iter().filter(|name| name.ends_with(".damaged")).count()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let (clock, (_sender, never)) = (Clock::real(), mpsc::channel::<()>());
+    let deadline = clock.now().after(PATIENCE);
+    while !is_so() {
+        assert!(clock.now() < deadline, "{what}");
+        never.recv_timeout(Duration::from_millis(1)).unwrap_or_default();
+    }
+}
+
+#[test]
+fn a_damaged_replica_is_built_anew_from_its_active_without_any_person() {
+    for persistence in [config().persistence, Persistence::Files] {
+        for threads in [1, 4] {
+            let config = BucketConfig { persistence, ..config() };
+            let node = Node::open(Arc::new(tempfile::tempdir().unwrap()), config.clone(), threads);
+            let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+            let vbids = [Vbid(0), Vbid(1)];
+            let (mut producer, streams) = node.follow(vbids, &listener);
+            let applied = |bucket: &Bucket| {
+                bucket.act_on_vbucket(Vbid(0), |vbucket, _, _| vbucket.applied_seqno().0)
+            };
+            wait_until("the file has the document", || applied(&node.bucket) == Some(1));
+            // While it runs.
+            overwrite_file(&node.directory);
+            producer.send_document(streams[0], 2);
+            let again = producer.next_request();
+            assert_eq!((again.vbid, again.start), (Vbid(0), Seqno(0)));
+            assert_eq!(set_aside_count(&node.directory), 1);
+            producer.grant(again);
+            producer.send_document(again, 3);
+            wait_until("the new file has the document", || applied(&node.bucket) == Some(3));
+            assert!(node.bucket.damaged_vbuckets().is_empty());
+            producer.send_document(streams[1], 2);
+            wait_for(&node.bucket, Vbid(1), 2);
+            // Before it runs.
+            node.stop();
+            let directory = Arc::clone(&node.directory);
+            drop((node, producer));
+            overwrite_file(&directory);
+            let node = Node::open(directory, config, threads);
+            assert_eq!(node.bucket.damaged_vbuckets()[0].kind, DamageKind::OutOfService);
+            assert_eq!(set_aside_count(&node.directory), 1, "nobody has its documents yet");
+            node.begin_following(vbids, &listener);
+            let mut producer = Producer::accept(&listener);
+            let asked = [producer.next_request(), producer.next_request()];
+            let again = asked.into_iter().find(|asked| asked.vbid == Vbid(0)).unwrap();
+            assert_eq!((again.start, set_aside_count(&node.directory)), (Seqno(0), 2));
+            producer.grant(again);
+            producer.send_document(again, 4);
+            wait_until("the new file has the document", || applied(&node.bucket) == Some(4));
+            node.stop();
+        }
+    }
 }

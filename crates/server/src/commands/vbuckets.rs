@@ -110,6 +110,10 @@ fn failure(error: &LifeError) -> Failure {
         LifeError::OutOfRange => (Status::Erange, "the bucket has fewer vBuckets"),
         LifeError::NotHere => (Status::NotMyVbucket, ""),
         LifeError::Loading => (Status::Etmpfail, "the vBucket is being loaded; try again"),
+        LifeError::Damaged { .. } => {
+            (Status::Etmpfail, "the vBucket's file is damaged; see `settee reset-vbucket`")
+        }
+        LifeError::NotDamaged => (Status::Einval, "the vBucket's file is not damaged"),
         LifeError::WrongState(_) => (Status::Einval, "only a dead vBucket can be deleted"),
         LifeError::NotPersisted => {
             (Status::Etmpfail, "the role could not be written to disk; it is tried again")

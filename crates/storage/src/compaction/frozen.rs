@@ -41,13 +41,12 @@ pub struct FrozenFacts {
 }
 
 impl Store {
-    /// Brings a vBucket's file up to date with the journal and holds it as it then is; `None`
-    /// without a file. Everything that was durable before the call is in it.
+    /// Holds a vBucket's file as it is; `None` without a file. What is to be in it is brought there
+    /// by [`Store::apply`] before.
     ///
     /// # Errors
-    /// Those of [`Store::apply`] and of opening the file.
+    /// Those of opening the file.
     pub fn freeze(&self, vbid: Vbid) -> Result<Option<FrozenVbucket>, StorageError> {
-        self.apply(vbid)?;
         let Some(entry) = self.entry(vbid) else { return Ok(None) };
         Ok(self.snapshot_of(&entry)?.map(|snapshot| FrozenVbucket { vbid, snapshot }))
     }

@@ -5,6 +5,7 @@
 //! <vbid>.couch.boot                                one that is being created
 //! <vbid>.couch.<revision>.compact                  one that is being compacted
 //! <vbid>.couch.<revision>.compact.btree-tmp_<n>    what that spools
+//! <vbid>.couch.<revision>.damaged[-<n>]            a damaged one that was set aside, for people
 //! ```
 
 use document::Vbid;
@@ -34,6 +35,24 @@ pub fn boot_file(vbid: Vbid) -> String {
 
 /// What a compaction appends to the name of the file that it copies.
 pub(crate) const COMPACT_SUFFIX: &str = ".compact";
+
+/// What is appended to the name of a damaged file when another takes its place.
+const DAMAGED_SUFFIX: &str = ".damaged";
+
+/// The names under which a damaged file may be set aside, of which the first that is free counts.
+pub(crate) fn damaged_files(name: &str) -> impl Iterator<Item = String> {
+    let first = format!("{name}{DAMAGED_SUFFIX}");
+    let further = (2_u32..).map(move |number| format!("{name}{DAMAGED_SUFFIX}-{number}"));
+    std::iter::once(first).chain(further)
+}
+
+/// Whether a name is that of a damaged file that was set aside. No start uses it or removes it.
+pub fn is_set_aside(name: &str) -> bool {
+    let Some((name, number)) = name.rsplit_once(DAMAGED_SUFFIX) else { return false };
+    let is_number = |number: &str| decimal(number).is_some_and(|number| number > 1);
+    let is_one = number.is_empty() || number.strip_prefix('-').is_some_and(is_number);
+    is_one && matches!(parse(name), FileName::Data(..))
+}
 
 /// Sorts a name.
 pub fn parse(name: &str) -> FileName {
@@ -87,6 +106,12 @@ mod tests {
         ];
         for (name, meaning) in cases {
             assert_eq!(parse(name), meaning, "{name}");
+        }
+        for name in damaged_files("7.couch.3").take(3) {
+            assert!(is_set_aside(&name) && parse(&name) == FileName::Foreign, "{name}");
+        }
+        for name in ["7.couch.3", "7.couch.3.damaged-1", "x.damaged", "7.couch.3.damaged.old"] {
+            assert!(!is_set_aside(name), "{name}");
         }
         assert_eq!(parse(&data_file(Vbid(12), 34)), FileName::Data(Vbid(12), 34));
         assert_eq!(parse(&boot_file(Vbid(12))), FileName::Leftover(Vbid(12)));

@@ -83,7 +83,7 @@ fn unusable_files_are_absent_with_a_reason_and_are_replaced() {
     assert!(matches!(reasons[1], WhyIgnored::Corrupt(_)), "its vbstate is not meaningful");
     commit(&store, batch(VBID, vec![item("k", 1, b"v")])).unwrap();
     let left = files.list(Path::new("bucket")).unwrap();
-    assert_eq!(left, ["7.couch.5", "8.couch.1"]);
+    assert_eq!(left, ["7.couch.4.damaged", "7.couch.5", "8.couch.1"]);
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::NotYetActive) => "not yet active",
         Err(Refusal::TooManyParked) => "too many parked",
         Err(Refusal::Loading) => "loading",
+        Err(Refusal::FileIsDamaged) => "file is damaged",
         Err(Refusal::NotFound) => "not found",
         Err(Refusal::Exists) => "exists",
         Err(Refusal::CasMismatch) => "cas mismatch",

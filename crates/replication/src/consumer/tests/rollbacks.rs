@@ -21,8 +21,8 @@ impl Play {
 
     /// Carries it out and says so. Whether it was.
     fn finish_rollback(&mut self, rollback: Rollback) -> bool {
-        let Rollback { vbid, from, seqno } = rollback;
-        let has_succeeded = self.bucket.rollback_from(vbid, from, seqno).is_ok();
+        let vbid = rollback.vbid;
+        let has_succeeded = rollback.carry_out(&self.bucket).is_ok();
         self.rollbacks.end(vbid);
         self.consumer.rolled_back(vbid, has_succeeded, self.now, &mut self.out);
         has_succeeded
@@ -57,7 +57,8 @@ fn a_stream_goes_on_when_its_vbucket_has_gone_back_and_nothing_waits_for_it() {
     let asked = play.request();
     assert_eq!(asked.header.vbucket_or_status, 1, "the other one alone is asked for");
     let rollback = play.take_rollback();
-    assert_eq!((rollback.vbid, rollback.seqno, rollback.from.start), (VBID, Seqno(1), Seqno(2)));
+    let from = rollback.from.map(|from| from.start);
+    assert_eq!((rollback.vbid, rollback.seqno, from), (VBID, Seqno(1), Some(Seqno(2))));
     // However long it takes, it is asked for once, and what comes for it does not count.
     assert!(play.consumer.take_rollbacks().is_empty());
     for _ in 0..5 {

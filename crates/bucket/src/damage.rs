@@ -1,0 +1,194 @@
+//! What is wrong with the files of vBuckets. Damage takes one vBucket, and stays visible until
+//! another file is in the damaged one's place.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use document::Vbid;
+use storage::{StartReport, StorageError, WhyIgnored};
+
+use crate::bucket::{Bucket, BucketCore};
+use crate::start_up::is_file_of;
+use crate::write_gate::WritePath;
+
+/// How much of a vBucket its damaged file takes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DamageKind {
+    /// Some documents cannot be read from the file, which goes on being used.
+    InPart,
+    /// Nothing can be written to the file. What is in memory is served, and writes are refused.
+    RefusesWrites,
+    /// Nothing in the file is believed, or there should be one and is none. The vBucket does not
+    /// serve.
+    OutOfService,
+}
+
+/// One vBucket whose file is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VbucketDamage {
+    /// Which.
+    pub vbid: Vbid,
+    /// What it cannot do.
+    pub kind: DamageKind,
+    /// What is wrong, for people.
+    pub reason: Arc<str>,
+}
+
+/// What is wrong with one vBucket's file, if anything is.
+#[derive(Debug, Default)]
+pub(crate) struct DamageMark {
+    /// The kind, for those in a hurry; changed under `reason`.
+    kind: AtomicU8,
+    reason: Mutex<Option<Arc<str>>>,
+}
+
+impl DamageKind {
+    /// The name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InPart => "in part",
+            Self::RefusesWrites => "refuses writes",
+            Self::OutOfService => "out of service",
+        }
+    }
+
+    fn code(self) -> u8 {
+        match self {
+            Self::InPart => 1,
+            Self::RefusesWrites => 2,
+            Self::OutOfService => 3,
+        }
+    }
+
+    fn from_code(code: u8) -> Option<Self> {
+        [Self::InPart, Self::RefusesWrites, Self::OutOfService]
+            .into_iter()
+            .find(|kind| kind.code() == code)
+    }
+}
+
+impl DamageMark {
+    /// The kind of damage.
+    pub(crate) fn kind(&self) -> Option<DamageKind> {
+        DamageKind::from_code(self.kind.load(Ordering::Acquire))
+    }
+
+    /// Kind and reason.
+    pub(crate) fn get(&self) -> Option<(DamageKind, Arc<str>)> {
+        let reason = self.lock();
+        Some((self.kind()?, reason.clone()?))
+    }
+
+    /// Notes damage, unless as much is noted. Whether it is news.
+    pub(crate) fn note(&self, kind: DamageKind, why: &str) -> bool {
+        let mut reason = self.lock();
+        if self.kind() >= Some(kind) {
+            return false;
+        }
+        *reason = Some(why.into());
+        self.kind.store(kind.code(), Ordering::Release);
+        true
+    }
+
+    /// Another file has taken the place of the damaged one.
+    pub(crate) fn clear(&self) {
+        let mut reason = self.lock();
+        self.kind.store(0, Ordering::Release);
+        *reason = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Bucket {
+    /// The vBuckets whose files are damaged, in order.
+    pub fn damaged_vbuckets(&self) -> Vec<VbucketDamage> {
+        let damage = |(vbid, slot): (Vbid, &crate::vbucket_slot::VbucketSlot)| {
+            let (kind, reason) = slot.damage.get()?;
+            Some(VbucketDamage { vbid, kind, reason })
+        };
+        self.0.slots().filter_map(damage).collect()
+    }
+
+    /// Takes the vBuckets out of service whose files a start did not believe.
+    pub(crate) fn note_unreadable_vbuckets(&self, report: &StartReport) {
+        for vbid in report.unreadable_vbuckets() {
+            let mut files = report.ignored.iter();
+            let reason = match files.find(|ignored| is_file_of(ignored, vbid)) {
+                Some(ignored) => match &ignored.why {
+                    WhyIgnored::Corrupt(error) => error.to_string(),
+                    why => format!("{}: {why:?}", ignored.name),
+                },
+                None => "its file is missing".to_owned(),
+            };
+            if let Some(slot) = self.0.slot(vbid) {
+                slot.damage.note(DamageKind::OutOfService, &reason);
+            }
+        }
+    }
+}
+
+impl BucketCore {
+    /// The file of a vBucket that was to be loaded cannot be read. Others go on.
+    pub(crate) fn give_up_loading(&self, vbid: Vbid, error: &StorageError) {
+        let Some(slot) = self.slot(vbid) else { return };
+        let _file = slot.lock_file();
+        // The bucket may have been emptied meanwhile.
+        if slot.lock().is_some() || slot.is_absent() {
+            return;
+        }
+        self.store.distrust(vbid);
+        slot.damage.note(DamageKind::OutOfService, &error.to_string());
+        tracing::error!(
+            %error,
+            vbucket = vbid.0,
+            "the vBucket's file cannot be read and the vBucket does not serve; promote a replica \
+             of it, or see what `settee reset-vbucket` says"
+        );
+    }
+
+    /// The file of one vBucket cannot be written any more. Another try would not help; the others
+    /// go on.
+    pub(crate) fn give_up_file(&self, vbid: Vbid, error: &StorageError) {
+        let Some(slot) = self.slot(vbid) else { return };
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
+        if !slot.damage.note(DamageKind::RefusesWrites, &error.to_string()) {
+            return;
+        }
+        self.store.distrust(vbid);
+        tracing::error!(
+            %error,
+            vbucket = vbid.0,
+            "the vBucket cannot be flushed and refuses writes; a replica is built anew by itself; \
+             of an active one promote a replica, or see what `settee reset-vbucket` says"
+        );
+        self.tell_streams(|streams| streams.file_damaged(vbid));
+    }
+
+    /// vBuckets whose files are damaged.
+    pub(crate) fn damaged_count(&self) -> usize {
+        self.slots().filter(|(_, slot)| slot.damage.kind().is_some()).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worse_damage_is_news_and_lesser_is_not() {
+        let mark = DamageMark::default();
+        assert_eq!((mark.kind(), mark.get()), (None, None));
+        assert!(mark.note(DamageKind::InPart, "a body") && !mark.note(DamageKind::InPart, "two"));
+        assert!(mark.note(DamageKind::RefusesWrites, "a node"));
+        assert!(!mark.note(DamageKind::InPart, "a body"));
+        assert_eq!(mark.get(), Some((DamageKind::RefusesWrites, "a node".into())));
+        assert!(mark.note(DamageKind::OutOfService, "the header"));
+        mark.clear();
+        assert_eq!((mark.kind(), mark.get()), (None, None));
+        assert!(mark.note(DamageKind::InPart, "another body"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Damage takes one vBucket: it is out of service with a reason, and what can be done about it.
+
+use std::path::{Path, PathBuf};
+
+use bucket::{BucketConfig, DamageKind, LifeError, Refused, WriteBlock};
+use document::{Seqno, Vbid, VbucketState};
+use platform::Files;
+use platform::simulated::{Fault, FaultError, SimulatedFiles};
+
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+
+pub(crate) const BLOCKED: Refused = Refused::Blocked(WriteBlock::VbucketFileDamaged);
+
+/// A bucket of each kind that keeps files.
+pub(crate) fn kinds() -> [BucketConfig; 2] {
+    [config(), files_config()]
+}
+
+/// Two vBuckets with a document each, on disk.
+pub(crate) fn with_two_documents(config: BucketConfig) -> Machine {
+    let mut machine = Machine::with(config);
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "key", b"value").unwrap();
+    }
+    machine.run();
+    machine
+}
+
+/// The newest file of a vBucket.
+pub(crate) fn file_of(files: &SimulatedFiles, vbid: Vbid) -> PathBuf {
+    let names = files.list(Path::new(DIRECTORY)).unwrap();
+    let prefix = format!("{}.couch.", vbid.0);
+    let revision = |name: &String| name.strip_prefix(&prefix)?.parse::<u64>().ok();
+    let newest = names.iter().filter_map(revision).max().expect("it has a file");
+    Path::new(DIRECTORY).join(format!("{prefix}{newest}"))
+}
+
+fn overwrite(files: &SimulatedFiles, vbid: Vbid) -> (PathBuf, Vec<u8>) {
+    let path = file_of(files, vbid);
+    let damaged = vec![0xee; files.content(&path).unwrap().len()];
+    files.insert(&path, &damaged);
+    (path, damaged)
+}
+
+/// The same after a stop and a start by which the file of the first vBucket was overwritten; gives
+/// the file and what is in it.
+pub(crate) fn with_damage_at_start(config: BucketConfig) -> (Machine, PathBuf, Vec<u8>) {
+    let machine = with_two_documents(config);
+    machine.bucket.shut_down().unwrap();
+    let (path, damaged) = overwrite(&machine.files, VBID);
+    let mut machine = machine.restart();
+    machine.run();
+    (machine, path, damaged)
+}
+
+/// The same while it runs: an active vBucket with a write that cannot be flushed.
+fn with_damage_at_run_time(config: BucketConfig) -> (Machine, PathBuf, Vec<u8>) {
+    let config = BucketConfig { open_files_max: 1, ..config };
+    let mut machine = with_two_documents(config);
+    machine.evict(OTHER, "key").unwrap();
+    machine.get(OTHER, "key").unwrap();
+    let (path, damaged) = overwrite(&machine.files, VBID);
+    machine.set(VBID, "key", b"newer").unwrap();
+    machine.run();
+    assert_eq!(machine.bucket.damaged_vbuckets()[0].kind, DamageKind::RefusesWrites);
+    (machine, path, damaged)
+}
+
+fn role(machine: &Machine, vbid: Vbid) -> Option<VbucketState> {
+    let mut state = None;
+    machine.bucket.with_vbucket(vbid, |vbucket| state = Some(vbucket.state()));
+    state
+}
+
+fn take(machine: &Machine, state: VbucketState) -> Result<(), LifeError> {
+    machine.bucket.set_vbucket_state(VBID, state, None)
+}
+
+fn assert_set_aside(machine: &Machine, path: &Path, content: &[u8], at: &str) {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".damaged");
+    assert_eq!(machine.files.content(Path::new(&aside)).as_deref(), Some(content), "{at}");
+}
+
+#[test]
+fn a_vbucket_out_of_service_says_why_and_others_serve() {
+    for config in kinds() {
+        let (mut machine, path, damaged) = with_damage_at_start(config);
+        let [damage] = machine.bucket.damaged_vbuckets().try_into().unwrap();
+        assert_eq!((damage.vbid, damage.kind), (VBID, DamageKind::OutOfService));
+        assert!(damage.reason.contains("0.couch.1"), "{}", damage.reason);
+        assert_eq!(machine.bucket.statistics().damaged_vbucket_count, 1);
+        assert_eq!(machine.get(VBID, "key").unwrap_err(), BLOCKED);
+        assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), BLOCKED);
+        assert_eq!(machine.get(OTHER, "key").unwrap(), b"value");
+        let refused = take(&machine, VbucketState::Active).unwrap_err();
+        assert!(matches!(refused, LifeError::Damaged { .. }), "{refused:?}");
+        assert_eq!(machine.files.content(&path).as_deref(), Some(&damaged[..]));
+    }
+}
+
+#[test]
+fn a_damaged_copy_that_another_node_has_begins_empty_and_its_file_is_set_aside() {
+    for config in kinds() {
+        for state in [VbucketState::Replica, VbucketState::Pending, VbucketState::Dead] {
+            for finds in [with_damage_at_start, with_damage_at_run_time] {
+                let at = format!("{state:?} {:?}", config.persistence);
+                let (machine, path, damaged) = finds(config.clone());
+                take(&machine, state).unwrap();
+                assert_eq!(
+                    (role(&machine, VBID), machine.high_seqno(VBID)),
+                    (Some(state), Seqno(0))
+                );
+                assert!(machine.bucket.damaged_vbuckets().is_empty(), "{at}");
+                assert_set_aside(&machine, &path, &damaged, &at);
+                // It stays what it is, also over a crash, and so does the file.
+                let mut machine = machine.power_cut(1);
+                machine.run();
+                assert_eq!(
+                    (role(&machine, VBID), machine.high_seqno(VBID)),
+                    (Some(state), Seqno(0))
+                );
+                assert_set_aside(&machine, &path, &damaged, &at);
+                take(&machine, VbucketState::Active).unwrap();
+                machine.set(VBID, "key", b"new").unwrap();
+                machine.run();
+                assert_eq!(machine.persisted(VBID), Seqno(1), "{at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_vbucket_out_of_service_can_be_deleted_and_made_again() {
+    for config in kinds() {
+        let (machine, path, damaged) = with_damage_at_start(config);
+        machine.bucket.delete_vbucket(VBID).unwrap();
+        assert!(matches!(machine.bucket.delete_vbucket(VBID), Err(LifeError::NotHere)));
+        assert_set_aside(&machine, &path, &damaged, "deleted");
+        let mut machine = machine.power_cut(2);
+        machine.run();
+        assert_eq!(role(&machine, VBID), None);
+        assert!(machine.bucket.damaged_vbuckets().is_empty());
+        take(&machine, VbucketState::Active).unwrap();
+        machine.set(VBID, "key", b"new").unwrap();
+        assert_set_aside(&machine, &path, &damaged, "made again");
+    }
+}
+
+#[test]
+fn a_replica_whose_file_is_damaged_goes_back_to_nothing() {
+    for config in kinds() {
+        let (machine, path, damaged) = with_damage_at_start(config.clone());
+        assert!(machine.bucket.needs_rebuild(VBID));
+        assert_eq!(machine.bucket.rollback(VBID, Seqno(0)).unwrap(), Seqno(0));
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
+        assert_set_aside(&machine, &path, &damaged, "at a start");
+
+        let config = BucketConfig { open_files_max: 1, ..config };
+        let mut machine = with_two_documents(config);
+        take(&machine, VbucketState::Replica).unwrap();
+        machine.run();
+        machine.evict(OTHER, "key").unwrap();
+        machine.get(OTHER, "key").unwrap();
+        let (path, damaged) = overwrite(&machine.files, VBID);
+        assert!(!machine.bucket.needs_rebuild(VBID), "nobody knows yet");
+        assert_eq!(machine.bucket.rollback(VBID, Seqno(0)).unwrap(), Seqno(0));
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
+        assert_set_aside(&machine, &path, &damaged, "at run time");
+        assert!(!machine.bucket.needs_rebuild(VBID));
+        machine.bucket.rebuild_replica(VBID).unwrap();
+    }
+}
+
+#[test]
+fn emptying_the_bucket_sets_damaged_files_aside() {
+    for config in kinds() {
+        for finds in [with_damage_at_start, with_damage_at_run_time] {
+            let (mut machine, path, damaged) = finds(config.clone());
+            machine.bucket.flush_all().unwrap();
+            assert!(machine.bucket.damaged_vbuckets().is_empty());
+            assert_set_aside(&machine, &path, &damaged, "emptied");
+            machine.set(VBID, "key", b"new").unwrap();
+            machine.run();
+            assert_eq!(machine.get(VBID, "key").unwrap(), b"new");
+        }
+    }
+}
+
+#[test]
+fn whenever_the_power_goes_a_damaged_file_is_kept_and_no_empty_vbucket_becomes_active() {
+    type Order = fn(&Machine) -> Result<(), LifeError>;
+    let orders: [Order; 2] = [
+        |machine| take(machine, VbucketState::Replica),
+        |machine| machine.bucket.delete_vbucket(VBID),
+    ];
+    for config in kinds() {
+        for order in orders {
+            let mut number = 0;
+            loop {
+                number += 1;
+                let (machine, path, damaged) = with_damage_at_start(config.clone());
+                let error = FaultError::Io;
+                machine.files.fail(Fault { call: None, number, error, from_then_on: true });
+                let is_done = order(&machine).is_ok();
+                machine.files.heal();
+                let mut machine = machine.power_cut(number);
+                machine.run();
+                let at = format!("call {number}, {:?}", config.persistence);
+                assert_ne!(role(&machine, VBID), Some(VbucketState::Active), "{at}");
+                if machine.files.content(&path).as_deref() != Some(&damaged[..]) {
+                    assert_set_aside(&machine, &path, &damaged, &at);
+                }
+                assert_eq!(machine.get(OTHER, "key").unwrap(), b"value", "{at}");
+                // What was cut short can be ordered again.
+                take(&machine, VbucketState::Replica).unwrap();
+                assert_eq!(role(&machine, VBID), Some(VbucketState::Replica), "{at}");
+                assert_set_aside(&machine, &path, &damaged, &at);
+                if is_done {
+                    break;
+                }
+            }
+            assert!(number > 6, "{number} calls");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_made_anew_stays_out_of_service_and_is_tried_again() {
+    for config in kinds() {
+        let mut number = 0;
+        loop {
+            number += 1;
+            let (machine, path, damaged) = with_damage_at_start(config.clone());
+            let error = FaultError::NoSpace;
+            machine.files.fail(Fault { call: None, number, error, from_then_on: true });
+            let made = machine.bucket.rebuild_replica(VBID);
+            machine.files.heal();
+            if made.is_ok() {
+                break;
+            }
+            assert!(machine.bucket.needs_rebuild(VBID), "call {number}");
+            assert_eq!(role(&machine, VBID), None, "call {number}");
+            machine.bucket.rebuild_replica(VBID).unwrap();
+            assert_eq!(role(&machine, VBID), Some(VbucketState::Replica));
+            assert_set_aside(&machine, &path, &damaged, &format!("call {number}"));
+        }
+        assert!(number > 6, "{number} calls");
+    }
+}
