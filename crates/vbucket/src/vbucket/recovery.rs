@@ -1,5 +1,7 @@
 //! Letting parts of the log go because memory is short.
 
+use document::VbucketState;
+
 use super::Vbucket;
 use crate::effect::Effect;
 
@@ -23,7 +25,11 @@ impl Vbucket {
                 self.checkpoints.set_limits(self.account.checkpoint_limits());
                 let size_max = self.checkpoints.checkpoint_bytes_max();
                 if self.checkpoints.open_extent().bytes() >= size_max {
-                    let detached = self.checkpoints.begin_checkpoint();
+                    let detached = match self.state {
+                        VbucketState::Active => self.checkpoints.begin_checkpoint(),
+                        // What another node has announced holds for the rest of it, too.
+                        _ => self.checkpoints.begin_part(),
+                    };
                     self.destroy(detached, effects);
                 }
             }
@@ -47,7 +53,7 @@ impl Vbucket {
 
 #[cfg(test)]
 mod tests {
-    use document::{ItemBuilder, ItemMeta, KeyBuf, Seqno, VbUuid, Vbid, VbucketState};
+    use document::{ItemBuilder, ItemMeta, KeyBuf, Seqno, VbUuid, Vbid};
 
     use super::*;
     use crate::checkpoint::{CheckpointLimits, CursorId};

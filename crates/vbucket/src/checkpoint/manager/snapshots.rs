@@ -13,12 +13,18 @@ use crate::checkpoint::Extent;
 impl CheckpointManager {
     /// Closes the open checkpoint of an active vBucket and begins another. Returns what nobody
     /// needs any more.
+    ///
+    /// # Panics
+    /// Within a snapshot that was announced: what is still to come of it would belong to none.
     pub fn begin_checkpoint(&mut self) -> Option<Detached> {
+        let (high, Snapshot { start, end, .. }) = (self.high_seqno, self.open.snapshot);
+        assert!(high < start || end <= high, "a snapshot is whole, or cut, when history goes on");
         let snapshot = Snapshot::beginning_at(self.high_seqno.next());
         self.begin(CheckpointKind::Memory, snapshot)
     }
 
-    /// Closes the open checkpoint of a replica within a snapshot, the rest of which begins another.
+    /// Closes the open checkpoint of a replica. The rest of its snapshot, if that is not whole,
+    /// begins another, for which all that was announced holds.
     pub fn begin_part(&mut self) -> Option<Detached> {
         let start = self.high_seqno.next().min(self.open.snapshot.end);
         self.begin(self.open.info.kind(), Snapshot { start, ..self.open.snapshot })

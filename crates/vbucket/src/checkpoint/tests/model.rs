@@ -108,7 +108,8 @@ impl Run {
             24 => self.register(),
             25 => self.unregister(),
             26 => drop(self.bench.log.expel()),
-            27 if !self.is_replica => drop(self.bench.log.begin_checkpoint()),
+            27 if self.is_replica => drop(self.bench.log.begin_part()),
+            27 => drop(self.bench.log.begin_checkpoint()),
             28 => {
                 // Statistics change nothing.
                 assert!(self.bench.log.checkpoint_count() >= 1);

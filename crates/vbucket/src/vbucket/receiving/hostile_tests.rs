@@ -4,15 +4,24 @@ use document::{Datatype, Deletion, DurabilityLevel, ItemMeta, KeyBuf, Vbid};
 use platform::{Random, WallTime, seeds::seeds};
 
 use super::*;
+use crate::checkpoint::CheckpointLimits;
 use crate::durability::DurabilityLimits;
 use crate::effect::Waiter;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{StoreMode, SyncWriteRequest, WriteCondition};
 use crate::persistence::PersistentState;
-use crate::vbucket::{Restored, RoleChange};
+use crate::vbucket::{RecoveryStep, Restored, RoleChange};
 
 const STEPS: usize = 300;
+
+/// Every checkpoint is full.
+fn account() -> MemoryAccount {
+    let account = MemoryAccount::default();
+    let limits = CheckpointLimits { with_streams_bytes: 1, alone_bytes: 1 };
+    account.set_checkpoint_limits(limits);
+    account
+}
 
 struct Bench {
     vbucket: Vbucket,
@@ -28,7 +37,7 @@ struct Bench {
 
 impl Bench {
     fn new(random: Random) -> Self {
-        let (state, account) = (VbucketState::Replica, MemoryAccount::default());
+        let (state, account) = (VbucketState::Replica, account());
         Self {
             vbucket: Vbucket::new(Vbid(0), state, VbUuid(7), HashSeed::new(1), account),
             random,
@@ -189,7 +198,7 @@ impl Bench {
         let state = self.file.clone();
         let completed = state.facts.completed_seqno;
         let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
-        self.vbucket = Vbucket::restore(restored, HashSeed::new(2), MemoryAccount::default());
+        self.vbucket = Vbucket::restore(restored, HashSeed::new(2), account());
         self.vbucket.set_durability_limits(DurabilityLimits::default());
         self.items.sort_by_key(Item::seqno);
         for item in &self.items {
@@ -205,8 +214,14 @@ impl Bench {
         self.vbucket.resolve_sync_writes(self.now, &mut self.effects);
     }
 
+    fn recover_memory(&mut self) {
+        let steps = [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel];
+        let step = steps[self.below(2) as usize];
+        self.vbucket.recover_memory(step, &mut self.effects);
+    }
+
     fn step(&mut self) {
-        match self.below(40) {
+        match self.below(42) {
             0 => self.crash(),
             1 | 2 => self.change_role(),
             3 | 4 => self.begin_stream(),
@@ -219,6 +234,7 @@ impl Bench {
                 self.note(result);
             }
             31..=34 => self.flush(),
+            35 | 36 => self.recover_memory(),
             _ => self.write(),
         }
         self.effects.clear();

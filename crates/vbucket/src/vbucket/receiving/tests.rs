@@ -3,11 +3,12 @@
 use document::{Deletion, ItemMeta, KeyBuf, Vbid};
 
 use super::*;
+use crate::checkpoint::CheckpointLimits;
 use crate::eviction::EvictionOptions;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{Refusal, StoreMode, WriteCondition};
-use crate::vbucket::{Restored, RoleChange};
+use crate::vbucket::{RecoveryStep, Restored, RoleChange};
 
 struct Bench {
     vbucket: Vbucket,
@@ -379,4 +380,50 @@ fn a_document_that_is_only_in_the_file_counts_once_when_another_version_comes() 
     bench.receive(received("3", 4, None)).unwrap();
     assert_eq!(bench.value("1").unwrap(), b"value");
     assert_eq!((bench.vbucket.document_count(), bench.vbucket.ejected_count()), (3, 0));
+}
+
+#[test]
+fn memory_recovery_within_a_snapshot_changes_nothing_of_what_was_announced() {
+    let announced = |is_disk: bool| ReceivedSnapshot {
+        high_prepared: Some(Seqno(7)),
+        high_completed: is_disk.then_some(Seqno(6)),
+        purge_seqno: is_disk.then_some(Seqno(3)),
+        is_disk,
+        ..snapshot(1, 10)
+    };
+    for (state, is_disk) in [
+        (VbucketState::Replica, true),
+        (VbucketState::Replica, false),
+        (VbucketState::Pending, true),
+        (VbucketState::Pending, false),
+    ] {
+        let account = MemoryAccount::default();
+        let limits = CheckpointLimits { with_streams_bytes: 1, alone_bytes: 1 };
+        account.set_checkpoint_limits(limits);
+        let seed = HashSeed::new(1);
+        let mut bench = Bench::of(Vbucket::new(Vbid(0), state, VbUuid(7), seed, account));
+        let recover = |bench: &mut Bench| {
+            let before = bench.vbucket.checkpoints().open_snapshot();
+            let step = RecoveryStep::CloseFullCheckpoint;
+            bench.vbucket.recover_memory(step, &mut bench.effects);
+            let after = bench.vbucket.checkpoints().open_snapshot();
+            assert_eq!(Snapshot { start: before.start, ..after }, before, "{state:?} {is_disk}");
+            assert!(bench.vbucket.checkpoints().open_extent().items == 0, "it is closed");
+        };
+        bench.announce(announced(is_disk)).unwrap();
+        recover(&mut bench);
+        bench.receive_all(1..=3);
+        recover(&mut bench);
+        recover(&mut bench);
+        assert_eq!(bench.position(), (3, 0, 10, 70));
+        assert_eq!(bench.flush(usize::MAX), (0, 10, 3), "the file is within the snapshot");
+        bench.receive_all(4..=9);
+        assert_eq!(bench.flush(usize::MAX), (0, 10, 9));
+        bench.receive_all([10]);
+        recover(&mut bench);
+        assert_eq!(bench.flush(usize::MAX), (10, 10, 10));
+        bench.announce(snapshot(11, 12)).unwrap();
+        bench.receive_all(11..=12);
+        assert_eq!(bench.position(), (12, 12, 12, 70));
+    }
 }

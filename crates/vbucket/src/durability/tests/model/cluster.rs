@@ -183,6 +183,11 @@ impl Cluster {
         self.hear(index);
     }
 
+    pub(super) fn recover_memory(&mut self, index: usize) {
+        self.nodes[index].recover_memory();
+        self.hear(index);
+    }
+
     pub(super) fn let_time_pass(&mut self) {
         self.clock.advance(Duration::from_secs(3));
         let (now, active) = (self.now(), self.active);

@@ -57,9 +57,13 @@ fn run(seed: u64, failure: Failure) {
                 let node = cluster.other_node();
                 cluster.deliver_acknowledgement(node);
             }
-            85..=92 => {
+            85..=90 => {
                 let node = cluster.any_node();
                 cluster.flush(node);
+            }
+            91..=92 => {
+                let node = cluster.any_node();
+                cluster.recover_memory(node);
             }
             93..=95 => cluster.let_time_pass(),
             96 => {

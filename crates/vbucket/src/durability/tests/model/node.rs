@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use document::{Item, ItemBuilder, Operation, Seqno, VbUuid, Vbid, VbucketState};
 
 use super::super::words::topology;
-use crate::checkpoint::CursorId;
+use crate::checkpoint::{CheckpointLimits, CursorId};
 use crate::effect::Effect;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::Now;
 use crate::persistence::{PersistentState, Topology};
-use crate::vbucket::{Received, ReceivedSnapshot, Restored, RoleChange, Vbucket};
+use crate::vbucket::{Received, ReceivedSnapshot, RecoveryStep, Restored, RoleChange, Vbucket};
 
 /// What is on its way to a replica.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub(super) struct Node {
     pub(super) vbucket: Vbucket,
     pub(super) link: Link,
     pub(super) effects: Vec<Effect>,
+    account: MemoryAccount,
     file: PersistentState,
     /// The newest version of each key and namespace.
     items: Vec<Item>,
@@ -45,11 +46,13 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn new(name: &'static str, uuid: u64) -> Self {
         let state = VbucketState::Replica;
+        let account = MemoryAccount::default();
         Self {
             name,
-            vbucket: empty_vbucket(uuid),
+            vbucket: empty_vbucket(uuid, account.clone()),
             link: Link::default(),
             effects: Vec::new(),
+            account,
             file: PersistentState::new(state),
             items: Vec::new(),
         }
@@ -90,6 +93,16 @@ impl Node {
         }
     }
 
+    /// Memory is short: whatever the open checkpoint holds closes it, and what was read leaves.
+    pub(super) fn recover_memory(&mut self) {
+        let limits = CheckpointLimits { with_streams_bytes: 1, alone_bytes: 1 };
+        self.account.set_checkpoint_limits(limits);
+        for step in [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel] {
+            self.vbucket.recover_memory(step, &mut self.effects);
+        }
+        self.account.set_checkpoint_limits(CheckpointLimits::NONE);
+    }
+
     /// Memory is lost.
     pub(super) fn crash(&mut self, uuid: u64, now: Now) {
         self.effects.clear();
@@ -97,7 +110,7 @@ impl Node {
         let completed = state.facts.completed_seqno;
         let (vbid, fresh_uuid) = (Vbid(0), VbUuid(uuid));
         let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
-        self.vbucket = Vbucket::restore(restored, HashSeed::new(uuid), MemoryAccount::default());
+        self.vbucket = Vbucket::restore(restored, HashSeed::new(uuid), self.account.clone());
         self.items.sort_by_key(Item::seqno);
         let (prepares, documents): (Vec<Item>, Vec<Item>) =
             self.items.iter().cloned().partition(|item| item.operation().is_prepared());
@@ -115,7 +128,7 @@ impl Node {
 
     /// Everything is given up: all of it comes anew.
     pub(super) fn roll_back(&mut self, uuid: u64) {
-        self.vbucket = empty_vbucket(uuid);
+        self.vbucket = empty_vbucket(uuid, self.account.clone());
         self.file = PersistentState::new(VbucketState::Replica);
         self.items.clear();
     }
@@ -168,7 +181,7 @@ impl Node {
     }
 }
 
-fn empty_vbucket(uuid: u64) -> Vbucket {
-    let (state, uuid, account) = (VbucketState::Replica, VbUuid(uuid), MemoryAccount::default());
-    Vbucket::new(Vbid(0), state, uuid, HashSeed::new(1), account)
+fn empty_vbucket(uuid: u64, account: MemoryAccount) -> Vbucket {
+    let state = VbucketState::Replica;
+    Vbucket::new(Vbid(0), state, VbUuid(uuid), HashSeed::new(1), account)
 }
