@@ -59,7 +59,7 @@ pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, Open
     for (vbid, path) in &newest {
         match count_votes(files, *vbid, path, &mut votes) {
             // Start-up says what is wrong with it.
-            Ok(()) | Err(StorageError::Corrupt { .. }) => {}
+            Ok(()) | Err(StorageError::Corrupt { .. } | StorageError::Failed(_)) => {}
             Err(error) => return Err(error.into()),
         }
     }

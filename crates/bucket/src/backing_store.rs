@@ -13,8 +13,8 @@ use platform::Files;
 use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
-    CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, ScanReport,
-    StartReport, StorageError, Store, StoreOptions, Unapplied,
+    CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, LastStop,
+    ScanReport, StartReport, StorageError, Store, StoreOptions, Unapplied, Witnesses,
 };
 use storage::{Rewind, RollbackPlan};
 
@@ -35,10 +35,12 @@ impl BackingStore {
         files: &Arc<dyn Files>,
         directory: &Path,
         options: StoreOptions,
+        last_stop: &LastStop,
     ) -> Result<(Self, StartReport), StorageError> {
         match bucket_type {
             BucketType::Couchbase => {
-                let (store, report) = Store::open(Arc::clone(files), directory, options)?;
+                let (store, report) =
+                    Store::open_after(Arc::clone(files), directory, options, last_stop)?;
                 Ok((Self::Files(Box::new(store)), report))
             }
             BucketType::Ephemeral => Ok((Self::Memory, StartReport::default())),
@@ -251,6 +253,30 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.carry_forward(),
             Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::rest`].
+    pub(crate) fn rest(&self) -> Result<(), StorageError> {
+        match self {
+            Self::Files(store) => store.rest(),
+            Self::Memory => Ok(()),
+        }
+    }
+
+    /// See [`Store::is_restless`].
+    pub(crate) fn is_restless(&self) -> bool {
+        match self {
+            Self::Files(store) => store.is_restless(),
+            Self::Memory => false,
+        }
+    }
+
+    /// See [`Store::witnesses`].
+    pub(crate) fn witnesses(&self, is_whole: impl Fn(Vbid) -> bool) -> Witnesses {
+        match self {
+            Self::Files(store) => store.witnesses(is_whole),
+            Self::Memory => Witnesses::default(),
         }
     }
 

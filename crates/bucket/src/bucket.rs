@@ -113,7 +113,8 @@ impl Bucket {
         files.create_directories(directory)?;
         let description = bucket_file::open_or_create(&*files, directory, &config)?;
         config.vbucket_count = description.vbucket_count;
-        let was_clean = bucket_file::take_clean_mark(&*files, directory)?;
+        let last_stop = bucket_file::last_stop(&*files, directory, &config)?;
+        let was_clean = last_stop.was_clean;
         let absent = AbsentVbuckets::open(&*files, directory)?;
         let options = storage::StoreOptions {
             clock: clock.clone(),
@@ -121,7 +122,10 @@ impl Bucket {
             journal: config.persistence.journal(),
         };
         let bucket_type = description.bucket_type;
-        let (store, mut report) = BackingStore::open(bucket_type, &files, directory, options)?;
+        let keeps_journal = options.journal.is_some();
+        let (store, mut report) =
+            BackingStore::open(bucket_type, &files, directory, options, &last_stop)?;
+        bucket_file::begin_run(&*files, directory, keeps_journal)?;
         let count = usize::from(config.vbucket_count);
         let bucket = Self(Arc::new(BucketCore {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
@@ -218,20 +222,8 @@ impl Bucket {
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
-        if !self.0.close_journal() {
-            // The journal has it all, and the next start reads it.
-            return Ok(());
-        }
-        // The branch that begins after a crash has to be in every file before the crash is
-        // forgotten.
-        let is_there = |slot: &VbucketSlot| slot.lock().is_some() || slot.is_absent();
-        let is_loaded = self.0.slots.iter().all(is_there);
-        if !is_loaded && !self.warmup_progress().was_clean {
-            return Ok(());
-        }
-        if let Err(error) = bucket_file::leave_clean_mark(&*self.0.files, &self.0.directory) {
-            tracing::warn!(%error, "the next start will treat this stop as a crash");
-        }
+        // Otherwise the journal has it all, and the next start reads it.
+        self.0.close_journal();
         Ok(())
     }
 

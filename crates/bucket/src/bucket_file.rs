@@ -6,6 +6,7 @@ use document::Vbid;
 use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
+use storage::{LastStop, Witnesses};
 
 use crate::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
 use crate::adoption::{self, Adoption};
@@ -18,6 +19,8 @@ use crate::start_up::OpenError;
 const FORMAT: u32 = 1;
 const DESCRIPTION_NAME: &str = "bucket.json";
 const CLEAN_MARK_NAME: &str = "clean-stop";
+/// The mark of a clean stop, once the bucket has been opened after it.
+const LAST_STOP_NAME: &str = "last-stop";
 
 /// What is fixed when a bucket is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,27 +86,91 @@ pub fn describe_restored(
     Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
 }
 
-/// Whether the last stop was a clean one: everything acknowledged is in the files. The mark goes
-/// at once, so that a crash from now on is seen as one.
-pub(crate) fn take_clean_mark(files: &dyn Files, directory: &Path) -> Result<bool, OpenError> {
-    match files.remove(&directory.join(CLEAN_MARK_NAME)) {
-        Ok(()) => {
-            files.sync_directory(directory)?;
-            Ok(true)
-        }
-        Err(error) if error.kind == FileErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error.into()),
+/// What the directory says of the last stop.
+pub(crate) fn last_stop(
+    files: &dyn Files,
+    directory: &Path,
+    config: &BucketConfig,
+) -> Result<LastStop, OpenError> {
+    let accepts_lost_journal = config.accepts_lost_journal;
+    let stop = |was_clean, witnesses| LastStop { was_clean, witnesses, accepts_lost_journal };
+    match read_witnesses(files, &directory.join(CLEAN_MARK_NAME))? {
+        Mark::Absent => {}
+        Mark::Empty => return Ok(stop(true, None)),
+        Mark::Witnesses(witnesses) => return Ok(stop(true, Some(witnesses))),
+        // That it is there says that the stop was a clean one; of no file it says that it is whole.
+        Mark::Damaged => return Ok(stop(true, Some(Witnesses::default()))),
+    }
+    match read_witnesses(files, &directory.join(LAST_STOP_NAME))? {
+        Mark::Witnesses(witnesses) => Ok(stop(false, Some(witnesses))),
+        Mark::Absent | Mark::Empty | Mark::Damaged => Ok(stop(false, None)),
     }
 }
 
-/// Says that everything acknowledged is in the files.
-pub(crate) fn leave_clean_mark(files: &dyn Files, directory: &Path) -> Result<(), OpenError> {
-    Ok(files.replace_all(&directory.join(CLEAN_MARK_NAME), b"")?)
+/// What there is of a mark.
+enum Mark {
+    Absent,
+    /// One of an older version, which says nothing of files.
+    Empty,
+    Witnesses(Witnesses),
+    Damaged,
 }
 
-/// Whether a name in the directory is one of this module's.
+fn read_witnesses(files: &dyn Files, path: &Path) -> Result<Mark, OpenError> {
+    let mark = match files.read_all(path) {
+        Ok(text) if text.is_empty() => Mark::Empty,
+        Ok(text) => Witnesses::decode(&text).map_or(Mark::Damaged, Mark::Witnesses),
+        Err(error) if error.kind == FileErrorKind::NotFound => Mark::Absent,
+        Err(error) if error.kind == FileErrorKind::Failed => Mark::Damaged,
+        Err(error) => return Err(error.into()),
+    };
+    if matches!(mark, Mark::Damaged) {
+        let file = path.display();
+        tracing::error!(
+            %file,
+            "the mark of the last stop is damaged: files are believed without a second witness, \
+             and vBuckets begin new branches of history; compare with a replica or a backup"
+        );
+    }
+    Ok(mark)
+}
+
+/// The bucket begins to change: a crash from now on is seen as one. What the mark tells of files
+/// holds until a journal tells that; where there is none, nobody says later what has become of it.
+pub(crate) fn begin_run(
+    files: &dyn Files,
+    directory: &Path,
+    keeps_journal: bool,
+) -> Result<(), OpenError> {
+    let (mark, last_stop) = (directory.join(CLEAN_MARK_NAME), directory.join(LAST_STOP_NAME));
+    let changed = if keeps_journal {
+        vec![files.rename(&mark, &last_stop)]
+    } else {
+        vec![files.remove(&mark), files.remove(&last_stop)]
+    };
+    for result in changed {
+        match result {
+            Err(error) if error.kind != FileErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(files.sync_directory(directory)?)
+}
+
+/// Says that everything acknowledged is in the files, and where those are.
+pub(crate) fn leave_clean_mark(
+    files: &dyn Files,
+    directory: &Path,
+    witnesses: &Witnesses,
+) -> Result<(), OpenError> {
+    Ok(files.replace_all(&directory.join(CLEAN_MARK_NAME), &witnesses.encode())?)
+}
+
+/// Whether a name in the directory is one of this module's, or one that it has in the making.
 pub(crate) fn is_own_name(name: &str) -> bool {
-    [DESCRIPTION_NAME, CLEAN_MARK_NAME, LIST_NAME].contains(&name)
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let own = [DESCRIPTION_NAME, CLEAN_MARK_NAME, LAST_STOP_NAME, LIST_NAME];
+    own.contains(&name) || own.iter().any(|own| own.strip_suffix(".json") == Some(name))
 }
 
 fn fresh(config: &BucketConfig) -> BucketFile {

@@ -225,6 +225,8 @@ pub struct BucketConfig {
     pub flush_batch_bytes_max: usize,
     /// Where documents become durable first.
     pub persistence: Persistence,
+    /// Whether to go on without a journal that was in use when the node ended.
+    pub accepts_lost_journal: bool,
     /// With a journal, time from one flush of what nobody waits for to the next. What clients were
     /// only told to be in memory is durable so much later, at most, and the time of a flush.
     pub flush_interval: Duration,
@@ -279,6 +281,7 @@ impl BucketConfig {
             seqno_persistence_timeout: Duration::from_secs(30),
             flush_batch_bytes_max: 8 << 20,
             persistence: Persistence::default(),
+            accepts_lost_journal: false,
             flush_interval: Duration::from_millis(50),
             apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 4 },
             flush_retry_interval: Duration::from_secs(1),

@@ -8,7 +8,6 @@ use document::Vbid;
 use storage::{StartReport, StorageError, WhyIgnored};
 
 use crate::bucket::{Bucket, BucketCore};
-use crate::start_up::is_file_of;
 use crate::write_gate::WritePath;
 
 /// How much of a vBucket its damaged file takes away.
@@ -116,7 +115,7 @@ impl Bucket {
     pub(crate) fn note_unreadable_vbuckets(&self, report: &StartReport) {
         for vbid in report.unreadable_vbuckets() {
             let mut files = report.ignored.iter();
-            let reason = match files.find(|ignored| is_file_of(ignored, vbid)) {
+            let reason = match files.find(|ignored| ignored.vbid() == Some(vbid)) {
                 Some(ignored) => match &ignored.why {
                     WhyIgnored::Corrupt(error) => error.to_string(),
                     why => format!("{}: {why:?}", ignored.name),

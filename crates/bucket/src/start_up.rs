@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use document::{Vbid, VbucketState};
+use document::VbucketState;
 use platform::FileError;
-use storage::couchstore::layout::{self, FileName};
+use storage::couchstore::layout;
+use storage::journal::TornTail;
 use storage::{IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::bucket::Bucket;
@@ -34,13 +35,12 @@ pub enum OpenError {
 }
 
 impl Bucket {
-    /// vBuckets without a file begin empty. One whose file is there and cannot be believed does
-    /// not: it stays out of service until a person has looked.
+    /// vBuckets without a file begin empty. One whose file is not believed does not, nor one whose
+    /// file is gone: it stays out of service until somebody decides what is to become of it.
     pub(crate) fn create_missing_vbuckets(&self, report: &StartReport) {
         let mut is_taken = vec![false; self.0.slots.len()];
         let found = report.vbuckets.iter().map(|found| found.vbid);
-        let unreadable = report.ignored.iter().filter_map(unreadable_vbucket);
-        for vbid in found.chain(unreadable) {
+        for vbid in found.chain(report.unreadable_vbuckets()) {
             if let Some(is_taken) = is_taken.get_mut(usize::from(vbid.0)) {
                 *is_taken = true;
             }
@@ -56,14 +56,15 @@ impl Bucket {
     pub(crate) fn forget_absent(&self, report: &mut StartReport) {
         self.0.forget_absent(|vbid| {
             report.vbuckets.iter().any(|found| found.vbid == vbid)
-                || report.ignored.iter().any(|ignored| is_file_of(ignored, vbid))
+                || report.ignored.iter().any(|ignored| ignored.vbid() == Some(vbid))
         });
         let is_absent = |vbid| self.0.slot(vbid).is_some_and(VbucketSlot::is_absent);
         report.vbuckets.retain(|found| !is_absent(found.vbid));
-        report.ignored.retain(|ignored| !unreadable_vbucket(ignored).is_some_and(is_absent));
+        report.ignored.retain(|ignored| !ignored.vbid().is_some_and(is_absent));
     }
 
     pub(crate) fn report_ignored(&self, report: &StartReport) {
+        self.report_journal(report);
         for found in &report.vbuckets {
             if let Some((position, what)) = found.passed_over.skipped.first() {
                 let (vbucket, blocks) = (found.vbid.0, found.passed_over.skipped_count);
@@ -84,30 +85,106 @@ impl Bucket {
                  are served from the journal until there is room: make some"
             );
         }
-        for IgnoredFile { name, why } in &report.ignored {
-            match why {
-                WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
-                WhyIgnored::Corrupt(error) => tracing::error!(
-                    %error,
-                    file = name,
-                    "the vBucket's file cannot be read and the vBucket does not serve; restore \
-                     the file from a backup, or remove it to begin empty"
-                ),
-                why => tracing::warn!(file = name, ?why, "a file is not used"),
-            }
+        report.ignored.iter().for_each(report_file);
+    }
+
+    fn report_journal(&self, report: &StartReport) {
+        if report.journal_note_is_damaged {
+            tracing::error!(
+                "the file `journal-in-use` is damaged: nobody can tell whether the end of the \
+                 journal is missing; compare with a replica or a backup"
+            );
+        }
+        let Some(journal) = &report.journal else { return };
+        if let Some(TornTail { file, position, what, written_ns }) = &journal.torn_tail {
+            tracing::warn!(
+                file = %file.display(),
+                position,
+                what,
+                written_at_seconds = written_ns / 1_000_000_000,
+                "the journal ends with a group that is not whole: it was being written when the \
+                 node ended, unless the disk has damaged it"
+            );
+        }
+        if let Some(lost) = &journal.lost_end {
+            let vbuckets: Vec<String> = report
+                .shortened
+                .iter()
+                .map(|(vbid, seqno)| format!("{vbid} after {seqno}"))
+                .collect();
+            tracing::error!(
+                file = %lost.file.display(),
+                position = lost.position,
+                last_lsn = %lost.last_lsn,
+                known_lsn = lost.known_lsn.map(|lsn| lsn.0),
+                vbuckets = vbuckets.join(", "),
+                "the end of the journal is missing: these vBuckets may lack what was acknowledged \
+                 after these seqnos, and begin new branches of history; compare with a replica, \
+                 or stop the node and put back the segments"
+            );
         }
     }
 }
 
-/// Whether it is a file of that vBucket, whatever is in it.
-pub(crate) fn is_file_of(ignored: &IgnoredFile, vbid: Vbid) -> bool {
-    matches!(layout::parse(&ignored.name), FileName::Data(found, _) if found == vbid)
-}
+/// What to do about a file that is not believed.
+const ADVICE: &str = "the vBucket does not serve, and its file stays as it is; put back the file \
+                      as it was, promote a replica, or see what `settee reset-vbucket` says \
+                      (docs/storage.md, Out of service)";
 
-/// The vBucket whose data are in a file that cannot be believed.
-fn unreadable_vbucket(ignored: &IgnoredFile) -> Option<Vbid> {
-    match ignored.why {
-        WhyIgnored::Corrupt(_) => ignored.name.split('.').next()?.parse().ok().map(Vbid),
-        _ => None,
+/// Says why a file is not used, and what to do.
+fn report_file(ignored: &IgnoredFile) {
+    let IgnoredFile { name, why } = ignored;
+    match why {
+        WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
+        WhyIgnored::Foreign if layout::is_set_aside(name) => tracing::info!(
+            file = name,
+            "a damaged file is set aside; remove it when it is of no use any more"
+        ),
+        WhyIgnored::Foreign => tracing::warn!(file = name, "a file is not used"),
+        WhyIgnored::Empty => {
+            tracing::warn!(file = name, "a file holds nothing; the vBucket begins empty");
+        }
+        WhyIgnored::NoState => {
+            tracing::error!(
+                file = name,
+                "the file holds documents and no vBucket state; {}",
+                ADVICE
+            );
+        }
+        WhyIgnored::OutsideSnapshot => tracing::error!(
+            file = name,
+            "the replica's file ends outside of its snapshot, so that something of it is missing; \
+             {}",
+            ADVICE
+        ),
+        WhyIgnored::Corrupt(error) => {
+            tracing::error!(%error, file = name, "the file is damaged; {}", ADVICE);
+        }
+        WhyIgnored::Unreadable(error) => {
+            tracing::error!(%error, file = name, "the file cannot be read; {}", ADVICE);
+        }
+        WhyIgnored::OtherHistory(error) => tracing::error!(
+            %error,
+            file = name,
+            "the file and the journal are of different times, and the journal is kept; {}", ADVICE
+        ),
+        WhyIgnored::Contradicted { known, found: None } => tracing::error!(
+            file = name,
+            position = known.header_position,
+            high_seqno = known.high_seqno.0,
+            "the file was there and is missing; {}",
+            ADVICE
+        ),
+        WhyIgnored::Contradicted { known, found: Some(found) } => tracing::error!(
+            file = name,
+            found_revision = found.revision,
+            found_position = found.header_position,
+            found_seqno = found.high_seqno.0,
+            revision = known.revision,
+            position = known.header_position,
+            high_seqno = known.high_seqno.0,
+            "the file is not what it was: its end is missing, or it is an older copy; {}",
+            ADVICE
+        ),
     }
 }

@@ -31,7 +31,7 @@ pub enum LifeError {
     #[error("the vBucket is being loaded")]
     Loading,
     /// Its file is damaged, so that it is out of service. Callers have another node's copy become
-    /// active, or have it begin anew without what is lost ([`Bucket::reset_vbucket`]).
+    /// active, or have it begin anew without what is lost.
     #[error("the vBucket is out of service, because its file is damaged: {reason}")]
     Damaged {
         /// What is wrong with the file.

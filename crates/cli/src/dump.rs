@@ -75,6 +75,8 @@ became durable together. What is shown of it:
   group       where it stands, its lsn, when it was written (--all-headers: nothing else)
   batch       the vBucket, the seqno it follows, its state; then its documents
   delete      a vBucket that was deleted
+  rollback    a vBucket whose file went back, and to which seqno
+  witnesses   where the files of all vBuckets were: a start compares them with that
   end         whether a group is cut off, or damaged
 
 Bytes that are no text are escaped (\\xff), in JSON they are base64 (key_base64, body_base64).

@@ -39,6 +39,8 @@ pub struct NodeConfig {
     pub durability: DurabilityConfig,
     /// Where documents become durable first.
     pub persistence: Persistence,
+    /// Whether to go on without a journal that was in use.
+    pub accepts_lost_journal: bool,
     /// Time from one flush of what nobody waits for to the next; the bucket's default when nobody
     /// says it.
     pub flush_interval: Option<Duration>,
@@ -154,6 +156,7 @@ impl Settings {
             ready_file: self.ready_file,
             memory_quota_bytes,
             persistence: Persistence::new(mode, journal_bytes_max),
+            accepts_lost_journal: self.accept_lost_journal.unwrap_or(false),
             flush_interval: self.flush_interval_ms.map(Duration::from_millis),
             apply_cycle: self.apply_cycle_ms.map(Duration::from_millis),
             durability: DurabilityConfig {

@@ -76,6 +76,7 @@ impl Node {
             memory_quota_bytes: config.memory_quota_bytes,
             bucket_type: config.bucket_type,
             persistence: config.persistence,
+            accepts_lost_journal: config.accepts_lost_journal,
             durability: config.durability,
             flush_interval: config.flush_interval.unwrap_or(defaults.flush_interval),
             apply: ApplyConfig {

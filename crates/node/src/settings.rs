@@ -50,6 +50,11 @@ pub struct Settings {
     /// What the journal may take on the disk; a start after a crash reads it [default: 512MiB]
     #[arg(long, value_name = "SIZE", env = "SETTEE_JOURNAL_SIZE")]
     pub journal_size: Option<MemorySize>,
+    /// Start although the journal that was in use when the node ended is gone: what only it held is
+    /// lost. For one start
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip)]
+    pub accept_lost_journal: Option<bool>,
     /// With a journal, milliseconds from one flush of writes that nobody waits for to the next, and
     /// so the age of what a crash may take of them; 0: at once [default: 50]
     #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_FLUSH_INTERVAL_MS")]
@@ -155,6 +160,7 @@ impl Settings {
             memory_quota: self.memory_quota.or(other.memory_quota),
             persistence: self.persistence.or(other.persistence),
             journal_size: self.journal_size.or(other.journal_size),
+            accept_lost_journal: self.accept_lost_journal.or(other.accept_lost_journal),
             flush_interval_ms: self.flush_interval_ms.or(other.flush_interval_ms),
             apply_cycle_ms: self.apply_cycle_ms.or(other.apply_cycle_ms),
             durability_min_level: self.durability_min_level.or(other.durability_min_level),

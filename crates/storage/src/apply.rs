@@ -8,6 +8,7 @@ use crate::StorageError;
 use crate::backlog::{BacklogUsage, Pending, Unapplied};
 use crate::flush_batch::Applied;
 use crate::journal::JournalUsage;
+use crate::journal_note::JournalNote;
 use crate::journalled::Journalled;
 use crate::open_files::Entry;
 use crate::start_up;
@@ -66,7 +67,9 @@ impl Store {
     /// Makes room ahead of need, so that no commit waits for it, in step with what is written: to
     /// be called often, it takes about as long as writing what has been written since.
     pub fn prepare_journal(&self) -> Result<(), StorageError> {
-        let Some(Journalled { journal, .. }) = &self.journalled else { return Ok(()) };
+        let Some(journalled) = &self.journalled else { return Ok(()) };
+        journalled.note_segment()?;
+        let journal = &journalled.journal;
         while journal.usage().is_spare_due() && journal.fill_spare()? {}
         Ok(())
     }
@@ -100,6 +103,17 @@ impl Store {
         Ok(())
     }
 
+    /// There is nothing to commit for a while: what was committed last is protected against damage
+    /// as everything before it is, and what files have is let go of.
+    pub fn rest(&self) -> Result<(), StorageError> {
+        self.journalled.as_ref().map_or(Ok(()), Journalled::rest)
+    }
+
+    /// Whether [`Store::rest`] has something to do.
+    pub fn is_restless(&self) -> bool {
+        self.journalled.as_ref().is_some_and(Journalled::is_restless)
+    }
+
     /// Gives back memory that commits keep for the next one.
     pub fn give_memory_back(&self) {
         if let Some(journalled) = &self.journalled {
@@ -112,7 +126,8 @@ impl Store {
     pub fn close_journal(&self) -> bool {
         let Some(journalled) = &self.journalled else { return true };
         let is_applied = journalled.backlog.oldest().is_none();
-        if is_applied {
+        // A start that misses a journal must not miss this one.
+        if is_applied && JournalNote::remove(self.files(), self.directory()).is_ok() {
             journalled.journal.seal();
         }
         is_applied

@@ -235,7 +235,7 @@ impl Store {
         // committed, and that waits for the directory's sync.
         let mut handle = lock(&entry.handle);
         handle.revision = revision;
-        handle.header_position = Some(header_position);
+        handle.note_moved(header_position);
         handle.is_name_unsure = true;
         let closed = handle.snapshot.take();
         self.open_files.release(entry);

@@ -56,7 +56,7 @@ impl Store {
         match commit.finish(self.wall_time()) {
             Ok((header, _)) => {
                 let mut handle = lock(&entry.handle);
-                handle.header_position = Some(header.position);
+                handle.note_moved(header.position);
                 handle.snapshot = Some(Arc::new(Snapshot { file: now.file.clone(), header }));
                 Ok(())
             }

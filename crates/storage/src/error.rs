@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use document::Vbid;
 use platform::{FileError, FileErrorKind};
 
+use crate::journal::JournalId;
+
 /// A failed storage operation.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StorageError {
@@ -36,11 +38,9 @@ pub enum StorageError {
         high_seqno: u64,
     },
     /// The journal does not continue the file of a vBucket: one of the two is of another time.
-    /// Callers report it and do not start.
+    /// Callers report it and leave the vBucket out of service.
     #[error(
-        "the file of vBucket {} ends at seqno {reached}, and the journal goes on from \
-         {continues}; put back the file that belongs to the journal, or take the directory \
-         `journal` away to go on without what it holds",
+        "the file of vBucket {} ends at seqno {reached}, and the journal goes on from {continues}",
         vbid.0
     )]
     OtherHistory {
@@ -50,6 +50,35 @@ pub enum StorageError {
         reached: u64,
         /// The seqno after which the journal goes on.
         continues: u64,
+    },
+    /// A part of the journal that was acknowledged is not what was written. Nobody can tell whose
+    /// writes it holds. Callers report it and do not start.
+    #[error(
+        "{} is corrupt at byte {position}: {what}; put the file back as it was, or move the \
+         directory `journal` away and start with --accept-lost-journal, which loses what only the \
+         journal holds",
+        file.display()
+    )]
+    JournalDamaged {
+        /// The segment.
+        file: PathBuf,
+        /// Where the damaged group or header begins, in bytes.
+        position: u64,
+        /// What does not hold.
+        what: &'static str,
+    },
+    /// The journal is not there, and the last stop was not a clean one. Callers report it and do
+    /// not start.
+    #[error(
+        "{} holds no segment of journal {id}, which was in use when the node ended; mount it or \
+         put it back, or start with --accept-lost-journal, which loses what only the journal held",
+        directory.display()
+    )]
+    JournalMissing {
+        /// Where it should be.
+        directory: PathBuf,
+        /// Its name.
+        id: JournalId,
     },
     /// The journal has no room until the vBuckets' files have caught up. Nothing was written; a
     /// retry succeeds when something has been released.

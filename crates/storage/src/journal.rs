@@ -28,17 +28,20 @@ use platform::{Clock, Files};
 
 pub(crate) use layout::image_around;
 pub use names::DIRECTORY as JOURNAL_DIRECTORY;
-pub use options::{JournalId, JournalOptions, JournalReport, JournalUsage, Lsn, TornTail};
+pub use options::{JournalId, JournalOptions, JournalReport, JournalUsage, LostEnd, Lsn, TornTail};
 pub use record::{Record, ReplayedRecord};
 pub use verify::{SegmentVerification, verify_segments};
 pub use view::{
-    BatchView, GroupView, Place, RecordView, SegmentEnd, SegmentSummary, SegmentView,
+    BatchView, GroupView, Place, RecordKind, RecordView, SegmentEnd, SegmentSummary, SegmentView,
     is_segment_name, read_segment, segment_view,
 };
 
 use crate::StorageError;
 use crate::store::lock;
 use filling::Filling;
+pub(crate) use record::RawContent;
+use replay::AllRecords;
+pub(crate) use replay::{KnownEnd, Visitor};
 use segment::Directory;
 use writer::Writer;
 
@@ -71,9 +74,20 @@ impl Journal {
         clock: Clock,
         replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
     ) -> Result<(Self, JournalReport), StorageError> {
+        Self::open_with(files, bucket_directory, options, clock, &mut AllRecords(replay))
+    }
+
+    /// The same, for who looks at all records before any is handed out.
+    pub(crate) fn open_with(
+        files: Arc<dyn Files>,
+        bucket_directory: &Path,
+        options: JournalOptions,
+        clock: Clock,
+        visitor: &mut dyn Visitor,
+    ) -> Result<(Self, JournalReport), StorageError> {
         options.check();
         let directory = Directory::new(files, bucket_directory);
-        let (writer, report) = replay::open(&directory, options, clock, replay)?;
+        let (writer, report) = replay::open(&directory, options, clock, visitor)?;
         let usage = Mutex::new(writer.usage());
         let journal = Self {
             id: writer.id(),
@@ -132,6 +146,37 @@ impl Journal {
         settled
     }
 
+    /// Sees to it that a group follows the last one that has records: only then damage of that one
+    /// is told from a group that was being written.
+    ///
+    /// # Errors
+    /// What the system said when a second segment was tried.
+    pub fn prove(&self) -> Result<(), StorageError> {
+        let mut writer = self.lock_writer();
+        let proved = writer.prove(&self.directory);
+        self.publish(&writer);
+        proved
+    }
+
+    /// Whether [`Journal::prove`] has something to do.
+    pub fn is_unproved(&self) -> bool {
+        self.lock_writer().is_unproved()
+    }
+
+    /// Groups below `needed_from` are in files: they take no room from now on, although segments
+    /// stay until [`Journal::release`]. Whether that would let go of one.
+    pub(crate) fn note_in_files(&self, needed_from: Lsn) -> bool {
+        let mut writer = self.lock_writer();
+        let would_release = writer.note_in_files(needed_from);
+        self.publish(&writer);
+        would_release
+    }
+
+    /// The number of the newest segment that holds a group.
+    pub(crate) fn newest_segment(&self) -> Option<u64> {
+        self.lock_writer().newest_segment()
+    }
+
     /// Gives back the memory in which groups are gathered, which is as large as the largest one
     /// was. For when there is nothing to append for a while.
     pub fn give_memory_back(&self) {
@@ -146,6 +191,9 @@ impl Journal {
     /// know that reads [`JournalUsage::durable_lsn`] first and names the lsn after it.
     pub fn release(&self, needed_from: Option<Lsn>) {
         let mut writer = self.lock_writer();
+        if let Some(needed_from) = needed_from {
+            writer.note_in_files(needed_from);
+        }
         writer.note_needed(needed_from);
         // Names take the disk's time, and who releases may be of the lowest priority: groups do
         // not wait for it.

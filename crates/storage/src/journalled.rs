@@ -1,20 +1,21 @@
 //! A store with a journal: batches are durable when the journal has them, and reach the files
 //! behind it.
 
-use std::sync::Mutex;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
-use std::path::Path;
-
-use document::Vbid;
+use document::{Seqno, Vbid};
 use platform::{Clock, Files};
 
 use crate::StorageError;
 use crate::backlog::{Backlog, Pending, bytes_of};
 use crate::flush_batch::{CommitReport, FlushBatch};
-use crate::journal::{JOURNAL_DIRECTORY, Journal, JournalOptions, Lsn, Record, ReplayedRecord};
+use crate::journal::{JOURNAL_DIRECTORY, Journal, JournalOptions, Lsn, Record};
+use crate::journal_note::JournalNote;
 use crate::start_up::remove_if_there;
-use crate::store::lock;
-use crate::vbucket_record::JournalPosition;
+use crate::store::{Entries, lock, witnesses_of};
+use crate::vbucket_record::{JournalPosition, VbucketRecord};
 
 /// So many items are gone through in less than a millisecond.
 const TRIMMED_AT_ONCE_MAX: usize = 4096;
@@ -30,12 +31,136 @@ pub(crate) struct Journalled {
     /// files still need of the journal, which nobody else can tell meanwhile. Locks: a store
     /// entry's `writer` before this.
     appending: Mutex<()>,
+    /// What of the files the journal tells. Held for a look, under `appending` or alone.
+    witnessed: Mutex<Witnessed>,
+    entries: Arc<Entries>,
+    note: Note,
+}
+
+/// What is let go of has to be in files, and nothing but a witness of those tells later that it
+/// was: so nothing is let go of before the journal has one of each file behind it.
+#[derive(Debug)]
+struct Witnessed {
+    /// Whether the next append writes witnesses, too.
+    is_due: bool,
+    /// Groups below were in the files when the last witnesses were written.
+    releasable: Lsn,
+}
+
+/// The note beside the journal, and the newest segment that it tells of.
+struct Note {
+    files: Arc<dyn Files>,
+    bucket: PathBuf,
+    /// Held while the note is written. Locks: nothing is taken under it but the journal's.
+    segment: Mutex<Option<u64>>,
+}
+
+/// What a journal is opened with.
+pub(crate) struct JournalParts {
+    pub(crate) journal: Journal,
+    pub(crate) backlog: Backlog,
+    pub(crate) group_bytes_max: u64,
 }
 
 impl Journalled {
-    pub(crate) fn new(journal: Journal, group_bytes_max: u64, clock: Clock) -> Self {
-        let (backlog, appending) = (Backlog::default(), Mutex::default());
-        Self { journal, group_bytes_max, backlog, clock, appending }
+    pub(crate) fn new(
+        parts: JournalParts,
+        clock: Clock,
+        entries: Arc<Entries>,
+        files: Arc<dyn Files>,
+        bucket: &Path,
+    ) -> Self {
+        let JournalParts { journal, backlog, group_bytes_max } = parts;
+        // The first group tells what the mark of the last stop has told.
+        let witnessed = Mutex::new(Witnessed { is_due: true, releasable: Lsn(0) });
+        let note = Note { files, bucket: bucket.to_path_buf(), segment: Mutex::new(None) };
+        let appending = Mutex::default();
+        Self { journal, group_bytes_max, backlog, clock, appending, witnessed, entries, note }
+    }
+
+    /// Appends records, and witnesses when they are due. The caller holds `appending`.
+    fn append(
+        &self,
+        records: &[Record<'_>],
+        durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
+    ) {
+        if lock(&self.witnessed).is_due {
+            self.append_with_witnesses(records, durable);
+        } else {
+            self.journal.append(records, durable);
+        }
+        // A start that does not find the first group has to know that there was one. What of the
+        // later segments it has to know is noted by who has time.
+        if lock(&self.note.segment).is_none() {
+            drop(self.note_segment());
+        }
+    }
+
+    fn append_with_witnesses(
+        &self,
+        records: &[Record<'_>],
+        durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
+    ) {
+        let releasable = self.needed_from();
+        let witnesses = witnesses_of(&self.entries);
+        let mut all = records.to_vec();
+        all.push(Record::Witnesses(&witnesses));
+        self.journal.append(&all, &mut |range, result| {
+            if range.end == all.len() && result.is_ok() {
+                *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
+            }
+            let own = range.start..range.end.min(records.len());
+            if !own.is_empty() {
+                durable(own, result);
+            }
+        });
+    }
+
+    /// The oldest group that a file needs. The caller holds `appending`.
+    fn needed_from(&self) -> Lsn {
+        // Of what is durable now the backlog knows all that files lack.
+        let next = Lsn(self.journal.usage().durable_lsn.0 + 1);
+        self.backlog.oldest().unwrap_or(next)
+    }
+
+    /// Notes which segment is the newest, for a start that does not find it.
+    pub(crate) fn note_segment(&self) -> Result<(), StorageError> {
+        let mut noted = lock(&self.note.segment);
+        let Some(segment) = self.journal.newest_segment() else { return Ok(()) };
+        if *noted != Some(segment) {
+            let note = JournalNote { id: self.journal.id(), segment };
+            note.write(&*self.note.files, &self.note.bucket)?;
+            *noted = Some(segment);
+        }
+        Ok(())
+    }
+
+    /// There is nothing to append for a while. Has a group follow the last one, and lets go of what
+    /// files have.
+    pub(crate) fn rest(&self) -> Result<(), StorageError> {
+        let appending = lock(&self.appending);
+        self.append_witnesses()?;
+        self.journal.prove()?;
+        drop(appending);
+        self.note_segment()?;
+        self.release();
+        Ok(())
+    }
+
+    /// Whether [`Journalled::rest`] has something to do.
+    pub(crate) fn is_restless(&self) -> bool {
+        let is_due = lock(&self.witnessed).is_due && self.journal.usage().group_count > 0;
+        is_due || self.journal.is_unproved()
+    }
+
+    /// Writes witnesses if they are due. The caller holds `appending`.
+    fn append_witnesses(&self) -> Result<(), StorageError> {
+        let has_begun = self.journal.newest_segment().is_some();
+        if !lock(&self.witnessed).is_due || !has_begun {
+            return Ok(());
+        }
+        self.append_with_witnesses(&[], &mut |_, _| {});
+        Ok(())
     }
 
     /// Makes the batches durable, a group of them at a time; see [`crate::Store::commit`].
@@ -67,7 +192,7 @@ impl Journalled {
         let now = self.clock.now();
         let mut places = Vec::with_capacity(batches.len());
         let records: Vec<Record<'_>> = batches.iter().map(record_of).collect();
-        self.journal.append(&records, &mut |range, result| {
+        self.append(&records, &mut |range, result| {
             places.extend(range.map(|_| result.clone()));
         });
         drop(records);
@@ -84,10 +209,11 @@ impl Journalled {
             });
             reports.push((vbid, committed));
         }
-        if reports.iter().any(|(_, report)| matches!(report, Err(StorageError::JournalFull { .. })))
-        {
-            // Those who might have made room have left it to this commit.
-            self.journal.release(self.backlog.oldest());
+        let is_full =
+            |report: &Result<_, _>| matches!(report, Err(StorageError::JournalFull { .. }));
+        if reports.iter().any(|(_, report)| is_full(report)) {
+            // Those who might have told of room have left it to this commit.
+            self.note_in_files();
         }
         drop(appending);
         reports.into_iter().for_each(|(vbid, committed)| report(vbid, committed));
@@ -101,23 +227,6 @@ impl Journalled {
         }
     }
 
-    /// Takes note of a record that the journal has and a file has not.
-    pub(crate) fn replayed(&self, lsn: Lsn, record: ReplayedRecord) {
-        let now = self.clock.now();
-        match record {
-            ReplayedRecord::Delete { vbid } => drop(self.backlog.delete(lsn, vbid, now)),
-            ReplayedRecord::Batch { vbid, previous_seqno, supersedes, items, state } => {
-                if supersedes {
-                    drop(self.backlog.forget(vbid));
-                }
-                let batch = FlushBatch { vbid, previous_seqno, items, state: *state };
-                if self.backlog.push(lsn, batch, now).is_some() {
-                    drop(self.backlog.trim(vbid));
-                }
-            }
-        }
-    }
-
     /// Makes it durable that the vBuckets are gone. What waited for their files is forgotten.
     /// The caller holds the `writer` of each.
     pub(crate) fn delete(&self, vbids: &[Vbid]) -> Result<(), StorageError> {
@@ -127,7 +236,7 @@ impl Journalled {
             vbids.iter().map(|vbid| Record::Delete { vbid: *vbid }).collect();
         let mut forgotten: Vec<Option<Pending>> = Vec::new();
         let mut first_error = None;
-        self.journal.append(&records, &mut |range, result| match result {
+        self.append(&records, &mut |range, result| match result {
             Ok(lsn) => {
                 let gone = vbids.get(range).unwrap_or_default();
                 forgotten.extend(gone.iter().map(|vbid| self.backlog.delete(lsn, *vbid, now)));
@@ -158,7 +267,7 @@ impl Journalled {
             state,
         };
         let mut carried = None;
-        self.journal.append(&[record], &mut |_, result| carried = Some(result));
+        self.append(&[record], &mut |_, result| carried = Some(result));
         drop(superfluous);
         match carried.expect("the journal answers for every record") {
             Ok(lsn) => {
@@ -172,24 +281,50 @@ impl Journalled {
         }
     }
 
-    /// Lets go of what the files have of the journal. While a group is being written that is left
-    /// to whoever comes next.
+    /// Lets go of what the files have of the journal, as far as it tells that they do; if more
+    /// could go, the next group tells that. While a group is being written that is left to whoever
+    /// comes next.
     pub(crate) fn release(&self) {
         let Ok(appending) = self.appending.try_lock() else { return };
-        // Of what is durable now the backlog knows all that files lack.
-        let next = Lsn(self.journal.usage().durable_lsn.0 + 1);
-        let needed_from = self.backlog.oldest().unwrap_or(next);
+        let releasable = self.note_in_files();
         // The rest takes the disk's time: groups do not wait for it.
         drop(appending);
-        self.journal.release(Some(needed_from));
+        self.journal.release(Some(releasable));
     }
 
-    /// The end of the journal, behind which no replay finds anything that was written until now, a
-    /// group that failed included. What a history gives up stays given up.
-    pub(crate) fn end_of_history(&self) -> Result<JournalPosition, StorageError> {
+    /// Tells the journal what the files have, which makes room in it. Gives what can be let go of
+    /// now. The caller holds `appending`.
+    fn note_in_files(&self) -> Lsn {
+        let needed_from = self.needed_from();
+        let would_release = self.journal.note_in_files(needed_from);
+        let mut witnessed = lock(&self.witnessed);
+        witnessed.is_due |= would_release && witnessed.releasable < needed_from;
+        witnessed.releasable
+    }
+
+    /// Sees to it that no replay finds what was not acknowledged.
+    pub(crate) fn settle(&self) -> Result<(), StorageError> {
+        let _appending = lock(&self.appending);
+        self.journal.settle()
+    }
+
+    /// Says that a vBucket's file goes back to `seqno`, where its state is `state`, and gives the
+    /// place of that. Behind it no replay finds anything that was written until now, a group that
+    /// failed included: what a history gives up stays given up. The caller holds the vBucket's
+    /// `writer`.
+    pub(crate) fn roll_back(
+        &self,
+        vbid: Vbid,
+        seqno: Seqno,
+        state: &VbucketRecord,
+    ) -> Result<JournalPosition, StorageError> {
         let _appending = lock(&self.appending);
         self.journal.settle()?;
-        Ok(self.position(self.journal.usage().durable_lsn))
+        let mut place = None;
+        let record = Record::Rollback { vbid, seqno, state };
+        self.append(&[record], &mut |_, result| place = Some(result));
+        let lsn = place.expect("the journal answers for every record")?;
+        Ok(self.position(lsn))
     }
 
     /// How much of the journal a file has that holds everything up to `lsn`.

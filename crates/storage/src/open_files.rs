@@ -11,8 +11,11 @@ use std::sync::{Arc, Mutex};
 use document::Vbid;
 
 use crate::compaction::CompactionProgress;
+use crate::couchstore::Header;
 use crate::store::lock;
 use crate::vbucket_file::Snapshot;
+use crate::vbucket_record::VbucketRecord;
+use crate::witness::Witness;
 
 /// One vBucket of a store.
 pub(crate) struct Entry {
@@ -35,6 +38,10 @@ pub(crate) struct Handle {
     /// Where the last header that is known to be durable stands; `None` without a file. Whatever
     /// is behind it in the file is not trusted.
     pub(crate) header_position: Option<u64>,
+    /// Where the file was last known to be, for whoever starts next: as of that header; of a file
+    /// that is not believed, what it should have; `None` when nobody knows, or while a deletion or
+    /// a rollback is about to change it.
+    pub(crate) witness: Option<Witness>,
     /// Whether a compaction has put this file into the place of the revision before without being
     /// sure that the directory's new names are durable. Nothing is committed until they are.
     pub(crate) is_name_unsure: bool,
@@ -77,6 +84,21 @@ pub(crate) struct ExtraHandle<'a>(&'a OpenFiles);
 impl Drop for ExtraHandle<'_> {
     fn drop(&mut self) {
         lock(&self.0.listed).extra_count -= 1;
+    }
+}
+
+impl Handle {
+    /// A commit of `record` has become durable.
+    pub(crate) fn note_committed(&mut self, vbid: Vbid, header: &Header, record: &VbucketRecord) {
+        self.header_position = Some(header.position);
+        self.witness = Some(Witness::of(vbid, self.revision, header, record));
+    }
+
+    /// The same state as before has become durable in another place.
+    pub(crate) fn note_moved(&mut self, header_position: u64) {
+        self.header_position = Some(header_position);
+        let revision = self.revision;
+        self.witness = self.witness.map(|old| Witness { revision, header_position, ..old });
     }
 }
 

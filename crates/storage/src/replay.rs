@@ -1,30 +1,22 @@
-//! What a store does with its journal when it starts: the files get what only the journal has.
+//! What a store does with its journal when it starts: the files get what only the journal has, and
+//! what is known of the files is compared with what they are.
 
-use document::{Item, Map, Seqno, Set, Vbid};
+use document::{Item, Seqno, Set, Vbid};
 
 use crate::StorageError;
-use crate::journal::{Journal, JournalId, JournalOptions, Lsn, ReplayedRecord};
-use crate::journalled::{self, Journalled};
-use crate::start_up::{self, FoundVbucket, StartReport, WhyIgnored};
-use crate::store::Store;
-use crate::vbucket_record::JournalPosition;
-
-/// Where the replay of one vBucket is.
-#[derive(Clone, Copy)]
-struct Reached {
-    /// What of the journal the file holds.
-    position: Option<JournalPosition>,
-    /// The last seqno of the file; `None` when nobody can tell.
-    file_seqno: Option<Seqno>,
-    /// The same, and then the last one of what was replayed.
-    seqno: Option<Seqno>,
-}
+use crate::journal::{Journal, JournalOptions};
+use crate::journal_note::{FoundNote, JournalNote};
+use crate::journalled::{self, JournalParts, Journalled};
+use crate::replayed::Replay;
+use crate::start_up::{self, FoundVbucket, LastStop, StartReport, WhyIgnored};
+use crate::store::{Store, lock};
+use crate::witness::Witness;
 
 /// Files that could not be brought up to date.
 #[derive(Default)]
 struct LeftBehind {
     /// Those that turned out to be damaged, with what is wrong.
-    damaged: Vec<(Vbid, StorageError)>,
+    damaged: Vec<(Vbid, WhyIgnored)>,
     /// Those that there is no room for.
     waiting: Set<Vbid>,
 }
@@ -35,24 +27,114 @@ impl Store {
     pub(crate) fn open_journal(
         &mut self,
         options: Option<JournalOptions>,
+        last_stop: &LastStop,
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         let keeps_journal = options.is_some();
-        if !keeps_journal && !journalled::has_journal(&*self.files, &self.directory)? {
+        let note = self.note_of(last_stop, report)?;
+        let is_there = journalled::has_journal(&*self.files, &self.directory)?;
+        if !keeps_journal && !is_there && note.is_none() {
+            self.check_witnesses(last_stop.witnesses.iter().flat_map(|list| list.iter()), report)?;
+            self.note_wholeness(last_stop, report);
             return Ok(());
         }
-        let journal = self.read_journal(options.unwrap_or_default(), report)?;
-        let journalled = self.journalled.insert(journal);
-        let behind = journalled.backlog.vbuckets();
+        self.read_journal(options.unwrap_or_default(), last_stop, note, report)?;
+        self.note_wholeness(last_stop, report);
+        let behind = self.journalled.as_ref().map(|journalled| journalled.backlog.vbuckets());
         let left_behind = self.apply_at_start()?;
-        self.report_again(&behind, left_behind, report)?;
+        self.report_again(&behind.unwrap_or_default(), left_behind, report)?;
         // What waits for a file is nowhere else: until the file has it, the journal stays.
         let is_needed = keeps_journal || self.backlog().vbuckets > 0;
         if !is_needed && let Some(journalled) = self.journalled.take() {
+            JournalNote::remove(&*self.files, &self.directory)?;
             journalled.journal.seal();
             journalled::remove_journal(&*self.files, &self.directory)?;
         }
         Ok(())
+    }
+
+    /// The journal that must be there: after a clean stop, or when its loss is accepted, none.
+    fn note_of(
+        &self,
+        last_stop: &LastStop,
+        report: &mut StartReport,
+    ) -> Result<Option<JournalNote>, StorageError> {
+        let found = JournalNote::read(&*self.files, &self.directory)?;
+        if found == FoundNote::Nothing {
+            return Ok(None);
+        }
+        if last_stop.was_clean || last_stop.accepts_lost_journal {
+            JournalNote::remove(&*self.files, &self.directory)?;
+            return Ok(None);
+        }
+        report.journal_note_is_damaged = found == FoundNote::Damaged;
+        Ok(match found {
+            FoundNote::Note(note) => Some(note),
+            FoundNote::Nothing | FoundNote::Damaged => None,
+        })
+    }
+
+    /// Says of which vBuckets something acknowledged may be missing.
+    fn note_wholeness(&self, last_stop: &LastStop, report: &mut StartReport) {
+        let listed = last_stop.witnesses.as_ref().filter(|_| last_stop.was_clean);
+        let shortened: Set<Vbid> = report.shortened.iter().map(|(vbid, _)| *vbid).collect();
+        for found in &mut report.vbuckets {
+            let was_whole = listed.is_none_or(|listed| listed.is_whole(found.vbid));
+            found.is_whole &= was_whole && !shortened.contains(&found.vbid);
+        }
+    }
+
+    /// Compares files with what is known of them. What does not agree is out of service.
+    fn check_witnesses<'a>(
+        &self,
+        witnesses: impl Iterator<Item = &'a Witness>,
+        report: &mut StartReport,
+    ) -> Result<(), StorageError> {
+        for known in witnesses {
+            let is_given_up = report.unreadable_vbuckets().any(|vbid| vbid == known.vbid);
+            let why = if is_given_up { None } else { self.contradiction(known, report)? };
+            if let Some(why) = why {
+                report.give_up(known.vbid, known.revision, why);
+            }
+            if report.unreadable_vbuckets().any(|vbid| vbid == known.vbid) {
+                self.disbelieve(known.vbid, Some(*known));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the file of a vBucket is not the one that is known of, or one that came after.
+    fn contradiction(
+        &self,
+        known: &Witness,
+        report: &StartReport,
+    ) -> Result<Option<WhyIgnored>, StorageError> {
+        let vbucket = report.vbuckets.iter().find(|vbucket| vbucket.vbid == known.vbid);
+        let entry = self.entry(known.vbid);
+        let found = entry.as_ref().and_then(|entry| lock(&entry.handle).witness);
+        let (Some(vbucket), Some(entry), Some(found)) = (vbucket, entry, found) else {
+            return Ok(Some(WhyIgnored::Contradicted { known: *known, found: None }));
+        };
+        let is_continued = self.snapshot_of(&entry).and_then(|snapshot| {
+            let Some(snapshot) = snapshot else { return Ok(false) };
+            known.is_continued_by(&found, &vbucket.record.failover_table, &snapshot.file)
+        });
+        match is_continued {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(WhyIgnored::Contradicted { known: *known, found: Some(found) })),
+            Err(error) => start_up::not_read(error).map(Some),
+        }
+    }
+
+    /// Nothing of the vBucket's file is used; what it should be is remembered.
+    fn disbelieve(&self, vbid: Vbid, known: Option<Witness>) {
+        let entry = self.entry_or_new(vbid);
+        self.close(&entry);
+        let mut handle = lock(&entry.handle);
+        handle.header_position = None;
+        handle.witness = known.or(handle.witness);
+        // What is made in its place must be the newer one.
+        handle.revision = handle.revision.max(known.map_or(0, |known| known.revision));
     }
 
     /// Brings the files up to date, as far as that can be.
@@ -65,7 +147,11 @@ impl Store {
                 Ok(_) => {}
                 // It is held from now on: the journal keeps what waits for it, and others serve.
                 Err(error @ (StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. })) => {
-                    left_behind.damaged.push((vbid, error));
+                    left_behind.damaged.push((vbid, WhyIgnored::Corrupt(error)));
+                }
+                Err(error @ StorageError::Failed(_)) if self.has_forgotten(vbid) => {
+                    self.hold_at_start(vbid);
+                    left_behind.damaged.push((vbid, WhyIgnored::Unreadable(error)));
                 }
                 // It is tried again, by whoever applies from now on.
                 Err(StorageError::NoSpace(_)) if self.has_forgotten(vbid) => {
@@ -82,39 +168,62 @@ impl Store {
         self.look_at_backlog(vbid, |pending| !pending.deletes).unwrap_or(true)
     }
 
-    /// Reads the journal into a backlog.
+    /// Reads the journal into a backlog, and puts those out of service that it contradicts.
     fn read_journal(
-        &self,
+        &mut self,
         options: JournalOptions,
-        report: &StartReport,
-    ) -> Result<Journalled, StorageError> {
-        let mut found = Vec::new();
-        let mut replay = |lsn: Lsn, record: ReplayedRecord| {
-            found.push((lsn, record));
-            Ok(())
-        };
-        let group_bytes_max = u64::try_from(options.group_bytes_max).unwrap_or(u64::MAX);
-        let (journal, _report) = Journal::open(
-            self.files.clone(),
-            &self.directory,
-            options,
-            self.clock.clone(),
-            &mut replay,
-        )?;
-        let id = journal.id();
-        let journalled = Journalled::new(journal, group_bytes_max, self.clock.clone());
-        let mut reached: Map<Vbid, Reached> = report.vbuckets.iter().map(in_file).collect();
-        for vbid in report.unreadable_vbuckets() {
-            journalled.backlog.hold(vbid);
-            reached.insert(vbid, Reached { position: None, file_seqno: None, seqno: None });
-        }
-        skip_superfluous(&mut found);
-        for (lsn, record) in found {
-            if let Some(record) = reach(&mut reached, id, lsn, record)? {
-                journalled.replayed(lsn, record);
+        last_stop: &LastStop,
+        note: Option<JournalNote>,
+        report: &mut StartReport,
+    ) -> Result<(), StorageError> {
+        let mut replay = Replay::new(report, note, self.clock.clone());
+        let (files, directory) = (self.files.clone(), &self.directory);
+        let clock = self.clock.clone();
+        let opened = Journal::open_with(files, directory, options, clock, &mut replay);
+        let (journal, journal_report) = opened.map_err(|error| match error {
+            StorageError::Corrupt { file, position, what } => {
+                StorageError::JournalDamaged { file, position, what }
             }
+            error => error,
+        })?;
+        if let Some(note) = note.filter(|_| journal_report.segment_count == 0) {
+            let directory = self.directory.join(crate::journal::JOURNAL_DIRECTORY);
+            return Err(StorageError::JournalMissing { directory, id: note.id });
         }
-        Ok(journalled)
+        if journal_report.lost_end.is_some() && !last_stop.was_clean {
+            report.shortened = replay.shortened(report);
+        }
+        let (backlog, findings) = replay.finish();
+        for (vbid, error) in findings.other_histories {
+            let revision = self.revision(vbid);
+            report.give_up(vbid, revision, WhyIgnored::OtherHistory(error));
+            self.disbelieve(vbid, None);
+        }
+        let has_begun = journal_report.segment_count > 0;
+        report.journal = Some(journal_report);
+        let group_bytes_max = u64::try_from(options.group_bytes_max).unwrap_or(u64::MAX);
+        let parts = JournalParts { journal, backlog, group_bytes_max };
+        let (entries, files) = (self.entries(), self.files.clone());
+        let clock = self.clock.clone();
+        self.journalled = Some(Journalled::new(parts, clock, entries, files, &self.directory));
+        // The mark tells of the last stop; as soon as there is a journal, that does.
+        let of_stop = last_stop.witnesses.as_ref().filter(|_| last_stop.was_clean || !has_begun);
+        self.check_witnesses(of_stop.into_iter().flat_map(|list| list.iter()), report)?;
+        self.check_witnesses(findings.witnesses.iter(), report)?;
+        let out_of_service: Vec<Vbid> = report.unreadable_vbuckets().collect();
+        for vbid in out_of_service {
+            self.hold_at_start(vbid);
+        }
+        Ok(())
+    }
+
+    /// What waits for a file that is not believed stays in the journal, unless the journal has all
+    /// of the vBucket.
+    fn hold_at_start(&self, vbid: Vbid) {
+        let is_anew = self.look_at_backlog(vbid, |pending| pending.deletes).unwrap_or(false);
+        if let Some(journalled) = self.journalled.as_ref().filter(|_| !is_anew) {
+            journalled.backlog.hold(vbid);
+        }
     }
 
     /// Tells anew what the vBuckets `vbids` are: of those that are left behind, why, or what they
@@ -126,26 +235,34 @@ impl Store {
         report: &mut StartReport,
     ) -> Result<(), StorageError> {
         for &vbid in vbids {
+            let is_held = self.look_at_backlog(vbid, |_| ()).is_some()
+                && report.unreadable_vbuckets().any(|found| found == vbid)
+                && !left_behind.waiting.contains(&vbid);
+            if is_held {
+                continue;
+            }
             let before = report.vbuckets.iter().position(|found| found.vbid == vbid);
             let before = before.map(|at| report.vbuckets.swap_remove(at));
+            let is_whole = before.as_ref().is_none_or(|before| before.is_whole);
+            let revision = self.revision(vbid);
             let damage = left_behind.damaged.iter().position(|(damaged, _)| *damaged == vbid);
             let found = if let Some(at) = damage {
-                Err(WhyIgnored::Corrupt(left_behind.damaged.swap_remove(at).1))
+                Err(left_behind.damaged.swap_remove(at).1)
             } else if left_behind.waiting.contains(&vbid) {
                 self.with_backlog(vbid, before)
             } else {
                 let Some(path) = self.path_of(vbid) else { continue };
-                start_up::load(&*self.files, &path, vbid)?.map(|(found, _)| found)
+                start_up::load(&*self.files, &path, vbid, revision)?.map(|(found, _)| found)
             };
             match found {
                 Ok(found) => {
-                    // Another file may have been there, which the journal had deleted.
                     report.ignored.retain(|ignored| ignored.vbid() != Some(vbid));
-                    report.vbuckets.push(found);
+                    let is_whole = is_whole && found.is_whole;
+                    report.vbuckets.push(FoundVbucket { is_whole, ..found });
                 }
                 Err(why) => {
-                    let path = self.path_of(vbid).unwrap_or_else(|| self.path(vbid, 1));
-                    report.ignored.push(start_up::ignored(&path, why));
+                    report.give_up(vbid, revision, why);
+                    self.disbelieve(vbid, None);
                 }
             }
         }
@@ -166,7 +283,7 @@ impl Store {
             (pending.high_seqno(), pending.state.clone(), documents as u64)
         });
         let Some((high_seqno, Some(state), documents)) = waiting else {
-            return in_file.ok_or(WhyIgnored::NoState);
+            return in_file.ok_or(WhyIgnored::Empty);
         };
         let record = start_up::ending_at(state, high_seqno).ok_or(WhyIgnored::OutsideSnapshot)?;
         let purge_seqno = in_file.as_ref().map_or(Seqno(0), |found| found.purge_seqno);
@@ -177,73 +294,8 @@ impl Store {
             item_count: in_file.as_ref().map_or(0, |found| found.item_count) + documents,
             record,
             passed_over: in_file.map(|found| found.passed_over).unwrap_or_default(),
+            is_whole: true,
             file_is_behind: true,
         })
     }
-}
-
-/// Takes out the records of histories that a later record deletes: their files may be gone already,
-/// so there is nothing that they would continue. The same goes for what is contained in a later
-/// record: what came before may be released. Behind a deletion everything is there, and such later
-/// records are not needed.
-fn skip_superfluous(found: &mut Vec<(Lsn, ReplayedRecord)>) {
-    let (mut deletions, mut contained): (Map<Vbid, Lsn>, Map<Vbid, Lsn>) = Default::default();
-    for (lsn, record) in found.iter() {
-        match record {
-            ReplayedRecord::Delete { vbid } => drop(deletions.insert(*vbid, *lsn)),
-            ReplayedRecord::Batch { vbid, supersedes: true, .. } => {
-                contained.insert(*vbid, *lsn);
-            }
-            ReplayedRecord::Batch { .. } => {}
-        }
-    }
-    found.retain(|(lsn, record)| match record {
-        ReplayedRecord::Batch { vbid, supersedes, .. } => match deletions.get(vbid) {
-            Some(end) => lsn > end && !supersedes,
-            None => contained.get(vbid).is_none_or(|end| lsn >= end),
-        },
-        ReplayedRecord::Delete { vbid } => deletions.get(vbid) == Some(lsn),
-    });
-}
-
-fn in_file(found: &FoundVbucket) -> (Vbid, Reached) {
-    let seqno = Some(found.high_seqno);
-    (found.vbid, Reached { position: found.record.journal, file_seqno: seqno, seqno })
-}
-
-/// The record, if its file does not have it yet. A record that does not continue what was reached
-/// is of another history than the file.
-fn reach(
-    reached: &mut Map<Vbid, Reached>,
-    id: JournalId,
-    lsn: Lsn,
-    mut record: ReplayedRecord,
-) -> Result<Option<ReplayedRecord>, StorageError> {
-    let (ReplayedRecord::Batch { vbid, .. } | ReplayedRecord::Delete { vbid }) = record;
-    let beginning = Reached { position: None, file_seqno: Some(Seqno(0)), seqno: Some(Seqno(0)) };
-    let at = reached.entry(vbid).or_insert(beginning);
-    let is_in_file = |position: JournalPosition| position.id == id.0 && position.lsn >= lsn.0;
-    if at.position.is_some_and(is_in_file) {
-        return Ok(None);
-    }
-    match &mut record {
-        ReplayedRecord::Delete { .. } => *at = beginning,
-        ReplayedRecord::Batch { previous_seqno, supersedes, items, .. } => {
-            let before = if *supersedes { at.file_seqno } else { at.seqno };
-            let continues = |before: &Seqno| match supersedes {
-                true => before >= previous_seqno,
-                false => before == previous_seqno,
-            };
-            if let Some(Seqno(reached)) = before.filter(|before| !continues(before)) {
-                let continues = previous_seqno.0;
-                return Err(StorageError::OtherHistory { vbid, reached, continues });
-            }
-            at.seqno = Some(items.iter().map(Item::seqno).max().unwrap_or(*previous_seqno));
-            if *supersedes {
-                // It was written when nobody could tell how much of it the file has.
-                items.retain(|item| at.file_seqno.is_none_or(|seqno| item.seqno() > seqno));
-            }
-        }
-    }
-    Ok(Some(record))
 }

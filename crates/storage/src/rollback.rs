@@ -16,7 +16,7 @@ use crate::open_files::{Doubt, Entry};
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
-use crate::vbucket_record::{VBSTATE, VbucketRecord};
+use crate::vbucket_record::{JournalPosition, VBSTATE, VbucketRecord};
 
 /// How a vBucket can get back to a seqno.
 pub enum RollbackPlan {
@@ -129,21 +129,21 @@ impl Store {
         let _writing = lock(&entry.writer);
         entry.abort_compaction();
         self.make_name_sure(&entry)?;
-        if let Some(journalled) = &self.journalled {
-            journalled.end_of_history()?;
-        }
         let Some(now) = self.snapshot_of(&entry)? else { return Ok(false) };
         let revision = lock(&entry.handle).revision;
         if revision != rewind.revision || now.header.position != rewind.from.header.position {
             return Ok(false);
         }
         if rewind.is_present() {
+            self.end_history()?;
             return Ok(true);
         }
-        match self.commit_rewound(rewind) {
+        let journal = self.begin_rollback(&entry, rewind.high_seqno(), &rewind.record)?;
+        let record = VbucketRecord { journal, ..rewind.record.clone() };
+        match self.commit_rewound(rewind, &record) {
             Ok(header) => {
                 let mut handle = lock(&entry.handle);
-                handle.header_position = Some(header.position);
+                handle.note_committed(rewind.vbid, &header, &record);
                 handle.snapshot = Some(Arc::new(Snapshot { file: now.file.clone(), header }));
                 Ok(true)
             }
@@ -155,14 +155,41 @@ impl Store {
         }
     }
 
-    fn commit_rewound(&self, rewind: &Rewind) -> Result<Header, StorageError> {
+    /// What was not acknowledged of the history that ends now is not found by a replay.
+    fn end_history(&self) -> Result<(), StorageError> {
+        self.journalled.as_ref().map_or(Ok(()), |journalled| journalled.settle())
+    }
+
+    /// Says in the journal that the vBucket's file goes back to `seqno`, and gives the place of
+    /// that in the journal. Whoever finds the file there knows that it has; whoever does not find
+    /// the file knows what of the journal is no part of its history. Without a journal the file's
+    /// own place stays.
+    fn begin_rollback(
+        &self,
+        entry: &Arc<Entry>,
+        seqno: Seqno,
+        record: &VbucketRecord,
+    ) -> Result<Option<JournalPosition>, StorageError> {
+        // A file that went back has less than this.
+        lock(&entry.handle).witness = None;
+        match &self.journalled {
+            Some(journalled) => journalled.roll_back(entry.vbid, seqno, record).map(Some),
+            None => Ok(self.present_record(entry)?.and_then(|record| record.journal)),
+        }
+    }
+
+    fn commit_rewound(
+        &self,
+        rewind: &Rewind,
+        record: &VbucketRecord,
+    ) -> Result<Header, StorageError> {
         let mut buffers = CommitBuffers::new();
         let (output, scratch) = buffers.parts();
         let mut header = rewind.to.header.clone();
         // What was purged is gone from that state, too.
         header.purge_seqno = header.purge_seqno.max(rewind.from.header.purge_seqno);
         let mut commit = Commit::begin(&rewind.to.file, &header, output, scratch)?;
-        let content = Some(rewind.record.encode());
+        let content = Some(record.encode());
         commit.save_local(vec![LocalEdit { id: VBSTATE.to_vec(), content }])?;
         let (header, _) = commit.finish(self.wall_time())?;
         Ok(header)
@@ -180,20 +207,17 @@ impl Store {
         let _writing = lock(&entry.writer);
         self.make_name_sure(&entry)?;
         // What a journal holds of the old history is no part of the new one.
-        let journal = match &self.journalled {
-            Some(journalled) => Some(journalled.end_of_history()?),
-            None => self.present_record(&entry)?.and_then(|record| record.journal),
-        };
+        let journal = self.begin_rollback(&entry, Seqno(0), record)?;
         let state = VbucketRecord { journal, ..record.clone() };
         let old_revision = lock(&entry.handle).revision;
-        let header_position = self.write_empty_file(&entry, old_revision, state)?;
+        let header = self.write_empty_file(&entry, old_revision, &state)?;
         if let Err(error) = self.sync_directory() {
             lock(&entry.handle).doubt = Some(Doubt::File);
             return Err(error);
         }
         let mut handle = lock(&entry.handle);
         handle.revision = old_revision + 1;
-        handle.header_position = Some(header_position);
+        handle.note_committed(vbid, &header, &state);
         let closed = handle.snapshot.take();
         self.release(&entry);
         drop(handle);
@@ -222,10 +246,10 @@ impl Store {
         &self,
         entry: &Entry,
         old_revision: u64,
-        state: VbucketRecord,
-    ) -> Result<u64, StorageError> {
+        state: &VbucketRecord,
+    ) -> Result<Header, StorageError> {
         let (files, vbid) = (self.files(), entry.vbid);
-        let batch = FileBatch { items: &[], state: &state };
+        let batch = FileBatch { items: &[], state };
         let boot_path = self.directory().join(layout::boot_file(vbid));
         remove_if_there(files, &boot_path)?;
         let file = CouchFile::open(files, &boot_path, OpenMode::CreateNew)?;
@@ -234,7 +258,7 @@ impl Store {
         let (header, _) = vbucket_file::write(&file, None, batch, now, &mut buffers)?;
         drop(file);
         files.rename(&boot_path, &self.path(vbid, old_revision + 1))?;
-        Ok(header.position)
+        Ok(header)
     }
 
     /// The revision of a vBucket's file, or of the last one that there was; 0 if there never was.

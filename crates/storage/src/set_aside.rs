@@ -82,9 +82,11 @@ impl Store {
     }
 
     fn rename_damaged(&self, name: &str) -> Result<(), StorageError> {
-        let mut places = layout::damaged_files(name).map(|name| self.directory().join(name));
-        let free = places.find(|path| !self.files().exists(path));
-        let free = free.expect("there is no end of names");
-        Ok(self.files().rename(&self.directory().join(name), &free)?)
+        for place in layout::damaged_files(name).map(|name| self.directory().join(name)) {
+            if !self.files().exists(&place)? {
+                return Ok(self.files().rename(&self.directory().join(name), &place)?);
+            }
+        }
+        unreachable!("there is no end of names")
     }
 }

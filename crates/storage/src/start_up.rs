@@ -15,18 +15,39 @@ use platform::{FileErrorKind, Files, OpenMode};
 use crate::StorageError;
 use crate::couchstore::layout::{self, FileName};
 use crate::couchstore::{CouchFile, OpenReport};
-use crate::journal::JOURNAL_DIRECTORY;
+use crate::journal::{JOURNAL_DIRECTORY, JournalReport};
+use crate::journal_note::NOTE_NAME;
 use crate::open_files::Handle;
 use crate::vbucket_file::Snapshot;
 use crate::vbucket_record::VbucketRecord;
+use crate::witness::{Witness, Witnesses};
 
-/// What was found.
+/// What is known of the last stop beside what is in the files.
+#[derive(Clone, Debug, Default)]
+pub struct LastStop {
+    /// Whether it was a clean one: everything acknowledged is in the files.
+    pub was_clean: bool,
+    /// Where the files were at the last clean stop; `None` when nobody knows. Of an older stop than
+    /// the last one it is what the journal has not begun to tell.
+    pub witnesses: Option<Witnesses>,
+    /// Whether to go on without a journal that was in use.
+    pub accepts_lost_journal: bool,
+}
+
+/// What was found. Whoever starts the store logs it.
 #[derive(Debug, Default)]
 pub struct StartReport {
     /// vBuckets with a usable file, by number.
     pub vbuckets: Vec<FoundVbucket>,
-    /// Files that are not used, by name. Whoever starts the store logs them.
+    /// Files that are not used, by name.
     pub ignored: Vec<IgnoredFile>,
+    /// What the journal held; `None` without one.
+    pub journal: Option<JournalReport>,
+    /// vBuckets of which acknowledged writes may be missing, because the journal lacks its end:
+    /// everything from the seqno on that follows the one named here.
+    pub shortened: Vec<(Vbid, Seqno)>,
+    /// Whether nobody can tell if the journal lacks its end: the note beside it is damaged.
+    pub journal_note_is_damaged: bool,
 }
 
 /// A vBucket with a usable file.
@@ -44,6 +65,8 @@ pub struct FoundVbucket {
     pub item_count: u64,
     /// What stands behind the newest header and is no part of the file.
     pub passed_over: OpenReport,
+    /// Whether everything acknowledged is there, as far as anybody can tell.
+    pub is_whole: bool,
     /// Whether the disk is too full for the file to get what the journal has for it. Until
     /// [`crate::Store::apply`] succeeds, what reads files does not see that;
     /// [`crate::Store::unapplied_items`] has it.
@@ -64,26 +87,52 @@ pub struct IgnoredFile {
 pub enum WhyIgnored {
     /// Its name is not one of ours.
     Foreign,
-    /// It holds no vBucket state, as after a crash of an old version. The vBucket is absent.
+    /// It holds neither a vBucket state nor anything else, as after a crash of an old version. The
+    /// vBucket begins empty.
+    Empty,
+    /// It holds documents and no vBucket state.
     NoState,
-    /// A replica's file that ends outside of its snapshot. The vBucket is absent, to be built anew
-    /// from the active one.
+    /// A replica's file that ends outside of its snapshot: it is to be built anew from the active
+    /// one.
     OutsideSnapshot,
-    /// Nothing in it can be believed. The vBucket is absent; older revisions are left alone.
+    /// Something in it is not what was written. Older revisions are left alone.
     Corrupt(StorageError),
+    /// The system does not let it be read, or it is no file.
+    Unreadable(StorageError),
+    /// It lacks what the journal goes on from.
+    OtherHistory(StorageError),
+    /// It is not what it was: a part of it is missing, it is an older copy, or another's.
+    Contradicted {
+        /// What it was.
+        known: Witness,
+        /// What it is; `None` when it is not there.
+        found: Option<Witness>,
+    },
 }
 
 impl StartReport {
-    /// vBuckets whose files are there and cannot be believed.
+    /// vBuckets whose files are not believed, and those whose files are gone: they are out of
+    /// service, whatever else is reported of them.
     pub fn unreadable_vbuckets(&self) -> impl Iterator<Item = Vbid> {
-        let is_unreadable = |ignored: &&IgnoredFile| matches!(ignored.why, WhyIgnored::Corrupt(_));
-        self.ignored.iter().filter(is_unreadable).filter_map(IgnoredFile::vbid)
+        self.ignored.iter().filter(|ignored| ignored.is_disbelieved()).filter_map(IgnoredFile::vbid)
+    }
+
+    /// The vBucket is out of service.
+    pub(crate) fn give_up(&mut self, vbid: Vbid, revision: u64, why: WhyIgnored) {
+        self.vbuckets.retain(|found| found.vbid != vbid);
+        self.ignored.retain(|ignored| ignored.vbid() != Some(vbid));
+        self.ignored.push(IgnoredFile { name: layout::data_file(vbid, revision), why });
     }
 }
 
 impl IgnoredFile {
+    /// Whether it puts its vBucket out of service.
+    pub fn is_disbelieved(&self) -> bool {
+        !matches!(self.why, WhyIgnored::Foreign | WhyIgnored::Empty)
+    }
+
     /// The vBucket whose data file it is by its name.
-    pub(crate) fn vbid(&self) -> Option<Vbid> {
+    pub fn vbid(&self) -> Option<Vbid> {
         match layout::parse(&self.name) {
             FileName::Data(vbid, _) => Some(vbid),
             _ => None,
@@ -120,10 +169,11 @@ pub(crate) fn start(
         let revision = revisions.pop().expect("a vBucket is listed with its first revision");
         let name = layout::data_file(vbid, revision);
         let mut handle = Handle { revision, ..Handle::default() };
-        match load(files, &directory.join(&name), vbid)? {
-            Ok((found, header_position)) => {
+        match load(files, &directory.join(&name), vbid, revision)? {
+            Ok((found, witness)) => {
                 report.vbuckets.push(found);
-                handle.header_position = Some(header_position);
+                handle.header_position = Some(witness.header_position);
+                handle.witness = Some(witness);
             }
             Err(why) => report.ignored.push(IgnoredFile { name, why }),
         }
@@ -148,12 +198,6 @@ pub(crate) fn remove_if_there(files: &dyn Files, path: &Path) -> Result<(), Stor
         Err(error) if error.kind != FileErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
-}
-
-/// Says why the file at `path` is not used.
-pub(crate) fn ignored(path: &Path, why: WhyIgnored) -> IgnoredFile {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    IgnoredFile { name, why }
 }
 
 /// The names of all files of each vBucket, in the order in which they are to be removed: the newest
@@ -185,27 +229,31 @@ fn list(files: &dyn Files, directory: &Path) -> Result<Listing, StorageError> {
             }
             FileName::Leftover(vbid) => listing.leftovers.push((vbid, name)),
             FileName::Ignored => {}
-            FileName::Foreign if name == JOURNAL_DIRECTORY => {}
+            FileName::Foreign if name == JOURNAL_DIRECTORY || name == NOTE_NAME => {}
             FileName::Foreign => listing.foreign.push(name),
         }
     }
     Ok(listing)
 }
 
-/// Reads a vBucket's file. The outer error is the system's: nothing can be said about the file.
+/// Reads a vBucket's file. The outer error is one that any file would meet: nothing can be said
+/// about this one.
 pub(crate) fn load(
     files: &dyn Files,
     path: &Path,
     vbid: Vbid,
-) -> Result<Result<(FoundVbucket, u64), WhyIgnored>, StorageError> {
-    let loaded = read(files, path);
-    let (snapshot, open_report, record) = match loaded {
-        Ok(loaded) => loaded,
-        Err(error @ StorageError::Corrupt { .. }) => return Ok(Err(WhyIgnored::Corrupt(error))),
-        Err(error) => return Err(error),
+    revision: u64,
+) -> Result<Result<(FoundVbucket, Witness), WhyIgnored>, StorageError> {
+    let (snapshot, passed_over, record) = match read(files, path) {
+        Ok(read) => read,
+        Err(error) => return not_read(error).map(Err),
     };
-    let Some(record) = record else { return Ok(Err(WhyIgnored::NoState)) };
     let header = &snapshot.header;
+    let Some(record) = record else {
+        let is_empty = header.high_seqno == 0 && header.by_id.is_none();
+        return Ok(Err(if is_empty { WhyIgnored::Empty } else { WhyIgnored::NoState }));
+    };
+    let witness = Witness::of(vbid, revision, header, &record);
     let high_seqno = Seqno(header.high_seqno);
     let Some(record) = ending_at(record, high_seqno) else {
         return Ok(Err(WhyIgnored::OutsideSnapshot));
@@ -216,10 +264,21 @@ pub(crate) fn load(
         purge_seqno: Seqno(header.purge_seqno),
         item_count: header.alive_count().saturating_sub(record.on_disk_prepares),
         record,
-        passed_over: open_report,
+        // What stands behind the header may have been a newer one.
+        is_whole: passed_over.skipped_count == 0,
+        passed_over,
         file_is_behind: false,
     };
-    Ok(Ok((found, header.position)))
+    Ok(Ok((found, witness)))
+}
+
+/// What an error says about one file, unless it says nothing about it.
+pub(crate) fn not_read(error: StorageError) -> Result<WhyIgnored, StorageError> {
+    match error {
+        StorageError::Corrupt { .. } => Ok(WhyIgnored::Corrupt(error)),
+        StorageError::Failed(_) => Ok(WhyIgnored::Unreadable(error)),
+        error => Err(error),
+    }
 }
 
 /// The state of a vBucket whose history ends at `high_seqno`; `None` for a replica that ends

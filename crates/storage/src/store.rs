@@ -13,15 +13,16 @@ use platform::{Clock, Files, OpenMode};
 
 use crate::StorageError;
 use crate::collection_statistics::{self, CollectionStatistics};
-use crate::couchstore::{CouchFile, layout};
+use crate::couchstore::{CouchFile, Header, layout};
 use crate::file_view::FileView;
 use crate::flush_batch::{Applied, CommitReport, FlushBatch};
 use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
 use crate::open_files::{Doubt, Entry, Handle, OpenFiles};
-use crate::start_up::{self, StartReport, remove_if_there};
+use crate::start_up::{self, LastStop, StartReport, remove_if_there};
 use crate::vbucket_file::{self, CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::VbucketRecord;
+use crate::witness::{Witness, Witnesses};
 
 /// How a store is to work.
 #[derive(Clone, Debug)]
@@ -43,12 +44,15 @@ pub struct FileSizes {
     pub live_bytes: u64,
 }
 
+/// The vBuckets of a store that have or had a file.
+pub(crate) type Entries = RwLock<Map<Vbid, Arc<Entry>>>;
+
 /// The files of a bucket.
 pub struct Store {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
-    entries: RwLock<Map<Vbid, Arc<Entry>>>,
+    entries: Arc<Entries>,
     pub(crate) open_files: OpenFiles,
     /// `None` when commits go to the files at once.
     pub(crate) journalled: Option<Journalled>,
@@ -59,12 +63,26 @@ impl Store {
     /// date with its journal, and says what is in it.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] when a part of the journal that was acknowledged cannot be read,
-    /// or does not continue the files: nothing is dropped silently.
+    /// [`StorageError::JournalDamaged`] when a part of the journal that was acknowledged cannot be
+    /// read, [`StorageError::JournalMissing`] when all of it is gone: nothing is dropped silently.
+    /// What concerns single files is in the report.
     pub fn open(
         files: Arc<dyn Files>,
         directory: &Path,
         options: StoreOptions,
+    ) -> Result<(Self, StartReport), StorageError> {
+        Self::open_after(files, directory, options, &LastStop::default())
+    }
+
+    /// The same, with what is known of the last stop.
+    ///
+    /// # Errors
+    /// As for [`Store::open`].
+    pub fn open_after(
+        files: Arc<dyn Files>,
+        directory: &Path,
+        options: StoreOptions,
+        last_stop: &LastStop,
     ) -> Result<(Self, StartReport), StorageError> {
         let (mut report, handles) = start_up::start(&*files, directory)?;
         let entry = |(vbid, mut handle): (Vbid, Handle)| {
@@ -76,13 +94,23 @@ impl Store {
             files,
             directory: directory.to_path_buf(),
             clock: options.clock,
-            entries: RwLock::new(handles.into_iter().map(entry).collect()),
+            entries: Arc::new(RwLock::new(handles.into_iter().map(entry).collect())),
             open_files: OpenFiles::new(options.open_files_max),
             journalled: None,
         };
-        store.open_journal(options.journal, &mut report)?;
+        store.open_journal(options.journal, last_stop, &mut report)?;
         report.unreadable_vbuckets().for_each(|vbid| store.distrust(vbid));
         Ok((store, report))
+    }
+
+    /// Where the files are, for who starts next; `is_whole` tells of each whether its vBucket has
+    /// begun the branch that a crash asks for. Nothing is committed meanwhile.
+    pub fn witnesses(&self, is_whole: impl Fn(Vbid) -> bool) -> Witnesses {
+        let mut witnesses = Witnesses::default();
+        for witness in witnesses_of(&self.entries) {
+            witnesses.add(witness, is_whole(witness.vbid));
+        }
+        witnesses
     }
 
     /// Makes the batches durable and reports each, in their order, as soon as it is, or is not.
@@ -205,6 +233,8 @@ impl Store {
         self.set_aside(entries)?;
         if let Some(journalled) = &self.journalled {
             let vbids: Vec<Vbid> = entries.iter().map(|entry| entry.vbid).collect();
+            // Behind the deletion no file is expected any more.
+            entries.iter().for_each(|entry| lock(&entry.handle).witness = None);
             journalled.delete(&vbids)?;
             // That was it: whatever becomes of the files, nothing of them is believed again.
             for entry in entries {
@@ -271,6 +301,7 @@ impl Store {
         entry.abort_compaction();
         let mut handle = lock(&entry.handle);
         handle.header_position = None;
+        handle.witness = None;
         handle.is_name_unsure = false;
         handle.doubt = None;
         let closed = handle.snapshot.take();
@@ -326,7 +357,7 @@ impl Store {
         let (header, report) =
             vbucket_file::write(&before.file, Some(&before.header), batch, now, buffers)?;
         let mut handle = lock(&entry.handle);
-        handle.header_position = Some(header.position);
+        handle.note_committed(entry.vbid, &header, batch.state);
         handle.snapshot = Some(Arc::new(Snapshot { file: before.file.clone(), header }));
         Ok(report)
     }
@@ -346,9 +377,9 @@ impl Store {
         let created = self.create_file(entry.vbid, old_revision, batch, buffers);
         let mut handle = lock(&entry.handle);
         self.open_files.release(entry);
-        let (header_position, report) = created?;
+        let (header, report) = created?;
         handle.revision = old_revision + 1;
-        handle.header_position = Some(header_position);
+        handle.note_committed(entry.vbid, &header, batch.state);
         Ok(report)
     }
 
@@ -360,7 +391,7 @@ impl Store {
         old_revision: u64,
         batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<(u64, Applied), StorageError> {
+    ) -> Result<(Header, Applied), StorageError> {
         let boot_path = self.directory.join(layout::boot_file(vbid));
         let path = self.directory.join(layout::data_file(vbid, old_revision + 1));
         check_order(batch, &path, 0)?;
@@ -376,7 +407,7 @@ impl Store {
         let (header, report) = written?;
         self.files.rename(&boot_path, &path)?;
         self.files.sync_directory(&self.directory)?;
-        Ok((header.position, report))
+        Ok((header, report))
     }
 
     fn snapshot(&self, vbid: Vbid) -> Result<Option<Arc<Snapshot>>, StorageError> {
@@ -425,6 +456,10 @@ impl Store {
         drop(closed);
     }
 
+    pub(crate) fn entries(&self) -> Arc<Entries> {
+        Arc::clone(&self.entries)
+    }
+
     pub(crate) fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
         self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
     }
@@ -451,6 +486,19 @@ impl Store {
         let mut entries = self.entries.write().expect(NO_PANIC);
         entries.entry(vbid).or_insert_with(|| Entry::new(vbid, Handle::default())).clone()
     }
+}
+
+/// Where the files of `entries` are, in the order of vBuckets.
+pub(crate) fn witnesses_of(entries: &Entries) -> Vec<Witness> {
+    let entries = entries.read().expect(NO_PANIC);
+    let witness = |entry: &Arc<Entry>| {
+        let handle = lock(&entry.handle);
+        // The power may take a new name away again.
+        handle.witness.filter(|_| !handle.is_name_unsure)
+    };
+    let mut witnesses: Vec<Witness> = entries.values().filter_map(witness).collect();
+    witnesses.sort_unstable_by_key(|witness| witness.vbid);
+    witnesses
 }
 
 const NO_PANIC: &str = "no thread has panicked with this lock";

@@ -15,6 +15,8 @@ use super::flusher::micros;
 use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
 use crate::backing_store::BackingStore;
 use crate::bucket::{Bucket, BucketCore};
+use crate::bucket_file;
+use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
 
 static APPLIER: TaskName =
@@ -239,15 +241,31 @@ impl BucketCore {
         }
     }
 
-    /// Brings all files up to date, and lets go of the journal if that succeeds. For a node that
-    /// stops: nothing is written any more.
-    pub(crate) fn close_journal(&self) -> bool {
+    /// Brings all files up to date, and if that succeeds marks the stop as a clean one and lets go
+    /// of the journal. For a node that stops: nothing is written any more.
+    pub(crate) fn close_journal(&self) {
         let behind = self.store.backlog().vbuckets;
         if behind > 0 {
             tracing::info!(vbuckets = behind, "bringing files up to date with the journal");
         }
         self.apply_everything();
-        self.store.close_journal()
+        // The journal goes after the mark: one of them tells where the files are.
+        if self.store.backlog().vbuckets == 0 && self.leave_clean_mark() {
+            self.store.close_journal();
+        }
+    }
+
+    fn leave_clean_mark(&self) -> bool {
+        // The branch that begins after a crash has to be in a file before the crash is forgotten.
+        let was_clean = self.warmup.progress(self.clock.now()).was_clean;
+        let is_loaded =
+            |vbid| self.slot(vbid).is_some_and(|slot: &VbucketSlot| slot.lock().is_some());
+        let witnesses = self.store.witnesses(|vbid| was_clean || is_loaded(vbid));
+        let left = bucket_file::leave_clean_mark(&*self.files, &self.directory, &witnesses);
+        if let Err(error) = &left {
+            tracing::warn!(%error, "the next start will treat this stop as a crash");
+        }
+        left.is_ok()
     }
 
     /// Tells the vBucket what its file has. Of many tombstones most leave memory with pauses for

@@ -32,6 +32,8 @@ const UNRELEASED_ITEMS_MAX: usize = 10_000;
 /// The journal's memory is given back when there has been nothing to do for so long: what the next
 /// groups want again costs milliseconds to take anew.
 const JOURNAL_RELEASE_DELAY: Duration = Duration::from_secs(1);
+/// When nothing has come for so long, the last group is protected.
+const JOURNAL_REST_DELAY: Duration = Duration::from_secs(1);
 /// How often a flusher tries again to flush what a failing disk refuses while the node stops.
 const SHUTDOWN_ATTEMPTS_MAX: usize = 3;
 /// How often room is made in a full journal for what a backup waits for, without any use.
@@ -47,6 +49,8 @@ struct Flusher {
     unreleased_items: usize,
     /// When to give the journal's memory back, if there is nothing to do before.
     journal_release_at: Option<Instant>,
+    /// When to end what the last group has begun, if there is nothing to do before.
+    rest_at: Option<Instant>,
 }
 
 /// What became of a group of vBuckets.
@@ -80,6 +84,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
             not_before: Instant::default(),
             unreleased_items: 0,
             journal_release_at: None,
+            rest_at: None,
         };
         let handle = pool.schedule(bucket.0.owner(), name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
@@ -105,6 +110,7 @@ impl Task for Flusher {
             }
             return self.rest(now);
         }
+        self.rest_at = None;
         if let Some(release_at) = &mut self.journal_release_at {
             *release_at = now.after(JOURNAL_RELEASE_DELAY);
         }
@@ -159,6 +165,9 @@ impl Flusher {
             platform::allocator::release_unused();
             self.journal_release_at = Some(now.after(JOURNAL_RELEASE_DELAY));
         }
+        if let Some(rest_at) = self.rest_journal(now) {
+            return Next::SleepFor(rest_at.since(now));
+        }
         let Some(release_at) = self.journal_release_at else { return Next::Sleep };
         if now < release_at {
             return Next::SleepFor(release_at.since(now));
@@ -166,6 +175,26 @@ impl Flusher {
         self.journal_release_at = None;
         self.bucket.0.store.give_memory_back();
         Next::Sleep
+    }
+
+    /// Nothing follows the last group: damage of it would look like a group that was being written.
+    /// When that has been so for a while, has an empty one follow it. Returns when to look again.
+    fn rest_journal(&mut self, now: Instant) -> Option<Instant> {
+        let store = &self.bucket.0.store;
+        if !store.is_restless() {
+            self.rest_at = None;
+            return None;
+        }
+        let rest_at = *self.rest_at.get_or_insert(now.after(JOURNAL_REST_DELAY));
+        if now < rest_at {
+            return Some(rest_at);
+        }
+        self.rest_at = None;
+        if let Err(error) = store.rest() {
+            tracing::warn!(%error, "the journal's last group is not protected against damage yet");
+            self.rest_at = Some(now.after(self.bucket.0.config.flush_retry_interval));
+        }
+        self.rest_at
     }
 }
 

@@ -329,7 +329,7 @@ impl BucketCore {
             vbid: found.vbid,
             state: file_state::from_file(&found.record, found.high_seqno),
             item_count: found.item_count,
-            is_whole: self.warmup.was_clean,
+            is_whole: self.warmup.was_clean && found.is_whole,
             missing: self.missing_in_file(found)?,
         };
         let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {

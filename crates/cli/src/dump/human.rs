@@ -4,8 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use storage::couchstore::Header;
-use storage::journal::{GroupView, RecordView, SegmentEnd, SegmentSummary, SegmentView};
-use storage::{BodyView, DocumentView, MetadataView, Operation};
+use storage::journal::{
+    GroupView, RecordKind, RecordView, SegmentEnd, SegmentSummary, SegmentView,
+};
+use storage::{BodyView, DocumentView, MetadataView, Operation, Witness};
 
 use super::Form;
 use super::text::{datatype_names, escaped, inflated, level_name, moment, operation_name};
@@ -17,6 +19,16 @@ pub(super) struct Human<'a> {
 impl<'a> Human<'a> {
     pub(super) fn new(out: &'a mut dyn Write) -> Self {
         Self { out }
+    }
+
+    fn witness(&mut self, witness: &Witness) -> io::Result<()> {
+        let Witness { vbid, revision, header_position, high_seqno, branch } = witness;
+        let branch = branch.map_or("none".to_owned(), |uuid| format!("{:012x}", uuid.0));
+        writeln!(
+            self.out,
+            "  vBucket {vbid}: revision {revision}, header {header_position}, high seqno \
+             {high_seqno}, branch {branch}"
+        )
     }
 }
 
@@ -87,12 +99,17 @@ impl Form for Human<'_> {
     }
 
     fn segment(&mut self, segment: &SegmentView) -> io::Result<()> {
-        let SegmentView { id, number, first_lsn, created_ns, begins_with_copy } = *segment;
+        let SegmentView { id, number, first_lsn, created_ns, begins_with_copy, skipped } = *segment;
         let copy = if begins_with_copy { ", which is a copy" } else { "" };
+        let behind = match skipped {
+            0 => String::new(),
+            count => format!(", {count} lsns in front skipped"),
+        };
         let created = moment(created_ns / 1_000_000_000);
         writeln!(
             self.out,
-            "segment {number:x} of journal {id}: first lsn {first_lsn}{copy}, begun {created}",
+            "segment {number:x} of journal {id}: first lsn {first_lsn}{copy}{behind}, begun \
+             {created}",
         )
     }
 
@@ -108,8 +125,17 @@ impl Form for Human<'_> {
     fn record(&mut self, record: &RecordView<'_>) -> io::Result<()> {
         let (position, vbid, bytes) = (record.position, record.vbid, record.bytes);
         let Some(batch) = &record.batch else {
-            return writeln!(self.out, "delete {position}: vBucket {vbid}");
+            if record.kind == RecordKind::Delete {
+                return writeln!(self.out, "delete {position}: vBucket {vbid}");
+            }
+            let witnesses = record.witnesses();
+            writeln!(self.out, "witnesses {position}: {} files", witnesses.len())?;
+            return witnesses.iter().try_for_each(|witness| self.witness(witness));
         };
+        if record.kind == RecordKind::Rollback {
+            let seqno = batch.previous_seqno;
+            return writeln!(self.out, "rollback {position}: vBucket {vbid} to seqno {seqno}");
+        }
         let supersedes = if batch.supersedes { ", supersedes what was before" } else { "" };
         writeln!(
             self.out,

@@ -7,7 +7,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use storage::couchstore::Header;
-use storage::journal::{GroupView, RecordView, SegmentEnd, SegmentSummary, SegmentView};
+use storage::journal::{
+    GroupView, RecordKind, RecordView, SegmentEnd, SegmentSummary, SegmentView,
+};
 use storage::{BodyView, DocumentView, MetadataView, Operation};
 
 use super::Form;
@@ -26,6 +28,23 @@ impl<'a> Json<'a> {
 
     fn line(&mut self, members: Members) -> io::Result<()> {
         writeln!(self.out, "{}", Value::Object(members))
+    }
+
+    fn witnesses(&mut self, record: &RecordView<'_>) -> io::Result<()> {
+        let mut members = of_type("witnesses");
+        members.insert("position".to_owned(), record.position.into());
+        members.insert("bytes".to_owned(), record.bytes.into());
+        let files = record.witnesses().into_iter().map(|witness| {
+            json!({
+                "vbucket": witness.vbid.0,
+                "revision": witness.revision,
+                "header": witness.header_position,
+                "high_seqno": witness.high_seqno.0,
+                "branch": witness.branch.map(|uuid| uuid.0),
+            })
+        });
+        members.insert("files".to_owned(), files.collect());
+        self.line(members)
     }
 }
 
@@ -110,6 +129,7 @@ impl Form for Json<'_> {
         ];
         members.extend(numbers.map(|(name, number)| (name.to_owned(), number.into())));
         members.insert("begins_with_copy".to_owned(), segment.begins_with_copy.into());
+        members.insert("skipped".to_owned(), segment.skipped.into());
         self.line(members)
     }
 
@@ -128,7 +148,12 @@ impl Form for Json<'_> {
     }
 
     fn record(&mut self, record: &RecordView<'_>) -> io::Result<()> {
-        let mut members = of_type(if record.batch.is_some() { "batch" } else { "delete" });
+        let mut members = of_type(match record.kind {
+            RecordKind::Batch => "batch",
+            RecordKind::Delete => "delete",
+            RecordKind::Rollback => "rollback",
+            RecordKind::Witnesses => return self.witnesses(record),
+        });
         members.insert("position".to_owned(), record.position.into());
         members.insert("bytes".to_owned(), record.bytes.into());
         members.insert("vbucket".to_owned(), record.vbid.0.into());

@@ -3,7 +3,7 @@
 //! ```text
 //! segment header, one block:           group header, begins on a block:
 //!  0  4 magic "SJS1"                    0  4 magic "SJG1"
-//!  4  2 version, 1                      4  4 bytes: this header and the payload
+//!  4  2 version, 2                      4  4 bytes: this header and the payload
 //!  6  2 bit 0: begins with a copy        8  8 lsn
 //!  8  8 journal id                     16  8 salt of the segment
 //! 16  8 number of the segment          24  8 lsn that was durable when this was written
@@ -11,10 +11,11 @@
 //! 32  8 first lsn                      36  4 CRC of the group before
 //! 40  8 made at, ns since 1970         40  8 written at, ns since 1970
 //! 48  8 bytes of the segment           48  4 flags, 0
-//! 56  4 0                              52  4 CRC-32C of header (this field 0) and payload
+//! 56  4 lsns skipped in front          52  4 CRC-32C of header (this field 0) and payload
 //! 60  4 CRC-32C of the 60 bytes        56  8 0
 //! 64    zeros                          64    payload: records; zeros up to the next block
 //! ```
+//! Version 1 skips none, and its groups have no witnesses and no rollbacks.
 //! All numbers are big-endian. All of a segment's header that is not zero lies in its first 512
 //! bytes: a device writes those whole or not at all.
 #![warn(
@@ -39,7 +40,8 @@ pub(crate) const GROUP_HEADER_SIZE: usize = 64;
 
 const SEGMENT_MAGIC: u32 = u32::from_be_bytes(*b"SJS1");
 const GROUP_MAGIC: u32 = u32::from_be_bytes(*b"SJG1");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+const VERSION_WITHOUT_WITNESSES: u16 = 1;
 const BEGINS_WITH_COPY: u16 = 1;
 
 /// Numbers of segments and groups, at most: there is always a next one.
@@ -67,6 +69,8 @@ pub(crate) struct SegmentHeader {
     /// Whether the first group is also in an earlier segment. Unless it is whole here, the one
     /// there counts and this segment does not: nothing else was written to it yet.
     pub(crate) begins_with_copy: bool,
+    /// So many lsns in front of the first one were given to groups that a start did not find.
+    pub(crate) skipped: u32,
 }
 
 /// What a group says of itself.
@@ -98,7 +102,8 @@ impl SegmentHeader {
         for number in numbers.into_iter().chain([self.size]) {
             block.extend_from_slice(&number.to_be_bytes());
         }
-        block.resize(SEGMENT_CRC_AT, 0);
+        block.extend_from_slice(&self.skipped.to_be_bytes());
+        assert_eq!(block.len(), SEGMENT_CRC_AT, "the fields lie in front of their checksum");
         let crc = crc32c::crc32c(&block);
         block.extend_from_slice(&crc.to_be_bytes());
         block.resize(index(SEGMENT_HEADER_SIZE), 0);
@@ -122,18 +127,31 @@ impl SegmentHeader {
         let version = fields.u16();
         let flags = fields.u16().unwrap_or_default();
         let header = Self::decode_numbers(&mut fields).ok_or("a segment's header is cut off")?;
-        let zero = fields.u32();
+        let skipped = fields.u32().unwrap_or_default();
         if fields.u32() != Some(crc32c::crc32c(covered)) || rest.iter().any(|byte| *byte != 0) {
             return Err("the checksum of a segment's header");
         }
-        if version != Some(VERSION) || flags & !BEGINS_WITH_COPY != 0 || zero != Some(0) {
+        let is_known = match version {
+            Some(VERSION) => true,
+            Some(VERSION_WITHOUT_WITNESSES) => skipped == 0,
+            _ => false,
+        };
+        if !is_known || flags & !BEGINS_WITH_COPY != 0 {
             return Err("a segment of an unknown version");
         }
         if header.number > NUMBER_MAX || header.first_lsn.0 > NUMBER_MAX || header.first_lsn.0 == 0
         {
             return Err("a segment with a number out of range");
         }
-        Ok(Some(Self { begins_with_copy: flags & BEGINS_WITH_COPY != 0, ..header }))
+        if u64::from(skipped) >= header.first_lsn.0 {
+            return Err("a segment that skips more than there was");
+        }
+        Ok(Some(Self { begins_with_copy: flags & BEGINS_WITH_COPY != 0, skipped, ..header }))
+    }
+
+    /// The lsn that the segment before ends in front of.
+    pub(crate) fn follows_at(&self) -> u64 {
+        self.first_lsn.0.saturating_sub(u64::from(self.skipped))
     }
 
     fn decode_numbers(fields: &mut Fields<'_>) -> Option<Self> {
@@ -145,6 +163,7 @@ impl SegmentHeader {
             created_ns: fields.number::<8>()?,
             size: fields.number::<8>()?,
             begins_with_copy: false,
+            skipped: 0,
         })
     }
 }
@@ -271,6 +290,7 @@ pub(crate) fn image_around(bytes: &[u8]) -> Vec<u8> {
         created_ns: 0,
         size: SEGMENT_HEADER_SIZE.saturating_add(length(&whole)),
         begins_with_copy: false,
+        skipped: 0,
     };
     let mut image = segment.encode().to_vec();
     image.extend_from_slice(&whole);

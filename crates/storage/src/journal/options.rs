@@ -43,6 +43,24 @@ pub struct JournalReport {
     pub last_lsn: Lsn,
     /// A group that was being written when the power went or the process died.
     pub torn_tail: Option<TornTail>,
+    /// Groups were acknowledged that are not there.
+    pub lost_end: Option<LostEnd>,
+}
+
+/// The end of a journal that is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostEnd {
+    /// The last segment that is there, or the journal's directory.
+    pub file: PathBuf,
+    /// Where its last group ends, in bytes.
+    pub position: u64,
+    /// The last group that is there.
+    pub last_lsn: Lsn,
+    /// The last one that something knows of; `None` when all that is known is that a later segment
+    /// is missing.
+    pub known_lsn: Option<Lsn>,
+    /// The first one that will be given to a group now.
+    pub next_lsn: Lsn,
 }
 
 /// The beginning of a group that was never acknowledged.
@@ -54,6 +72,8 @@ pub struct TornTail {
     pub position: u64,
     /// What is wrong with it.
     pub what: &'static str,
+    /// When it was written, in nanoseconds since 1970, by its header; 0 if that cannot be read.
+    pub written_ns: u64,
 }
 
 /// How full a journal is, and what it has done since it was opened.

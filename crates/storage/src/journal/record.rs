@@ -1,9 +1,11 @@
-//! What groups carry: batches of vBuckets, and deletions of vBuckets.
+//! What groups carry: batches of vBuckets, deletions and rollbacks of vBuckets, and where their
+//! files are.
 //!
 //! ```text
 //! record, begins at a multiple of 8 of the payload:     item:
 //!  0  4 bytes, padding included                          0  6 seqno
-//!  4  1 type: 1 batch, 2 delete                          6  6 revision
+//!  4  1 type: 1 batch, 2 delete,                         6  6 revision
+//!       3 witnesses, 4 rollback
 //!  5  1 bit 0: the batch supersedes what was before     12  1 content meta, as in files
 //!  6  2 vBucket                                         13  1 bits: 0 deleted, 1 has a body
 //! batch only:                                           14  1 bytes of rev meta
@@ -12,23 +14,30 @@
 //! 20  4 bytes of the state                              21    id, rev meta, body (as it is in
 //! 24    items, state, zeros                                   memory: files may compress it)
 //! ```
+//!
+//! A rollback is laid out like a batch without items: its seqno is the one that is left. Witnesses
+//! (the vBucket in the head is 0): 8: 4 count; 12: each 2 vBucket, 6 revision, 6 position of the
+//! header, 6 high seqno, 8 branch or 0.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation
 )]
 
-use document::{Item, Seqno, Vbid};
+use document::{Item, Seqno, VbUuid, Vbid};
 
-use crate::couchstore::bytes::{Fields, index, length};
+use crate::couchstore::bytes::{Fields, U48_MAX, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
 use crate::disk_document;
 use crate::journal::encoder::Encoder;
 use crate::journal::state;
 use crate::vbucket_record::VbucketRecord;
+use crate::witness::Witness;
 
 const BATCH: u8 = 1;
 const DELETE: u8 = 2;
+const WITNESSES: u8 = 3;
+const ROLLBACK: u8 = 4;
 const SUPERSEDES: u8 = 1;
 const DELETED: u8 = 1;
 const HAS_BODY: u8 = 2;
@@ -41,6 +50,10 @@ const HEAD_SIZE: usize = 8;
 
 /// Bytes in front of a batch's items.
 const BATCH_HEAD_SIZE: usize = 24;
+
+/// Bytes in front of witnesses, and of each.
+const WITNESSES_HEAD_SIZE: usize = 12;
+const WITNESS_SIZE: usize = 28;
 
 /// Bytes in front of an item's id.
 const ITEM_HEAD_SIZE: usize = 21;
@@ -66,6 +79,17 @@ pub enum Record<'a> {
         /// The vBucket.
         vbid: Vbid,
     },
+    /// The vBucket's file is about to go back. It has, if it says that it is up to this record.
+    Rollback {
+        /// The vBucket.
+        vbid: Vbid,
+        /// The last seqno that is left.
+        seqno: Seqno,
+        /// The state then.
+        state: &'a VbucketRecord,
+    },
+    /// Where files were when this was written.
+    Witnesses(&'a [Witness]),
 }
 
 /// What was durable.
@@ -89,18 +113,35 @@ pub enum ReplayedRecord {
         /// The vBucket.
         vbid: Vbid,
     },
+    /// The vBucket's file was about to go back. It has, if it says that it is up to this record.
+    Rollback {
+        /// The vBucket.
+        vbid: Vbid,
+        /// The last seqno that is left.
+        seqno: Seqno,
+        /// The state then.
+        state: Box<VbucketRecord>,
+    },
+    /// Where files were when this was written.
+    Witnesses(Vec<Witness>),
 }
 
 impl Record<'_> {
     /// Whether it makes room in a full journal: what came before it is not needed any more.
     pub(super) fn may_exceed(&self) -> bool {
-        matches!(self, Self::Delete { .. } | Self::Batch { supersedes: true, .. })
+        !matches!(self, Self::Batch { supersedes: false, .. })
     }
 
     /// Its bytes, padding included.
     pub(super) fn encoded_size(&self) -> usize {
         let bytes = match self {
             Self::Delete { .. } => HEAD_SIZE,
+            Self::Rollback { state, .. } => {
+                BATCH_HEAD_SIZE.saturating_add(state::encoded_size(state))
+            }
+            Self::Witnesses(witnesses) => {
+                WITNESSES_HEAD_SIZE.saturating_add(witnesses.len().saturating_mul(WITNESS_SIZE))
+            }
             Self::Batch { items, state, .. } => {
                 let item_bytes: usize = items
                     .iter()
@@ -119,27 +160,59 @@ impl Record<'_> {
         assert!(start.is_multiple_of(ALIGNMENT), "records begin aligned");
         let (kind, flags) = match self {
             Self::Delete { .. } => (DELETE, 0),
+            Self::Rollback { .. } => (ROLLBACK, 0),
+            Self::Witnesses(_) => (WITNESSES, 0),
             Self::Batch { supersedes, .. } => (BATCH, if *supersedes { SUPERSEDES } else { 0 }),
         };
-        let (Self::Delete { vbid } | Self::Batch { vbid, .. }) = self;
+        let vbid = match self {
+            Self::Delete { vbid } | Self::Batch { vbid, .. } | Self::Rollback { vbid, .. } => *vbid,
+            Self::Witnesses(_) => Vbid(0),
+        };
         target.put(&size(encoded_size).to_be_bytes());
         target.put(&[kind, flags]);
         target.put(&vbid.0.to_be_bytes());
-        if let Self::Batch { previous_seqno, items, state, .. } = self {
-            target.put(&previous_seqno.0.to_be_bytes());
-            target.put(&size(items.len()).to_be_bytes());
-            target.put(&size(state::encoded_size(state)).to_be_bytes());
-            for item in *items {
-                put_item(target, &disk_document::from_item(item));
-                target.let_go();
+        match self {
+            Self::Delete { .. } => {}
+            Self::Batch { previous_seqno, items, state, .. } => {
+                put_batch(target, *previous_seqno, items, state);
             }
-            state::encode(state, target);
+            Self::Rollback { seqno, state, .. } => put_batch(target, *seqno, &[], state),
+            Self::Witnesses(witnesses) => {
+                target.put(&size(witnesses.len()).to_be_bytes());
+                witnesses.iter().for_each(|witness| put_witness(target, witness));
+            }
         }
         let end = target.position().next_multiple_of(ALIGNMENT);
         target.append(end.saturating_sub(target.position())).fill(0);
         let bytes = target.position().saturating_sub(start);
         assert_eq!(bytes, encoded_size, "a record has the size that its head says");
     }
+}
+
+fn put_batch(
+    target: &mut Encoder<'_>,
+    previous_seqno: Seqno,
+    items: &[Item],
+    state: &VbucketRecord,
+) {
+    target.put(&previous_seqno.0.to_be_bytes());
+    target.put(&size(items.len()).to_be_bytes());
+    target.put(&size(state::encoded_size(state)).to_be_bytes());
+    for item in items {
+        put_item(target, &disk_document::from_item(item));
+        target.let_go();
+    }
+    state::encode(state, target);
+}
+
+fn put_witness(target: &mut Encoder<'_>, witness: &Witness) {
+    target.put(&witness.vbid.0.to_be_bytes());
+    for number in [witness.revision, witness.header_position, witness.high_seqno.0] {
+        // Only the revision in a made-up name can be higher: it counts as a later one then.
+        let [_, _, low @ ..] = number.min(U48_MAX).to_be_bytes();
+        target.put(&low);
+    }
+    target.put(&witness.branch.map_or(0, |uuid| uuid.0).to_be_bytes());
 }
 
 fn put_item(target: &mut Encoder<'_>, document: &NewDocument<'_>) {
@@ -198,6 +271,9 @@ pub(crate) struct RawBatch<'a> {
 pub(crate) enum RawContent<'a> {
     Batch(RawBatch<'a>),
     Delete,
+    /// A batch without items, behind the last seqno that is left.
+    Rollback(RawBatch<'a>),
+    Witnesses(Vec<Witness>),
 }
 
 /// One document of a batch.
@@ -230,6 +306,11 @@ impl<'a> RawRecord<'a> {
         match (self.kind, self.flags) {
             (DELETE, 0) if self.content.is_empty() => Some(RawContent::Delete),
             (BATCH, flags) if flags & !SUPERSEDES == 0 => self.batch().map(RawContent::Batch),
+            (ROLLBACK, 0) => {
+                let batch = self.batch().filter(|batch| batch.item_count == 0);
+                batch.map(RawContent::Rollback)
+            }
+            (WITNESSES, 0) => self.witnesses().map(RawContent::Witnesses),
             _ => None,
         }
     }
@@ -245,11 +326,36 @@ impl<'a> RawRecord<'a> {
         })
     }
 
+    fn witnesses(&self) -> Option<Vec<Witness>> {
+        let mut fields = Fields::new(self.content);
+        let count = fields.u32()?;
+        let mut witnesses = Vec::new();
+        for _ in 0..count {
+            witnesses.push(Witness {
+                vbid: Vbid(fields.u16()?),
+                revision: fields.number::<6>()?,
+                header_position: fields.number::<6>()?,
+                high_seqno: Seqno(fields.number::<6>()?),
+                branch: Some(fields.number::<8>()?).filter(|uuid| *uuid != 0).map(VbUuid),
+            });
+        }
+        is_padding(fields.rest()).then_some(witnesses)
+    }
+
     /// The record with all that is in it; `None` if any of it is not understood.
     pub(crate) fn decode(&self) -> Option<ReplayedRecord> {
         let vbid = self.vbid;
-        let RawContent::Batch(mut batch) = self.content()? else {
-            return Some(ReplayedRecord::Delete { vbid });
+        let mut batch = match self.content()? {
+            RawContent::Batch(batch) => batch,
+            RawContent::Delete => return Some(ReplayedRecord::Delete { vbid }),
+            RawContent::Rollback(batch) => {
+                let seqno = batch.previous_seqno;
+                let state = Box::new(batch.state()?);
+                return Some(ReplayedRecord::Rollback { vbid, seqno, state });
+            }
+            RawContent::Witnesses(witnesses) => {
+                return Some(ReplayedRecord::Witnesses(witnesses));
+            }
         };
         let mut items = Vec::new();
         for _ in 0..batch.item_count {
@@ -302,8 +408,11 @@ impl<'a> RawBatch<'a> {
     /// Reads the state, once all items are read.
     pub(crate) fn state(mut self) -> Option<VbucketRecord> {
         let state = self.rest.take(index(self.state_size.into()))?;
-        let padding = self.rest.rest();
-        let is_padding = padding.len() < ALIGNMENT && padding.iter().all(|byte| *byte == 0);
-        if is_padding { state::decode(state) } else { None }
+        if is_padding(self.rest.rest()) { state::decode(state) } else { None }
     }
+}
+
+/// Whether it is what fills up a record.
+fn is_padding(rest: &[u8]) -> bool {
+    rest.len() < ALIGNMENT && rest.iter().all(|byte| *byte == 0)
 }

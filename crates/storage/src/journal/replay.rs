@@ -1,5 +1,6 @@
 //! Opening a journal: what is durable is found, checked, written anew as far as it is unsure, and
-//! handed out in order.
+//! handed out in order. Segments are read twice, so that nothing has to be remembered of a record
+//! that nobody wants, and one is open at a time.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -8,21 +9,66 @@
 
 use std::path::{Path, PathBuf};
 
+use document::Vbid;
 use platform::{Clock, File, OpenMode};
 
 use crate::StorageError;
 use crate::couchstore::bytes::{Fields, index};
-use crate::journal::layout::{GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
+use crate::journal::layout::{
+    BLOCK_SIZE, GROUP_HEADER_SIZE, GroupHeader, NUMBER_MAX, SEGMENT_HEADER_SIZE, SegmentHeader,
+};
 use crate::journal::names::{self, SegmentName};
-use crate::journal::options::{JournalId, JournalOptions, JournalReport, Lsn, TornTail};
-use crate::journal::record::{RawRecord, ReplayedRecord};
+use crate::journal::options::{JournalId, JournalOptions, JournalReport, LostEnd, Lsn, TornTail};
+use crate::journal::record::{RawContent, RawRecord, ReplayedRecord};
 use crate::journal::scan::{self, Expected};
 use crate::journal::segment::{Directory, Segment};
 use crate::journal::writer::Writer;
 
-/// A segment that was found in use.
+/// Who hears of a journal's records when it is opened: of all of them twice, in order.
+pub(crate) trait Visitor {
+    /// Looks at a record. Nothing is handed out before all of them were looked at.
+    fn survey(&mut self, lsn: Lsn, vbid: Vbid, content: &RawContent<'_>);
+
+    /// All records were looked at. Tells what is known of groups that are not there.
+    fn known_end(&mut self, _id: JournalId) -> KnownEnd {
+        KnownEnd::default()
+    }
+
+    /// Whether a record is to be handed out. What is not is dropped at once.
+    fn wants(&self, lsn: Lsn, vbid: Vbid, content: &RawContent<'_>) -> bool;
+
+    /// Takes a record.
+    fn replay(&mut self, lsn: Lsn, record: ReplayedRecord) -> Result<(), StorageError>;
+}
+
+/// How far a journal must reach.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownEnd {
+    /// The highest lsn that something names.
+    pub(crate) lsn: Option<Lsn>,
+    /// The number of a segment that held a group.
+    pub(crate) segment: Option<u64>,
+}
+
+/// Hands out all there is.
+pub(super) struct AllRecords<'a>(
+    pub(super) &'a mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+);
+
+impl Visitor for AllRecords<'_> {
+    fn survey(&mut self, _: Lsn, _: Vbid, _: &RawContent<'_>) {}
+
+    fn wants(&self, _: Lsn, _: Vbid, content: &RawContent<'_>) -> bool {
+        !matches!(content, RawContent::Witnesses(_))
+    }
+
+    fn replay(&mut self, lsn: Lsn, record: ReplayedRecord) -> Result<(), StorageError> {
+        (self.0)(lsn, record)
+    }
+}
+
+/// A segment that was found in use. It is open only while it is read.
 struct Found {
-    file: Box<dyn File>,
     path: PathBuf,
     header: SegmentHeader,
     size: u64,
@@ -50,13 +96,27 @@ struct Group {
     position: u64,
 }
 
+/// Which of the two passes it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    /// What is on the disk is made durable, checked and looked at.
+    Survey,
+    /// Records are handed out.
+    Replay,
+}
+
 /// Walks through the groups in order, one behind: the last one is written anew before it is handed
 /// out.
 struct Walk<'a> {
-    replay: &'a mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+    pass: Pass,
+    visitor: &'a mut dyn Visitor,
     report: JournalReport,
     /// Of the next group; `None` before the first segment.
     next_lsn: Option<u64>,
+    /// Of the last group; `None` before the first.
+    last_lsn: Option<u64>,
+    /// Where the last group ends, or the last segment begins.
+    end: Option<(PathBuf, u64)>,
     previous_crc: Option<u32>,
     /// Read, not yet handed out.
     held: Group,
@@ -69,25 +129,19 @@ pub(super) fn open(
     directory: &Directory,
     options: JournalOptions,
     clock: Clock,
-    replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
+    visitor: &mut dyn Visitor,
 ) -> Result<(Writer, JournalReport), StorageError> {
     let inventory = take_inventory(directory, options)?;
-    let mut walk = Walk {
-        replay,
-        report: JournalReport::default(),
-        next_lsn: None,
-        previous_crc: None,
-        held: Group::default(),
-        next: Group::default(),
-    };
     let id = check_identity(&inventory.live)?;
+    let mut survey = Walk::new(Pass::Survey, visitor);
+    survey.segments(directory, &inventory.live)?;
+    survey.hand_out_held()?;
+    let (last_lsn, end) = (survey.last_lsn(), survey.end.take());
+    let known = visitor.known_end(id);
+    let lost_end = lost_end(&inventory, known, last_lsn, end, directory, options)?;
     let mut writer = Writer::new(id, options, clock);
-    for (number, found) in inventory.live.iter().enumerate() {
-        // The process that wrote this may have died before its last sync.
-        found.file.sync()?;
-        let later = inventory.live.get(number.saturating_add(1)..).unwrap_or_default();
-        let limit = later.iter().map(|found| found.header.first_lsn.0).min();
-        let last_lsn = walk.segment(found, limit)?;
+    let mut walk = Walk::new(Pass::Replay, visitor);
+    for (found, last_lsn) in inventory.live.iter().zip(walk.segments(directory, &inventory.live)?) {
         writer.sealed.push_back(Segment {
             number: found.header.number,
             salt: found.header.salt,
@@ -102,9 +156,41 @@ pub(super) fn open(
     writer.spares = inventory.spares.into();
     directory.remove_spares(&inventory.superfluous);
     walk.report.segment_count = inventory.live.len() as u64;
-    drop(inventory.live);
     walk.finish(directory, &mut writer)?;
-    Ok((writer, walk.report))
+    if let Some(lost_end) = &lost_end {
+        let skipped = lost_end.next_lsn.0.saturating_sub(writer.durable_lsn.saturating_add(1));
+        writer.skip(u32::try_from(skipped).unwrap_or(u32::MAX));
+    }
+    Ok((writer, JournalReport { lost_end, ..walk.report }))
+}
+
+/// What is missing at the end, if something tells that something is. What is written from then on
+/// gets lsns that no group of the part that is missing can have had.
+fn lost_end(
+    inventory: &Inventory,
+    known: KnownEnd,
+    last_lsn: u64,
+    end: Option<(PathBuf, u64)>,
+    directory: &Directory,
+    options: JournalOptions,
+) -> Result<Option<LostEnd>, StorageError> {
+    let Some(newest) = inventory.live.last() else { return Ok(None) };
+    let lacks_lsn = known.lsn.is_some_and(|known| known.0 > last_lsn);
+    let lacks_segment = known.segment.is_some_and(|known| known > newest.header.number);
+    if !lacks_lsn && !lacks_segment {
+        return Ok(None);
+    }
+    let (file, position) = end.unwrap_or_else(|| (directory.path.clone(), 0));
+    let groups_max = options.bytes_max.checked_div(BLOCK_SIZE).unwrap_or(0);
+    let known_lsn = known.lsn.filter(|_| lacks_lsn);
+    let reached = known_lsn.map_or(last_lsn, |known| known.0);
+    let next_lsn = reached.saturating_add(groups_max).saturating_add(1);
+    if next_lsn > NUMBER_MAX || next_lsn.saturating_sub(last_lsn) > u64::from(u32::MAX) {
+        let what = "a file names a group that this journal cannot have had";
+        return Err(StorageError::corrupt(&file, position, what));
+    }
+    let (last_lsn, next_lsn) = (Lsn(last_lsn), Lsn(next_lsn));
+    Ok(Some(LostEnd { file, position, last_lsn, known_lsn, next_lsn }))
 }
 
 /// The journal that all segments belong to; a new one if there are none.
@@ -145,7 +231,7 @@ fn take_inventory(
         let size = file.size()?;
         if is_live && let Some(header) = own_header(&*file, &path, number)? {
             let lacks_copy = header.begins_with_copy && !holds_copy(&*file, &path, &header)?;
-            inventory.live.push(Found { file, path, header, size, lacks_copy });
+            inventory.live.push(Found { path, header, size, lacks_copy });
         } else {
             drop(file);
             inventory.put_away(directory, &path, number, size, options)?;
@@ -154,8 +240,7 @@ fn take_inventory(
     inventory.live.sort_by_key(|found| found.header.number);
     // Nothing came after a copy that was not finished. In front of other segments it was.
     while let Some(found) = inventory.live.pop_if(|found| found.lacks_copy) {
-        let Found { file, path, header, size, .. } = found;
-        drop(file);
+        let Found { path, header, size, .. } = found;
         inventory.put_away(directory, &path, header.number, size, options)?;
     }
     Ok(inventory)
@@ -223,32 +308,80 @@ fn holds_copy(file: &dyn File, path: &Path, header: &SegmentHeader) -> Result<bo
     }
 }
 
+impl<'a> Walk<'a> {
+    fn new(pass: Pass, visitor: &'a mut dyn Visitor) -> Self {
+        Self {
+            pass,
+            visitor,
+            report: JournalReport::default(),
+            next_lsn: None,
+            last_lsn: None,
+            end: None,
+            previous_crc: None,
+            held: Group::default(),
+            next: Group::default(),
+        }
+    }
+}
+
 impl Walk<'_> {
+    /// Reads all segments, one open at a time. Gives the last lsn of each that counts.
+    fn segments(
+        &mut self,
+        directory: &Directory,
+        live: &[Found],
+    ) -> Result<Vec<u64>, StorageError> {
+        let mut last_lsns = Vec::with_capacity(live.len());
+        for (index, found) in live.iter().enumerate() {
+            let file = directory.files.open(&found.path, OpenMode::ReadWrite)?;
+            if self.pass == Pass::Survey {
+                // The process that wrote this may have died before its last sync.
+                file.sync()?;
+            }
+            let later = live.get(index.saturating_add(1)..).unwrap_or_default();
+            let limit = later.iter().map(|found| found.header.follows_at()).min();
+            last_lsns.push(self.segment(found, &*file, limit)?);
+        }
+        Ok(last_lsns)
+    }
+
+    /// The last lsn that is durable; 0 for none.
+    fn last_lsn(&self) -> u64 {
+        let before_next = self.next_lsn.map_or(0, |lsn| lsn.saturating_sub(1));
+        self.last_lsn.unwrap_or(before_next)
+    }
+
     /// Reads a segment's groups below `limit`, all of which must be there; in the last segment,
     /// without a limit, as many as there are. Gives the last lsn that counts.
-    fn segment(&mut self, found: &Found, limit: Option<u64>) -> Result<u64, StorageError> {
+    fn segment(
+        &mut self,
+        found: &Found,
+        file: &dyn File,
+        limit: Option<u64>,
+    ) -> Result<u64, StorageError> {
         let first_lsn = found.header.first_lsn.0;
         let before = first_lsn.saturating_sub(1);
         if limit.is_some_and(|limit| limit <= first_lsn) {
             return Ok(before);
         }
-        let mut lsn = *self.next_lsn.get_or_insert(first_lsn);
-        if lsn != first_lsn {
+        let follows_at = found.header.follows_at();
+        if self.next_lsn.is_some_and(|next| next != follows_at) {
             let what = "a segment that does not follow the one before";
             return Err(StorageError::corrupt(&found.path, 0, what));
         }
+        let mut lsn = first_lsn;
         let mut position = SEGMENT_HEADER_SIZE;
         while limit.is_none_or(|limit| lsn < limit) {
             let salt = found.header.salt;
             let expected = Expected { salt, lsn: Lsn(lsn), previous_crc: self.previous_crc };
             let bytes = &mut self.next.bytes;
-            let header = match scan::read_group(&*found.file, position, &expected, bytes)? {
+            let header = match scan::read_group(file, position, &expected, bytes)? {
                 Ok(header) => header,
                 Err(what) if limit.is_some() => {
                     return Err(StorageError::corrupt(&found.path, position, what));
                 }
                 Err(what) => {
-                    self.end(found, position, what)?;
+                    self.look_behind(found, file, position, what)?;
                     break;
                 }
             };
@@ -258,29 +391,32 @@ impl Walk<'_> {
             self.next.position = position;
             std::mem::swap(&mut self.held, &mut self.next);
             self.previous_crc = Some(header.crc);
+            self.last_lsn = Some(lsn);
             position = position.saturating_add(header.padded_bytes());
             lsn = lsn.saturating_add(1);
         }
+        self.end = Some((found.path.clone(), position));
         self.next_lsn = Some(lsn);
         Ok(lsn.saturating_sub(1))
     }
 
     /// Looks at what follows the last group: nothing of this segment, or a group that was being
     /// written. Groups are written one after the other, so behind such a one there is nothing.
-    fn end(
+    fn look_behind(
         &mut self,
         found: &Found,
+        file: &dyn File,
         position: u64,
         what: &'static str,
     ) -> Result<(), StorageError> {
-        let (file, salt) = (&*found.file, found.header.salt);
+        let salt = found.header.salt;
         let bytes = &mut self.next.bytes;
         if scan::find_group(file, position, Some(salt), Lsn(0), bytes)?.is_some() {
             return Err(StorageError::corrupt(&found.path, position, what));
         }
-        if scan::has_salt(file, position, salt)? {
-            let file = found.path.clone();
-            self.report.torn_tail = Some(TornTail { file, position, what });
+        if let Some(begun) = scan::begun_group(file, position, salt)? {
+            let (file, written_ns) = (found.path.clone(), begun.wall_ns);
+            self.report.torn_tail = Some(TornTail { file, position, what, written_ns });
         }
         Ok(())
     }
@@ -289,13 +425,13 @@ impl Walk<'_> {
     /// hands it out: its sync may have failed, and then nobody can tell whether what was read here
     /// is on the disk.
     fn finish(&mut self, directory: &Directory, writer: &mut Writer) -> Result<(), StorageError> {
-        let last_lsn = self.next_lsn.map_or(0, |lsn| lsn.saturating_sub(1));
+        let last_lsn = self.last_lsn();
         self.report.last_lsn = Lsn(last_lsn);
         let Some(header) = self.held.header else {
             writer.durable_lsn = last_lsn;
             return Ok(());
         };
-        self.held.records(&header, &mut |_| Ok(()))?;
+        self.held.records(&header, &mut |raw| raw.decode().is_some().then_some(Ok(())))?;
         match writer.rewrite(directory, &header, &self.held.bytes) {
             Ok(()) => {}
             // Where the group is, it needs no room. A removed copy does not come back behind a
@@ -311,10 +447,20 @@ impl Walk<'_> {
 
     fn hand_out_held(&mut self) -> Result<(), StorageError> {
         let Some(header) = self.held.header.take() else { return Ok(()) };
-        let (replay, report) = (&mut self.replay, &mut self.report);
-        self.held.records(&header, &mut |record| {
+        let (pass, visitor, report) = (self.pass, &mut *self.visitor, &mut self.report);
+        self.held.records(&header, &mut |raw| {
             report.record_count = report.record_count.saturating_add(1);
-            replay(header.lsn, record)
+            let content = raw.content()?;
+            Some(match pass {
+                Pass::Survey => {
+                    visitor.survey(header.lsn, raw.vbid, &content);
+                    Ok(())
+                }
+                Pass::Replay if visitor.wants(header.lsn, raw.vbid, &content) => {
+                    visitor.replay(header.lsn, raw.decode()?)
+                }
+                Pass::Replay => Ok(()),
+            })
         })?;
         report.group_count = report.group_count.saturating_add(1);
         report.bytes = report.bytes.saturating_add(header.padded_bytes());
@@ -331,18 +477,19 @@ impl Group {
         Ok(file.sync()?)
     }
 
-    /// Visits the records, all of which must be understood.
+    /// Visits the records, all of which must be understood: `visit` gives `None` for one that is
+    /// not.
     fn records(
         &self,
         header: &GroupHeader,
-        visit: &mut dyn FnMut(ReplayedRecord) -> Result<(), StorageError>,
+        visit: &mut dyn FnMut(&RawRecord<'_>) -> Option<Result<(), StorageError>>,
     ) -> Result<(), StorageError> {
         let corrupt = |what| StorageError::corrupt(&self.path, self.position, what);
         let end = index(header.bytes.into());
         let mut payload = Fields::new(self.bytes.get(GROUP_HEADER_SIZE..end).unwrap_or_default());
         for _ in 0..header.records {
-            let record = RawRecord::take(&mut payload).and_then(|raw| raw.decode());
-            visit(record.ok_or_else(|| corrupt("a record that is not understood"))?)?;
+            let visited = RawRecord::take(&mut payload).and_then(|raw| visit(&raw));
+            visited.ok_or_else(|| corrupt("a record that is not understood"))??;
         }
         if !payload.rest().is_empty() {
             return Err(corrupt("more in a group than its records"));

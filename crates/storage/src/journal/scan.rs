@@ -87,9 +87,13 @@ pub(crate) fn find_group(
     Ok(None)
 }
 
-/// Whether a group of the segment begins at `position`, whole or not.
-pub(crate) fn has_salt(file: &dyn File, position: u64, salt: u64) -> Result<bool, StorageError> {
-    Ok(read_header(file, position)?.is_ok_and(|header| header.salt == salt))
+/// The header of a group of the segment that begins at `position`, whole or not.
+pub(crate) fn begun_group(
+    file: &dyn File,
+    position: u64,
+    salt: u64,
+) -> Result<Option<GroupHeader>, StorageError> {
+    Ok(read_header(file, position)?.ok().filter(|header| header.salt == salt))
 }
 
 fn read_header(

@@ -14,7 +14,7 @@ use crate::StorageError;
 use crate::journal::names::{self, SegmentName};
 use crate::journal::options::Lsn;
 use crate::journal::view::{
-    BatchView, GroupView, Place, SegmentEnd, SegmentSummary, read_segment, segment_view,
+    BatchView, GroupView, Place, RecordKind, SegmentEnd, SegmentSummary, read_segment, segment_view,
 };
 use crate::verify::{Finding, Findings, Scope};
 
@@ -62,11 +62,18 @@ pub fn verify_segments(
         }
         _ => None,
     };
+    let follows_at = |index: usize| {
+        let skipped = match views.get(index) {
+            Some(Ok(Some(view))) => u64::from(view.skipped),
+            _ => 0,
+        };
+        first_lsn(index).map(|lsn| Lsn(lsn.0.saturating_sub(skipped)))
+    };
     let mut previous_crc = None;
     let mut next_lsn = None;
     for (index, path) in paths.iter().enumerate() {
         let behind = index.saturating_add(1)..paths.len();
-        let limit = behind.filter_map(first_lsn).min();
+        let limit = behind.filter_map(follows_at).min();
         let is_unused = matches!(views.get(index), Some(Ok(Some(_)))) && first_lsn(index).is_none();
         let is_void = is_unused || (limit.is_some() && first_lsn(index) >= limit);
         let place = Place { limit: if is_unused { Some(Lsn(0)) } else { limit }, previous_crc };
@@ -140,7 +147,7 @@ fn check_header(
         findings.warning(Scope::Journal, 0, what);
     }
     if let Some(next_lsn) = next_lsn
-        && next_lsn != header.first_lsn
+        && next_lsn.0 != header.first_lsn.0.saturating_sub(header.skipped.into())
     {
         let (next, first) = (next_lsn.0, header.first_lsn.0);
         findings.damage(0, format!("it begins with group {first} where {next} should follow"));
@@ -153,7 +160,10 @@ fn check_group(group: &GroupView<'_>, found: &mut SegmentVerification, findings:
     let result = group.records(&mut |record| {
         found.record_count = found.record_count.saturating_add(1);
         match &record.batch {
-            None => found.deletion_count = found.deletion_count.saturating_add(1),
+            None if record.kind == RecordKind::Delete => {
+                found.deletion_count = found.deletion_count.saturating_add(1);
+            }
+            None => {}
             Some(batch) => {
                 let documents = u64::from(batch.item_count);
                 found.document_count = found.document_count.saturating_add(documents);

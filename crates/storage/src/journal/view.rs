@@ -20,6 +20,7 @@ use crate::journal::options::{JournalId, Lsn};
 use crate::journal::record::{RawBatch, RawContent, RawItem, RawRecord};
 use crate::journal::scan::{self, Expected};
 use crate::vbucket_record::VbucketRecord;
+use crate::witness::Witness;
 
 /// What a segment says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct SegmentView {
     pub created_ns: u64,
     /// Whether an earlier segment holds the first group, too.
     pub begins_with_copy: bool,
+    /// So many lsns in front of the first one were given to groups that a start did not find.
+    pub skipped: u32,
 }
 
 /// One group.
@@ -62,10 +65,26 @@ pub struct RecordView<'a> {
     pub position: u64,
     /// Bytes of it.
     pub bytes: u32,
-    /// The vBucket.
+    /// The vBucket; 0 for witnesses.
     pub vbid: Vbid,
-    /// `None` for a deletion.
+    /// What kind of record it is.
+    pub kind: RecordKind,
+    /// What a batch holds, or the state that a rollback leaves.
     pub batch: Option<BatchView<'a>>,
+    raw: RawRecord<'a>,
+}
+
+/// Kinds of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// Items and state of a vBucket.
+    Batch,
+    /// The vBucket is gone.
+    Delete,
+    /// The vBucket's file was about to go back to the seqno that the batch follows.
+    Rollback,
+    /// Where files were.
+    Witnesses,
 }
 
 /// The items and the state of a vBucket.
@@ -174,7 +193,7 @@ pub fn read_segment(
                 let later = scan::find_group(&*file, position, salt, Lsn(0), &mut group)?;
                 if later.is_some() || place.limit.is_some() {
                     summary.end = SegmentEnd::Damaged(what);
-                } else if scan::has_salt(&*file, position, header.salt)? {
+                } else if scan::begun_group(&*file, position, header.salt)?.is_some() {
                     summary.end = SegmentEnd::Torn(what);
                 }
                 return Ok(summary);
@@ -190,8 +209,9 @@ pub fn read_segment(
 }
 
 fn view_of(header: &SegmentHeader) -> SegmentView {
-    let SegmentHeader { id, number, first_lsn, created_ns, begins_with_copy, .. } = *header;
-    SegmentView { id, number, first_lsn, created_ns, begins_with_copy }
+    let SegmentHeader { id, number, first_lsn, created_ns, begins_with_copy, skipped, .. } =
+        *header;
+    SegmentView { id, number, first_lsn, created_ns, begins_with_copy, skipped }
 }
 
 impl<'a> GroupView<'a> {
@@ -240,16 +260,27 @@ impl<'a> GroupView<'a> {
 
 impl<'a> RecordView<'a> {
     fn new(position: u64, raw: &RawRecord<'a>, end: u64) -> Option<Self> {
-        let batch = match raw.content()? {
-            RawContent::Delete => None,
-            RawContent::Batch(raw) => {
-                let RawBatch { previous_seqno, supersedes, item_count, .. } = raw;
-                Some(BatchView { previous_seqno, supersedes, item_count, raw, end })
-            }
+        let (kind, batch) = match raw.content()? {
+            RawContent::Delete => (RecordKind::Delete, None),
+            RawContent::Witnesses(_) => (RecordKind::Witnesses, None),
+            RawContent::Batch(batch) => (RecordKind::Batch, Some(batch)),
+            RawContent::Rollback(batch) => (RecordKind::Rollback, Some(batch)),
         };
         // All that is in it is understood, too.
         raw.decode()?;
-        Some(Self { position, bytes: raw.bytes, vbid: raw.vbid, batch })
+        let batch = batch.map(|raw| {
+            let RawBatch { previous_seqno, supersedes, item_count, .. } = raw;
+            BatchView { previous_seqno, supersedes, item_count, raw, end }
+        });
+        Some(Self { position, bytes: raw.bytes, vbid: raw.vbid, kind, batch, raw: *raw })
+    }
+
+    /// Where files were; empty unless it is a record of that.
+    pub fn witnesses(&self) -> Vec<Witness> {
+        match self.raw.content() {
+            Some(RawContent::Witnesses(witnesses)) => witnesses,
+            _ => Vec::new(),
+        }
     }
 }
 

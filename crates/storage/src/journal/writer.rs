@@ -23,6 +23,8 @@ pub(super) struct Writer {
     pub(super) sealed: VecDeque<Segment>,
     /// The first of them is being taken out of use, perhaps by a thread without the lock.
     is_retiring: bool,
+    /// The journal is at its end.
+    is_sealing: bool,
     /// Segments of the usual size that are filled, by name.
     pub(super) spares: VecDeque<u64>,
     /// Files with names of spares that are none.
@@ -33,12 +35,20 @@ pub(super) struct Writer {
     pub(super) durable_lsn: u64,
     /// Its checksum; 0 before the first.
     pub(super) durable_crc: u32,
+    /// So many lsns in front of the next group were given to groups that a start did not find.
+    skipped: u32,
     /// Whether the group is one that a start has read.
     is_copying: bool,
+    /// No group follows the last one that has records: when that is damaged, it cannot be told
+    /// from one that was being written.
+    is_unproved: bool,
     /// The last group was not acknowledged, and may be found nevertheless.
     is_unsettled: bool,
-    /// Groups below are in the files.
+    /// Groups below are in the files, and a later group tells that.
     needed_from: u64,
+    /// Groups below are in the files: they count for nothing, and stay until a later group tells
+    /// that.
+    in_files_below: u64,
     counters: JournalUsage,
 }
 
@@ -52,14 +62,18 @@ impl Writer {
             current: None,
             sealed: VecDeque::new(),
             is_retiring: false,
+            is_sealing: false,
             spares: VecDeque::new(),
             superfluous: Vec::new(),
             next_number: 1,
             durable_lsn: 0,
             durable_crc: 0,
+            skipped: 0,
             is_copying: false,
+            is_unproved: false,
             is_unsettled: false,
             needed_from: 0,
+            in_files_below: 0,
             counters: JournalUsage::default(),
         }
     }
@@ -69,7 +83,7 @@ impl Writer {
     }
 
     pub(super) fn usage(&self) -> JournalUsage {
-        let sealed_bytes: u64 = self.sealed.iter().map(|segment| segment.size).sum();
+        let sealed_bytes = self.sealed_bytes();
         let current = self.current.as_ref().map_or(0, |current| current.position);
         let is_current_unfilled =
             self.current.as_ref().is_some_and(|current| !current.segment.is_filled);
@@ -121,7 +135,9 @@ impl Writer {
             }
         };
         self.is_unsettled = false;
-        self.durable_lsn += 1;
+        self.is_unproved = self.group.record_count > 0;
+        self.durable_lsn = self.next_lsn();
+        self.skipped = 0;
         self.durable_crc = crc;
         let current = self.current.as_mut().expect("a group was just written to it");
         current.position += padded_bytes;
@@ -139,6 +155,54 @@ impl Writer {
             self.write_group(directory, &[], true)?;
         }
         Ok(())
+    }
+
+    /// Has a group follow the last one, if that has records.
+    pub(super) fn prove(&mut self, directory: &Directory) -> Result<(), StorageError> {
+        if self.is_unproved {
+            self.gather(&[]);
+            self.write_group(directory, &[], true)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_unproved(&self) -> bool {
+        self.is_unproved
+    }
+
+    /// The lsn of the next group.
+    fn next_lsn(&self) -> u64 {
+        self.durable_lsn + u64::from(self.skipped) + 1
+    }
+
+    /// Passes over lsns that were given to groups which a start did not find.
+    pub(super) fn skip(&mut self, count: u32) {
+        self.skipped = count;
+    }
+
+    /// Groups below `needed_from` are in files: they take no room any more. Whether they fill a
+    /// segment that could be let go of.
+    pub(super) fn note_in_files(&mut self, needed_from: Lsn) -> bool {
+        self.in_files_below = self.in_files_below.max(needed_from.0);
+        self.sealed.front().is_some_and(|segment| segment.last_lsn < needed_from.0)
+    }
+
+    /// Bytes of the segments in front of the current one that files need.
+    fn sealed_bytes(&self) -> u64 {
+        let needed = self.sealed.iter().filter(|segment| self.is_needed(segment));
+        needed.map(|segment| segment.size).sum()
+    }
+
+    fn is_needed(&self, segment: &Segment) -> bool {
+        segment.last_lsn >= self.needed_from.max(self.in_files_below)
+    }
+
+    /// The newest segment that holds a group.
+    pub(super) fn newest_segment(&self) -> Option<u64> {
+        let current = self.current.as_ref().map(|current| &current.segment);
+        let newest_first = current.into_iter().chain(self.sealed.iter().rev());
+        let holds_group = |segment: &&Segment| segment.last_lsn >= segment.first_lsn;
+        newest_first.filter(holds_group).map(|segment| segment.number).next()
     }
 
     /// Writes a group that was read at a start into a segment of its own, under the same lsn, and
@@ -178,6 +242,7 @@ impl Writer {
         self.durable_lsn = header.lsn.0;
         self.durable_crc = header.crc;
         self.is_unsettled = false;
+        self.is_unproved = header.records > 0;
     }
 
     /// Refuses a group that needs a new segment for which there is no room.
@@ -193,9 +258,8 @@ impl Writer {
         self.retire(directory);
         let current = self.current.as_ref().map(|current| &current.segment);
         // What nobody needs is retired as soon as it is left.
-        let current = current.filter(|segment| segment.last_lsn >= self.needed_from);
-        let segments = self.sealed.iter().chain(current);
-        let used_bytes: u64 = segments.map(|segment| segment.size).sum();
+        let current = current.filter(|segment| self.is_needed(segment));
+        let used_bytes = self.sealed_bytes() + current.map_or(0, |segment| segment.size);
         let bytes_max = self.options.bytes_max;
         let wanted_bytes = self.segment_bytes_for(bytes);
         if used_bytes > 0 && used_bytes + wanted_bytes > bytes_max && !may_exceed {
@@ -207,7 +271,11 @@ impl Writer {
 
     /// Whether a group goes to the current segment: it has room, and there is no better one.
     fn stays(&self, group_bytes: u64) -> bool {
+        let follows = |current: &&OpenSegment| {
+            self.skipped == 0 || current.segment.first_lsn == self.next_lsn()
+        };
         let current = self.current.as_ref().filter(|current| current.has_room(group_bytes));
+        let current = current.filter(follows);
         current.is_some_and(|current| current.segment.is_filled || !self.may_leave_unfilled())
     }
 
@@ -239,7 +307,7 @@ impl Writer {
         let current = self.current.as_ref().expect("a segment with room was just opened");
         let header = GroupHeader {
             bytes: 0,
-            lsn: Lsn(self.durable_lsn + 1),
+            lsn: Lsn(self.next_lsn()),
             salt: current.segment.salt,
             durable_lsn: Lsn(self.durable_lsn),
             records: u32::try_from(self.group.record_count).expect("a record has 8 bytes or more"),
@@ -310,7 +378,7 @@ impl Writer {
         let segment = Segment {
             number,
             salt,
-            first_lsn: self.durable_lsn + 1,
+            first_lsn: self.next_lsn(),
             last_lsn: self.durable_lsn,
             size,
             is_filled: spare.is_some(),
@@ -320,10 +388,11 @@ impl Writer {
             id: self.id,
             number,
             salt,
-            first_lsn: Lsn(self.durable_lsn + 1),
+            first_lsn: Lsn(self.next_lsn()),
             created_ns: self.clock.wall_time().0,
             size,
             begins_with_copy: self.is_copying,
+            skipped: self.skipped,
         };
         let opened = directory.open_live(number, spare).and_then(|file| {
             directory.begin(&*file, &header, spare.is_some())?;
@@ -355,8 +424,10 @@ impl Writer {
     /// Retires everything.
     pub(super) fn seal(&mut self, directory: &Directory) {
         self.note_needed(None);
+        self.is_sealing = true;
         self.leave(directory);
         self.retire(directory);
+        self.is_sealing = false;
     }
 
     /// Takes the oldest segments out of use whose groups are not needed, in their order: what a
@@ -375,7 +446,10 @@ impl Writer {
     pub(super) fn begin_retiring(&mut self) -> Option<Segment> {
         let oldest = self.sealed.front().copied();
         let oldest = oldest.filter(|segment| segment.last_lsn < self.needed_from);
-        let begun = oldest.filter(|_| !self.is_retiring)?;
+        // One segment stays as long as the journal is in use: a start that finds none is told that
+        // the journal is gone.
+        let is_last = self.current.is_none() && self.sealed.len() == 1 && !self.is_sealing;
+        let begun = oldest.filter(|_| !self.is_retiring && !is_last)?;
         self.is_retiring = true;
         Some(begun)
     }
@@ -416,7 +490,9 @@ impl Writer {
     /// Spares count with what is in use, so that a journal takes no more than it may.
     fn has_room_for_spare(&self) -> bool {
         let usage = self.usage();
-        usage.used_bytes + usage.spare_bytes <= self.options.bytes_max
+        let sealed_bytes: u64 = self.sealed.iter().map(|segment| segment.size).sum();
+        let bytes = sealed_bytes + usage.current_bytes + usage.spare_bytes;
+        bytes <= self.options.bytes_max
     }
 
     /// Files to be removed, which takes time that nobody should wait for.

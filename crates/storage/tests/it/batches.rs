@@ -10,6 +10,7 @@ use document::{
 use platform::{Clock, Files, Random, WallTime};
 use storage::{
     CommitReport, FlushBatch, StartReport, StorageError, Store, StoreOptions, VbucketRecord,
+    WhyIgnored,
 };
 
 /// The vBucket that most tests write.
@@ -25,6 +26,14 @@ pub(crate) fn try_open(
 ) -> Result<(Store, StartReport), StorageError> {
     let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
     Store::open(Arc::new(files), directory, StoreOptions { clock, open_files_max, journal: None })
+}
+
+/// Why the system did not let a vBucket's file be read.
+pub(crate) fn unreadable(report: &StartReport) -> Option<StorageError> {
+    report.ignored.iter().find_map(|ignored| match &ignored.why {
+        WhyIgnored::Unreadable(error) => Some(error.clone()),
+        _ => None,
+    })
 }
 
 pub(crate) fn open(files: impl Files + 'static) -> (Store, StartReport) {

@@ -7,7 +7,7 @@ use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, FileErrorKind, WallTime};
 use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions};
 
-use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan, try_open};
+use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan, try_open, unreadable};
 
 fn batches() -> Vec<FlushBatch> {
     let batch = |number: u64| {
@@ -47,7 +47,10 @@ fn retried<T>(
 /// Opens, commits, reads and deletes; gives how many calls failed.
 fn scenario(files: &SimulatedFiles, fault: FaultError, power_cut: bool) -> u64 {
     let mut failures = 0;
-    let open = |open_files_max| try_open(files.clone(), DIRECTORY.as_ref(), open_files_max);
+    let open = |open_files_max| {
+        let (store, report) = try_open(files.clone(), DIRECTORY.as_ref(), open_files_max)?;
+        unreadable(&report).map_or(Ok((store, report)), Err)
+    };
     let mut store: Store = retried(fault, &mut failures, || open(1)).0;
     for batch in batches() {
         retried(fault, &mut failures, || commit(&store, batch.clone()));

@@ -13,6 +13,7 @@ mod journal;
 mod model;
 mod power_cuts;
 mod rollback;
+mod second_witness;
 mod sharing;
 mod start_up;
 mod verify;

@@ -72,6 +72,9 @@ impl Batch {
     fn of(record: ReplayedRecord) -> Self {
         match record {
             ReplayedRecord::Delete { vbid } => Self { vbid, seqno: 0, value_size: 0 },
+            record @ (ReplayedRecord::Rollback { .. } | ReplayedRecord::Witnesses(_)) => {
+                panic!("{record:?} was never appended")
+            }
             ReplayedRecord::Batch { vbid, previous_seqno, supersedes, items, state } => {
                 assert_eq!(items.len(), 1);
                 let found =

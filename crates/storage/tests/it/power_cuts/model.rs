@@ -14,7 +14,7 @@ use storage::{
 
 use super::content::{Content, History, STEP, batch_of, content_of, high_seqno};
 use super::scenarios::Step;
-use crate::batches::{DIRECTORY, record, scan};
+use crate::batches::{DIRECTORY, record, scan, unreadable};
 use crate::compaction::{Between, verify_sound};
 
 /// Commits fill a segment soon.
@@ -158,6 +158,9 @@ impl Life {
         let options = StoreOptions { clock, open_files_max: 2, journal };
         let (store, report) =
             Store::open(Arc::new(self.files.clone()), Path::new(DIRECTORY), options)?;
+        if let Some(error) = unreadable(&report) {
+            return Err(error);
+        }
         let damaged: Vec<u16> = report.unreadable_vbuckets().map(|vbid| vbid.0).collect();
         let expected: Vec<u16> = self.damaged.iter().map(|(vbid, ..)| *vbid).collect();
         assert_eq!(damaged, expected, "{:?}", report.ignored);

@@ -1,0 +1,341 @@
+//! What a start believes: nothing of which another witness says something else.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bucket::{ApplyConfig, BucketConfig, Persistence, Refused};
+use document::Seqno;
+use platform::Files;
+use tracing::Level;
+
+use crate::heard_log::HeardLog;
+use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+
+/// Documents of each vBucket. The first half is overwritten, and of that half are deleted.
+const COUNT: usize = 40;
+const BLOCK: usize = 4096;
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(DIRECTORY).join(name)
+}
+
+/// A bucket with documents of two commits, which are in its files.
+fn filled(config: BucketConfig) -> Machine {
+    let mut machine = Machine::with(config);
+    for vbid in [VBID, OTHER] {
+        for number in 0..COUNT {
+            machine.set(vbid, &format!("key-{number}"), b"old").unwrap();
+        }
+    }
+    settle(&mut machine);
+    for vbid in [VBID, OTHER] {
+        for number in 0..COUNT / 2 {
+            machine.set(vbid, &format!("key-{number}"), b"new").unwrap();
+        }
+        for number in 0..COUNT / 4 {
+            machine.delete(vbid, &format!("key-{number}")).unwrap();
+        }
+    }
+    settle(&mut machine);
+    machine
+}
+
+/// Has everything come to the files, and the journal come to rest.
+fn settle(machine: &mut Machine) {
+    machine.run();
+    machine.advance(Duration::from_secs(2));
+    machine.advance(Duration::from_secs(2));
+}
+
+fn check(machine: &mut Machine, vbid: document::Vbid, at: &str) {
+    for number in 0..COUNT {
+        let expected = match number {
+            _ if number < COUNT / 4 => Err(Refused::NotFound),
+            _ if number < COUNT / 2 => Ok(b"new".to_vec()),
+            _ => Ok(b"old".to_vec()),
+        };
+        assert_eq!(machine.get(vbid, &format!("key-{number}")), expected, "{at}: {number}");
+    }
+}
+
+fn is_out_of_service(machine: &mut Machine) -> bool {
+    let refused = |result: &Refused| !matches!(result, Refused::NotFound);
+    (0..COUNT).all(|number| {
+        let name = format!("key-{number}");
+        machine.get(VBID, &name).as_ref().is_err_and(refused)
+            && machine.set(VBID, &name, b"x").as_ref().is_err_and(refused)
+    })
+}
+
+/// What happens to a file while the node is stopped; `None`: it is removed.
+type Damage = (&'static str, fn(&[u8]) -> Option<Vec<u8>>);
+
+fn newest_header(content: &[u8]) -> usize {
+    let is_header = |block: &usize| content[block * BLOCK] == 1;
+    (0..content.len().div_ceil(BLOCK)).rev().find(is_header).unwrap() * BLOCK
+}
+
+fn changed(content: &[u8], at: usize, byte: u8) -> Option<Vec<u8>> {
+    let mut content = content.to_vec();
+    content[at] = byte;
+    Some(content)
+}
+
+const DAMAGES: &[Damage] = &[
+    ("a bit of the newest header", |content| {
+        let at = newest_header(content) + 30;
+        changed(content, at, content[at] ^ 1)
+    }),
+    ("its type byte", |content| changed(content, newest_header(content), 0)),
+    ("another type byte", |content| changed(content, newest_header(content), 3)),
+    ("cut at the newest header", |content| Some(content[..newest_header(content)].to_vec())),
+    ("cut in the last commit", |content| {
+        let before = newest_header(&content[..newest_header(content)]);
+        Some(content[..(before + newest_header(content)) / 2].to_vec())
+    }),
+    ("cut to the first block", |content| Some(content[..BLOCK].to_vec())),
+    ("cut to nothing", |_| Some(Vec::new())),
+    ("removed", |_| None),
+    ("an older copy", |content| {
+        let before = newest_header(&content[..newest_header(content)]);
+        Some(content[..before + 200].to_vec())
+    }),
+];
+
+fn apply_damage(machine: &Machine, damage: &Damage) -> Vec<u8> {
+    let path = path_of("0.couch.1");
+    let intact = machine.files.content(&path).unwrap();
+    match damage.1(&intact) {
+        Some(content) => machine.files.insert(&path, &content),
+        None => {
+            machine.files.remove(&path).unwrap();
+            machine.files.sync_directory(Path::new(DIRECTORY)).unwrap();
+        }
+    }
+    intact
+}
+
+fn check_out_of_service(mut machine: Machine, intact: &[u8], what: &str) {
+    // A clean stop, or another crash, does not make it believed.
+    for round in 0..3 {
+        let at = format!("{what}, start {round}");
+        let log = HeardLog::default();
+        machine = log.during(|| match round {
+            1 => {
+                machine.bucket.shut_down().ok();
+                machine.restart()
+            }
+            _ => machine.power_cut(round),
+        });
+        log.during(|| machine.run());
+        assert!(is_out_of_service(&mut machine), "{at}: {log:?}");
+        assert!(log.has(Level::ERROR, "0.couch.1"), "{at}: {log:?}");
+        check(&mut machine, OTHER, &at);
+    }
+    machine.files.insert(&path_of("0.couch.1"), intact);
+    let mut machine = machine.power_cut(0);
+    machine.run();
+    check(&mut machine, VBID, &format!("{what}, brought back"));
+}
+
+#[test]
+fn a_file_that_is_not_what_a_clean_stop_has_left_is_out_of_service() {
+    for damage in DAMAGES {
+        let machine = filled(config());
+        machine.bucket.shut_down().unwrap();
+        let intact = apply_damage(&machine, damage);
+        check_out_of_service(machine, &intact, damage.0);
+    }
+}
+
+#[test]
+fn a_file_that_lost_what_the_journal_has_let_go_of_is_out_of_service() {
+    let options = storage::JournalOptions {
+        segment_bytes: 16 << 10,
+        bytes_max: 64 << 10,
+        group_bytes_max: 8 << 10,
+        portion_bytes: 4096,
+    };
+    for damage in DAMAGES {
+        let persistence = Persistence::Journal(options);
+        let mut machine = filled(BucketConfig { persistence, ..config() });
+        for number in 0..30 {
+            machine.set(OTHER, "filler", &[number; 1000]).unwrap();
+            settle(&mut machine);
+        }
+        let intact = apply_damage(&machine, damage);
+        check_out_of_service(machine, &intact, damage.0);
+    }
+}
+
+#[test]
+fn a_mark_of_an_older_version_is_believed_and_a_damaged_one_says_so() {
+    for (mark, is_clean) in [(&b""[..], true), (b"settee files 1\ncrc 0", false)] {
+        let machine = filled(config());
+        let branches = machine.branches(VBID);
+        machine.bucket.shut_down().unwrap();
+        machine.files.insert(&path_of("clean-stop"), mark);
+        let log = HeardLog::default();
+        let mut machine = log.during(|| machine.restart());
+        machine.run();
+        check(&mut machine, VBID, "without witnesses");
+        assert_eq!(machine.branches(VBID) == branches, is_clean);
+        assert_eq!(log.count(Level::ERROR), usize::from(!is_clean), "{log:?}");
+    }
+}
+
+#[test]
+fn files_without_a_journal_have_the_mark_as_their_witness() {
+    for damage in DAMAGES {
+        let machine = filled(files_config());
+        machine.bucket.shut_down().unwrap();
+        apply_damage(&machine, damage);
+        let log = HeardLog::default();
+        let mut machine = log.during(|| machine.restart());
+        machine.run();
+        assert!(is_out_of_service(&mut machine), "{}", damage.0);
+        assert!(log.has(Level::ERROR, "0.couch.1"), "{}: {log:?}", damage.0);
+        check(&mut machine, OTHER, damage.0);
+    }
+}
+
+/// A bucket whose files stay behind its journal.
+fn lazy_config() -> BucketConfig {
+    let cycle = Duration::from_secs(1000);
+    BucketConfig { apply: ApplyConfig { cycle, applier_count: 1 }, ..config() }
+}
+
+fn segments(machine: &Machine) -> Vec<PathBuf> {
+    let journal = path_of("journal");
+    let names = machine.files.list(&journal).unwrap();
+    names.iter().filter(|name| name.starts_with("j.")).map(|name| journal.join(name)).collect()
+}
+
+#[test]
+fn a_journal_that_is_gone_after_a_crash_is_missed() {
+    for removes_directory in [false, true] {
+        let mut machine = filled(lazy_config());
+        for segment in segments(&machine) {
+            machine.files.remove(&segment).unwrap();
+        }
+        machine.files.sync_directory(&path_of("journal")).unwrap();
+        if removes_directory {
+            machine.config.persistence = Persistence::Files;
+        }
+        let (files, config) = (machine.files.clone(), machine.config.clone());
+        let refusal = machine.try_restart().err().unwrap().to_string();
+        assert!(refusal.contains("--accept-lost-journal"), "{refusal}");
+        let refused = Machine::begin(files.clone(), config.clone()).err();
+        assert!(refused.is_some(), "it is missed until somebody accepts that");
+        let accepting = BucketConfig { accepts_lost_journal: true, ..config.clone() };
+        let mut machine = Machine::begin(files.clone(), accepting).unwrap();
+        machine.run();
+        machine.set(VBID, "after", b"value").unwrap();
+        settle(&mut machine);
+        drop(machine);
+        files.power_cut(0);
+        let mut machine = Machine::begin(files, config).unwrap();
+        machine.run();
+        assert_eq!(machine.get(VBID, "after").unwrap(), b"value");
+    }
+}
+
+#[test]
+fn what_is_written_behind_a_journal_that_lost_its_end_is_there_after_the_next_crash() {
+    for (lost, segment_bytes) in [("the last groups", 256 << 10), ("the newest segment", 16 << 10)]
+    {
+        let options = storage::JournalOptions {
+            segment_bytes,
+            bytes_max: 1 << 20,
+            group_bytes_max: 8 << 10,
+            portion_bytes: 4096,
+        };
+        let persistence = Persistence::Journal(options);
+        let mut machine = Machine::with(BucketConfig { persistence, ..config() });
+        for number in 0..10_u8 {
+            machine.set(VBID, &format!("key-{number}"), &[number; 1000]).unwrap();
+            machine.run();
+        }
+        // Appliers have time, and note which segment is the newest.
+        settle(&mut machine);
+        let newest = segments(&machine).pop().unwrap();
+        if lost == "the newest segment" {
+            machine.files.remove(&newest).unwrap();
+            machine.files.sync_directory(&path_of("journal")).unwrap();
+        } else {
+            let content = machine.files.content(&newest).unwrap();
+            machine.files.insert(&newest, &content[..3 * BLOCK]);
+        }
+        let before = machine.branches(VBID);
+        let log = HeardLog::default();
+        let mut machine = log.during(|| machine.restart());
+        machine.run();
+        assert!(log.has(Level::ERROR, "the end of the journal is missing"), "{lost}: {log:?}");
+        assert_eq!(machine.branches(VBID)[1..], before, "{lost}");
+        for round in 0..3_u64 {
+            for number in 0..3 {
+                machine.set(VBID, &format!("after-{number}"), &[7; 100]).unwrap();
+                machine.run();
+            }
+            let high_seqno = machine.high_seqno(VBID);
+            assert!(high_seqno > Seqno(10), "{lost}");
+            let log = HeardLog::default();
+            machine = log.during(|| machine.power_cut(round));
+            machine.run();
+            assert_eq!(machine.high_seqno(VBID), high_seqno, "{lost}, round {round}");
+            assert_eq!(log.count(Level::ERROR), 0, "{lost}: it is told once: {log:?}");
+            assert_eq!(machine.get(VBID, "after-2").unwrap(), [7; 100], "{lost}");
+        }
+    }
+}
+
+#[test]
+fn the_last_group_is_protected_a_second_later_and_a_torn_one_is_told() {
+    for seconds in [0, 2] {
+        let mut machine = Machine::with(lazy_config());
+        machine.set(VBID, "first", b"value").unwrap();
+        machine.run();
+        machine.set(VBID, "second", b"value").unwrap();
+        machine.run();
+        machine.advance(Duration::from_secs(seconds));
+        let segment = segments(&machine).pop().unwrap();
+        let content = machine.files.content(&segment).unwrap();
+        let has_second = |block: &usize| {
+            content[block * BLOCK..]
+                .chunks(BLOCK)
+                .next()
+                .unwrap()
+                .windows(6)
+                .any(|w| w == b"second")
+        };
+        let block = (0..content.len() / BLOCK).find(has_second).unwrap();
+        machine.files.insert(&segment, &changed(&content, block * BLOCK + 100, 0xff).unwrap());
+        let log = HeardLog::default();
+        let started = log.during(|| machine.try_restart());
+        if seconds == 0 {
+            started.unwrap();
+            assert!(log.has(Level::WARN, "not whole"), "{log:?}");
+        } else {
+            let refusal = started.err().unwrap().to_string();
+            assert!(refusal.contains("is corrupt at byte"), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_takes_its_vbucket_and_no_other() {
+    for name in ["0.couch.1", "77.couch.1"] {
+        let machine = filled(config());
+        if name == "0.couch.1" {
+            machine.files.remove(&path_of(name)).unwrap();
+        }
+        machine.files.create_directories(&path_of(name)).unwrap();
+        machine.files.sync_directory(Path::new(DIRECTORY)).unwrap();
+        let log = HeardLog::default();
+        let mut machine = log.during(|| machine.restart());
+        machine.run();
+        assert!(log.has(Level::ERROR, name), "{log:?}");
+        check(&mut machine, OTHER, name);
+        assert_eq!(is_out_of_service(&mut machine), name == "0.couch.1");
+    }
+}

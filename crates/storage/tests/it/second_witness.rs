@@ -1,0 +1,190 @@
+//! Journals and files that say different things of one vBucket.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use document::{Seqno, Vbid};
+use platform::simulated::SimulatedFiles;
+use platform::{Clock, Files, OpenMode, WallTime};
+use storage::couchstore::CouchFile;
+use storage::{
+    JournalOptions, RolledBack, StartReport, StorageError, Store, StoreOptions, WhyIgnored,
+};
+
+use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan};
+
+const OTHER: Vbid = Vbid(9);
+const OPTIONS: JournalOptions = JournalOptions {
+    segment_bytes: 128 << 10,
+    bytes_max: 1 << 20,
+    group_bytes_max: 8 << 10,
+    portion_bytes: 4096,
+};
+
+fn try_start(files: &SimulatedFiles) -> Result<(Store, StartReport), StorageError> {
+    let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+    let options = StoreOptions { clock, open_files_max: 4, journal: Some(OPTIONS) };
+    Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options)
+}
+
+fn start(files: &SimulatedFiles) -> (Store, StartReport) {
+    try_start(files).unwrap()
+}
+
+fn put(store: &Store, vbid: Vbid, seqnos: impl IntoIterator<Item = u64>) {
+    for seqno in seqnos {
+        commit(store, batch(vbid, vec![item(&format!("key-{seqno}"), seqno, b"v")])).unwrap();
+    }
+}
+
+fn seqnos(store: &Store) -> Vec<u64> {
+    scan(store, VBID).iter().map(|item| item.seqno().0).collect()
+}
+
+fn newest_file(files: &SimulatedFiles, vbid: Vbid) -> PathBuf {
+    let names = files.list(Path::new(DIRECTORY)).unwrap();
+    let name = names.iter().rfind(|name| name.starts_with(&format!("{}.couch.", vbid.0)));
+    Path::new(DIRECTORY).join(name.unwrap())
+}
+
+fn ruin(files: &SimulatedFiles, path: &Path) {
+    let size = files.content(path).unwrap().len();
+    files.insert(path, &vec![0xff; size]);
+}
+
+/// A vBucket that was deleted, of which the journal has everything since, and which went back.
+fn rolled_back() -> (SimulatedFiles, Store) {
+    let files = SimulatedFiles::new();
+    let (store, _) = start(&files);
+    put(&store, VBID, [1]);
+    store.apply(VBID).unwrap();
+    store.delete(VBID).unwrap();
+    put(&store, OTHER, [1]);
+    put(&store, VBID, 1..=6);
+    store.apply(VBID).unwrap();
+    put(&store, VBID, 7..=8);
+    store.apply(VBID).unwrap();
+    assert_eq!(store.rollback(VBID, Seqno(7)).unwrap(), RolledBack::To(Seqno(6)));
+    (files, store)
+}
+
+#[test]
+fn what_was_rolled_back_does_not_come_back_from_the_journal() {
+    for has_more in [false, true] {
+        for is_damaged in [false, true] {
+            let at = format!("more {has_more}, damaged {is_damaged}");
+            let (files, store) = rolled_back();
+            let mut expected: Vec<u64> = (1..=6).collect();
+            if has_more {
+                put(&store, VBID, [7]);
+                expected.push(7);
+            }
+            drop(store);
+            files.power_cut(0);
+            if is_damaged {
+                ruin(&files, &newest_file(&files, VBID));
+            }
+            let (store, report) = start(&files);
+            assert_eq!(seqnos(&store), expected, "{at}");
+            assert_eq!(report.unreadable_vbuckets().count(), 0, "{at}: {report:?}");
+            let next = expected.len() as u64 + 1;
+            put(&store, VBID, [next]);
+            drop(store);
+            files.power_cut(0);
+            expected.push(next);
+            assert_eq!(seqnos(&start(&files).0), expected, "{at}, again");
+        }
+    }
+}
+
+#[test]
+fn a_vbucket_whose_history_is_cut_is_held_and_others_start() {
+    let files = SimulatedFiles::new();
+    let (store, _) = start(&files);
+    put(&store, VBID, 1..=3);
+    store.apply(VBID).unwrap();
+    let intact = files.content(&newest_file(&files, VBID)).unwrap();
+    put(&store, VBID, 4..=5);
+    store.apply(VBID).unwrap();
+    put(&store, VBID, 6..=7);
+    put(&store, OTHER, 1..=2);
+    drop(store);
+    files.power_cut(0);
+    let path = newest_file(&files, VBID);
+    let newest = files.content(&path).unwrap();
+    // Everything that the journal has of it is there: an older file is brought up to date.
+    files.insert(&path, &intact);
+    let (store, report) = start(&files);
+    assert_eq!(report.unreadable_vbuckets().count(), 0, "{report:?}");
+    assert_eq!(seqnos(&store), [1, 2, 3, 4, 5, 6, 7]);
+    put(&store, VBID, [8]);
+    drop(store);
+    files.power_cut(0);
+    // Since the first group after a start the journal knows better.
+    for content in [&intact, &newest] {
+        files.insert(&path, content);
+        let (store, report) = start(&files);
+        let why: Vec<_> = report.ignored.iter().map(|ignored| &ignored.why).collect();
+        assert!(matches!(why[..], [WhyIgnored::Contradicted { .. }]), "{why:?}");
+        assert_eq!(store.high_seqno(OTHER).unwrap(), Seqno(2));
+        assert_eq!(files.content(&path).unwrap(), *content, "nothing of it is changed");
+    }
+}
+
+#[test]
+fn a_journal_that_lost_its_end_gives_no_lsn_again() {
+    let files = SimulatedFiles::new();
+    let (store, _) = start(&files);
+    put(&store, VBID, 1..=3);
+    store.apply(VBID).unwrap();
+    put(&store, VBID, 4..=5);
+    store.apply(VBID).unwrap();
+    let last_lsn = store.journal_usage().unwrap().durable_lsn;
+    drop(store);
+    files.power_cut(0);
+    let journal = Path::new(DIRECTORY).join("journal");
+    let names = files.list(&journal).unwrap();
+    let last = journal.join(names.iter().rfind(|name| name.starts_with("j.")).unwrap());
+    let mut content = files.content(&last).unwrap();
+    let end = content.iter().rposition(|byte| *byte != 0).unwrap();
+    content[end] ^= 1;
+    files.insert(&last, &content);
+    let (store, report) = start(&files);
+    let lost = report.journal.unwrap().lost_end.unwrap();
+    assert_eq!(lost.known_lsn, Some(last_lsn));
+    assert!(lost.last_lsn < last_lsn && last_lsn < lost.next_lsn, "{lost:?}");
+    put(&store, VBID, [6]);
+    assert!(store.journal_usage().unwrap().durable_lsn >= lost.next_lsn);
+    for seqno in 7..10 {
+        put(&store, VBID, [seqno]);
+    }
+    drop(store);
+    files.power_cut(0);
+    let (store, report) = start(&files);
+    assert_eq!(report.journal.unwrap().lost_end, None, "it is told once");
+    assert_eq!(seqnos(&store), (1..10).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_compacted_file_continues_the_one_before() {
+    let files = SimulatedFiles::new();
+    let (store, _) = start(&files);
+    put(&store, VBID, 1..=9);
+    store.apply(VBID).unwrap();
+    drop(store);
+    files.power_cut(0);
+    let (store, _) = start(&files);
+    // Its witness is of the file before.
+    put(&store, VBID, [10]);
+    store.apply(VBID).unwrap();
+    let request = storage::CompactionRequest::default();
+    let progress = storage::CompactionProgress::new();
+    store.compact(VBID, &request, &progress, &crate::compaction::Between(|_| {})).unwrap();
+    drop(store);
+    files.power_cut(0);
+    let (_, report) = start(&files);
+    assert_eq!(report.unreadable_vbuckets().count(), 0, "{report:?}");
+    let path = newest_file(&files, VBID);
+    let file = CouchFile::open(&files, &path, OpenMode::Read).unwrap();
+    assert_eq!(file.newest_header().unwrap().0.high_seqno, 10);
+}
