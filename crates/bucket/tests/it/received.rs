@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use bucket::{BackfillOrder, CompactionOrder};
+use bucket::{BackfillOrder, BucketConfig, BucketType, CompactionOrder};
 use document::{Operation, Seqno, Vbid, VbucketState};
 use platform::Random;
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{ReceivedSnapshot, StreamStart};
 
-use crate::prepares::{announce, begin, receive};
+use crate::prepares::{self, announce, begin, receive};
 use crate::support::{Machine, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
@@ -125,6 +125,36 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
                 }
             });
             assert_eq!(count, alive.len(), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_vbucket_promoted_within_a_snapshot_announces_its_own_end() {
+    let ephemeral = BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() };
+    for config in [ephemeral, config(), files_config()] {
+        for is_disk in [false, true] {
+            let mut machine = Machine::with(config.clone());
+            let case = format!("{:?} {is_disk}", config.bucket_type);
+            machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+            begin(&machine.bucket);
+            announce(&machine.bucket, prepares::snapshot(1, 1000, is_disk));
+            for seqno in 1..=5 {
+                receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
+            }
+            machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+            for seqno in [5, 6] {
+                let order = BackfillOrder::BySeqno;
+                let backfill = machine.bucket.begin_backfill(VBID, Seqno(0), order);
+                let facts = backfill.unwrap().unwrap().facts();
+                assert_eq!(
+                    (facts.high, facts.snapshot_end),
+                    (Seqno(seqno), Seqno(seqno)),
+                    "{case}"
+                );
+                machine.set(VBID, "own", b"value").unwrap();
+                machine.run();
+            }
         }
     }
 }

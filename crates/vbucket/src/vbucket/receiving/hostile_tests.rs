@@ -249,6 +249,8 @@ impl Bench {
         let position = vbucket.stream_position();
         assert!(position.snapshot_start <= position.start, "{position:?}");
         assert!(position.start <= position.snapshot_end, "{position:?}");
+        let is_whole = position.start == position.snapshot_end;
+        assert!(is_whole || vbucket.state() != VbucketState::Active, "{position:?}");
     }
 }
 
