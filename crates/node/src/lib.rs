@@ -1,5 +1,6 @@
 //! The process: configuration, the order in which the parts start and stop, nothing else.
 
+mod administrator;
 mod backup_source;
 mod cluster_run;
 pub mod config;
@@ -14,6 +15,7 @@ mod restore;
 mod serve;
 mod setting_values;
 pub mod settings;
+mod temporary_directory;
 
 pub use cluster_run::{ClusterRunArguments, cluster_run};
 pub use node::Node;
