@@ -14,7 +14,7 @@ use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
     CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, LastStop,
-    ScanReport, StartReport, StorageError, Store, StoreOptions, Unapplied, Witnesses,
+    Remains, ScanReport, StartReport, StorageError, Store, StoreOptions, Unapplied, Witnesses,
 };
 use storage::{Rewind, RollbackPlan};
 
@@ -165,6 +165,14 @@ impl BackingStore {
     pub(crate) fn distrust(&self, vbid: Vbid) {
         if let Self::Files(store) = self {
             store.distrust(vbid);
+        }
+    }
+
+    /// See [`Store::remains`].
+    pub(crate) fn remains(&self, vbid: Vbid) -> Remains {
+        match self {
+            Self::Files(store) => store.remains(vbid),
+            Self::Memory => Remains::default(),
         }
     }
 

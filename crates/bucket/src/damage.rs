@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use document::Vbid;
-use storage::{StartReport, StorageError, WhyIgnored};
+use storage::{IgnoredFile, StartReport, StorageError};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::write_gate::WritePath;
@@ -116,10 +116,9 @@ impl Bucket {
         for vbid in report.unreadable_vbuckets() {
             let mut files = report.ignored.iter();
             let reason = match files.find(|ignored| ignored.vbid() == Some(vbid)) {
-                Some(ignored) => match &ignored.why {
-                    WhyIgnored::Corrupt(error) => error.to_string(),
-                    why => format!("{}: {why:?}", ignored.name),
-                },
+                // Errors name the file, in full.
+                Some(IgnoredFile { why, .. }) if why.is_error() => why.to_string(),
+                Some(IgnoredFile { name, why }) => format!("{name}: {why}"),
                 None => "its file is missing".to_owned(),
             };
             if let Some(slot) = self.0.slot(vbid) {

@@ -136,7 +136,7 @@ fn report_file(ignored: &IgnoredFile) {
     let IgnoredFile { name, why } = ignored;
     match why {
         WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
-        WhyIgnored::Foreign if layout::is_set_aside(name) => tracing::info!(
+        WhyIgnored::Foreign if layout::set_aside(name).is_some() => tracing::info!(
             file = name,
             "a damaged file is set aside; remove it when it is of no use any more"
         ),

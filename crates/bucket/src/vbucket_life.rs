@@ -31,14 +31,15 @@ pub enum LifeError {
     #[error("the vBucket is being loaded")]
     Loading,
     /// Its file is damaged, so that it is out of service. Callers have another node's copy become
-    /// active, or have it begin anew without what is lost.
+    /// active, or have it begin anew without what is lost ([`Bucket::reset_vbucket`]).
     #[error("the vBucket is out of service, because its file is damaged: {reason}")]
     Damaged {
         /// What is wrong with the file.
         reason: Arc<str>,
     },
-    /// Its file is not damaged, so that there is no reason to do this to it.
-    #[error("the vBucket's file is not damaged")]
+    /// Its file is not damaged, or so little that it serves and takes writes: there is no reason to
+    /// do this to it.
+    #[error("the vBucket's file is not damaged so that it had to begin anew")]
     NotDamaged,
     /// It plays a role in which this cannot be done to it.
     #[error("the vBucket is {}", .0.name())]
@@ -193,8 +194,10 @@ impl BucketCore {
             let change = RoleChange { state, topology, is_takeover, fresh_uuid };
             return self.create_vbucket(vbid, slot, change);
         }
-        // A copy that receives everything anew does not need what is left of a damaged file.
-        if slot.file_is_damaged() && state != VbucketState::Active {
+        // A copy that receives everything anew does not need what is left of a damaged file. What
+        // is given up may still be wanted.
+        let receives = matches!(state, VbucketState::Replica | VbucketState::Pending);
+        if slot.file_is_damaged() && receives {
             let change = RoleChange { state, topology, is_takeover, fresh_uuid };
             let (old, made) = self.build_anew(vbid, slot, change);
             drop(file);
@@ -225,15 +228,20 @@ impl BucketCore {
             self.absent.set(&*self.files, vbid, Some(self.store.revision(vbid)))?;
         }
         let mut old = slot.take_absent();
+        self.retire(vbid, old.as_mut());
+        Ok(old)
+    }
+
+    /// The vBucket that was in a place is not there any more; whoever waits for it hears of it.
+    pub(crate) fn retire(&self, vbid: Vbid, old: Option<&mut Vbucket>) {
         let mut effects = Vec::new();
-        if let Some(old) = &mut old {
+        if let Some(old) = old {
             old.retire(&mut effects);
         }
         self.carry_out(vbid, &mut effects);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         self.note_disk(vbid, WritePath::Flush, None);
         self.note_disk(vbid, WritePath::Apply, None);
-        Ok(old)
     }
 
     /// Puts an empty vBucket into the place of one whose file is damaged; the file is set aside.
@@ -271,7 +279,7 @@ impl BucketCore {
     }
 
     /// Makes a vBucket that is not here. The caller holds its file.
-    fn create_vbucket(
+    pub(crate) fn create_vbucket(
         &self,
         vbid: Vbid,
         slot: &VbucketSlot,

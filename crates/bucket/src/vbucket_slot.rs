@@ -107,11 +107,18 @@ impl VbucketSlot {
         self.is_absent.store(false, Ordering::Release);
     }
 
-    /// Puts a vBucket into the place of one that was deleted.
+    /// Takes the vBucket out, to be dropped by the caller: its file is about to be set aside.
+    pub(crate) fn take_out_of_service(&self, reason: &str) -> Option<Vbucket> {
+        self.damage.note(DamageKind::OutOfService, reason);
+        self.lock().take()
+    }
+
+    /// Puts a vBucket into the place of one that was deleted, or is out of service.
     pub(crate) fn put_present(&self, vbucket: Vbucket) {
         let before = self.replace(vbucket);
-        assert!(before.is_none(), "a deleted vBucket is not there");
+        assert!(before.is_none(), "a vBucket that was taken out is not there");
         self.is_absent.store(false, Ordering::Release);
+        self.damage.clear();
     }
 
     /// Puts a vBucket into its place and returns the one that was there, to be dropped by the

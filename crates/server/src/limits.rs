@@ -11,6 +11,8 @@ pub struct ServerLimits {
     pub unauthenticated_packet_bytes_max: usize,
     /// Bytes that wait for a slow reader before the server stops reading from it.
     pub unsent_bytes_max: usize,
+    /// The same before authentication.
+    pub unauthenticated_unsent_bytes_max: usize,
     /// Requests of one connection that wait at a time (unordered execution).
     pub parked_requests_max: usize,
     /// Bytes read from one connection before the others of its worker get their turn.
@@ -24,6 +26,7 @@ impl Default for ServerLimits {
             packet_bytes_max: 30 << 20,
             unauthenticated_packet_bytes_max: 16 << 10,
             unsent_bytes_max: 1 << 20,
+            unauthenticated_unsent_bytes_max: 64 << 10,
             parked_requests_max: 32,
             turn_bytes_max: 1 << 20,
         }

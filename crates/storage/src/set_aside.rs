@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use document::Vbid;
+use document::{Seqno, Vbid};
 use platform::OpenMode;
 
 use crate::StorageError;
@@ -19,11 +19,15 @@ use crate::store::{Store, lock};
 pub struct Remains {
     /// The file; `None` when there is none.
     pub file: Option<PathBuf>,
+    /// Its name once it is set aside.
+    pub aside: Option<PathBuf>,
     /// Its size in bytes.
     pub file_bytes: u64,
-    /// What its newest header that is whole says: high seqno, and documents alive. Nothing tells
-    /// how much of that can be read.
-    pub newest_header: Option<(u64, u64)>,
+    /// What its newest header that is whole says, which may be of an older state: high seqno, and
+    /// documents alive. Nothing tells how much of that can be read.
+    pub newest_header: Option<(Seqno, u64)>,
+    /// The highest seqno that the file is known to have had.
+    pub known_seqno: Option<Seqno>,
     /// Changes that only the journal has.
     pub journal_items: usize,
 }
@@ -38,21 +42,26 @@ impl Store {
         }
     }
 
-    /// What there is of a vBucket, as far as that can be read without believing it.
+    /// What there is of a vBucket, as far as that can be read without believing it. Reads the file:
+    /// not for front-end workers.
     pub fn remains(&self, vbid: Vbid) -> Remains {
         let names = start_up::files_by_vbucket(self.files(), self.directory());
         let mut names = names.ok().and_then(|mut names| names.remove(&vbid)).unwrap_or_default();
         names.retain(|name| matches!(layout::parse(name), FileName::Data(..)));
-        let file = names.pop().map(|name| self.directory().join(name));
+        let name = names.pop();
+        let file = name.as_ref().map(|name| self.directory().join(name));
         let opened = file.as_deref().map(|path| {
             let file = CouchFile::open(self.files(), path, OpenMode::Read)?;
-            let (header, _) = file.newest_header()?;
-            Ok::<_, StorageError>((header.high_seqno, header.alive_count()))
+            let (header, _) = file.newest_whole_header()?;
+            Ok::<_, StorageError>((Seqno(header.high_seqno), header.alive_count()))
         });
         let size = |path: &PathBuf| self.files().open(path, OpenMode::Read).ok()?.size().ok();
+        let witness = self.entry(vbid).and_then(|entry| lock(&entry.handle).witness);
         Remains {
+            aside: name.and_then(|name| self.free_name(&name).ok()),
             file_bytes: file.as_ref().and_then(size).unwrap_or(0),
             newest_header: opened.and_then(Result::ok),
+            known_seqno: witness.map(|witness| witness.high_seqno),
             journal_items: self.unapplied_items(vbid).len(),
             file,
         }
@@ -82,9 +91,15 @@ impl Store {
     }
 
     fn rename_damaged(&self, name: &str) -> Result<(), StorageError> {
+        let place = self.free_name(name)?;
+        Ok(self.files().rename(&self.directory().join(name), &place)?)
+    }
+
+    /// Where a damaged file goes.
+    fn free_name(&self, name: &str) -> Result<PathBuf, StorageError> {
         for place in layout::damaged_files(name).map(|name| self.directory().join(name)) {
             if !self.files().exists(&place)? {
-                return Ok(self.files().rename(&self.directory().join(name), &place)?);
+                return Ok(place);
             }
         }
         unreachable!("there is no end of names")

@@ -6,6 +6,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -110,11 +111,54 @@ pub enum WhyIgnored {
     },
 }
 
+impl WhyIgnored {
+    /// Whether it is an error that says which file it is about.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Self::Corrupt(_) | Self::Unreadable(_) | Self::OtherHistory(_))
+    }
+}
+
+impl fmt::Display for WhyIgnored {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => write!(formatter, "its name is not one of ours"),
+            Self::Empty => write!(formatter, "it holds nothing"),
+            Self::NoState => write!(formatter, "it holds documents and no vBucket state"),
+            Self::OutsideSnapshot => {
+                write!(formatter, "it is a replica's that ends outside of its snapshot")
+            }
+            Self::Corrupt(error) | Self::Unreadable(error) | Self::OtherHistory(error) => {
+                write!(formatter, "{error}")
+            }
+            Self::Contradicted { known, found } => {
+                let Witness { revision, header_position, high_seqno, .. } = known;
+                write!(
+                    formatter,
+                    "it was revision {revision} with a header at byte {header_position} and seqno \
+                     {high_seqno}, and is "
+                )?;
+                let Some(found) = found else { return write!(formatter, "missing") };
+                let Witness { revision, header_position, high_seqno, .. } = found;
+                write!(
+                    formatter,
+                    "revision {revision} with its newest header at byte {header_position} and \
+                     seqno {high_seqno}"
+                )
+            }
+        }
+    }
+}
+
 impl StartReport {
     /// vBuckets whose files are not believed, and those whose files are gone: they are out of
     /// service, whatever else is reported of them.
     pub fn unreadable_vbuckets(&self) -> impl Iterator<Item = Vbid> {
         self.ignored.iter().filter(|ignored| ignored.is_disbelieved()).filter_map(IgnoredFile::vbid)
+    }
+
+    /// Damaged files that were set aside: of which vBuckets, in which revisions.
+    pub(crate) fn set_aside(&self) -> impl Iterator<Item = (Vbid, u64)> {
+        self.ignored.iter().filter_map(|ignored| layout::set_aside(&ignored.name))
     }
 
     /// The vBucket is out of service.

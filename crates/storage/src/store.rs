@@ -98,6 +98,8 @@ impl Store {
             open_files: OpenFiles::new(options.open_files_max),
             journalled: None,
         };
+        // Also when what is there of a vBucket now is nothing but a file that was set aside.
+        report.set_aside().for_each(|(vbid, revision)| store.raise_revision(vbid, revision));
         store.open_journal(options.journal, last_stop, &mut report)?;
         report.unreadable_vbuckets().for_each(|vbid| store.distrust(vbid));
         Ok((store, report))

@@ -54,7 +54,7 @@ pub(crate) fn with_damage_at_start(config: BucketConfig) -> (Machine, PathBuf, V
 }
 
 /// The same while it runs: an active vBucket with a write that cannot be flushed.
-fn with_damage_at_run_time(config: BucketConfig) -> (Machine, PathBuf, Vec<u8>) {
+pub(crate) fn with_damage_at_run_time(config: BucketConfig) -> (Machine, PathBuf, Vec<u8>) {
     let config = BucketConfig { open_files_max: 1, ..config };
     let mut machine = with_two_documents(config);
     machine.evict(OTHER, "key").unwrap();
@@ -66,7 +66,7 @@ fn with_damage_at_run_time(config: BucketConfig) -> (Machine, PathBuf, Vec<u8>) 
     (machine, path, damaged)
 }
 
-fn role(machine: &Machine, vbid: Vbid) -> Option<VbucketState> {
+pub(crate) fn role(machine: &Machine, vbid: Vbid) -> Option<VbucketState> {
     let mut state = None;
     machine.bucket.with_vbucket(vbid, |vbucket| state = Some(vbucket.state()));
     state
@@ -76,7 +76,7 @@ fn take(machine: &Machine, state: VbucketState) -> Result<(), LifeError> {
     machine.bucket.set_vbucket_state(VBID, state, None)
 }
 
-fn assert_set_aside(machine: &Machine, path: &Path, content: &[u8], at: &str) {
+pub(crate) fn assert_set_aside(machine: &Machine, path: &Path, content: &[u8], at: &str) {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
     assert_eq!(machine.files.content(Path::new(&aside)).as_deref(), Some(content), "{at}");
@@ -100,9 +100,24 @@ fn a_vbucket_out_of_service_says_why_and_others_serve() {
 }
 
 #[test]
+fn a_missing_file_is_told_in_words() {
+    for config in kinds() {
+        let machine = with_two_documents(config);
+        machine.bucket.shut_down().unwrap();
+        machine.files.remove(&file_of(&machine.files, VBID)).unwrap();
+        let mut machine = machine.restart();
+        machine.run();
+        let [damage] = machine.bucket.damaged_vbuckets().try_into().unwrap();
+        let reason = &*damage.reason;
+        assert!(reason.starts_with("0.couch.1: it was revision 1 with a header at"), "{reason}");
+        assert!(reason.ends_with("and seqno 1, and is missing"), "{reason}");
+    }
+}
+
+#[test]
 fn a_damaged_copy_that_another_node_has_begins_empty_and_its_file_is_set_aside() {
     for config in kinds() {
-        for state in [VbucketState::Replica, VbucketState::Pending, VbucketState::Dead] {
+        for state in [VbucketState::Replica, VbucketState::Pending] {
             for finds in [with_damage_at_start, with_damage_at_run_time] {
                 let at = format!("{state:?} {:?}", config.persistence);
                 let (machine, path, damaged) = finds(config.clone());
@@ -127,6 +142,27 @@ fn a_damaged_copy_that_another_node_has_begins_empty_and_its_file_is_set_aside()
                 assert_eq!(machine.persisted(VBID), Seqno(1), "{at}");
             }
         }
+    }
+}
+
+#[test]
+fn a_damaged_vbucket_that_is_given_up_keeps_what_it_has() {
+    for config in kinds() {
+        let (machine, path, damaged) = with_damage_at_start(config.clone());
+        let refused = take(&machine, VbucketState::Dead).unwrap_err();
+        assert!(matches!(refused, LifeError::Damaged { .. }), "{refused:?}");
+        assert_eq!(machine.files.content(&path).as_deref(), Some(&damaged[..]));
+
+        let (machine, path, damaged) = with_damage_at_run_time(config);
+        let before = machine.high_seqno(VBID);
+        // The journal takes the role, the file cannot.
+        let taken = take(&machine, VbucketState::Dead);
+        assert!(matches!(taken, Ok(()) | Err(LifeError::NotPersisted)), "{taken:?}");
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Dead), "it does not serve");
+        assert_eq!(machine.high_seqno(VBID), before, "and whoever wants it can have it");
+        assert_eq!(machine.files.content(&path).as_deref(), Some(&damaged[..]));
+        machine.bucket.delete_vbucket(VBID).unwrap();
+        assert_set_aside(&machine, &path, &damaged, "deleted");
     }
 }
 

@@ -21,6 +21,7 @@ mod memory_quota;
 mod prepares;
 mod races;
 mod received;
+mod reset;
 mod soak;
 mod starts;
 mod support;

@@ -5,6 +5,7 @@ use protocol::{FeatureSet, FrameLimits};
 use replication::Producer;
 
 use super::receive::Receiving;
+use crate::limits::ServerLimits;
 
 /// Through which door a connection came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +88,15 @@ impl Connection {
     /// Whether something received waits to be executed.
     pub(crate) fn has_input(&self) -> bool {
         !self.input.is_empty()
+    }
+
+    /// How many bytes may wait for its reader now.
+    pub(crate) fn unsent_bytes_max(&self, limits: &ServerLimits) -> usize {
+        if self.is_authenticated() {
+            limits.unsent_bytes_max
+        } else {
+            limits.unauthenticated_unsent_bytes_max
+        }
     }
 
     /// How large a frame may be now.

@@ -299,7 +299,7 @@ impl EventLoop {
     ) -> Option<T> {
         let peer = self.peers.get_mut(token)?.as_mut()?;
         let Scratch { session, output, parked, read_buffer } = &mut self.scratch;
-        let unsent_max = self.shared.options.limits.unsent_bytes_max;
+        let limits = &self.shared.options.limits;
         let mut turn = Turn {
             shared: &self.shared,
             session,
@@ -311,7 +311,8 @@ impl EventLoop {
             token,
             now: Now::default(),
             request_started: Instant::default(),
-            output_bytes_max: unsent_max.saturating_sub(peer.unsent.bytes()),
+            unsent_bytes: peer.unsent.bytes(),
+            unsent_bytes_max: peer.connection.unsent_bytes_max(limits),
         };
         Some(body(peer, &mut turn, read_buffer))
     }

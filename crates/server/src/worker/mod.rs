@@ -2,6 +2,7 @@
 
 mod event_loop;
 mod mailbox;
+mod message_queue;
 mod peer;
 mod server;
 mod turn;

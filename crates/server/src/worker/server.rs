@@ -70,10 +70,12 @@ impl Server {
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),
         });
         let mut doors = (Some(doors.data), doors.memcached);
+        // No worker runs before all can be told something.
+        let event_loops = (0..count)
+            .map(|index| EventLoop::new(index, Arc::clone(&shared), std::mem::take(&mut doors)))
+            .collect::<io::Result<Vec<_>>>()?;
         let mut handles = Vec::with_capacity(count);
-        for index in 0..count {
-            let doors = std::mem::take(&mut doors);
-            let event_loop = EventLoop::new(index, Arc::clone(&shared), doors)?;
+        for (index, event_loop) in event_loops.into_iter().enumerate() {
             handles.push(threads::spawn(&format!("FrontEnd{index}"), || event_loop.run())?);
         }
         Ok(Self { shared, threads: Mutex::new(handles) })

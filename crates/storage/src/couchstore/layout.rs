@@ -46,12 +46,18 @@ pub(crate) fn damaged_files(name: &str) -> impl Iterator<Item = String> {
     std::iter::once(first).chain(further)
 }
 
-/// Whether a name is that of a damaged file that was set aside. No start uses it or removes it.
-pub fn is_set_aside(name: &str) -> bool {
-    let Some((name, number)) = name.rsplit_once(DAMAGED_SUFFIX) else { return false };
+/// Of which vBucket a damaged file was set aside, and in which revision; `None` for other names. No
+/// start uses such a file or removes it.
+pub fn set_aside(name: &str) -> Option<(Vbid, u64)> {
+    let (name, number) = name.rsplit_once(DAMAGED_SUFFIX)?;
     let is_number = |number: &str| decimal(number).is_some_and(|number| number > 1);
-    let is_one = number.is_empty() || number.strip_prefix('-').is_some_and(is_number);
-    is_one && matches!(parse(name), FileName::Data(..))
+    if !number.is_empty() && !number.strip_prefix('-').is_some_and(is_number) {
+        return None;
+    }
+    match parse(name) {
+        FileName::Data(vbid, revision) => Some((vbid, revision)),
+        _ => None,
+    }
 }
 
 /// Sorts a name.
@@ -108,10 +114,11 @@ mod tests {
             assert_eq!(parse(name), meaning, "{name}");
         }
         for name in damaged_files("7.couch.3").take(3) {
-            assert!(is_set_aside(&name) && parse(&name) == FileName::Foreign, "{name}");
+            assert_eq!(set_aside(&name), Some((Vbid(7), 3)), "{name}");
+            assert_eq!(parse(&name), FileName::Foreign, "{name}");
         }
         for name in ["7.couch.3", "7.couch.3.damaged-1", "x.damaged", "7.couch.3.damaged.old"] {
-            assert!(!is_set_aside(name), "{name}");
+            assert_eq!(set_aside(name), None, "{name}");
         }
         assert_eq!(parse(&data_file(Vbid(12), 34)), FileName::Data(Vbid(12), 34));
         assert_eq!(parse(&boot_file(Vbid(12))), FileName::Leftover(Vbid(12)));

@@ -137,6 +137,7 @@ pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Res
     emitter.emit("connections_max", limits.connections_max);
     emitter.emit("packet_bytes_max", limits.packet_bytes_max);
     emitter.emit("unsent_bytes_max", limits.unsent_bytes_max);
+    emitter.emit("unauthenticated_unsent_bytes_max", limits.unauthenticated_unsent_bytes_max);
     emitter.emit("parked_requests_max", limits.parked_requests_max);
     Ok(())
 }
