@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use auth::Users;
+use auth::{PlainAttempt, TooManyLogins};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use tokio::sync::oneshot;
 
 use crate::routes::Context;
 
@@ -28,22 +29,28 @@ pub(crate) async fn require_user(
     let Some((user, password)) = basic_credentials(request.headers()) else {
         return unauthorized();
     };
-    if !is_user(&context.users, &user, password).await {
-        return unauthorized();
+    match is_user(&context, &user, password).await {
+        Ok(true) => {}
+        Ok(false) => return unauthorized(),
+        Err(TooManyLogins) => return too_many_logins(),
     }
     request.extensions_mut().insert(User(user));
     next.run(request).await
 }
 
-/// Hashing takes milliseconds: it happens on a thread that nobody else waits for.
-async fn is_user(users: &Arc<Users>, user: &str, password: Vec<u8>) -> bool {
-    if users.is_verified(user, &password) {
-        return true;
+/// Hashing takes milliseconds: it happens on threads that nobody else waits for, and not at all
+/// for a client that leaves before.
+async fn is_user(context: &Context, user: &str, password: Vec<u8>) -> Result<bool, TooManyLogins> {
+    if context.users.is_verified(user, &password) {
+        return Ok(true);
     }
-    let (users, user) = (users.clone(), user.to_owned());
-    let check = tokio::task::spawn_blocking(move || users.check_password(&user, &password));
-    // The check is lost only when the runtime shuts down.
-    check.await.unwrap_or(false)
+    let (answer, answered) = oneshot::channel();
+    let attempt = PlainAttempt::new(user, &password);
+    let _asked = context.passwords.check(attempt, move |user| {
+        answer.send(user.is_some()).ok();
+    })?;
+    // The answer is lost only when the port shuts down.
+    Ok(answered.await.unwrap_or(false))
 }
 
 /// The user and password that the request names.
@@ -63,6 +70,12 @@ fn basic_credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 
 fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, CHALLENGE)]).into_response()
+}
+
+/// Somebody tries many passwords.
+fn too_many_logins() -> Response {
+    let body = "Too many logins are being checked; try again in a moment.\n";
+    (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], body).into_response()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod users;
 
 use std::sync::Arc;
 
-use auth::Users;
+use auth::{PasswordChecker, Users};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -32,6 +32,8 @@ use crate::node_view::NodeView;
 pub(crate) struct Context {
     pub(crate) view: Arc<dyn NodeView>,
     pub(crate) users: Arc<Users>,
+    /// Where passwords are checked.
+    pub(crate) passwords: PasswordChecker,
     pub(crate) limits: Limits,
     pub(crate) connections: Arc<Connections>,
     pub(crate) backups: Arc<Backups>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use auth::Users;
+use auth::{PasswordChecker, Users};
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -17,8 +17,10 @@ use crate::limits::Limits;
 use crate::node_view::NodeView;
 use crate::routes::{self, Context};
 
-/// Threads that hash passwords and flush buckets.
+/// Threads that carry out cluster maps and flush buckets.
 const BLOCKING_THREADS_MAX: usize = 2;
+/// Threads that check passwords: a login takes some 15 ms of one.
+const PASSWORD_THREADS: usize = 1;
 /// How long to wait when the process has no file descriptor left for a connection.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -67,7 +69,9 @@ impl ManagementServer {
         let backups = Arc::default();
         let (maps, maps_changed) = watch::channel(());
         view.watch_maps(Box::new(move || maps.send_replace(())));
-        let context = Context { view, users, limits, connections, backups, stopped, maps_changed };
+        let passwords = PasswordChecker::start(users.clone(), "RestLogin", PASSWORD_THREADS)?;
+        let context =
+            Context { view, users, passwords, limits, connections, backups, stopped, maps_changed };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listener, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.

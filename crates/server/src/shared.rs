@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use auth::Users;
+use auth::{PasswordChecker, Users};
 use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: ServerOptions,
     pub(crate) users: Arc<Users>,
+    /// Where passwords are checked.
+    pub(crate) passwords: PasswordChecker,
     /// The one bucket of this node.
     pub(crate) bucket: Bucket,
     /// Where news of its vBuckets reach streams.

@@ -1,7 +1,6 @@
 //! SASL_LIST_MECHS, SASL_AUTH, SASL_STEP.
 
 use auth::{MECHANISMS, Outcome, PlainAttempt};
-use executor::TaskKind;
 use protocol::Status;
 use protocol::request::Sasl;
 
@@ -68,6 +67,7 @@ pub(super) fn finish_plain(
     result: PlainResult,
     turn: &mut Turn<'_>,
 ) -> Done {
+    connection.password_check = None;
     let outcome = match result {
         Some(user) => Outcome::Done { user, server_final: Vec::new() },
         None => Outcome::Failed,
@@ -106,22 +106,23 @@ fn answer(
 
 /// Checks a password on a thread that has the milliseconds which that takes.
 fn check(
-    connection: &Connection,
+    connection: &mut Connection,
     request: &Request<'_>,
     attempt: PlainAttempt,
     turn: &mut Turn<'_>,
 ) -> Done {
     let waiter = turn.session.waiter;
-    let users = turn.shared.users.clone();
     let mailboxes = turn.shared.mailboxes.clone();
-    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::NonIo, move || {
-        mailboxes.complete_with(waiter, Completed::Plain(attempt.run(&users)));
+    let asked = turn.shared.passwords.check(attempt, move |user| {
+        mailboxes.complete_with(waiter, Completed::Plain(user));
     });
-    match added {
-        Ok(_) => Done::Parked,
-        Err(_) => {
-            let reply = request.reply(connection);
-            reply.fail(turn, Status::Etmpfail, "the node is stopping");
+    match asked {
+        Ok(asked) => {
+            connection.password_check = Some(asked);
+            Done::Parked
+        }
+        Err(too_many) => {
+            request.reply(connection).fail(turn, Status::Etmpfail, &too_many.to_string());
             Done::Answered
         }
     }

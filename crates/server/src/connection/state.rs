@@ -34,6 +34,8 @@ pub(crate) struct Connection {
     pub(crate) user: Option<String>,
     /// The authentication that is under way, if one is.
     pub(crate) exchange: auth::Exchange,
+    /// The password that is being checked for it, if one is.
+    pub(crate) password_check: Option<auth::Asked>,
     /// The bucket that its document commands address.
     pub(crate) bucket: Option<Bucket>,
     /// The newest cluster map that the client is known to have.
@@ -71,6 +73,7 @@ impl Connection {
             is_anonymous,
             user: is_anonymous.then(|| "anonymous".to_owned()),
             exchange: auth::Exchange::default(),
+            password_check: None,
             bucket: is_anonymous.then(|| bucket.clone()),
             known_map: None,
             producer: None,

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use auth::Users;
+use auth::{PasswordChecker, Users};
 use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
@@ -20,6 +20,9 @@ use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedView};
 use crate::shared::{ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
+
+/// Threads that check passwords: a login takes some 15 ms of one.
+const PASSWORD_THREADS: usize = 2;
 
 /// The data port. Stops when [`Server::stop`] is called.
 pub struct Server {
@@ -60,6 +63,7 @@ impl Server {
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
+            passwords: PasswordChecker::start(Arc::clone(&parts.users), "Login", PASSWORD_THREADS)?,
             users: parts.users,
             bucket: parts.bucket,
             hub: parts.hub,

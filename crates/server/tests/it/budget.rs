@@ -98,10 +98,10 @@ fn values_that_come_from_disk_wait_for_their_reader() {
 
 #[test]
 fn who_does_not_log_in_or_does_not_read_is_let_go() {
-    let second = Duration::from_secs(1);
+    let limit = Duration::from_secs(4);
     let port = Port::with_limits(ServerLimits {
-        login_time_max: second,
-        stalled_write_time_max: second,
+        login_time_max: limit,
+        stalled_write_time_max: limit,
         ..ServerLimits::default()
     });
     let mut patient = port.client(&[]);
@@ -115,4 +115,34 @@ fn who_does_not_log_in_or_does_not_read_is_let_go() {
     port.wait_for("the reader is let go", |statistics| statistics.stalled_writes == 1);
     assert_eq!(port.counter("login_timeouts"), 8);
     assert_eq!(patient.ask(get(b"large")).value.len(), 8 << 20);
+}
+
+#[test]
+fn logins_that_wait_are_bounded_and_hold_up_nothing_else() {
+    // More than may wait, far more than are checked while they come.
+    const COUNT: usize = 200;
+    let port = Port::open();
+    let mut witness = port.client(&[]);
+    let login = |number: usize| {
+        let password = format!("\0user\0wrong-{number}");
+        frame(0x21).key(b"PLAIN").value(password.as_bytes()).bytes()
+    };
+    let mut guessing: Vec<_> = (0..COUNT).map(|_| port.connect()).collect();
+    for (number, client) in guessing.iter_mut().enumerate() {
+        client.send(&login(number));
+    }
+    // Who is in already, and housekeeping, do not wait for a password to be checked.
+    assert_eq!(witness.ask(set(b"key", b"value")).status, OK);
+    let statuses: Vec<u16> = guessing.iter_mut().map(|client| client.receive().status).collect();
+    let refused = statuses.iter().filter(|&&status| status == ETMPFAIL).count();
+    let wrong = statuses.iter().filter(|&&status| status == 0x20).count();
+    assert_eq!(refused + wrong, COUNT, "{statuses:x?}");
+    assert!(refused > 0 && wrong > 0, "{statuses:x?}");
+    // What clients that have left asked for is not done.
+    let again: Vec<_> = (0..COUNT).map(|_| port.connect()).collect();
+    for (number, mut client) in again.into_iter().enumerate() {
+        client.send(&login(number));
+    }
+    port.wait_for("all have left", |statistics| statistics.curr_connections <= 1 + COUNT as u64);
+    assert_eq!(port.client(&[]).ask(get(b"key")).value, b"value");
 }

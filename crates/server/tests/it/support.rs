@@ -101,7 +101,8 @@ impl Port {
             random_seed: 1,
         };
         let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
-        let users = Users::new(UsersConfig::default());
+        let iterations = auth::credentials::ITERATIONS_MIN;
+        let users = Users::new(UsersConfig { iterations, ..UsersConfig::default() });
         users.set_password("user", b"password");
         let cluster = ClusterView {
             revision: Revision { epoch: 1, revision: 1 },

@@ -1,0 +1,205 @@
+//! Threads that hash passwords, and nothing else.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use platform::threads;
+
+use crate::plain::PlainAttempt;
+use crate::users::Users;
+
+/// Passwords that wait at a time. Behind them one waits about a second.
+pub const QUEUE_LENGTH_MAX: usize = 64;
+/// The threads' nice value: a crowd of logins takes no more than its share, and on a busy machine
+/// somebody who logs in still gets in.
+const NICE: i32 = 2;
+
+/// Checks passwords one after the other. Each takes milliseconds on purpose, so that whoever guesses
+/// gets few tries: the threads are few, what waits is bounded, and nobody else waits for it.
+pub struct PasswordChecker {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Whoever asked still wants to know. A check that has not begun when this is dropped is left out.
+#[derive(Debug)]
+pub struct Asked(Arc<AtomicBool>);
+
+/// Too many passwords wait. Callers have the client try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many logins wait; try again")]
+pub struct TooManyLogins;
+
+/// Who the password belongs to; `None` when it was wrong.
+type Answer = Box<dyn FnOnce(Option<String>) + Send>;
+
+struct Check {
+    attempt: PlainAttempt,
+    is_wanted: Arc<AtomicBool>,
+    answer: Answer,
+}
+
+struct Shared {
+    users: Arc<Users>,
+    queue: Mutex<Queue>,
+    has_more: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    checks: VecDeque<Check>,
+    is_stopping: bool,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+impl PasswordChecker {
+    /// A checker with this many threads, named after `name`.
+    pub fn start(users: Arc<Users>, name: &str, thread_count: usize) -> io::Result<Self> {
+        let queue = Mutex::default();
+        let shared = Arc::new(Shared { users, queue, has_more: Condvar::new() });
+        let mut checker = Self { shared, threads: Vec::new() };
+        for index in 0..thread_count {
+            let shared = Arc::clone(&checker.shared);
+            checker.threads.push(threads::spawn(&format!("{name}{index}"), move || shared.run())?);
+        }
+        Ok(checker)
+    }
+
+    /// Has a password checked; `answer` is called on another thread, unless what is returned is
+    /// dropped before the check begins.
+    pub fn check(
+        &self,
+        attempt: PlainAttempt,
+        answer: impl FnOnce(Option<String>) + Send + 'static,
+    ) -> Result<Asked, TooManyLogins> {
+        let mut queue = self.shared.lock();
+        if queue.checks.len() >= QUEUE_LENGTH_MAX {
+            queue.checks.retain(|check| check.is_wanted.load(Ordering::Relaxed));
+        }
+        if queue.checks.len() >= QUEUE_LENGTH_MAX || queue.is_stopping {
+            return Err(TooManyLogins);
+        }
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let asked = Asked(Arc::clone(&is_wanted));
+        queue.checks.push_back(Check { attempt, is_wanted, answer: Box::new(answer) });
+        drop(queue);
+        self.shared.has_more.notify_one();
+        Ok(asked)
+    }
+}
+
+impl Drop for PasswordChecker {
+    /// Ends the threads. What has not begun is left out.
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.is_stopping = true;
+        let left_out = std::mem::take(&mut queue.checks);
+        drop(queue);
+        drop(left_out);
+        self.shared.has_more.notify_all();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread that checks passwords has panicked");
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        if let Err(error) = threads::set_own_nice(NICE) {
+            tracing::warn!(%error, "passwords are checked at ordinary priority");
+        }
+        while let Some(Check { attempt, is_wanted, answer }) = self.next() {
+            if is_wanted.load(Ordering::Relaxed) {
+                answer(attempt.run(&self.users));
+            }
+        }
+    }
+
+    /// The next check, when there is one; `None` at the end.
+    fn next(&self) -> Option<Check> {
+        let mut queue = self.lock();
+        loop {
+            if queue.is_stopping {
+                return None;
+            }
+            if let Some(check) = queue.checks.pop_front() {
+                return Some(check);
+            }
+            queue = self.has_more.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::users::UsersConfig;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn users() -> Arc<Users> {
+        let users = Users::new(UsersConfig::default());
+        users.set_password("bob", b"secret");
+        Arc::new(users)
+    }
+
+    fn attempt(password: &[u8]) -> PlainAttempt {
+        PlainAttempt::new("bob", password)
+    }
+
+    #[test]
+    fn who_asks_hears_whose_password_it_is() {
+        let checker = PasswordChecker::start(users(), "Test", 2).unwrap();
+        let (answers, heard) = mpsc::channel();
+        for (password, expected) in [(&b"secret"[..], Some("bob".to_owned())), (b"other", None)] {
+            let answers = answers.clone();
+            let answer = move |user| answers.send(user).unwrap();
+            let _asked = checker.check(attempt(password), answer).unwrap();
+            assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_those_who_have_left_make_room() {
+        // Without a thread nothing is ever taken out.
+        let checker = PasswordChecker::start(users(), "Test", 0).unwrap();
+        let ask = || checker.check(attempt(b"x"), |_| {});
+        let asked: Vec<Asked> = (0..QUEUE_LENGTH_MAX).map(|_| ask().unwrap()).collect();
+        assert_eq!(ask().unwrap_err(), TooManyLogins);
+        drop(asked);
+        assert!(ask().is_ok());
+    }
+
+    #[test]
+    fn a_check_that_nobody_wants_is_left_out() {
+        let checker = PasswordChecker::start(users(), "Test", 1).unwrap();
+        let (answers, heard) = mpsc::channel();
+        let ask = |name: &'static str| {
+            let answers = answers.clone();
+            checker.check(attempt(b"x"), move |_| answers.send(name).unwrap()).unwrap()
+        };
+        let first = ask("first");
+        drop(ask("left"));
+        let _last = ask("last");
+        assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), "first");
+        assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), "last");
+        drop(first);
+    }
+}
