@@ -21,6 +21,7 @@ use crate::compaction::Compactions;
 use crate::completion::Completions;
 use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
+use crate::log_pace::LogPace;
 use crate::memory_limits::MemoryLimits;
 use crate::refused::Refused;
 use crate::session::Session;
@@ -29,8 +30,8 @@ use crate::statistics::Counters;
 use crate::stream_observer::Observer;
 use crate::tasks::{
     Appliers, CheckpointRecovery, Compactors, CompressorHandle, Destroyers, FetchQueue,
-    FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, SyncWriteTimeouts, Wakeable, Wanted,
-    WarmupState,
+    FlushQueues, PROGRESS_INTERVAL, Pager, PersistenceTimeouts, PurgerHandle, SyncWriteTimeouts,
+    Wakeable, Wanted, WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -89,6 +90,8 @@ pub(crate) struct BucketCore {
     pub(crate) compactors: Compactors,
     pub(crate) flush_queues: FlushQueues,
     pub(crate) appliers: Appliers,
+    /// For lines that say how far files have followed the journal.
+    pub(crate) progress_lines: LogPace,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
     pub(crate) sync_write_timeouts: SyncWriteTimeouts,
@@ -149,6 +152,7 @@ impl Bucket {
             compactors: Compactors::default(),
             flush_queues: FlushQueues::new(config.persistence, config.flush_interval),
             appliers: Appliers::default(),
+            progress_lines: LogPace::new(PROGRESS_INTERVAL),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
             sync_write_timeouts: SyncWriteTimeouts::new(config.vbucket_count),
@@ -341,10 +345,13 @@ impl BucketCore {
     /// Sets the marks that depend on the quota: at once those of a smaller quota that waits.
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
+        let batch_bytes_max = self.config.batch_bytes_max();
         self.account.set_checkpoint_limits(CheckpointLimits {
-            with_streams_bytes: size_max,
+            with_streams_bytes: size_max.min(self.config.persistence.batch_bytes_max()),
             // What a flush takes at a time.
-            alone_bytes: size_max.max(self.config.flush_batch_bytes_max),
+            alone_bytes: size_max
+                .max(batch_bytes_max)
+                .min(self.config.persistence.batch_bytes_max()),
         });
         self.account.set_estimate_drift_max(self.limits.wanted_bytes() / ESTIMATE_PARTS);
     }

@@ -38,6 +38,12 @@ impl Store {
         self.journalled.as_ref()?.backlog.next(is_due)
     }
 
+    /// The vBuckets whose files are behind, those that are being written included, in the order in
+    /// which they have waited.
+    pub fn unapplied_vbuckets(&self) -> Vec<Vbid> {
+        self.journalled.as_ref().map_or_else(Vec::new, |found| found.backlog.vbuckets())
+    }
+
     /// What the journal has for a vBucket and its file has not: the newest versions where an apply
     /// has failed, otherwise perhaps older ones, too. Seqnos rise. Empty when the file has
     /// everything.

@@ -178,7 +178,8 @@ impl BucketCore {
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         ApplyPressure {
             vbuckets: backlog.vbuckets,
-            journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
+            journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
+            is_journal_full: self.flush_queues.is_journal_full(),
             pinned_ratio: ratio(backlog.bytes, self.limits.wanted_bytes()),
             waited: backlog
                 .oldest_since
@@ -231,23 +232,9 @@ impl BucketCore {
         Ok(())
     }
 
-    /// Brings all files up to date with the journal, as far as the disk allows.
-    pub(crate) fn apply_everything(&self) {
-        while let Some(vbid) = self.store.next_unapplied(|_| true) {
-            let applied = self.apply(vbid);
-            if applied.is_err() && !self.file_is_damaged(vbid) {
-                return;
-            }
-        }
-    }
-
     /// Brings all files up to date, and if that succeeds marks the stop as a clean one and lets go
     /// of the journal. For a node that stops: nothing is written any more.
     pub(crate) fn close_journal(&self) {
-        let behind = self.store.backlog().vbuckets;
-        if behind > 0 {
-            tracing::info!(vbuckets = behind, "bringing files up to date with the journal");
-        }
         self.apply_everything();
         // The journal goes after the mark: one of them tells where the files are.
         if self.store.backlog().vbuckets == 0 && self.leave_clean_mark() {
