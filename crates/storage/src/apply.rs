@@ -27,10 +27,26 @@ impl Store {
         let Some(journalled) = &self.journalled else { return Ok(None) };
         let entry = self.entry_or_new(vbid);
         let writing = lock(&entry.writer);
-        let applied = self.apply_to(journalled, &entry);
+        let applied = self.with_spared_room(|| self.apply_to(journalled, &entry));
         drop(writing);
         journalled.release();
         applied
+    }
+
+    /// Does what may need room on the disk; once more with what the journal keeps for later, when
+    /// there is none.
+    pub(crate) fn with_spared_room<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        match attempt() {
+            Err(StorageError::NoSpace(_)) if self.give_back_spares() => attempt(),
+            done => done,
+        }
+    }
+
+    fn give_back_spares(&self) -> bool {
+        self.journalled.as_ref().is_some_and(|journalled| journalled.journal.give_back_spares())
     }
 
     /// The vBucket that has waited longest of those that `is_due` picks.

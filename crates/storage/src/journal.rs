@@ -267,6 +267,24 @@ impl Journal {
         Ok(true)
     }
 
+    /// Removes all spares but one, and the one in the making, for others who find no room on the
+    /// disk. Whether there was anything to remove.
+    pub(crate) fn give_back_spares(&self) -> bool {
+        // Who fills one finds no room, either.
+        let filling = self.filling.try_lock().ok().and_then(|mut place| place.take());
+        let gives_up_filling = filling.is_some();
+        if let Some(filling) = filling {
+            lock(&self.usage).filled_bytes = 0;
+            filling.give_up(&self.directory);
+        }
+        let mut writer = self.lock_writer();
+        let spares = writer.take_spares();
+        self.publish(&writer);
+        drop(writer);
+        self.directory.remove_spares(&spares);
+        gives_up_filling || !spares.is_empty()
+    }
+
     fn begin_spare(&self) -> Result<Option<Filling>, StorageError> {
         let wanted = self.lock_writer().wanted_spare();
         let begin = |(number, size)| Filling::begin(&self.directory, number, size);

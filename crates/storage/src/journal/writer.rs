@@ -124,8 +124,12 @@ impl Writer {
         let padded_bytes = self.group.padded_bytes();
         self.check_room(directory, padded_bytes, room)?;
         let mut result = self.try_write(directory, records);
-        if result.is_err() {
+        if let Err(error) = &result {
+            let has_no_room = matches!(error, StorageError::NoSpace(_));
             self.leave_failed(directory);
+            if has_no_room {
+                directory.remove_spares(&self.take_spares());
+            }
             result = self.try_write(directory, records);
         }
         let crc = match result {
