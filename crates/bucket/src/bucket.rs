@@ -21,7 +21,6 @@ use crate::compaction::Compactions;
 use crate::completion::Completions;
 use crate::compression::Compression;
 use crate::config::{BucketConfig, EvictionConfig};
-use crate::log_pace::LogPace;
 use crate::memory_limits::MemoryLimits;
 use crate::refused::Refused;
 use crate::session::Session;
@@ -30,8 +29,8 @@ use crate::statistics::Counters;
 use crate::stream_observer::Observer;
 use crate::tasks::{
     Appliers, CheckpointRecovery, Compactors, CompressorHandle, Destroyers, FetchQueue,
-    FlushQueues, PROGRESS_INTERVAL, Pager, PersistenceTimeouts, PurgerHandle, SyncWriteTimeouts,
-    Wakeable, Wanted, WarmupState,
+    FlushQueues, Pager, PersistenceTimeouts, PurgerHandle, SyncWriteTimeouts, Wakeable, Wanted,
+    WarmupState,
 };
 use crate::timings::Timings;
 use crate::vbucket_slot::VbucketSlot;
@@ -90,8 +89,6 @@ pub(crate) struct BucketCore {
     pub(crate) compactors: Compactors,
     pub(crate) flush_queues: FlushQueues,
     pub(crate) appliers: Appliers,
-    /// For lines that say how far files have followed the journal.
-    pub(crate) progress_lines: LogPace,
     pub(crate) fetch_queue: FetchQueue,
     pub(crate) persistence_timeouts: PersistenceTimeouts,
     pub(crate) sync_write_timeouts: SyncWriteTimeouts,
@@ -152,7 +149,6 @@ impl Bucket {
             compactors: Compactors::default(),
             flush_queues: FlushQueues::new(config.persistence, config.flush_interval),
             appliers: Appliers::default(),
-            progress_lines: LogPace::new(PROGRESS_INTERVAL),
             fetch_queue: FetchQueue::new(config.vbucket_count, config.fetches_waiting_max),
             persistence_timeouts: PersistenceTimeouts::default(),
             sync_write_timeouts: SyncWriteTimeouts::new(config.vbucket_count),
@@ -229,35 +225,6 @@ impl Bucket {
         // Otherwise the journal has it all, and the next start reads it.
         self.0.close_journal();
         Ok(())
-    }
-
-    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
-    /// also that of a vBucket which is still being loaded or cannot be. After an error some are
-    /// empty and the others as they were; empty the bucket again.
-    pub fn flush_all(&self) -> Result<(), StorageError> {
-        let core = &self.0;
-        let _histories: Vec<_> = core.slots.iter().map(VbucketSlot::lock_history).collect();
-        let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();
-        let roles: Vec<_> = core.slots().map(|(vbid, slot)| core.role_of(vbid, slot)).collect();
-        let mut gone = Vec::new();
-        let deleted = core.store.delete_all(|vbid| gone.push(vbid));
-        if deleted.is_ok() {
-            // Also those that never had a file.
-            gone = core.slots().map(|(vbid, _)| vbid).collect();
-        }
-        for vbid in gone {
-            let Some(slot) = core.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
-            let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
-            // One without a file is active: other roles have to be written again.
-            let flushes_state = state != VbucketState::Active;
-            let mut vbucket = core.new_vbucket(vbid, state);
-            let topology = slot.lock().as_ref().map(|old| old.topology().clone());
-            let mut effects = Vec::new();
-            vbucket.assume_topology(topology.unwrap_or_default(), core.now(), &mut effects);
-            drop(core.supersede(slot, vbucket, flushes_state));
-            core.carry_out(vbid, &mut effects);
-        }
-        deleted
     }
 
     /// The time of an operation.
@@ -359,13 +326,6 @@ impl BucketCore {
     /// How much of their memory checkpoints have used up.
     pub(crate) fn checkpoint_state(&self) -> CheckpointState {
         self.checkpoint_marks.state(self.account.checkpoints_bytes())
-    }
-
-    /// The role of a vBucket, also of one that is not loaded.
-    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> VbucketState {
-        let in_memory = slot.lock().as_ref().map(Vbucket::state);
-        let in_file = || self.store.state(vbid).ok().flatten().map(|record| record.state);
-        in_memory.or_else(in_file).unwrap_or(VbucketState::Active)
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid, state: VbucketState) -> Vbucket {

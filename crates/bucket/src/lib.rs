@@ -21,6 +21,7 @@ mod config;
 mod damage;
 mod durability_config;
 mod effects;
+mod emptying;
 mod file_state;
 mod frozen;
 mod log_pace;

@@ -1,13 +1,8 @@
 //! What is done about a full journal: files follow it.
 
-use std::time::Duration;
-
 use document::Vbid;
 
 use crate::bucket::BucketCore;
-
-/// From one line in the log to the next while files are brought up to date for those who wait.
-pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What came of bringing all files up to date.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,9 +29,7 @@ impl BucketCore {
     /// Makes what room there can be in the journal; says whether there is more than before.
     pub(super) fn make_room(&self) -> bool {
         let caught_up = self.apply_everything();
-        if let Err(error) = self.store.carry_forward() {
-            tracing::warn!(%error, "what waits for damaged files fills the journal");
-        }
+        self.carry_forward(self.clock.now());
         caught_up.file_count > 0 && !caught_up.has_failed
     }
 
@@ -60,7 +53,7 @@ impl BucketCore {
     }
 
     fn log_progress(&self) {
-        if !self.progress_lines.is_due(self.clock.now()) {
+        if !self.appliers.progress_lines.is_due(self.clock.now()) {
             return;
         }
         let backlog = self.store.backlog();

@@ -31,7 +31,6 @@ pub(crate) use checkpoint_recovery::CheckpointRecovery;
 pub(crate) use compactor::Compactors;
 pub(crate) use flush_queues::FlushQueues;
 pub(crate) use flusher::micros;
-pub(crate) use full_journal::PROGRESS_INTERVAL;
 pub(crate) use item_compressor::CompressorHandle;
 pub(crate) use item_pager::Pager;
 pub(crate) use persistence_timeouts::PersistenceTimeouts;

@@ -12,8 +12,10 @@ use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
 use platform::files::RealFiles;
 use storage::JournalOptions;
+use tracing::Level;
 use vbucket::{StoreMode, Waiter, WriteCondition};
 
+use crate::heard_log::HeardLog;
 use crate::support::{Machine, OTHER, VBID, config, key};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -208,4 +210,20 @@ fn one_vbucket_hands_over_a_small_part_of_the_journal_at_a_time() {
     let batch_bytes = 1000 * 4096 / commits;
     let journal = machine.bucket.journal_usage().unwrap();
     assert!(batch_bytes <= journal.bytes_max / 8, "{commits} batches");
+}
+
+#[test]
+fn a_full_disk_is_told_once_a_minute_and_not_by_each_applier_each_second() {
+    let mut machine = Machine::with(lazy_config());
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    let heard = HeardLog::default();
+    heard.during(|| {
+        machine.files.set_capacity(0);
+        for _ in 0..100 {
+            machine.advance(Duration::from_secs(1));
+        }
+    });
+    assert!(heard.has(Level::WARN, "no room is made ready for the journal"), "{heard:?}");
+    assert!(heard.count(Level::WARN) <= 3, "{heard:?}");
 }
