@@ -20,6 +20,8 @@ const JOURNAL_RATIO: f64 = 0.5;
 const SLOWED_RATIO: f64 = 0.8;
 /// The pause between two groups when next to nothing of the journal is left.
 const COMMIT_PAUSE_MAX: Duration = Duration::from_millis(50);
+/// The level when a limit is reached.
+const LIMIT_LEVEL: f64 = 2.0;
 /// The level from which on files are written at the priority of clients, too.
 const CRITICAL_LEVEL: f64 = 1.5;
 /// vBuckets with fewer items wait longer: a commit costs the same for one item as for some.
@@ -34,8 +36,10 @@ pub(crate) const LOOK_INTERVAL_MAX: Duration = Duration::from_millis(200);
 pub(crate) struct ApplyPressure {
     /// vBuckets that are behind.
     pub(crate) vbuckets: usize,
-    /// Parts of the journal in use, 1 for all of it.
+    /// Of the journal's part for items, what is in use: 1 for all of it.
     pub(crate) journal_ratio: f64,
+    /// The flusher waits for room in the journal, however much of that is in use.
+    pub(crate) is_journal_full: bool,
     /// Bytes that stay in memory for the files, in parts of the quota.
     pub(crate) pinned_ratio: f64,
     /// How long the oldest of it has waited.
@@ -45,6 +49,9 @@ pub(crate) struct ApplyPressure {
 impl ApplyPressure {
     /// 0 for none, 1 from which on turns come faster, 2 when a limit is reached.
     fn level(self) -> f64 {
+        if self.is_journal_full {
+            return LIMIT_LEVEL;
+        }
         (self.journal_ratio / JOURNAL_RATIO).max(self.pinned_ratio / PINNED_RATIO)
     }
 
@@ -63,7 +70,7 @@ impl ApplyPressure {
 pub(crate) fn pause(config: &ApplyConfig, pressure: ApplyPressure) -> Option<Duration> {
     let vbuckets = u32::try_from(pressure.vbuckets).ok().filter(|count| *count > 0)?;
     let appliers = u32::try_from(config.applier_count).unwrap_or(1).max(1);
-    let part_left = (2.0 - pressure.level()).clamp(0.0, 1.0);
+    let part_left = (LIMIT_LEVEL - pressure.level()).clamp(0.0, 1.0);
     let cycles_waited = pressure.waited.as_secs_f64() / config.cycle.as_secs_f64().max(1e-9);
     let haste = cycles_waited.max(1.0).powi(2);
     Some((config.cycle * appliers / vbuckets).mul_f64(part_left / haste))
@@ -99,8 +106,9 @@ mod tests {
     const CONFIG: ApplyConfig = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
 
     fn pause_ms(vbuckets: usize, journal_ratio: f64, pinned_ratio: f64) -> Option<u128> {
-        let waited = Duration::from_secs(10);
-        let pressure = ApplyPressure { vbuckets, journal_ratio, pinned_ratio, waited };
+        let (waited, is_journal_full) = (Duration::from_secs(10), false);
+        let pressure =
+            ApplyPressure { vbuckets, journal_ratio, is_journal_full, pinned_ratio, waited };
         pause(&CONFIG, pressure).map(|pause| pause.as_millis())
     }
 
@@ -125,6 +133,14 @@ mod tests {
             };
             assert!(is_near, "{vbuckets} {journal} {pinned}: {pause:?}");
         }
+    }
+
+    #[test]
+    fn nothing_waits_for_its_turn_while_the_flusher_waits_for_room() {
+        let pressure =
+            ApplyPressure { vbuckets: 1, is_journal_full: true, ..ApplyPressure::default() };
+        assert_eq!(pause(&CONFIG, pressure), Some(Duration::ZERO));
+        assert!(pressure.is_high() && pressure.is_critical());
     }
 
     #[test]

@@ -224,6 +224,14 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::unapplied_vbuckets`].
+    pub(crate) fn unapplied_vbuckets(&self) -> Vec<Vbid> {
+        match self {
+            Self::Files(store) => store.unapplied_vbuckets(),
+            Self::Memory => Vec::new(),
+        }
+    }
+
     /// See [`Store::backlog`].
     pub(crate) fn backlog(&self) -> BacklogUsage {
         match self {

@@ -227,35 +227,6 @@ impl Bucket {
         Ok(())
     }
 
-    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
-    /// also that of a vBucket which is still being loaded or cannot be. After an error some are
-    /// empty and the others as they were; empty the bucket again.
-    pub fn flush_all(&self) -> Result<(), StorageError> {
-        let core = &self.0;
-        let _histories: Vec<_> = core.slots.iter().map(VbucketSlot::lock_history).collect();
-        let _files: Vec<_> = core.slots.iter().map(VbucketSlot::lock_file).collect();
-        let roles: Vec<_> = core.slots().map(|(vbid, slot)| core.role_of(vbid, slot)).collect();
-        let mut gone = Vec::new();
-        let deleted = core.store.delete_all(|vbid| gone.push(vbid));
-        if deleted.is_ok() {
-            // Also those that never had a file.
-            gone = core.slots().map(|(vbid, _)| vbid).collect();
-        }
-        for vbid in gone {
-            let Some(slot) = core.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
-            let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
-            // One without a file is active: other roles have to be written again.
-            let flushes_state = state != VbucketState::Active;
-            let mut vbucket = core.new_vbucket(vbid, state);
-            let topology = slot.lock().as_ref().map(|old| old.topology().clone());
-            let mut effects = Vec::new();
-            vbucket.assume_topology(topology.unwrap_or_default(), core.now(), &mut effects);
-            drop(core.supersede(slot, vbucket, flushes_state));
-            core.carry_out(vbid, &mut effects);
-        }
-        deleted
-    }
-
     /// The time of an operation.
     pub(crate) fn time_of(&self, session: &Session) -> Now {
         session.now.unwrap_or_else(|| self.0.now())
@@ -341,10 +312,13 @@ impl BucketCore {
     /// Sets the marks that depend on the quota: at once those of a smaller quota that waits.
     pub(crate) fn follow_quota(&self) {
         let size_max = self.checkpoint_marks.follow(self.limits.wanted_bytes(), &self.config);
+        let batch_bytes_max = self.config.batch_bytes_max();
         self.account.set_checkpoint_limits(CheckpointLimits {
-            with_streams_bytes: size_max,
+            with_streams_bytes: size_max.min(self.config.persistence.batch_bytes_max()),
             // What a flush takes at a time.
-            alone_bytes: size_max.max(self.config.flush_batch_bytes_max),
+            alone_bytes: size_max
+                .max(batch_bytes_max)
+                .min(self.config.persistence.batch_bytes_max()),
         });
         self.account.set_estimate_drift_max(self.limits.wanted_bytes() / ESTIMATE_PARTS);
     }
@@ -352,13 +326,6 @@ impl BucketCore {
     /// How much of their memory checkpoints have used up.
     pub(crate) fn checkpoint_state(&self) -> CheckpointState {
         self.checkpoint_marks.state(self.account.checkpoints_bytes())
-    }
-
-    /// The role of a vBucket, also of one that is not loaded.
-    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> VbucketState {
-        let in_memory = slot.lock().as_ref().map(Vbucket::state);
-        let in_file = || self.store.state(vbid).ok().flatten().map(|record| record.state);
-        in_memory.or_else(in_file).unwrap_or(VbucketState::Active)
     }
 
     pub(crate) fn new_vbucket(&self, vbid: Vbid, state: VbucketState) -> Vbucket {

@@ -89,6 +89,10 @@ pub struct ApplyConfig {
 const SEGMENTS: u64 = 16;
 /// Segments are multiples of this, bytes.
 const SEGMENT_UNIT: u64 = 1 << 20;
+/// Batches of the largest size that a journal has room for, at least.
+const BATCHES_MIN: u64 = 8;
+/// Bytes of a batch for a journal, however large that is: groups are gathered in memory.
+const JOURNAL_BATCH_BYTES_MAX: usize = 256 << 20;
 /// Flushers that commit files: each serves every n-th vBucket.
 const FILE_FLUSHER_COUNT: usize = 2;
 /// vBuckets whose batches such a flusher takes at a time.
@@ -126,6 +130,15 @@ impl Persistence {
             Self::Journal(options) => Some(options),
             Self::Files => None,
         }
+    }
+
+    /// Bytes that one vBucket hands over at a time, at most: of a journal a small part, so that a
+    /// batch finds room while files follow with others.
+    pub(crate) fn batch_bytes_max(self) -> usize {
+        self.journal().map_or(usize::MAX, |journal| {
+            let part = (journal.bytes_max - journal.reserve_bytes()) / BATCHES_MIN;
+            usize::try_from(part).unwrap_or(usize::MAX).min(JOURNAL_BATCH_BYTES_MAX)
+        })
     }
 
     /// There is one journal, and one task that writes it.
@@ -243,6 +256,11 @@ pub struct BucketConfig {
 }
 
 impl BucketConfig {
+    /// Bytes of one vBucket's items that a flush takes at most.
+    pub(crate) fn batch_bytes_max(&self) -> usize {
+        self.flush_batch_bytes_max.min(self.persistence.batch_bytes_max())
+    }
+
     /// The defaults for a bucket called `name`.
     pub fn named(name: &str) -> Self {
         Self {

@@ -85,9 +85,6 @@ impl VbucketSlot {
     }
 }
 
-/// vBuckets whose changed roles are written together.
-const ROLES_FLUSHED_TOGETHER: usize = 256;
-
 impl Bucket {
     /// Has vBuckets play these roles, and makes those that are not here; one that plays its role
     /// already is left alone. Durable on return. Not for front-end workers.
@@ -105,13 +102,7 @@ impl Bucket {
                 Err(error) => result = result.and(Err(error)),
             }
         }
-        changed.sort_unstable();
-        changed.dedup();
-        changed.retain(|&vbid| !core.is_role_flushed(vbid));
-        for group in changed.chunks(ROLES_FLUSHED_TOGETHER) {
-            core.flush(group);
-        }
-        let is_durable = changed.iter().all(|&vbid| core.is_role_flushed(vbid));
+        let is_durable = core.flush_roles(changed).is_empty();
         result.and(if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) })
     }
 
@@ -122,10 +113,8 @@ impl Bucket {
     pub fn take_over(&self, vbid: Vbid, state: VbucketState) -> Result<(), LifeError> {
         let core = &self.0;
         core.take_up_role(NewRole { vbid, state, topology: None }, Succession::TakenOver)?;
-        if !core.is_role_flushed(vbid) {
-            core.flush(&[vbid]);
-        }
-        if core.is_role_flushed(vbid) { Ok(()) } else { Err(LifeError::NotPersisted) }
+        let is_durable = core.flush_roles([vbid]).is_empty();
+        if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) }
     }
 
     /// Says who must hold durable writes of all vBuckets that are active, for as long as they are
@@ -271,11 +260,6 @@ impl BucketCore {
             Err(error) => slot.put_out_of_service(&format!("it cannot be made anew: {error}")),
         }
         (old, made)
-    }
-
-    fn is_role_flushed(&self, vbid: Vbid) -> bool {
-        let slot = self.slot(vbid);
-        slot.is_some_and(|slot| slot.lock().as_ref().is_some_and(Vbucket::is_state_flushed))
     }
 
     /// Makes a vBucket that is not here. The caller holds its file.

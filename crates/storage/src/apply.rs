@@ -27,15 +27,37 @@ impl Store {
         let Some(journalled) = &self.journalled else { return Ok(None) };
         let entry = self.entry_or_new(vbid);
         let writing = lock(&entry.writer);
-        let applied = self.apply_to(journalled, &entry);
+        let applied = self.with_spared_room(|| self.apply_to(journalled, &entry));
         drop(writing);
         journalled.release();
         applied
     }
 
+    /// Does what may need room on the disk; once more with what the journal keeps for later, when
+    /// there is none.
+    pub(crate) fn with_spared_room<T>(
+        &self,
+        attempt: impl Fn() -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        match attempt() {
+            Err(StorageError::NoSpace(_)) if self.give_back_spares() => attempt(),
+            done => done,
+        }
+    }
+
+    fn give_back_spares(&self) -> bool {
+        self.journalled.as_ref().is_some_and(|journalled| journalled.journal.give_back_spares())
+    }
+
     /// The vBucket that has waited longest of those that `is_due` picks.
     pub fn next_unapplied(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
         self.journalled.as_ref()?.backlog.next(is_due)
+    }
+
+    /// The vBuckets whose files are behind, those that are being written included, in the order in
+    /// which they have waited.
+    pub fn unapplied_vbuckets(&self) -> Vec<Vbid> {
+        self.journalled.as_ref().map_or_else(Vec::new, |found| found.backlog.vbuckets())
     }
 
     /// What the journal has for a vBucket and its file has not: the newest versions where an apply

@@ -39,6 +39,7 @@ pub use view::{
 use crate::StorageError;
 use crate::store::lock;
 use filling::Filling;
+use options::Room;
 pub(crate) use record::RawContent;
 use replay::AllRecords;
 pub(crate) use replay::{KnownEnd, Visitor};
@@ -107,8 +108,8 @@ impl Journal {
     ///
     /// # Errors
     /// [`StorageError::JournalFull`] until [`Journal::release`] has made room; what makes room is
-    /// written in spite of it: deletions, and what supersedes earlier records. Otherwise what the
-    /// system said when a second segment was tried.
+    /// written in spite of it: deletions, and what supersedes earlier records. States without items
+    /// have a reserve. Otherwise what the system said when a second segment was tried.
     pub fn append(
         &self,
         records: &[Record<'_>],
@@ -119,8 +120,8 @@ impl Journal {
         while start < records.len() {
             let end = writer.gather(&records[start..]) + start;
             let group = &records[start..end];
-            let may_exceed = group.iter().all(Record::may_exceed);
-            match writer.write_group(&self.directory, group, may_exceed) {
+            let room = group.iter().map(Record::room).min().unwrap_or(Room::Usual);
+            match writer.write_group(&self.directory, group, room) {
                 Ok(lsn) => durable(start..end, Ok(lsn)),
                 Err(error) => {
                     durable(start..records.len(), Err(error));
@@ -264,6 +265,24 @@ impl Journal {
         };
         lock(&self.usage).filled_bytes = filled_bytes;
         Ok(true)
+    }
+
+    /// Removes all spares but one, and the one in the making, for others who find no room on the
+    /// disk. Whether there was anything to remove.
+    pub(crate) fn give_back_spares(&self) -> bool {
+        // Who fills one finds no room, either.
+        let filling = self.filling.try_lock().ok().and_then(|mut place| place.take());
+        let gives_up_filling = filling.is_some();
+        if let Some(filling) = filling {
+            lock(&self.usage).filled_bytes = 0;
+            filling.give_up(&self.directory);
+        }
+        let mut writer = self.lock_writer();
+        let spares = writer.take_spares();
+        self.publish(&writer);
+        drop(writer);
+        self.directory.remove_spares(&spares);
+        gives_up_filling || !spares.is_empty()
     }
 
     fn begin_spare(&self) -> Result<Option<Filling>, StorageError> {

@@ -72,8 +72,8 @@ impl CommitBuffers {
     }
 }
 
-/// Commits a batch on top of `before`, or as the first of a file if that is `None`. Without room
-/// for all of it nothing stays: what there is of room is not filled with attempts.
+/// Commits a batch on top of `before`, or as the first of a file if that is `None`. Of an attempt
+/// that fails before its header counts nothing stays: attempts do not fill the disk.
 pub(crate) fn write(
     file: &CouchFile,
     before: Option<&Header>,
@@ -83,7 +83,7 @@ pub(crate) fn write(
 ) -> Result<(Header, Applied), FailedCommit> {
     let size = file.size()?;
     let prepared = prepare(file, before, batch, timestamp, buffers);
-    if matches!(prepared, Err(StorageError::NoSpace(_))) {
+    if prepared.is_err() {
         file.cut_behind(size);
     }
     let (commit, mut report) = prepared?;

@@ -67,6 +67,8 @@ pub struct Vbucket {
     persisted_seqno: Seqno,
     /// The end of the last snapshot that is durable whole.
     persisted_whole_seqno: Seqno,
+    /// The snapshot that what is durable ends in.
+    persisted_snapshot: SnapshotRange,
     /// Everything up to here is in the file, and may leave memory for it. Not above
     /// `persisted_seqno`.
     applied_seqno: Seqno,
@@ -150,6 +152,7 @@ impl Vbucket {
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
             persisted_whole_seqno: Seqno(0),
+            persisted_snapshot: SnapshotRange::default(),
             applied_seqno: Seqno(0),
             is_ephemeral: false,
             purge_seqno: Seqno(0),

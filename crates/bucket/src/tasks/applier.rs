@@ -16,6 +16,7 @@ use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
 use crate::backing_store::BackingStore;
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_file;
+use crate::log_pace::LogPace;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
 
@@ -31,13 +32,36 @@ static HURRIED_APPLIER: TaskName = TaskName::new("HurriedApplierTask", TaskKind:
 /// A run ends after this long, so that others of its kind have their turn.
 const RUN_DURATION_MAX: Duration = Duration::from_millis(50);
 
+/// From one line in the log to the next while files are brought up to date for those who wait.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// From one line to the next about what fails in each turn of each applier.
+const TROUBLE_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The tasks, for who has something for them.
-#[derive(Default)]
 pub(crate) struct Appliers {
     handles: OnceLock<Vec<TaskHandle>>,
     hurried: OnceLock<TaskHandle>,
     /// They have found nothing to do and sleep. Set before the last look at the backlog.
     are_asleep: AtomicBool,
+    /// For lines that say how far files have followed the journal.
+    pub(super) progress_lines: LogPace,
+    /// For those that say that no room is made ready for the journal.
+    no_room_lines: LogPace,
+    /// For those that say that the journal cannot go on in spite of damaged files.
+    damage_lines: LogPace,
+}
+
+impl Default for Appliers {
+    fn default() -> Self {
+        Self {
+            handles: OnceLock::new(),
+            hurried: OnceLock::new(),
+            are_asleep: AtomicBool::default(),
+            progress_lines: LogPace::new(PROGRESS_INTERVAL),
+            no_room_lines: LogPace::new(TROUBLE_INTERVAL),
+            damage_lines: LogPace::new(TROUBLE_INTERVAL),
+        }
+    }
 }
 
 impl Appliers {
@@ -110,10 +134,8 @@ impl Task for Applier {
             if let Some(wait) = self.wait(now, pause) {
                 return Next::SleepFor(wait);
             }
-            if pressure.is_high()
-                && let Err(error) = core.store.carry_forward()
-            {
-                tracing::warn!(%error, "what waits for damaged files fills the journal");
+            if pressure.is_high() {
+                core.carry_forward(now);
             }
             match core.next_to_apply(pressure, now) {
                 Some(vbid) => self.apply(core, vbid),
@@ -135,7 +157,9 @@ impl Applier {
             return;
         }
         if let Err(error) = core.store.prepare_journal() {
-            tracing::warn!(%error, "no room is made ready for the journal");
+            if core.appliers.no_room_lines.is_due(now) {
+                tracing::warn!(%error, "no room is made ready for the journal");
+            }
             self.prepare_not_before = now.after(core.config.flush_retry_interval);
         }
     }
@@ -178,11 +202,21 @@ impl BucketCore {
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         ApplyPressure {
             vbuckets: backlog.vbuckets,
-            journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
+            journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
+            is_journal_full: self.flush_queues.is_journal_full(),
             pinned_ratio: ratio(backlog.bytes, self.limits.wanted_bytes()),
             waited: backlog
                 .oldest_since
                 .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
+        }
+    }
+
+    /// Lets the journal go on although files are damaged, as far as the disk allows.
+    pub(super) fn carry_forward(&self, now: Instant) {
+        if let Err(error) = self.store.carry_forward()
+            && self.appliers.damage_lines.is_due(now)
+        {
+            tracing::warn!(%error, "what waits for damaged files fills the journal");
         }
     }
 
@@ -231,23 +265,9 @@ impl BucketCore {
         Ok(())
     }
 
-    /// Brings all files up to date with the journal, as far as the disk allows.
-    pub(crate) fn apply_everything(&self) {
-        while let Some(vbid) = self.store.next_unapplied(|_| true) {
-            let applied = self.apply(vbid);
-            if applied.is_err() && !self.file_is_damaged(vbid) {
-                return;
-            }
-        }
-    }
-
     /// Brings all files up to date, and if that succeeds marks the stop as a clean one and lets go
     /// of the journal. For a node that stops: nothing is written any more.
     pub(crate) fn close_journal(&self) {
-        let behind = self.store.backlog().vbuckets;
-        if behind > 0 {
-            tracing::info!(vbuckets = behind, "bringing files up to date with the journal");
-        }
         self.apply_everything();
         // The journal goes after the mark: one of them tells where the files are.
         if self.store.backlog().vbuckets == 0 && self.leave_clean_mark() {

@@ -21,7 +21,7 @@ pub(crate) struct FlushQueues {
     pub(super) queues: Vec<FlushQueue>,
     /// Bytes of the journal that were in use when it was full for the flusher, which waits until
     /// there are fewer; 0 when it does not wait.
-    pub(super) full_journal_bytes: AtomicU64,
+    full_journal_bytes: AtomicU64,
     /// Whether anything is deferred: not where each flush is the commit of a file.
     defers: bool,
 }
@@ -63,6 +63,16 @@ impl FlushQueues {
         {
             self.queues.iter().filter_map(|queue| queue.flusher.get()).for_each(TaskHandle::wake);
         }
+    }
+
+    /// The journal had no room when `used_bytes` of it were in use.
+    pub(super) fn note_full_journal(&self, used_bytes: u64) {
+        self.full_journal_bytes.store(used_bytes, Ordering::Relaxed);
+    }
+
+    /// Whether the flusher waits for room in the journal.
+    pub(super) fn is_journal_full(&self) -> bool {
+        self.full_journal_bytes.load(Ordering::Relaxed) != 0
     }
 
     /// Queues a vBucket for its flusher.

@@ -1,6 +1,5 @@
 //! Brings what vBuckets have queued to disk.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use document::{Seqno, Vbid};
@@ -8,7 +7,7 @@ use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext};
 use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{CommitReport, StorageError, VbucketRecord};
-use vbucket::FlushBatch;
+use vbucket::{FlushBatch, Vbucket};
 
 use crate::apply_pace;
 use crate::bucket::{Bucket, BucketCore};
@@ -26,6 +25,8 @@ static JOURNAL_FLUSHER: TaskName = TaskName::new("JournalFlusherTask", TaskKind:
     .expected(Duration::from_millis(100));
 /// Pause before another try when the journal is full and nobody says earlier that it is not.
 const JOURNAL_FULL_PAUSE: Duration = Duration::from_millis(50);
+/// For so long nothing is tried that would be in vain as far as anybody can tell.
+const JOURNAL_FULL_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;
@@ -45,6 +46,8 @@ struct Flusher {
     failed_attempts: usize,
     /// The journal fills up: the next group waits until then.
     not_before: Instant,
+    /// The journal was full: tried again then, whatever became of it.
+    full_retry_at: Instant,
     /// Items written since memory was given back to the system.
     unreleased_items: usize,
     /// When to give the journal's memory back, if there is nothing to do before.
@@ -57,9 +60,9 @@ struct Flusher {
 pub(crate) struct Flushed {
     item_count: usize,
     /// A vBucket could not be flushed: the disk failed.
-    has_failed: bool,
+    pub(crate) has_failed: bool,
     /// The journal has no room before files have followed it.
-    journal_is_full: bool,
+    pub(crate) journal_is_full: bool,
 }
 
 /// How the flush of one vBucket went.
@@ -82,6 +85,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
             index,
             failed_attempts: 0,
             not_before: Instant::default(),
+            full_retry_at: Instant::default(),
             unreleased_items: 0,
             journal_release_at: None,
             rest_at: None,
@@ -118,20 +122,10 @@ impl Task for Flusher {
         self.unreleased_items += flushed.item_count;
         if flushed.journal_is_full {
             if !context.is_shutting_down() {
+                self.full_retry_at = core.clock.now().after(JOURNAL_FULL_WAIT_MAX);
                 return Next::SleepFor(JOURNAL_FULL_PAUSE);
             }
-            // Nobody else brings the files up to date any more.
-            core.apply_everything();
-            if core.store.backlog().vbuckets == 0 {
-                return Next::Again;
-            }
-            // The disk fails, or a file is damaged: the journal may never have room again.
-            self.failed_attempts += 1;
-            return if self.failed_attempts < SHUTDOWN_ATTEMPTS_MAX {
-                Next::Again
-            } else {
-                Next::SleepFor(core.config.flush_retry_interval)
-            };
+            return self.make_room_for_the_last();
         }
         if !flushed.has_failed {
             self.failed_attempts = 0;
@@ -148,13 +142,30 @@ impl Task for Flusher {
 }
 
 impl Flusher {
+    /// The journal is full while the node stops, and nobody else brings files up to date any more.
+    /// That is done until everything is durable, however long it takes; given up is only what the
+    /// disk refuses again and again, or what damaged files leave no room for.
+    fn make_room_for_the_last(&mut self) -> Next {
+        let core = &self.bucket.0;
+        if core.make_room() {
+            self.failed_attempts = 0;
+            return Next::Again;
+        }
+        self.failed_attempts += 1;
+        if self.failed_attempts < SHUTDOWN_ATTEMPTS_MAX {
+            Next::Again
+        } else {
+            Next::SleepFor(core.config.flush_retry_interval)
+        }
+    }
+
     /// How long the journal's state has this flusher wait, if it does.
     fn pause(&self) -> Option<Duration> {
         let core = &self.bucket.0;
-        if core.waits_for_journal() {
+        let now = core.clock.now();
+        if now < self.full_retry_at && core.waits_for_journal() {
             return Some(JOURNAL_FULL_PAUSE);
         }
-        let now = core.clock.now();
         (now < self.not_before).then(|| self.not_before.since(now))
     }
 
@@ -199,14 +210,6 @@ impl Flusher {
 }
 
 impl BucketCore {
-    /// Whether the journal was full and nothing of it has been let go since: gathering batches
-    /// again would take the CPU, and the locks, of those who make room.
-    fn waits_for_journal(&self) -> bool {
-        let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
-        self.flush_queues.wake_if_journal_has_room(used_bytes);
-        self.flush_queues.full_journal_bytes.load(Ordering::Relaxed) != 0
-    }
-
     /// A vBucket has something to flush that nobody waits for, unless the log's memory gets short.
     pub(crate) fn defer_flush(&self, vbid: Vbid) {
         match self.checkpoint_state() {
@@ -217,10 +220,23 @@ impl BucketCore {
 
     /// Flushes `group`, whose order is that of vBuckets. What fails is queued again.
     pub(crate) fn flush(&self, group: &[Vbid]) -> Flushed {
+        self.flush_each(group, Vbucket::begin_flush)
+    }
+
+    /// Flushes of `group` the states alone, for which a full journal has a reserve.
+    pub(crate) fn flush_states(&self, group: &[Vbid]) -> Flushed {
+        self.flush_each(group, Vbucket::begin_state_flush)
+    }
+
+    fn flush_each(
+        &self,
+        group: &[Vbid],
+        begin: impl Fn(&mut Vbucket) -> Option<FlushBatch>,
+    ) -> Flushed {
         let slots: Vec<_> = group.iter().filter_map(|&vbid| self.slot(vbid)).collect();
         let _files: Vec<_> = slots.iter().map(|slot| slot.lock_file()).collect();
         let mut batches: Vec<FlushBatch> =
-            slots.iter().filter_map(|slot| slot.lock().as_mut()?.begin_flush()).collect();
+            slots.iter().filter_map(|slot| begin(slot.lock().as_mut()?)).collect();
         let mut started = self.clock.now();
         let writes = batches.iter_mut().map(|batch| self.storage_batch(batch)).collect();
         let item_count = batches.iter().map(FlushBatch::item_count).sum();
@@ -243,7 +259,7 @@ impl BucketCore {
         if flushed.journal_is_full {
             self.counters.add(&self.counters.journal_full_waits, 1);
             let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
-            self.flush_queues.full_journal_bytes.store(used_bytes, Ordering::Relaxed);
+            self.flush_queues.note_full_journal(used_bytes);
         }
         self.wake_appliers();
         flushed
@@ -296,7 +312,7 @@ impl BucketCore {
     pub(crate) fn storage_batch(&self, batch: &mut FlushBatch) -> storage::FlushBatch {
         let mut items = Vec::new();
         if self.store.keeps_items() {
-            let content = batch.take_items(self.config.flush_batch_bytes_max);
+            let content = batch.take_items(self.config.batch_bytes_max());
             self.counters.add(&self.counters.flusher_deduplications, content.superfluous);
             items = content.items;
         } else {

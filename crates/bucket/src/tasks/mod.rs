@@ -10,6 +10,7 @@ mod expiry_pager;
 mod flush_queues;
 mod flusher;
 mod frequency_decayer;
+mod full_journal;
 mod item_compressor;
 mod item_pager;
 mod persistence_timeouts;

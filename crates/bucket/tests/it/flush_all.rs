@@ -1,7 +1,7 @@
 //! FLUSH: the old history is gone for good.
 
 use bucket::{BucketConfig, Completion, EvictionConfig, Persistence, Refused};
-use document::{Seqno, Vbid};
+use document::{Seqno, Vbid, VbucketState};
 use platform::Random;
 use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
@@ -64,6 +64,27 @@ fn the_directory_is_synced_once_for_all_vbuckets() {
     let after = machine.files.calls();
     assert_eq!(after.of(Call::Remove) - before.of(Call::Remove), 4);
     assert_eq!(after.of(Call::SyncDirectory) - before.of(Call::SyncDirectory), 1);
+}
+
+#[test]
+fn the_power_takes_no_role_when_the_bucket_was_emptied() {
+    let roles =
+        [VbucketState::Replica, VbucketState::Pending, VbucketState::Dead, VbucketState::Active];
+    for (seed, config) in (0..4).flat_map(|seed| [(seed, config()), (seed, files_config())]) {
+        let machine = filled(config);
+        let all = || (0..).map(Vbid).zip(roles);
+        for (vbid, role) in all() {
+            machine.bucket.set_vbucket_state(vbid, role, None).unwrap();
+        }
+        machine.bucket.flush_all().unwrap();
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        for (vbid, role) in all() {
+            let found = machine.bucket.act_on_vbucket(vbid, |vbucket, _, _| vbucket.state());
+            assert_eq!(found, Some(role), "vBucket {}, seed {seed}", vbid.0);
+            assert_eq!(machine.high_seqno(vbid), Seqno(0));
+        }
+    }
 }
 
 #[test]

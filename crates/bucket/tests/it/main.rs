@@ -13,6 +13,7 @@ mod evicted_documents;
 mod eviction;
 mod flush_all;
 mod flush_pace;
+mod full_journal;
 mod heard_log;
 mod journal;
 mod locks;

@@ -1,6 +1,6 @@
 //! The bucket's memory: what is refused and what is let in.
 
-use bucket::{BucketConfig, Refused, WriteBlock};
+use bucket::{BucketConfig, Persistence, Refused, WriteBlock};
 
 use crate::support::{Machine, VBID, config};
 
@@ -60,7 +60,10 @@ fn above_the_ratio_stores_are_refused_and_deletes_let_in() {
 #[test]
 fn the_marks_of_checkpoints_follow_the_quota() {
     const MIB: u64 = 1 << 20;
-    let machine = Machine::with(BucketConfig { memory_quota_bytes: 100 * MIB, ..config() });
+    // A journal that is large enough for checkpoints of any of these sizes.
+    let persistence = Persistence::default();
+    let config = BucketConfig { memory_quota_bytes: 100 * MIB, persistence, ..config() };
+    let machine = Machine::with(config);
     for quota in [100 * MIB, 400 * MIB, 200 * MIB] {
         machine.bucket.set_memory_quota(quota).unwrap();
         let statistics = machine.bucket.statistics();

@@ -28,6 +28,18 @@ pub struct JournalOptions {
     pub portion_bytes: usize,
 }
 
+/// How far a journal may be filled. A group goes as far as the least of its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Room {
+    /// Up to its reserve.
+    Usual,
+    /// The reserve, too: a state without items, which is small. A vBucket's role has to become
+    /// durable however many items wait for room.
+    WithReserve,
+    /// Beyond its end: what came before is not needed any more, so this makes room.
+    Unlimited,
+}
+
 /// What was found when a journal was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalReport {
@@ -85,10 +97,12 @@ pub struct JournalUsage {
     pub needed_from: Lsn,
     /// Segments in use.
     pub segment_count: u64,
-    /// Bytes of the segments in use; of the current one, what is written.
+    /// Bytes of the segments that files need; of the current one, what is written.
     pub used_bytes: u64,
     /// What `used_bytes` may come to.
     pub bytes_max: u64,
+    /// The part of that which is kept for states without items.
+    pub reserve_bytes: u64,
     /// Segments that are kept for later.
     pub spare_count: u64,
     /// Bytes of those.
@@ -116,7 +130,27 @@ pub struct JournalUsage {
     pub full_count: u64,
 }
 
+/// Segments that are kept for states without items.
+const RESERVED_SEGMENTS: u64 = 2;
+/// In a journal of fewer segments nothing is: too little would be left for items.
+const RESERVING_SEGMENTS_MIN: u64 = 8;
+
 impl JournalOptions {
+    /// Bytes that are kept for states without items.
+    pub fn reserve_bytes(&self) -> u64 {
+        let keeps_some = self.bytes_max / self.segment_bytes >= RESERVING_SEGMENTS_MIN;
+        if keeps_some { RESERVED_SEGMENTS * self.segment_bytes } else { 0 }
+    }
+
+    /// What may be in use for groups that get so much room.
+    pub(super) fn limit(&self, room: Room) -> u64 {
+        match room {
+            Room::Usual => self.bytes_max - self.reserve_bytes(),
+            Room::WithReserve => self.bytes_max,
+            Room::Unlimited => u64::MAX,
+        }
+    }
+
     /// Whether a file of so many bytes may be a spare. The last eighth need not be there: a segment
     /// that was written without a spare ends where the next group had no room.
     pub(super) fn is_spare_size(&self, bytes: u64) -> bool {

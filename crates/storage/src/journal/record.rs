@@ -30,6 +30,7 @@ use crate::couchstore::bytes::{Fields, U48_MAX, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
 use crate::disk_document;
 use crate::journal::encoder::Encoder;
+use crate::journal::options::Room;
 use crate::journal::state;
 use crate::vbucket_record::VbucketRecord;
 use crate::witness::Witness;
@@ -127,9 +128,13 @@ pub enum ReplayedRecord {
 }
 
 impl Record<'_> {
-    /// Whether it makes room in a full journal: what came before it is not needed any more.
-    pub(super) fn may_exceed(&self) -> bool {
-        !matches!(self, Self::Batch { supersedes: false, .. })
+    /// How far the journal may be filled for it.
+    pub(super) fn room(&self) -> Room {
+        match self {
+            Self::Batch { supersedes: false, items: [], .. } => Room::WithReserve,
+            Self::Batch { supersedes: false, .. } => Room::Usual,
+            _ => Room::Unlimited,
+        }
     }
 
     /// Its bytes, padding included.

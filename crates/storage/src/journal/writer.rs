@@ -1,5 +1,7 @@
 //! Appending: groups, segments, spares, and what is done when a write fails.
 
+mod room;
+
 use std::collections::VecDeque;
 
 use platform::Clock;
@@ -7,7 +9,7 @@ use platform::Clock;
 use crate::StorageError;
 use crate::journal::group::{Destination, Group};
 use crate::journal::layout::{GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
-use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn};
+use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn, Room};
 use crate::journal::record::Record;
 use crate::journal::segment::{Directory, OpenSegment, Segment};
 
@@ -83,8 +85,8 @@ impl Writer {
     }
 
     pub(super) fn usage(&self) -> JournalUsage {
-        let sealed_bytes = self.sealed_bytes();
         let current = self.current.as_ref().map_or(0, |current| current.position);
+        let needed_of_current = self.needed_current().map_or(0, |current| current.position);
         let is_current_unfilled =
             self.current.as_ref().is_some_and(|current| !current.segment.is_filled);
         let spare_count = self.spares.len() as u64;
@@ -92,8 +94,9 @@ impl Writer {
             durable_lsn: Lsn(self.durable_lsn),
             needed_from: Lsn(self.needed_from),
             segment_count: self.sealed.len() as u64 + u64::from(self.current.is_some()),
-            used_bytes: sealed_bytes + current,
+            used_bytes: self.sealed_bytes() + needed_of_current,
             bytes_max: self.options.bytes_max,
+            reserve_bytes: self.options.reserve_bytes(),
             spare_count,
             spare_bytes: spare_count * self.options.segment_bytes,
             current_bytes: current,
@@ -116,13 +119,17 @@ impl Writer {
         &mut self,
         directory: &Directory,
         records: &[Record<'_>],
-        may_exceed: bool,
+        room: Room,
     ) -> Result<Lsn, StorageError> {
         let padded_bytes = self.group.padded_bytes();
-        self.check_room(directory, padded_bytes, may_exceed)?;
+        self.check_room(directory, padded_bytes, room)?;
         let mut result = self.try_write(directory, records);
-        if result.is_err() {
+        if let Err(error) = &result {
+            let has_no_room = matches!(error, StorageError::NoSpace(_));
             self.leave_failed(directory);
+            if has_no_room {
+                directory.remove_spares(&self.take_spares());
+            }
             result = self.try_write(directory, records);
         }
         let crc = match result {
@@ -152,7 +159,7 @@ impl Writer {
     pub(super) fn settle(&mut self, directory: &Directory) -> Result<(), StorageError> {
         if self.is_unsettled {
             self.gather(&[]);
-            self.write_group(directory, &[], true)?;
+            self.write_group(directory, &[], Room::Unlimited)?;
         }
         Ok(())
     }
@@ -161,7 +168,7 @@ impl Writer {
     pub(super) fn prove(&mut self, directory: &Directory) -> Result<(), StorageError> {
         if self.is_unproved {
             self.gather(&[]);
-            self.write_group(directory, &[], true)?;
+            self.write_group(directory, &[], Room::Unlimited)?;
         }
         Ok(())
     }
@@ -187,16 +194,6 @@ impl Writer {
         self.sealed.front().is_some_and(|segment| segment.last_lsn < needed_from.0)
     }
 
-    /// Bytes of the segments in front of the current one that files need.
-    fn sealed_bytes(&self) -> u64 {
-        let needed = self.sealed.iter().filter(|segment| self.is_needed(segment));
-        needed.map(|segment| segment.size).sum()
-    }
-
-    fn is_needed(&self, segment: &Segment) -> bool {
-        segment.last_lsn >= self.needed_from.max(self.in_files_below)
-    }
-
     /// The newest segment that holds a group.
     pub(super) fn newest_segment(&self) -> Option<u64> {
         let current = self.current.as_ref().map(|current| &current.segment);
@@ -219,7 +216,7 @@ impl Writer {
         self.durable_lsn = header.lsn.0 - 1;
         self.durable_crc = header.previous_crc;
         self.is_copying = true;
-        let written = self.write_group(directory, &[], true);
+        let written = self.write_group(directory, &[], Room::Unlimited);
         self.is_copying = false;
         self.give_memory_back();
         written?;
@@ -243,54 +240,6 @@ impl Writer {
         self.durable_crc = header.crc;
         self.is_unsettled = false;
         self.is_unproved = header.records > 0;
-    }
-
-    /// Refuses a group that needs a new segment for which there is no room.
-    fn check_room(
-        &mut self,
-        directory: &Directory,
-        bytes: u64,
-        may_exceed: bool,
-    ) -> Result<(), StorageError> {
-        if self.stays(bytes) {
-            return Ok(());
-        }
-        self.retire(directory);
-        let current = self.current.as_ref().map(|current| &current.segment);
-        // What nobody needs is retired as soon as it is left.
-        let current = current.filter(|segment| self.is_needed(segment));
-        let used_bytes = self.sealed_bytes() + current.map_or(0, |segment| segment.size);
-        let bytes_max = self.options.bytes_max;
-        let wanted_bytes = self.segment_bytes_for(bytes);
-        if used_bytes > 0 && used_bytes + wanted_bytes > bytes_max && !may_exceed {
-            self.counters.full_count += 1;
-            return Err(StorageError::JournalFull { used_bytes, bytes_max });
-        }
-        Ok(())
-    }
-
-    /// Whether a group goes to the current segment: it has room, and there is no better one.
-    fn stays(&self, group_bytes: u64) -> bool {
-        let follows = |current: &&OpenSegment| {
-            self.skipped == 0 || current.segment.first_lsn == self.next_lsn()
-        };
-        let current = self.current.as_ref().filter(|current| current.has_room(group_bytes));
-        let current = current.filter(follows);
-        current.is_some_and(|current| current.segment.is_filled || !self.may_leave_unfilled())
-    }
-
-    /// Whether the current segment, which was no spare, can be left for one before its end. It
-    /// counts as a whole until files have what it holds, so the journal must be large enough for
-    /// one more.
-    fn may_leave_unfilled(&self) -> bool {
-        let current = self.current.as_ref().map(|current| &current.segment);
-        let used_bytes: u64 = self.sealed.iter().chain(current).map(|segment| segment.size).sum();
-        let wanted_bytes = 2 * self.options.segment_bytes;
-        !self.spares.is_empty() && used_bytes + wanted_bytes <= self.options.bytes_max
-    }
-
-    fn segment_bytes_for(&self, group_bytes: u64) -> u64 {
-        self.options.segment_bytes.max(SEGMENT_HEADER_SIZE + group_bytes)
     }
 
     /// One attempt. Gives the checksum of the group.
@@ -487,30 +436,9 @@ impl Writer {
         }
     }
 
-    /// Spares count with what is in use, so that a journal takes no more than it may.
-    fn has_room_for_spare(&self) -> bool {
-        let usage = self.usage();
-        let sealed_bytes: u64 = self.sealed.iter().map(|segment| segment.size).sum();
-        let bytes = sealed_bytes + usage.current_bytes + usage.spare_bytes;
-        bytes <= self.options.bytes_max
-    }
-
     /// Files to be removed, which takes time that nobody should wait for.
     pub(super) fn take_superfluous(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.superfluous)
-    }
-
-    /// The number and the size of a spare that is to be made, if there is none and may be one.
-    pub(super) fn wanted_spare(&mut self) -> Option<(u64, u64)> {
-        let current = self.current.as_ref().map(|current| &current.segment);
-        let used_bytes: u64 = self.sealed.iter().chain(current).map(|segment| segment.size).sum();
-        let has_room = used_bytes + self.options.segment_bytes <= self.options.bytes_max;
-        if !self.spares.is_empty() || used_bytes == 0 || !has_room {
-            return None;
-        }
-        let number = self.next_number;
-        self.next_number += 1;
-        Some((number, self.options.segment_bytes))
     }
 
     pub(super) fn add_spare(&mut self, number: u64) {

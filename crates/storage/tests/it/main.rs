@@ -15,5 +15,6 @@ mod power_cuts;
 mod rollback;
 mod second_witness;
 mod sharing;
+mod spared_room;
 mod start_up;
 mod verify;

@@ -36,6 +36,21 @@ impl Vbucket {
         Some(batch)
     }
 
+    /// The state alone is to be flushed now, as of what is durable already: for a role that has to
+    /// become durable where there is no room for the log. `None` when the file has the present one.
+    pub fn begin_state_flush(&mut self) -> Option<FlushBatch> {
+        if !self.state_is_dirty {
+            return None;
+        }
+        let high_seqno = self.persisted_seqno;
+        let mut state = self.persistent_state();
+        state.high_seqno = high_seqno;
+        state.snapshot = self.persisted_snapshot;
+        state.purge_seqno = state.purge_seqno.min(high_seqno);
+        self.settle_account();
+        Some(FlushBatch::new(self.vbid, high_seqno, None, state, self.queued_since))
+    }
+
     /// The file has `found` live documents where the batch of a flush took them for
     /// `document_count`. What came to a replica was counted without a look into the file.
     pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
@@ -52,6 +67,7 @@ impl Vbucket {
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
         self.persisted_whole_seqno = self.persisted_whole_seqno.max(batch.state.whole_seqno());
+        self.persisted_snapshot = batch.state.snapshot_in_file();
         self.facts = batch.state.facts;
         if self.is_ephemeral {
             self.applied_seqno = seqno;

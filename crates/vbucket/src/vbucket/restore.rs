@@ -56,6 +56,7 @@ impl Vbucket {
         vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
         vbucket.persisted_seqno = high_seqno;
         vbucket.persisted_whole_seqno = whole_seqno;
+        vbucket.persisted_snapshot = snapshot;
         vbucket.applied_seqno = high_seqno;
         vbucket.clock = Hlc::continuing(state.max_cas);
         vbucket.max_deleted_revision = state.max_deleted_revision;
