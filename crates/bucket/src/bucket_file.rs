@@ -45,7 +45,7 @@ pub(crate) fn open_or_create(
     match files.read_all(&path) {
         Ok(content) => parse(&content)
             .map_err(str::to_owned)
-            .and_then(|description| check_type(description, config.bucket_type))
+            .and_then(|description| check_fixed(description, config))
             .map_err(|what| OpenError::BadDescription { path, what }),
         Err(error) if error.kind == FileErrorKind::NotFound => {
             let description = match adoption::look(files, directory)? {
@@ -56,7 +56,7 @@ pub(crate) fn open_or_create(
                         bucket_type: BucketType::Couchbase,
                         ..fresh(config)
                     };
-                    check_type(adopted, config.bucket_type)
+                    check_fixed(adopted, config)
                         .map_err(|what| OpenError::BadDescription { path: path.clone(), what })?
                 }
             };
@@ -186,9 +186,16 @@ fn fresh(config: &BucketConfig) -> BucketFile {
 }
 
 /// A type that was asked for has to be the one that the bucket has: documents of the one are not
-/// there for the other.
-fn check_type(description: BucketFile, wanted: Option<BucketType>) -> Result<BucketFile, String> {
-    match wanted {
+/// there for the other. So has a number of vBuckets.
+fn check_fixed(description: BucketFile, config: &BucketConfig) -> Result<BucketFile, String> {
+    let (wanted, count) = (config.vbucket_count, description.vbucket_count);
+    if config.demands_vbucket_count && wanted != count {
+        return Err(format!(
+            "says that the bucket has {count} vBuckets, not {wanted}: their number is fixed when a \
+             bucket is made; leave --vbuckets out, or give another directory"
+        ));
+    }
+    match config.bucket_type {
         Some(wanted) if wanted != description.bucket_type => Err(format!(
             "says that the bucket is of the type `{}`; start it as that, or give `{}` another \
              directory",

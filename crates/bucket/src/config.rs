@@ -146,6 +146,8 @@ pub struct BucketConfig {
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
+    /// Whether a bucket that is there must have as many; otherwise it keeps its own number.
+    pub demands_vbucket_count: bool,
     /// Durable writes.
     pub durability: DurabilityConfig,
     /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
@@ -246,6 +248,7 @@ impl BucketConfig {
         Self {
             name: name.to_owned(),
             vbucket_count: 1024,
+            demands_vbucket_count: false,
             durability: DurabilityConfig::default(),
             bucket_type: None,
             ephemeral_full_policy: FullPolicy::AutoDelete,

@@ -9,7 +9,11 @@ pub(crate) fn begin(bucket: &Bucket) -> Result<Box<dyn BackupSource>, BackupErro
     match bucket.freeze() {
         Ok(frozen) => {
             let vbuckets = frozen.vbuckets().len();
-            tracing::info!(vbuckets, took_ms = frozen.took().as_millis(), "a backup begins");
+            tracing::info!(
+                vbuckets,
+                took_ms = u64::try_from(frozen.took().as_millis()).unwrap_or(u64::MAX),
+                "a backup begins"
+            );
             Ok(Box::new(Source(frozen)))
         }
         Err(error @ FreezeError::Ephemeral) => Err(BackupError::Impossible(error.to_string())),

@@ -10,6 +10,7 @@ use bucket::{Persistence, PersistenceMode};
 use executor::{PoolOptions, TaskKind, ThreadCounts};
 
 use crate::settings::Settings;
+use crate::temporary_directory;
 
 /// The credentials of `--dev`.
 pub const DEV_PASSWORD: &str = "password";
@@ -53,8 +54,8 @@ pub struct NodeConfig {
     pub cluster_map: Option<PathBuf>,
     /// The bucket's name.
     pub bucket: String,
-    /// vBuckets of a new bucket.
-    pub vbucket_count: u16,
+    /// vBuckets of the bucket, if somebody said it.
+    pub vbucket_count: Option<u16>,
     /// Where the bucket keeps its documents, if somebody said it.
     pub bucket_type: Option<BucketType>,
     /// What an ephemeral bucket does when its memory is full.
@@ -67,6 +68,8 @@ pub struct NodeConfig {
     pub user: String,
     /// The administrator's password, if somebody said it.
     pub password: Option<String>,
+    /// Whether a password or a user that the data directory does not have is put into it.
+    pub sets_password: bool,
     /// Front-end threads.
     pub threads: usize,
     /// Threads of background tasks.
@@ -117,9 +120,10 @@ impl Settings {
         if !is_bucket_name(&bucket) {
             bail!("--bucket `{bucket}`: a name has 1 to 100 letters, digits, and . _ % -");
         }
-        let vbucket_count = self.vbuckets.unwrap_or(1024);
-        if !vbucket_count.is_power_of_two() || vbucket_count > document::limits::VBUCKET_COUNT_MAX {
-            bail!("--vbuckets {vbucket_count}: clients need a power of two, at most 32768");
+        if let Some(count) = self.vbuckets
+            && (!count.is_power_of_two() || count > document::limits::VBUCKET_COUNT_MAX)
+        {
+            bail!("--vbuckets {count}: clients need a power of two, at most 32768");
         }
         let threads =
             self.threads.unwrap_or_else(|| (platform::threads::available_cpus() * 3 / 4).max(1));
@@ -131,7 +135,10 @@ impl Settings {
             bail!("--user: a name has 1 to 128 bytes and no control characters");
         }
         if self.password.as_deref() == Some("") {
-            bail!("--password is empty; leave it out to have one generated");
+            bail!(
+                "--password, or SETTEE_PASSWORD in the environment, is empty; leave it out to keep \
+                 the password of the data directory, or to have one generated for a new one"
+            );
         }
         if self.cluster_map.is_some() && self.password.is_none() {
             bail!("--cluster-map needs --password: the nodes log in to each other with it");
@@ -141,7 +148,7 @@ impl Settings {
         }
         let node_name = self.node_name.unwrap_or_else(|| format!("ns_1@{advertised_host}"));
         let data_dir = match (is_dev, self.data_dir) {
-            (true, _) => platform::process::temporary_path("settee-dev"),
+            (true, _) => platform::process::temporary_path(temporary_directory::PREFIX),
             (false, Some(directory)) => directory,
             (false, None) => PathBuf::from("settee-data"),
         };
@@ -167,7 +174,7 @@ impl Settings {
             node_name,
             cluster_map: self.cluster_map,
             bucket,
-            vbucket_count,
+            vbucket_count: self.vbuckets,
             bucket_type: self.bucket_type.map(|choice| choice.0),
             ephemeral_full_policy: self
                 .ephemeral_full_policy
@@ -177,6 +184,7 @@ impl Settings {
                 .map_or(EvictionPolicy::ValueOnly, |choice| choice.0),
             compression: self.compression.map_or(CompressionMode::Passive, |choice| choice.0),
             user,
+            sets_password: self.set_password.unwrap_or(false),
             password: self.password.or_else(|| is_dev.then(|| DEV_PASSWORD.to_owned())),
             threads,
             pool,

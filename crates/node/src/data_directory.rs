@@ -70,6 +70,15 @@ impl DataDirectory {
         Ok(Self { path: path.to_path_buf(), cluster_uuid, _lock: lock })
     }
 
+    /// Takes a directory whose node is gone, whatever ended it. `None` when there is no node's
+    /// directory, or one that is in use.
+    pub(crate) fn take_abandoned(files: &dyn Files, path: &Path) -> Option<FileLock> {
+        let has = |name| files.exists(&path.join(name)).unwrap_or(false);
+        // The mark is made under the lock: who begins just now has none yet.
+        let is_made = has(MARK_NAME) && has(LOCK_NAME);
+        is_made.then(|| FileLock::try_acquire(&path.join(LOCK_NAME)).ok().flatten())?
+    }
+
     /// Where the bucket called `name` is kept.
     ///
     /// # Errors
@@ -80,6 +89,38 @@ impl DataDirectory {
             return Ok(own);
         }
         Ok(original_bucket(files, &self.path, name).unwrap_or(own))
+    }
+
+    /// Refuses to make a second bucket beside one that is there: a name that was mistyped would
+    /// look like a loss of all documents.
+    pub(crate) fn check_bucket(&self, files: &dyn Files, name: &str) -> anyhow::Result<()> {
+        if files.exists(&self.bucket(files, name)?)? {
+            return Ok(());
+        }
+        let others = self.buckets(files)?;
+        if !others.is_empty() {
+            bail!(
+                "{} has no bucket `{name}`, but `{}`; give that with --bucket, or another \
+                 --data-dir for a new one",
+                self.path.display(),
+                others.join("`, `")
+            );
+        }
+        Ok(())
+    }
+
+    /// The buckets that are here, the original's among them.
+    fn buckets(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
+        let own = self.path.join(BUCKETS_NAME);
+        let mut names = if files.exists(&own)? { files.list(&own)? } else { Vec::new() };
+        for place in [self.path.clone(), self.path.join("data")] {
+            let found = files.list(&place).unwrap_or_default();
+            let is_bucket = |name: &String| original_bucket(files, &self.path, name).is_some();
+            names.extend(found.into_iter().filter(is_bucket));
+        }
+        // A restore that was cut off leaves one that begins with a dot.
+        names.retain(|name| !name.starts_with('.'));
+        Ok(names)
     }
 
     /// Where users are kept.
@@ -100,7 +141,13 @@ fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf
 fn open_mark(files: &dyn Files, path: &Path) -> anyhow::Result<Uuid> {
     match files.read_all(path) {
         Ok(content) => {
-            let damaged = || format!("{} is damaged; restore it from a backup", path.display());
+            let damaged = || {
+                format!(
+                    "{} is damaged; a node makes another, with a new identity of the cluster, once \
+                     it is moved away",
+                    path.display()
+                )
+            };
             let mark: Mark = serde_json::from_slice(&content).with_context(damaged)?;
             if mark.format != FORMAT {
                 bail!("{} was written by a newer version; use that version", path.display());
@@ -142,6 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn a_mistyped_bucket_is_not_made_beside_the_one_that_is_there() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = DataDirectory::open(&RealFiles, root.path(), "orders").unwrap();
+        directory.check_bucket(&RealFiles, "orders").unwrap();
+        let bucket = directory.bucket(&RealFiles, "orders").unwrap();
+        RealFiles.create_directories(&bucket).unwrap();
+        RealFiles.create_directories(&root.path().join("buckets/.restoring-x")).unwrap();
+        directory.check_bucket(&RealFiles, "orders").unwrap();
+        let error = directory.check_bucket(&RealFiles, "order").unwrap_err().to_string();
+        assert!(error.contains("`orders`") && error.contains("--bucket"), "{error}");
+        assert!(!error.contains("restoring"), "{error}");
+    }
+
+    #[test]
     fn foreign_files_are_left_alone() {
         let root = tempfile::tempdir().unwrap();
         RealFiles.replace_all(&root.path().join("letter.txt"), b"Dear ...").unwrap();
@@ -163,8 +224,9 @@ mod tests {
             for _ in 0..2 {
                 let directory = DataDirectory::open(&RealFiles, root.path(), "travel").unwrap();
                 assert_eq!(directory.bucket(&RealFiles, "travel").unwrap(), bucket);
-                let new = root.path().join("buckets/new");
-                assert_eq!(directory.bucket(&RealFiles, "new").unwrap(), new);
+                directory.check_bucket(&RealFiles, "travel").unwrap();
+                let error = directory.check_bucket(&RealFiles, "new").unwrap_err().to_string();
+                assert!(error.contains("`travel`"), "{error}");
             }
         }
     }

@@ -1,6 +1,8 @@
 //! The process: configuration, the order in which the parts start and stop, nothing else.
 
+mod administrator;
 mod backup_source;
+mod client_limits;
 mod cluster_run;
 pub mod config;
 mod data_directory;
@@ -14,6 +16,7 @@ mod restore;
 mod serve;
 mod setting_values;
 pub mod settings;
+mod temporary_directory;
 
 pub use cluster_run::{ClusterRunArguments, cluster_run};
 pub use node::Node;

@@ -11,10 +11,10 @@ use tracing_subscriber::EnvFilter;
 pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(filter)
         .with_context(|| format!("--log-level `{filter}`: try info, or bucket=debug,info"))?;
-    let is_terminal = io::stderr().is_terminal();
+    let is_coloured = io::stderr().is_terminal() && !says_no_colour();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(is_terminal)
+        .with_ansi(is_coloured)
         // Those are told on standard error, too, and panic if that fails.
         .log_internal_errors(false)
         .with_writer(io::stderr);
@@ -23,4 +23,10 @@ pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
         tracing::debug!("log lines go where they went before");
     }
     Ok(())
+}
+
+/// Whether the environment asks all programs for plain text (no-color.org): by a variable that is
+/// not empty.
+fn says_no_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -1,32 +1,30 @@
 //! The node: its parts in the order in which they start, and the other way round when they stop.
 
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use auth::{Users, UsersConfig};
 use bucket::{ApplyConfig, Bucket, BucketConfig, EvictionConfig, Surroundings};
 use cluster::{ClusterPlan, NodeAddress};
 use executor::ExecutorPool;
 use management::ManagementServer;
 use platform::files::RealFiles;
-use platform::{Clock, FileErrorKind, Files, Random};
+use platform::{Clock, Files, Random};
 use replication::{Credentials, Hub, Replicator};
-use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+use server::{Doors, Mailboxes, Parts, Server, ServerOptions};
 
+use crate::administrator;
+use crate::client_limits;
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::membership::{CarriedOut, Identity, Membership};
 use crate::node_view::View;
+use crate::temporary_directory::TemporaryDirectory;
 
 /// The version that clients are told. They parse it and expect one of the original's.
 pub(crate) const VERSION: &str = concat!("7.6.0-settee-", env!("CARGO_PKG_VERSION"));
-/// Descriptors left to connections when files take their share.
-const FILES_SHARE: u64 = 4;
-/// Passwords that are remembered as verified.
-const VERIFIED_MAX: usize = 1024;
-
 /// How often a node that loads before it serves says so.
 const LOADING_STEP: Duration = Duration::from_secs(2);
 
@@ -42,6 +40,8 @@ pub struct Node {
     management_port: u16,
     /// Released last: until then no other node may open the directory.
     directory: DataDirectory,
+    /// Removed behind that.
+    temporary: Option<TemporaryDirectory>,
     port: u16,
     memcached_port: Option<u16>,
     /// The password, if it was said or generated at this start.
@@ -55,11 +55,17 @@ impl Node {
         let open_files_limit = platform::process::raise_open_files_limit();
         let clock = Clock::real();
         let files: Arc<dyn Files> = Arc::new(RealFiles);
+        let temporary =
+            config.is_temporary.then(|| TemporaryDirectory::new(&*files, &config.data_dir));
         let directory = DataDirectory::open(&*files, &config.data_dir, &config.bucket)?;
         let plan = read_plan(&*files, &config)?;
-        let (users, password) = open_users(&*files, &directory, &config)?;
-        let (data, port) = open_door(&config, config.port)?;
-        let memcached = config.memcached_port.map(|port| open_door(&config, port)).transpose()?;
+        directory.check_bucket(&*files, &config.bucket)?;
+        let (users, password) = administrator::open_users(&*files, &directory.users(), &config)?;
+        let (data, port) = open_door(&config, config.port, "--port")?;
+        let memcached = config
+            .memcached_port
+            .map(|port| open_door(&config, port, "--memcached-port"))
+            .transpose()?;
         let (rest, management_port) = open_management_door(&config)?;
         let pool = ExecutorPool::start(clock.clone(), config.pool.clone())?;
         let mailboxes = Mailboxes::for_workers(config.threads);
@@ -72,7 +78,8 @@ impl Node {
         };
         let defaults = BucketConfig::named(&config.bucket);
         let bucket_config = BucketConfig {
-            vbucket_count: config.vbucket_count,
+            vbucket_count: config.vbucket_count.unwrap_or(defaults.vbucket_count),
+            demands_vbucket_count: config.vbucket_count.is_some(),
             memory_quota_bytes: config.memory_quota_bytes,
             bucket_type: config.bucket_type,
             persistence: config.persistence,
@@ -89,7 +96,7 @@ impl Node {
                 policy: config.eviction_policy,
                 ..EvictionConfig::default()
             },
-            open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
+            open_files_max: client_limits::open_files_max(open_files_limit),
             ..defaults
         };
         let bucket_directory = directory.bucket(&*files, &config.bucket)?;
@@ -129,7 +136,7 @@ impl Node {
             mailboxes,
         };
         let options = ServerOptions {
-            limits: ServerLimits::default(),
+            limits: client_limits::server_limits(&config, open_files_limit),
             version: VERSION.to_owned(),
             flush_enabled: config.flush_enabled,
         };
@@ -157,6 +164,7 @@ impl Node {
             management,
             management_port,
             directory,
+            temporary,
             port,
             memcached_port,
             password,
@@ -219,9 +227,7 @@ impl Node {
         let flushed = self.bucket.shut_down();
         self.pool.shutdown();
         drop(self.directory);
-        if self.config.is_temporary {
-            platform::files::remove_tree(&self.config.data_dir)?;
-        }
+        drop(self.temporary);
         if let Err(unflushed_count) = flushed {
             bail!(
                 "{unflushed_count} vBuckets have documents that could not be written to {}; what \
@@ -236,51 +242,31 @@ impl Node {
 fn open_door(
     config: &NodeConfig,
     port: u16,
+    flag: &str,
 ) -> anyhow::Result<(platform::network::TcpListener, u16)> {
     let address = SocketAddr::new(config.host, port);
-    server::open_door(address).with_context(|| {
-        format!("cannot listen on {address}; is another node running? --port 0 takes any free port")
-    })
+    server::open_door(address).map_err(|error| cannot_listen(address, flag, error))
 }
 
-/// The users of the directory, and the administrator's password with whether it is a new one.
-fn open_users(
-    files: &dyn Files,
-    directory: &DataDirectory,
-    config: &NodeConfig,
-) -> anyhow::Result<(Users, (Option<String>, bool))> {
-    let users = Users::new(UsersConfig { verified_max: VERIFIED_MAX, ..UsersConfig::default() });
-    let path = directory.users();
-    match files.read_all(&path) {
-        Ok(content) => {
-            let text = String::from_utf8(content).context("users.json is not text")?;
-            users.add_from_json(&text).with_context(|| format!("{}", path.display()))?;
+/// What to do about it depends on the error.
+fn cannot_listen(address: SocketAddr, flag: &str, error: io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        ErrorKind::AddrInUse => format!("is another node running? {flag} 0 takes any free port"),
+        ErrorKind::AddrNotAvailable => {
+            "this machine has no such address; --host says one that it has".to_owned()
         }
-        Err(error) if error.kind == FileErrorKind::NotFound => {}
-        Err(error) => return Err(error.into()),
-    }
-    let is_known = users.credentials(&config.user).is_some();
-    let (password, is_new) = match (&config.password, is_known) {
-        (Some(password), _) => (password.clone(), false),
-        (None, true) => return Ok((users, (None, false))),
-        (None, false) => (auth::generate_password(), true),
+        ErrorKind::PermissionDenied => {
+            format!("ports below 1024 take rights; {flag} says another")
+        }
+        _ => format!("{flag} and --host say another"),
     };
-    let is_unchanged = is_known && users.check_password(&config.user, password.as_bytes());
-    if !is_unchanged {
-        users.set_password(&config.user, password.as_bytes());
-        files.replace_all(&path, users.to_json().as_bytes())?;
-    }
-    Ok((users, (Some(password), is_new)))
+    anyhow::Error::new(error).context(format!("cannot listen on {address}; {hint}"))
 }
 
 fn open_management_door(config: &NodeConfig) -> anyhow::Result<(std::net::TcpListener, u16)> {
     let address = SocketAddr::new(config.host, config.management_port);
-    let listener = platform::network::listen_standard(address).with_context(|| {
-        format!(
-            "cannot listen on {address}; is another node running? --management-port 0 takes any \
-             free port"
-        )
-    })?;
+    let listener = platform::network::listen_standard(address);
+    let listener = listener.map_err(|error| cannot_listen(address, "--management-port", error))?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
 }

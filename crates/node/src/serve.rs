@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
+use platform::Clock;
 use platform::files::RealFiles;
-use platform::process::Termination;
+use platform::process::{Hangup, Termination};
 
 use crate::logging;
 use crate::node::{Node, VERSION};
@@ -43,6 +44,8 @@ pub struct ServeArguments {
 
 /// Runs a node until it is told to stop.
 pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    let clock = Clock::real();
+    let begun = clock.now();
     let ServeArguments { config, end_with_parent, settings } = arguments;
     let settings = match config {
         Some(path) => settings.or(Settings::from_file(&path)?),
@@ -50,7 +53,8 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     };
     let config = settings.resolve()?;
     logging::start(&config.log_filter, config.log_json)?;
-    let termination = Termination::watch()?;
+    warn_of_quota(config.memory_quota_bytes);
+    let termination = Termination::watch(Hangup::GoesOn(on_hangup))?;
     if let Some(parent) = end_with_parent {
         ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
     }
@@ -63,7 +67,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         Some(signal) => signal,
         None => {
             node.begin_serving();
-            announce(&node)?;
+            announce(&node, clock.now().since(begun))?;
             termination.wait()
         }
     };
@@ -71,6 +75,23 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     node.stop()?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Log lines go to standard error, which whoever rotates them opens anew.
+fn on_hangup() {
+    tracing::info!("SIGHUP: the node goes on; SIGTERM stops it in order");
+}
+
+fn warn_of_quota(quota_bytes: u64) {
+    let machine_bytes = platform::process::memory_limit_bytes();
+    if quota_bytes > machine_bytes {
+        tracing::warn!(
+            quota_bytes,
+            machine_bytes,
+            "--memory-quota is more than this process may use: the system will end it before the \
+             quota is reached"
+        );
+    }
 }
 
 /// Waits until every vBucket serves and logs how far that has come. Returns the signal that came
@@ -131,13 +152,20 @@ fn greeting(node: &Node) -> String {
     lines.join("\n")
 }
 
-/// Tells that the node serves: log, and the ready file.
-fn announce(node: &Node) -> anyhow::Result<()> {
+/// Tells that the node serves, and for how long clients have waited for it: log, and the ready
+/// file.
+fn announce(node: &Node, waited: Duration) -> anyhow::Result<()> {
     let config = node.config();
     let progress = node.bucket().warmup_progress();
     tracing::info!(
+        version = VERSION,
+        data_port = node.port(),
+        management_port = node.management_port(),
+        memcached_port = node.memcached_port(),
+        directory = %config.data_dir.display(),
+        quota_bytes = config.memory_quota_bytes,
         documents = progress.documents_loaded,
-        took_ms = progress.metadata_took.as_millis(),
+        took_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
         "serving"
     );
     if let Some(path) = &config.ready_file {

@@ -78,10 +78,10 @@ pub struct Settings {
     /// The map of a cluster of several nodes, which share user and password; see docs/cluster.md
     #[arg(long, value_name = "FILE", env = "SETTEE_CLUSTER_MAP")]
     pub cluster_map: Option<PathBuf>,
-    /// The bucket's name [default: default]
+    /// The bucket's name; a data directory has one bucket [default: default]
     #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
     pub bucket: Option<String>,
-    /// vBuckets of a bucket that is made now: a power of two [default: 1024]
+    /// vBuckets: a power of two, fixed when the bucket is made [default: 1024]
     #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
     pub vbuckets: Option<u16>,
     /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is
@@ -103,9 +103,15 @@ pub struct Settings {
     /// The administrator's name [default: Administrator]
     #[arg(long, env = "SETTEE_USER")]
     pub user: Option<String>,
-    /// The administrator's password; generated and printed once when nobody says it
+    /// The administrator's password; of a new data directory generated and printed once when nobody
+    /// says it
     #[arg(long, env = "SETTEE_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
+    /// Give the administrator of an existing data directory this password, or a generated one, or
+    /// add another administrator; without it both are refused. For one start
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip)]
+    pub set_password: Option<bool>,
     /// Front-end threads [default: three quarters of the CPUs]
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
     pub threads: Option<usize>,
@@ -177,6 +183,7 @@ impl Settings {
             compression: self.compression.or(other.compression),
             user: self.user.or(other.user),
             password: self.password.or(other.password),
+            set_password: self.set_password.or(other.set_password),
             threads: self.threads.or(other.threads),
             reader_threads: self.reader_threads.or(other.reader_threads),
             writer_threads: self.writer_threads.or(other.writer_threads),

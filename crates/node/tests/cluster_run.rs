@@ -169,6 +169,7 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     cluster.ask(&["--pause", "1"]);
     assert!(cluster.ask(&["--status"]).contains("hangs"));
     cluster.ask(&["--resume", "1"]);
-    cluster.ask(&["--stop"]);
+    // The answer comes although the process that gives it ends.
+    assert!(cluster.ask(&["--stop"]).contains("stop"));
     assert!(cluster.child.wait().unwrap().success());
 }

@@ -9,21 +9,40 @@ use std::sync::{Arc, mpsc};
 /// SIGTERM and SIGINT, watched from the moment that this value is made.
 pub struct Termination(mpsc::Receiver<&'static str>);
 
+/// What SIGHUP means, which comes when a terminal closes, and from who rotates logs.
+#[derive(Clone, Copy, Debug)]
+pub enum Hangup {
+    /// The process goes on, and this is called.
+    GoesOn(fn()),
+    /// The end, as SIGTERM.
+    Ends,
+}
+
 impl Termination {
     /// Watches the signals: they no longer end the process at once. A second one does, whatever
     /// the first has set going.
-    pub fn watch() -> io::Result<Self> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT])?;
+    pub fn watch(hangup: Hangup) -> io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
         let (sender, receiver) = mpsc::channel();
         crate::threads::spawn("Signals", move || {
-            let name = |signal| if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
-            if let Some(signal) = signals.forever().next() {
+            let mut is_ending = false;
+            for signal in signals.forever() {
+                let name = match (signal, hangup) {
+                    (SIGHUP, Hangup::GoesOn(tell)) => {
+                        tell();
+                        continue;
+                    }
+                    (SIGHUP, Hangup::Ends) => "SIGHUP",
+                    (SIGINT, _) => "SIGINT",
+                    _ => "SIGTERM",
+                };
+                if is_ending {
+                    std::process::exit(1);
+                }
+                is_ending = true;
                 // Nobody listening means that the process is ending already.
-                sender.send(name(signal)).ok();
-            }
-            if signals.forever().next().is_some() {
-                std::process::exit(1);
+                sender.send(name).ok();
             }
         })?;
         Ok(Self(receiver))

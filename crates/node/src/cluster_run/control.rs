@@ -27,6 +27,8 @@ pub(super) enum Command {
 pub(super) struct Ordered {
     pub(super) command: Command,
     pub(super) answer: mpsc::SyncSender<Answer>,
+    /// Disconnected once the answer is on its way, or nobody waits for it.
+    pub(super) passed_on: mpsc::Receiver<()>,
 }
 
 /// What a person reads: of success, or why it failed.
@@ -41,7 +43,7 @@ struct Line {
 /// Bytes of a line, at most.
 const LINE_BYTES_MAX: u64 = 1 << 16;
 /// How long a peer may take to say its line.
-const LINE_TIME_MAX: Duration = Duration::from_secs(5);
+pub(super) const LINE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a command may take: a restart reads everything back.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 
@@ -69,8 +71,9 @@ fn serve(
     stream.set_read_timeout(Some(LINE_TIME_MAX))?;
     let mut line = String::new();
     BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
+    let (_passed_on, when_passed_on) = mpsc::sync_channel(0);
     let answer = match serde_json::from_str::<Line>(&line) {
-        Ok(line) if line.secret == secret => carry_out(line.command, orders),
+        Ok(line) if line.secret == secret => carry_out(line.command, when_passed_on, orders),
         _ => Err("this is no command for this cluster".to_owned()),
     };
     let mut answer = serde_json::to_string(&answer)?;
@@ -79,10 +82,14 @@ fn serve(
     Ok(())
 }
 
-fn carry_out(command: Command, orders: &mpsc::Sender<Ordered>) -> Answer {
+fn carry_out(
+    command: Command,
+    passed_on: mpsc::Receiver<()>,
+    orders: &mpsc::Sender<Ordered>,
+) -> Answer {
     let (answer, answered) = mpsc::sync_channel(1);
     let stopping = || "the cluster is stopping".to_owned();
-    orders.send(Ordered { command, answer }).map_err(|_| stopping())?;
+    orders.send(Ordered { command, answer, passed_on }).map_err(|_| stopping())?;
     answered.recv().unwrap_or_else(|_| Err(stopping()))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use cluster::ClusterPlan;
 use platform::Clock;
-use platform::process::{FileLock, Termination};
+use platform::process::{FileLock, Hangup, Termination};
 
 use super::arguments::ClusterRunArguments;
 use super::control::{self, Answer, Command, Ordered};
@@ -43,7 +43,7 @@ impl Supervisor {
         arguments: &ClusterRunArguments,
     ) -> anyhow::Result<Self> {
         let lock = directory.lock()?;
-        let termination = Termination::watch()?;
+        let termination = Termination::watch(Hangup::Ends)?;
         let (mut cluster, plan) = directory.open_or_create(arguments)?;
         let (sender, orders) = mpsc::channel();
         cluster.control = Some(control::listen(cluster.secret.clone(), sender)?);
@@ -117,6 +117,8 @@ impl Supervisor {
             }
             drop(ordered.answer.send(answer));
             if is_end {
+                // The process ends now, and with it the thread that passes the answer on.
+                let _passed_on = ordered.passed_on.recv_timeout(control::LINE_TIME_MAX);
                 break;
             }
         }

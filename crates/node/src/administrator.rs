@@ -1,0 +1,118 @@
+//! Who may log in: the users of the data directory, and the administrator that the start names.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use auth::{Users, UsersConfig};
+use platform::{FileErrorKind, Files};
+
+use crate::config::NodeConfig;
+
+/// Passwords that are remembered as verified.
+const VERIFIED_MAX: usize = 1024;
+
+/// The users that are kept in `path`, and the administrator's password with whether it is a new
+/// one. What is there is changed only on purpose: a variable that is left over in an environment is
+/// no order.
+pub(crate) fn open_users(
+    files: &dyn Files,
+    path: &Path,
+    config: &NodeConfig,
+) -> anyhow::Result<(Users, (Option<String>, bool))> {
+    let users = Users::new(UsersConfig { verified_max: VERIFIED_MAX, ..UsersConfig::default() });
+    match files.read_all(path) {
+        Ok(content) => {
+            let text = String::from_utf8(content).context("users.json is not text")?;
+            users.add_from_json(&text).with_context(|| format!("{}", path.display()))?;
+        }
+        Err(error) if error.kind == FileErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
+    }
+    let is_known = users.credentials(&config.user).is_some();
+    if let Some(password) = &config.password
+        && is_known
+        && users.check_password(&config.user, password.as_bytes())
+    {
+        return Ok((users, (Some(password.clone()), false)));
+    }
+    if config.password.is_none() && is_known && !config.sets_password {
+        return Ok((users, (None, false)));
+    }
+    if !config.sets_password && !users.names().is_empty() {
+        refuse(&users, is_known, path, config)?;
+    }
+    let (password, is_new) = match &config.password {
+        Some(password) => (password.clone(), false),
+        None => (auth::generate_password(), true),
+    };
+    users.set_password(&config.user, password.as_bytes());
+    files.replace_all(path, users.to_json().as_bytes())?;
+    Ok((users, (Some(password), is_new)))
+}
+
+fn refuse(users: &Users, is_known: bool, path: &Path, config: &NodeConfig) -> anyhow::Result<()> {
+    let (user, shown) = (&config.user, path.display());
+    if is_known {
+        bail!(
+            "{shown} has another password of `{user}` than --password or SETTEE_PASSWORD; leave \
+             that out to keep it, or change it with --set-password"
+        );
+    }
+    bail!(
+        "{shown} has no user `{user}`, as --user or SETTEE_USER says, but `{}`; give that name, or \
+         add another administrator with --set-password",
+        users.names().join("`, `")
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::files::RealFiles;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// What a start with this user, password and `--set-password` says.
+    fn start(path: &Path, user: &str, password: Option<&str>, sets: bool) -> anyhow::Result<Users> {
+        let settings = Settings {
+            user: Some(user.to_owned()),
+            password: password.map(str::to_owned),
+            set_password: Some(sets),
+            ..Settings::default()
+        };
+        open_users(&RealFiles, path, &settings.resolve().unwrap()).map(|(users, _)| users)
+    }
+
+    #[test]
+    fn what_a_directory_knows_is_changed_only_on_purpose() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users.json");
+        start(&path, "root", Some("old"), false).unwrap();
+        for (user, password, names) in [
+            ("root", Some("new"), "--set-password"),
+            ("bob", Some("old"), "`root`"),
+            ("bob", None, "--set-password"),
+        ] {
+            let before = RealFiles.read_all(&path).unwrap();
+            let error = start(&path, user, password, false).err().unwrap().to_string();
+            assert!(error.contains(names), "{user} {password:?}: {error}");
+            assert_eq!(RealFiles.read_all(&path).unwrap(), before, "{user} {password:?}");
+        }
+        for (user, password, sets, old_holds) in [
+            ("root", None, false, true),
+            ("root", Some("old"), false, true),
+            ("bob", Some("other"), true, true),
+            ("root", Some("new"), true, false),
+            ("root", None, true, false),
+        ] {
+            let users = start(&path, user, password, sets).unwrap();
+            assert_eq!(users.check_password("root", b"old"), old_holds, "{user} {password:?}");
+            if let Some(password) = password {
+                assert!(users.check_password(user, password.as_bytes()), "{user} {password}");
+            }
+        }
+        let users = start(&path, "root", None, false).unwrap();
+        assert_eq!(users.names(), ["bob", "root"]);
+        assert!(!users.check_password("root", b"new"), "one was generated");
+    }
+}
