@@ -148,13 +148,17 @@ impl ActiveMonitor {
 
     /// Up to where writes are to be committed. [`ActiveMonitor::take_committed`] takes them.
     pub(crate) fn satisfied(&self) -> Satisfied {
-        let none = Satisfied { through: Seqno(0), durable_through: Seqno(0) };
-        self.chains.as_ref().map_or(none, |chains| chains.satisfied(self.limits))
+        let chains = self.chains.as_ref();
+        chains.map_or(Satisfied::NONE, |chains| chains.satisfied(self.limits))
     }
 
     /// The first write, if it is to be committed.
     pub(crate) fn take_committed(&mut self, satisfied: Satisfied) -> Option<TrackedWrite> {
-        self.writes.front().filter(|write| write.seqno <= satisfied.through)?;
+        let through = match self.ownerless_count {
+            0 => satisfied.through,
+            _ => satisfied.ownerless_through,
+        };
+        self.writes.front().filter(|write| write.seqno <= through)?;
         let write = self.take_front()?;
         self.last_committed = write.seqno;
         Some(write)

@@ -88,8 +88,19 @@ struct Chain {
 pub(crate) struct Satisfied {
     /// All up to here.
     pub(crate) through: Seqno,
+    /// Those that no client waits for, up to here.
+    pub(crate) ownerless_through: Seqno,
     /// Of those, a majority holds the ones up to here.
     pub(crate) durable_through: Seqno,
+}
+
+impl Satisfied {
+    const ALL: Self = Self::all_up_to(Seqno(u64::MAX));
+    pub(crate) const NONE: Self = Self::all_up_to(Seqno(0));
+
+    const fn all_up_to(seqno: Seqno) -> Self {
+        Self { through: seqno, ownerless_through: seqno, durable_through: seqno }
+    }
 }
 
 impl Chains {
@@ -148,15 +159,19 @@ impl Chains {
     }
 
     /// Up to where a majority of every chain holds the prepares, the active nodes among it.
+    ///
+    /// Where too few nodes are placed for a majority, those that no client waits for are committed
+    /// once the active node holds them: another node may have committed them, so that they are
+    /// never aborted, and whoever reads their documents must not wait for a map with more nodes.
     pub(crate) fn satisfied(&self, limits: DurabilityLimits) -> Satisfied {
-        let none = Satisfied { through: Seqno(u64::MAX), durable_through: Seqno(u64::MAX) };
-        self.chains.iter().fold(none, |all, chain| {
+        self.chains.iter().fold(Satisfied::ALL, |all, chain| {
             let durable = chain.held_by_majority(&self.nodes);
-            let falls_back =
-                limits.fallback_to_master_ack && chain.placed_count() < chain.majority();
-            let held = if falls_back { self.nodes[0].held } else { durable };
+            let is_short = chain.placed_count() < chain.majority();
+            let alone = if is_short { self.nodes[0].held } else { durable };
+            let held = if limits.fallback_to_master_ack { alone } else { durable };
             Satisfied {
                 through: all.through.min(held),
+                ownerless_through: all.ownerless_through.min(alone),
                 durable_through: all.durable_through.min(durable),
             }
         })
@@ -245,31 +260,39 @@ mod tests {
     #[test]
     fn what_a_majority_with_the_active_nodes_holds_is_satisfied() {
         let (limits, held) = (DurabilityLimits::default(), [("a", 9), ("b", 5), ("c", 7)]);
+        // By a majority, and by as many as are placed.
         let cases = [
-            ("a", 9),
-            ("b", 5),
-            ("a b", 5),
-            ("a b c", 7),
-            ("b a c", 5),
-            ("a c -", 7),
-            ("a - -", 0),
-            ("a b c -", 5),
-            ("a b | a c", 5),
-            ("a c | c a", 7),
-            ("a c | d a", 0),
+            ("a", 9, 9),
+            ("b", 5, 5),
+            ("a b", 5, 5),
+            ("a -", 0, 9),
+            ("a b c", 7, 7),
+            ("b a c", 5, 5),
+            ("a c -", 7, 7),
+            ("a - -", 0, 9),
+            ("a b c -", 5, 5),
+            ("a c - -", 0, 9),
+            ("a b | a c", 5, 5),
+            ("a b | a -", 0, 5),
+            ("a - | a -", 0, 9),
+            ("a c | c a", 7, 7),
+            ("a c | d a", 0, 0),
         ];
-        for (text, expected) in cases {
+        for (text, expected, expected_alone) in cases {
             let mut chains = Chains::new(&topology(text)).unwrap();
             for (name, seqno) in held {
                 for node in chains.nodes.iter_mut().filter(|node| *node.name == *name) {
                     node.held = Seqno(seqno);
                 }
             }
-            assert_eq!(chains.satisfied(limits).through, Seqno(expected), "{text}");
+            let without = chains.satisfied(limits);
+            assert_eq!(without.through, Seqno(expected), "{text}");
             let fallback = DurabilityLimits { fallback_to_master_ack: true, ..limits };
             let with = chains.satisfied(fallback);
-            let expected_with = if text == "a - -" { 9 } else { expected };
-            assert_eq!(with.through, Seqno(expected_with), "{text} with fallback");
+            assert_eq!(with.through, Seqno(expected_alone), "{text} with fallback");
+            for satisfied in [without, with] {
+                assert_eq!(satisfied.ownerless_through, Seqno(expected_alone), "{text}");
+            }
             assert_eq!(with.durable_through, Seqno(expected), "{text} with fallback");
         }
     }

@@ -59,12 +59,13 @@ impl Vbucket {
             effects.push(Effect::RoleChanged(self.state));
         }
         self.checkpoints.queue_state(self.state);
+        // What is in front of the writes of clients ends first: behind it none can be aborted.
+        self.resolve_sync_writes(now, effects);
         if let Monitor::Active(monitor) = &self.monitor
             && monitor.is_impossible()
         {
             self.give_up_sync_writes(|_| true, now, effects);
         }
-        self.resolve_sync_writes(now, effects);
         self.ask_for_flush(FlushUrgency::Now, effects);
         self.settle_account();
     }

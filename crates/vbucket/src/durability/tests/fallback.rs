@@ -59,26 +59,6 @@ fn what_must_be_persisted_here_is_waited_for() {
 }
 
 #[test]
-fn writes_that_nobody_waits_for_are_committed_by_the_fallback_too() {
-    run("
-        role replica
-        stream
-        memory 1 2
-        prepare x majority 1
-        prepare y persist 2 => held 1
-        role active
-        topology a -
-        get x => RecommitInProgress
-        fallback
-        topology a -
-        get x => x@1
-        get y => RecommitInProgress
-        flush
-        get y => y@2
-    ");
-}
-
-#[test]
 fn writes_wait_on_when_the_fallback_is_taken_away() {
     run("
         fallback

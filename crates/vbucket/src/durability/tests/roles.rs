@@ -1,6 +1,7 @@
 //! Changes of role. Source: engine facts, section 5.7.
 
 use super::run;
+use super::script::Bench;
 
 #[test]
 fn clients_of_a_vbucket_that_ceases_to_be_active_hear_that_nobody_knows() {
@@ -148,10 +149,85 @@ fn what_a_node_must_not_abort_holds_up_what_follows_but_not_its_clients() {
         topology a b
         sync_set y majority => begun@2 timer 30
         topology a - => ambiguous y
-        get x => RecommitInProgress
+        get x => x@1
+        get y => NotFound
         topology a b
-        ack b 2
+        sync_set y majority => begun@5
+        ack b 5 => commit y@6
+    ");
+}
+
+#[test]
+fn what_was_inherited_ends_with_the_nodes_that_are_left() {
+    for (nodes, ends_alone) in [
+        ("a -", true),
+        ("a - -", true),
+        ("a - | a -", true),
+        ("a - | a", true),
+        ("a b", false),
+        ("a b -", false),
+        ("a - | a b", false),
+    ] {
+        for role in ["replica", "pending"] {
+            let mut bench = Bench::new();
+            let begin = format!(
+                "role {role}\nstream\nmemory 1 4\nprepare x majority 1\nprepare y active 2\n\
+                 prepare z persist 3\ndeletion d 4\nrole active\ntopology {nodes}"
+            );
+            begin.lines().for_each(|line| {
+                bench.act(line);
+            });
+            let case = format!("{role}, {nodes}");
+            // What a replica has to persist ends when this node has persisted it, the rest at once.
+            for (key, version) in [("x", "x@1"), ("y", "y@2")] {
+                let answer = if ends_alone { version } else { "RecommitInProgress" };
+                assert_eq!(bench.act(&format!("get {key}")), answer, "{case}");
+            }
+            assert_eq!(bench.act("get z"), "RecommitInProgress", "{case}");
+            bench.act("flush");
+            if !ends_alone {
+                assert_eq!(bench.act("get z"), "RecommitInProgress", "{case}");
+                bench.act("ack b 3");
+            }
+            for (ask, answer) in [
+                ("get x", "x@1"),
+                ("get y", "y@2"),
+                ("get z", "z@3"),
+                ("state", "hps 3 hcs 3 tracked 0 prepares 0 visible 7"),
+                ("set x", "@8"),
+            ] {
+                assert_eq!(bench.act(ask), answer, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_loses_its_replica_ends_what_it_has_inherited_and_gives_up_what_clients_began() {
+    run("
+        role replica
+        stream
+        memory 1 1
+        prepare x persist 1
+        role active
+        topology a b
+        sync_set y majority => begun@2 timer 30
+        topology a - => ambiguous y
+        get x => RecommitInProgress
+        get y => NotFound
+        flush
+        get x => x@1
         get y => y@2
+    ");
+    // What came back from the file, too.
+    run("
+        topology a b
+        sync_set x persist => begun@1 timer 30
+        flush
+        crash
+        get x => RecommitInProgress
+        topology a -
+        get x => x@1
     ");
 }
 

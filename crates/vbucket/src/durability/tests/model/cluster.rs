@@ -114,6 +114,18 @@ impl Cluster {
         }
     }
 
+    /// The node becomes the active one of a chain that has no other node yet: what it has
+    /// inherited ends without one.
+    fn activate_alone(&mut self, index: usize) {
+        self.active = index;
+        let (uuid, now) = (self.uuid(), self.now());
+        self.nodes[index].link = Link::default();
+        self.nodes[index].become_active(&format!("{} - -", NAMES[index]), uuid, now);
+        self.hear(index);
+        self.flush(index);
+        assert_eq!(self.nodes[index].vbucket.prepare_count(), 0, "no key is left behind");
+    }
+
     /// Deals with what has come of what the node has just done.
     fn hear(&mut self, index: usize) {
         let effects = std::mem::take(&mut self.nodes[index].effects);
@@ -283,6 +295,9 @@ impl Cluster {
         if index == self.active {
             self.forget_clients();
             let best = self.best_of(&self.others());
+            if self.random(2) == 0 {
+                self.activate_alone(best);
+            }
             // It comes back as what it was, and hears that it is not that any more.
             self.activate(best);
         } else {
