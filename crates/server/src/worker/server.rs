@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use auth::Users;
 use bucket::Bucket;
+use cluster::PendingVbucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
 use platform::network::TcpListener;
@@ -87,6 +88,11 @@ impl Server {
         for worker in 0..self.shared.mailboxes.count() {
             self.shared.mailboxes.send(worker, Message::MapChanged);
         }
+    }
+
+    /// What is left of the cluster's plan on this node, for whoever asks.
+    pub fn show_pending(&self, pending: Vec<PendingVbucket>) {
+        self.shared.cluster.replace_pending(pending);
     }
 
     /// What the data port has done.
