@@ -87,23 +87,24 @@ impl VbucketSlot {
 
 impl Bucket {
     /// Has vBuckets play these roles, and makes those that are not here; one that plays its role
-    /// already is left alone. Durable on return. Not for front-end workers.
-    ///
-    /// # Errors
-    /// See [`LifeError`]: the first one. All vBuckets were tried, and asking again does no harm.
-    pub fn set_vbucket_states(&self, roles: Vec<NewRole>) -> Result<(), LifeError> {
+    /// already is left alone. Durable on return, but for those that are returned with what is in
+    /// their way: no vBucket keeps others from their roles, and asking again does no harm. Not for
+    /// front-end workers.
+    #[must_use = "what has failed is to be tried again"]
+    pub fn set_vbucket_states(&self, roles: Vec<NewRole>) -> Vec<(Vbid, LifeError)> {
         let core = &self.0;
-        let mut result = Ok(());
+        let mut left = Vec::new();
         let mut changed: Vec<Vbid> = Vec::new();
         for role in roles {
             let vbid = role.vbid;
             match core.take_up_role(role, Succession::Decided) {
                 Ok(()) => changed.push(vbid),
-                Err(error) => result = result.and(Err(error)),
+                Err(error) => left.push((vbid, error)),
             }
         }
-        let is_durable = core.flush_roles(changed).is_empty();
-        result.and(if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) })
+        let not_durable = core.flush_roles(changed).into_iter();
+        left.extend(not_durable.map(|vbid| (vbid, LifeError::NotPersisted)));
+        left
     }
 
     /// Takes a vBucket's role over from the node that gives it up. Durable on return.
@@ -138,7 +139,8 @@ impl Bucket {
         state: VbucketState,
         topology: Option<Topology>,
     ) -> Result<(), LifeError> {
-        self.set_vbucket_states(vec![NewRole { vbid, state, topology }])
+        let left = self.set_vbucket_states(vec![NewRole { vbid, state, topology }]);
+        left.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Deletes a dead vBucket, its file included, or one that is out of service, whose file is set

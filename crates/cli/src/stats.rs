@@ -38,6 +38,7 @@ Groups, some with an argument:
   vkey KEY VB               the same, compared with the disk
   collections, scopes       items and sizes of each
   dcp, dcpagg :             replication streams
+  clustermap                the map that counts, and what is left of it
   memory, hash, eviction, config, warmup, uuid
   tasks, tasks-all          the background tasks and what they are doing
   scheduler, runtimes       how long tasks waited, and how long they ran

@@ -3,12 +3,14 @@
 mod cluster_map;
 mod config_json;
 mod membership_changes;
+mod pending;
 mod plan;
 mod plan_json;
 mod uuid;
 
 pub use cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision};
 pub use membership_changes::{FailoverError, JoinError};
+pub use pending::PendingVbucket;
 pub use plan::{ClusterPlan, PlannedNode, VbucketRole};
 pub use plan_json::InvalidPlan;
 pub use uuid::Uuid;

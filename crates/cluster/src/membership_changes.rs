@@ -74,6 +74,48 @@ impl ClusterPlan {
         }
         Ok(plan)
     }
+
+    /// The next plan for a node that is to hand over what it has active: it keeps still, and gives
+    /// the replicas what they lack. Nobody else is told of it.
+    pub fn held_still(&self, node: usize) -> Self {
+        let mut plan = self.clone();
+        plan.revision.revision += 1;
+        let hands_over = |chain: &&mut Vec<Option<usize>>| is_replicated_from(node, chain);
+        for chain in plan.chains.iter_mut().filter(hands_over) {
+            chain.insert(0, None);
+            chain.pop();
+        }
+        plan
+    }
+
+    /// The next plan, in which a node is a replica of what it has active, wherever `choose` names
+    /// another node's replica that becomes active in its place.
+    pub fn handed_over(
+        &self,
+        node: usize,
+        mut choose: impl FnMut(u16, &[usize]) -> Option<usize>,
+    ) -> Self {
+        let mut plan = self.clone();
+        plan.revision.revision += 1;
+        for (vbid, chain) in (0_u16..).zip(&mut plan.chains) {
+            if !is_replicated_from(node, chain) {
+                continue;
+            }
+            let replicas: Vec<usize> = chain.iter().skip(1).copied().flatten().collect();
+            if let Some(chosen) = choose(vbid, &replicas) {
+                promote(chain, |_| chosen);
+                if let Some(place) = chain.iter_mut().find(|holder| holder.is_none()) {
+                    *place = Some(node);
+                }
+            }
+        }
+        plan
+    }
+}
+
+/// Whether a chain begins at `node` and goes on at others.
+fn is_replicated_from(node: usize, chain: &[Option<usize>]) -> bool {
+    chain.first() == Some(&Some(node)) && chain.iter().skip(1).any(Option::is_some)
 }
 
 /// How far the index of `node` moves when `lost` is taken out.
@@ -147,6 +189,42 @@ mod tests {
         assert_eq!(three.chains[0], [None, Some(0)], "nobody has what is lost");
         assert_eq!(three.chains[1], [Some(0), Some(1)], "no copy is missing");
         assert_eq!(three.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_node_hands_over_what_others_have_replicas_of() {
+        let mut plan = ClusterPlan::balanced(nodes(3), 2, 4);
+        plan.chains = vec![
+            vec![Some(0), Some(1), Some(2)],
+            vec![Some(0), Some(1), None],
+            vec![Some(0), None, None],
+            vec![Some(2), Some(0), Some(1)],
+        ];
+        let still = plan.held_still(0);
+        assert_eq!(
+            still.chains,
+            [
+                vec![None, Some(0), Some(1)],
+                vec![None, Some(0), Some(1)],
+                vec![Some(0), None, None],
+                vec![Some(2), Some(0), Some(1)],
+            ]
+        );
+        let next = plan.handed_over(0, |_, replicas| replicas.last().copied());
+        assert_eq!(
+            next.chains,
+            [
+                vec![Some(2), Some(1), Some(0)],
+                vec![Some(1), Some(0), None],
+                vec![Some(0), None, None],
+                vec![Some(2), Some(0), Some(1)],
+            ]
+        );
+        assert_eq!(plan.handed_over(0, |_, _| None).chains, plan.chains);
+        for changed in [still, next] {
+            assert_eq!(changed.revision.revision, plan.revision.revision + 1);
+            assert_eq!(changed.check(), Ok(()));
+        }
     }
 
     #[test]

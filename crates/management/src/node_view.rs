@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use cluster::{BucketMap, ClusterMap};
+use cluster::{BucketMap, ClusterMap, PendingVbucket};
 
 use crate::metric::Metric;
 
@@ -19,8 +19,11 @@ pub trait NodeView: Send + Sync {
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;
 
-    /// Has the node do its part of another plan, and its clients told of it. Has a thread of its
-    /// own and may take seconds.
+    /// The vBuckets that are not yet what the plan says, in order. The node tries them again.
+    fn pending_vbuckets(&self) -> Vec<PendingVbucket>;
+
+    /// Has the node do its part of another plan, and its clients told of it; what is left is
+    /// pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
 
     /// Has `notify` called whenever the maps have changed. Called once.
@@ -63,8 +66,8 @@ pub enum CarryOutError {
     Invalid(String),
     /// The node has a newer one.
     Older(String),
-    /// A part of it may be; whoever tries again does no harm.
-    Failed(String),
+    /// The node is stopping.
+    Stopping,
 }
 
 /// Takes the bytes of a backup, in order. An error ends the writing.

@@ -11,6 +11,7 @@ mod membership;
 mod memory_size;
 mod node;
 mod node_view;
+mod peer_copies;
 mod ready_file;
 mod restore;
 mod serve;

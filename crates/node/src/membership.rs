@@ -1,15 +1,22 @@
 //! The node's part in its cluster: carrying out a plan, and telling clients what follows from it.
 
+mod retry;
+mod roles;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anyhow::Context;
-use bucket::{Bucket, BucketType, NewRole};
+use bucket::{Bucket, BucketType};
 use cluster::{
-    BucketMap, ClusterMap, ClusterPlan, NodeAddress, PlannedNode, Revision, Uuid, VbucketRole,
+    BucketMap, ClusterMap, ClusterPlan, NodeAddress, PendingVbucket, PlannedNode, Revision, Uuid,
+    VbucketRole,
 };
-use document::{Vbid, VbucketState};
+use document::Vbid;
 use replication::{Follow, PeerAddress, Replicator};
 use server::{ClusterView, Server};
+
+pub(crate) use retry::RetryThread;
 
 /// Who this node is.
 #[derive(Clone, Debug)]
@@ -25,7 +32,7 @@ pub(crate) struct Identity {
 /// What becomes of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CarriedOut {
-    /// The node does its part.
+    /// The node does its part, but for what [`Membership::pending`] says.
     Done,
     /// It has a newer one.
     Older(Revision),
@@ -41,6 +48,9 @@ pub(crate) struct Membership {
     /// Held while a plan is carried out.
     carrying_out: Mutex<()>,
     plan: Mutex<ClusterPlan>,
+    /// What is left of the plan, in the order of vBuckets.
+    pending: Mutex<Vec<PendingVbucket>>,
+    retries: retry::Retries,
     replicator: OnceLock<Arc<Replicator>>,
     server: OnceLock<Arc<Server>>,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -58,6 +68,8 @@ impl Membership {
             bucket_uuid,
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
+            pending: Mutex::default(),
+            retries: retry::Retries::new(),
             replicator: OnceLock::new(),
             server: OnceLock::new(),
             notify: OnceLock::new(),
@@ -72,6 +84,7 @@ impl Membership {
 
     /// From now on the clients of `server` are told of changes.
     pub(crate) fn serve_with(&self, server: Arc<Server>) {
+        server.show_pending(self.pending());
         assert!(self.server.set(server).is_ok(), "a node has one data port");
     }
 
@@ -85,6 +98,11 @@ impl Membership {
         self.lock_plan().clone()
     }
 
+    /// The vBuckets that are not yet what the plan says. They are tried again.
+    pub(crate) fn pending(&self) -> Vec<PendingVbucket> {
+        self.lock_pending().clone()
+    }
+
     /// The maps that clients are told.
     pub(crate) fn maps(&self) -> (ClusterMap, BucketMap) {
         self.maps_of(&self.lock_plan())
@@ -96,28 +114,28 @@ impl Membership {
     }
 
     /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
-    /// follow, and what clients are told. The same plan again does no harm, and completes what an
-    /// error has left undone.
-    pub(crate) fn carry_out(&self, plan: &ClusterPlan) -> anyhow::Result<CarriedOut> {
+    /// follow, and what clients are told. A vBucket that cannot play its role stops none of this:
+    /// it is pending, and tried again. The same plan again does no harm.
+    pub(crate) fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let count = usize::from(self.bucket.config().vbucket_count);
         if plan.chains.len() != count {
             let reason = format!("the map has {} vBuckets, the bucket {count}", plan.chains.len());
-            return Ok(CarriedOut::Refused(reason));
+            return CarriedOut::Refused(reason);
         }
         let current = self.plan();
         // The plan of a node alone is nobody's: any other comes after it.
         let is_first = current.nodes.len() == 1 && self.server.get().is_none();
         if !is_first && plan.revision < current.revision {
-            return Ok(CarriedOut::Older(current.revision));
+            return CarriedOut::Older(current.revision);
         }
         if !is_first && plan.revision == current.revision && *plan != current {
             let Revision { epoch, revision } = plan.revision;
             let reason =
                 format!("the node has another map of revision [{epoch}, {revision}]; raise it");
-            return Ok(CarriedOut::Refused(reason));
+            return CarriedOut::Refused(reason);
         }
-        self.take_up_roles(plan)?;
+        let pending = self.take_up_roles(plan, 0..self.bucket.config().vbucket_count);
         self.follow(plan);
         *self.lock_plan() = plan.clone();
         self.tell();
@@ -126,46 +144,52 @@ impl Membership {
             revision = plan.revision.revision,
             nodes = plan.nodes.len(),
             is_member = plan.index_of(&self.identity.name).is_some(),
+            pending = pending.len(),
             "the cluster map is carried out"
         );
-        Ok(CarriedOut::Done)
+        self.retries.begin(!pending.is_empty());
+        self.show_pending(pending);
+        CarriedOut::Done
+    }
+
+    /// Tries what is left of the plan again.
+    fn try_again(&self) {
+        let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = self.plan();
+        let before = self.pending();
+        let pending = self.take_up_roles(&plan, before.iter().map(|pending| pending.vbid));
+        let has_advanced = pending.len() < before.len();
+        if has_advanced {
+            self.follow(&plan);
+        }
+        self.retries.tried(!pending.is_empty(), has_advanced);
+        self.show_pending(pending);
+    }
+
+    fn show_pending(&self, pending: Vec<PendingVbucket>) {
+        let before = std::mem::replace(&mut *self.lock_pending(), pending.clone());
+        let mut fresh: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        for PendingVbucket { vbid, wanted, reason } in
+            pending.iter().filter(|pending| !before.contains(pending))
+        {
+            fresh.entry((wanted, reason)).or_default().push(vbid.to_string());
+        }
+        for ((wanted, reason), vbuckets) in fresh {
+            let vbuckets = vbuckets.join(", ");
+            tracing::warn!(vbuckets, wanted, reason, "vBuckets are not yet what the map says");
+        }
+        if pending.is_empty() && !before.is_empty() {
+            tracing::info!("every vBucket is what the cluster map says");
+        }
+        if let Some(server) = self.server.get() {
+            server.show_pending(pending);
+        }
     }
 
     /// Lets a node alone take durable writes: it is the only one that has to hold them. The roles
     /// that an operator has given to vBuckets stay.
     pub(crate) fn serve_alone(&self) {
         self.bucket.assume_topology(&vec![vec![Some(self.identity.name.clone())]]);
-    }
-
-    fn take_up_roles(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
-        let this = plan.index_of(&self.identity.name);
-        let mut roles = Vec::new();
-        let mut given_up = Vec::new();
-        for number in 0..self.bucket.config().vbucket_count {
-            let vbid = Vbid(number);
-            // A node that is given up keeps what it has, for whoever may want it.
-            let role = this.map_or(VbucketRole::None, |this| plan.role(number, this));
-            let (state, topology) = match role {
-                VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
-                VbucketRole::Replica(_) => (VbucketState::Replica, None),
-                VbucketRole::None => {
-                    if !self.is_here(vbid) {
-                        continue;
-                    }
-                    given_up.push(vbid);
-                    (VbucketState::Dead, None)
-                }
-            };
-            roles.push(NewRole { vbid, state, topology });
-        }
-        self.bucket.set_vbucket_states(roles).context("a vBucket did not take up its role")?;
-        if this.is_some() {
-            for vbid in given_up {
-                let deleted = self.bucket.delete_vbucket(vbid);
-                deleted.with_context(|| format!("vBucket {} was not deleted", vbid.0))?;
-            }
-        }
-        Ok(())
     }
 
     /// Has the replicas of this node follow the active copies on others.
@@ -182,12 +206,6 @@ impl Membership {
         };
         let count = self.bucket.config().vbucket_count;
         replicator.follow((0..count).filter_map(follow).collect());
-    }
-
-    fn is_here(&self, vbid: Vbid) -> bool {
-        let mut is_here = false;
-        self.bucket.with_vbucket(vbid, |_| is_here = true);
-        is_here
     }
 
     fn tell(&self) {
@@ -207,6 +225,10 @@ impl Membership {
             plan.cluster_map(name, address.clone(), *cluster_uuid),
             plan.bucket_map(bucket_name, self.bucket_uuid, is_ephemeral),
         )
+    }
+
+    fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingVbucket>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_plan(&self) -> MutexGuard<'_, ClusterPlan> {

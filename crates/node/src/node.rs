@@ -19,7 +19,7 @@ use crate::administrator;
 use crate::client_limits;
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
-use crate::membership::{CarriedOut, Identity, Membership};
+use crate::membership::{CarriedOut, Identity, Membership, RetryThread};
 use crate::node_view::View;
 use crate::temporary_directory::TemporaryDirectory;
 
@@ -34,6 +34,7 @@ pub struct Node {
     pool: ExecutorPool,
     bucket: Bucket,
     membership: Arc<Membership>,
+    retries: RetryThread,
     server: Arc<Server>,
     replicator: Arc<Replicator>,
     management: management::Handle,
@@ -120,7 +121,7 @@ impl Node {
             while !bucket.wait_until_serving(LOADING_STEP) {
                 tracing::info!("loading documents before the cluster map is carried out");
             }
-            match membership.carry_out(plan)? {
+            match membership.carry_out(plan) {
                 CarriedOut::Done => {}
                 CarriedOut::Older(_) => bail!("the cluster map is older than this node's"),
                 CarriedOut::Refused(reason) => bail!("the cluster map cannot be used: {reason}"),
@@ -145,6 +146,7 @@ impl Node {
         membership.serve_with(Arc::clone(&server));
         let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &pool)?;
         membership.replicate_with(Arc::clone(&replicator));
+        let retries = RetryThread::start(&membership)?;
         let view = View::new(
             clock,
             Arc::clone(&membership),
@@ -159,6 +161,7 @@ impl Node {
             pool,
             bucket,
             membership,
+            retries,
             server,
             replicator,
             management,
@@ -222,6 +225,7 @@ impl Node {
     /// Answers what was executed, flushes everything, ends all threads.
     pub fn stop(self) -> anyhow::Result<()> {
         self.management.shutdown();
+        self.retries.stop();
         self.replicator.stop();
         self.server.stop();
         let flushed = self.bucket.shut_down();

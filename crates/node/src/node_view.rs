@@ -7,7 +7,7 @@ use bucket::{
     Bucket, BucketStatistics, BucketType, CompactionStatistics, EvictionPolicy, FullPolicy, Named,
     WarmupPhase,
 };
-use cluster::{BucketMap, ClusterMap, ClusterPlan};
+use cluster::{BucketMap, ClusterMap, ClusterPlan, PendingVbucket};
 use document::histogram::HistogramSnapshot;
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, CarryOutError, FlushError, Metric,
@@ -84,20 +84,20 @@ impl NodeView for View {
         self.membership.plan().to_json()
     }
 
+    fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
+        self.membership.pending()
+    }
+
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
         let plan = ClusterPlan::parse(plan);
         let plan = plan.map_err(|invalid| CarryOutError::Invalid(invalid.to_string()))?;
         match self.membership.carry_out(&plan) {
-            Ok(CarriedOut::Done) => Ok(()),
-            Ok(CarriedOut::Refused(reason)) => Err(CarryOutError::Invalid(reason)),
-            Ok(CarriedOut::Older(current)) => Err(CarryOutError::Older(format!(
+            CarriedOut::Done => Ok(()),
+            CarriedOut::Refused(reason) => Err(CarryOutError::Invalid(reason)),
+            CarriedOut::Older(current) => Err(CarryOutError::Older(format!(
                 "The node has the map of revision [{}, {}]",
                 current.epoch, current.revision
             ))),
-            Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "a cluster map is not carried out");
-                Err(CarryOutError::Failed(format!("{error:#}")))
-            }
         }
     }
 
@@ -175,6 +175,8 @@ impl NodeView for View {
         for metric in &mut metrics {
             metric.labels.insert(0, ("bucket", name.clone().into()));
         }
+        let pending = float(count(self.membership.pending().len()));
+        metrics.push(Metric::gauge("kv_cluster_map_pending_vbuckets", pending));
         let uptime = self.clock.now().since(self.started).as_secs_f64();
         let resident_bytes = float(platform::process::resident_bytes());
         metrics.push(Metric::gauge("kv_uptime_seconds", uptime));

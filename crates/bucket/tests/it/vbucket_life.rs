@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::{BucketConfig, CompactionOrder, Completion, EvictionConfig, LifeError, Refused};
+use bucket::{
+    BucketConfig, CompactionOrder, Completion, EvictionConfig, LifeError, NewRole, Refused,
+};
 use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid, Vbid,
     VbucketState,
@@ -579,4 +581,24 @@ fn directories_that_cannot_be_taken_over_are_refused_with_the_reason() {
     let ephemeral = BucketConfig { bucket_type, ..config() };
     let ephemeral = refused(original(&FIXTURES), ephemeral);
     assert!(ephemeral.contains("couchbase"), "{ephemeral}");
+}
+
+#[test]
+fn a_vbucket_that_gets_no_role_keeps_none_from_theirs() {
+    let machine = Machine::new();
+    let replica = |vbid| NewRole { vbid: Vbid(vbid), state: VbucketState::Replica, topology: None };
+    let left = machine.bucket.set_vbucket_states([9, 0, 8, 1].map(replica).to_vec());
+    let left: Vec<u16> = left
+        .into_iter()
+        .map(|(vbid, error)| {
+            assert!(matches!(error, LifeError::OutOfRange), "{error}");
+            vbid.0
+        })
+        .collect();
+    assert_eq!(left, [9, 8]);
+    for vbid in [VBID, OTHER] {
+        let mut state = None;
+        machine.bucket.with_vbucket(vbid, |vbucket| state = Some(vbucket.state()));
+        assert_eq!(state, Some(VbucketState::Replica));
+    }
 }

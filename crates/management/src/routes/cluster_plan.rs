@@ -4,29 +4,41 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use axum::response::Response;
+use cluster::PendingVbucket;
+use serde_json::{Map, Value, json};
 
 use super::Context;
 use crate::answers;
-use crate::node_view::CarryOutError;
+use crate::node_view::{CarryOutError, NodeView};
 
 /// GET /settee/clusterMap
 pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
-    answers::json_text(StatusCode::OK, context.view.cluster_plan())
+    let mut plan: Map<String, Value> =
+        serde_json::from_str(&context.view.cluster_plan()).unwrap_or_default();
+    plan.insert("pending".to_owned(), pending(&*context.view));
+    answers::ok(&Value::Object(plan))
 }
 
-/// PUT /settee/clusterMap: answered when the node does its part.
+/// PUT /settee/clusterMap: answered when the node does its part, with what is left.
 pub(super) async fn carry_out(State(context): State<Arc<Context>>, plan: String) -> Response {
     let view = context.view.clone();
     // The work is lost only when the runtime shuts down.
-    let lost = || Err(CarryOutError::Failed("The node is shutting down".to_owned()));
+    let lost = || Err(CarryOutError::Stopping);
     let done = tokio::task::spawn_blocking(move || view.carry_out(&plan)).await;
     let (status, reason) = match done.unwrap_or_else(|_| lost()) {
-        Ok(()) => return StatusCode::OK.into_response(),
+        Ok(()) => return answers::ok(&json!({"pending": pending(&*context.view)})),
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),
         Err(CarryOutError::Older(reason)) => (StatusCode::CONFLICT, reason),
-        Err(CarryOutError::Failed(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
+        Err(CarryOutError::Stopping) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "The node is shutting down".to_owned())
+        }
     };
     answers::json_text(status, json!({"_": reason}).to_string())
+}
+
+fn pending(view: &dyn NodeView) -> Value {
+    let pending = view.pending_vbuckets();
+    let one = |pending: &PendingVbucket| json!({"vbucket": pending.vbid, "wanted": pending.wanted, "reason": pending.reason});
+    pending.iter().map(one).collect()
 }

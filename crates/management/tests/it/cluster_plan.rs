@@ -1,6 +1,8 @@
 //! The plan of the cluster over REST.
 
+use cluster::PendingVbucket;
 use management::CarryOutError;
+use serde_json::json;
 
 use crate::rest_port::RestPort;
 
@@ -9,23 +11,34 @@ const TARGET: &str = "/settee/clusterMap";
 #[test]
 fn a_plan_is_handed_to_the_node_and_shown() {
     let port = RestPort::start();
-    assert_eq!(port.ask("GET", TARGET).body, "{}");
-    assert_eq!(port.ask_with("PUT", TARGET, r#"{"rev":[1,2]}"#).status, 200);
-    assert_eq!(port.ask("GET", TARGET).body, r#"{"rev":[1,2]}"#);
+    let shown = || port.ask("GET", TARGET).json();
+    assert_eq!(shown(), json!({"pending": []}));
+    let answer = port.ask_with("PUT", TARGET, r#"{"rev":[1,2]}"#);
+    assert_eq!((answer.status, answer.json()), (200, json!({"pending": []})));
+    assert_eq!(shown(), json!({"rev": [1, 2], "pending": []}));
+}
+
+#[test]
+fn what_is_left_of_a_plan_is_shown_and_no_failure() {
+    let port = RestPort::start();
+    let left = PendingVbucket { vbid: 5, wanted: "active", reason: "why".to_owned() };
+    port.node.pending.lock().unwrap().push(left);
+    let pending = json!([{"vbucket": 5, "wanted": "active", "reason": "why"}]);
+    let answer = port.ask_with("PUT", TARGET, "{}");
+    assert_eq!((answer.status, &answer.json()["pending"]), (200, &pending));
+    assert_eq!(port.ask("GET", TARGET).json()["pending"], pending);
 }
 
 #[test]
 fn a_plan_that_is_not_carried_out_is_answered_by_why() {
     let port = RestPort::start();
     let reason = || "why".to_owned();
-    for (error, status) in [
-        (CarryOutError::Invalid(reason()), 400),
-        (CarryOutError::Older(reason()), 409),
-        (CarryOutError::Failed(reason()), 503),
-    ] {
+    for (error, status) in
+        [(CarryOutError::Invalid(reason()), 400), (CarryOutError::Older(reason()), 409)]
+    {
         *port.node.plan_error.lock().unwrap() = Some(error);
         let answer = port.ask_with("PUT", TARGET, "{}");
         assert_eq!((answer.status, answer.json()["_"].as_str()), (status, Some("why")));
     }
-    assert_eq!(port.ask("GET", TARGET).body, "{}");
+    assert_eq!(port.ask("GET", TARGET).json(), json!({"pending": []}));
 }

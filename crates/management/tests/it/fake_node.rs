@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster::{BucketMap, ClusterMap, NodeAddress, Revision, Uuid};
+use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     CarryOutError, FlushError, Metric, NodeFacts, NodeView, Warmup,
@@ -30,6 +30,8 @@ pub(crate) struct FakeNode {
     pub(crate) quota_bytes: Mutex<u64>,
     /// What it was told to carry out last.
     pub(crate) plan: Mutex<String>,
+    /// What it has not carried out yet.
+    pub(crate) pending: Mutex<Vec<PendingVbucket>>,
     /// Why it would not.
     pub(crate) plan_error: Mutex<Option<CarryOutError>>,
     /// The nodes of the cluster.
@@ -60,6 +62,7 @@ impl FakeNode {
             backups: Arc::default(),
             quota_bytes: Mutex::new(1 << 28),
             plan: Mutex::new("{}".to_owned()),
+            pending: Mutex::default(),
             plan_error: Mutex::default(),
             nodes: Mutex::new(vec![address(12_000)]),
             this_node: Mutex::new(Some(0)),
@@ -87,6 +90,10 @@ impl NodeView for FakeNode {
 
     fn cluster_plan(&self) -> String {
         self.plan.lock().unwrap().clone()
+    }
+
+    fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
+        self.pending.lock().unwrap().clone()
     }
 
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {

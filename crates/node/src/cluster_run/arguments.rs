@@ -22,10 +22,11 @@ While it runs, from another terminal:
   settee cluster-run --kill 0        end node 0 at once, as a crash does (SIGKILL)
   settee cluster-run --failover 0    promote the replicas of node 0 and go on without it
   settee cluster-run --recover 0     start it if need be, and let it hold what copies are missing
-  settee cluster-run --restart 1     stop node 1 in order if it runs, and start it
+  settee cluster-run --restart 1     stop node 1 in order if it runs, and start it; if documents
+                                     are in memory alone, others become active before
   settee cluster-run --pause 1       node 1 hangs ...
   settee cluster-run --resume 1      ... and goes on
-  settee cluster-run --status        what runs, and which map counts
+  settee cluster-run --status        what runs, which map counts, and what is left of it
   settee cluster-run --stop          stop all nodes and end")]
 pub struct ClusterRunArguments {
     /// Where data, logs, the map (map.json) and the way to the running cluster (cluster.json) are
@@ -67,6 +68,10 @@ pub struct ClusterRunArguments {
     pub(super) node_arguments: Vec<String>,
     #[command(flatten)]
     pub(super) order: Order,
+    /// With --failover and --restart: go past members that do not say what they hold, and lose
+    /// what no other node has received
+    #[arg(long, requires = "Order", help_heading = "To a running cluster")]
+    pub(super) force: bool,
 }
 
 /// What is to happen to the running cluster, if it is not to be started.
@@ -101,12 +106,12 @@ pub(super) struct Order {
 
 impl Order {
     /// The order, if there is one.
-    pub(super) fn command(&self) -> Option<super::control::Command> {
+    pub(super) fn command(&self, is_forced: bool) -> Option<super::control::Command> {
         use super::control::Command;
         let nodes = [
             self.kill.map(Command::Kill),
-            self.restart.map(Command::Restart),
-            self.failover.map(Command::Failover),
+            self.restart.map(|node| Command::Restart { node, is_forced }),
+            self.failover.map(|node| Command::Failover { node, is_forced }),
             self.recover.map(Command::Recover),
             self.pause.map(Command::Pause),
             self.resume.map(Command::Resume),

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub(super) enum Command {
     Kill(u16),
-    Restart(u16),
-    Failover(u16),
+    Restart { node: u16, is_forced: bool },
+    Failover { node: u16, is_forced: bool },
     Recover(u16),
     Pause(u16),
     Resume(u16),

@@ -1,65 +1,97 @@
-//! The ports of a member, as the cluster uses them: handing it the map, and asking how far its
-//! replicas are.
+//! The management port of a member, as the cluster uses it: handing it the map, and asking what is
+//! left of it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::{Connection, ConnectionOptions, Login};
 use cluster::ClusterPlan;
+use serde::Deserialize;
 use ureq::Agent;
+use ureq::http::Response;
 
 use super::directory::{Description, Member};
 
-/// Has a member carry out a plan, within `patience`.
+/// What a node says of its map.
+#[derive(Deserialize)]
+struct MapAnswer {
+    pending: Vec<Pending>,
+}
+
+/// A vBucket that is not yet what the map says.
+#[derive(Deserialize)]
+struct Pending {
+    vbucket: u16,
+    wanted: String,
+    reason: String,
+}
+
+/// Has a member carry out a plan, within `patience`. Returned is what of it is left, in words.
 pub(super) fn hand_over(
     plan: &ClusterPlan,
     member: &Member,
     cluster: &Description,
     patience: Duration,
-) -> anyhow::Result<()> {
-    let credentials = STANDARD.encode(format!("{}:{}", cluster.user, cluster.password));
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .proxy(None)
-        .timeout_connect(Some(patience))
-        .timeout_global(Some(patience));
-    let agent: Agent = config.build().into();
-    let url = format!("http://{}:{}/settee/clusterMap", member.host, member.mgmt);
-    let answer = agent
-        .put(&url)
-        .header("Authorization", format!("Basic {credentials}"))
-        .content_type("application/json")
-        .send(plan.to_json());
+) -> anyhow::Result<Vec<String>> {
+    let request = agent(patience).put(map_url(member)).content_type("application/json");
+    let request = request.header("Authorization", authorization(cluster));
+    let answer = request.send(plan.to_json());
     let mut answer = answer.with_context(|| format!("{} does not answer", member.name))?;
     if !answer.status().is_success() {
         let reason = answer.body_mut().read_to_string().unwrap_or_default();
         bail!("{} refuses the map: {} {reason}", member.name, answer.status());
     }
-    Ok(())
+    what_is_left(answer)
 }
 
-/// The high prepared seqno of each vBucket that a member holds.
-pub(super) fn prepared_seqnos(
+/// What of the map that it has is left, in words.
+pub(super) fn pending(
     member: &Member,
     cluster: &Description,
     patience: Duration,
-) -> anyhow::Result<Vec<(u16, u64)>> {
-    let mut options = ConnectionOptions::new("settee cluster-run");
-    options.login = Some(Login::new(cluster.user.clone(), cluster.password.clone()));
-    options.bucket = Some(cluster.bucket.clone());
-    options.timeout = patience;
-    let address = client::NodeAddress::new(member.host.clone(), member.kv);
-    let mut connection = Connection::open(&address, &options)?;
-    let statistics = connection.statistics("vbucket-details")?;
-    Ok(statistics.iter().filter_map(|(name, value)| prepared_seqno(name, value)).collect())
+) -> anyhow::Result<Vec<String>> {
+    let request = agent(patience).get(map_url(member));
+    let answer = request.header("Authorization", authorization(cluster)).call();
+    let answer = answer.with_context(|| format!("{} does not answer", member.name))?;
+    what_is_left(answer)
 }
 
-/// From `vb_17:high_prepared_seqno 5`.
-fn prepared_seqno(name: &str, value: &str) -> Option<(u16, u64)> {
-    let vbid = name.strip_prefix("vb_")?.strip_suffix(":high_prepared_seqno")?;
-    Some((vbid.parse().ok()?, value.parse().ok()?))
+fn agent(patience: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .proxy(None)
+        .timeout_connect(Some(patience))
+        .timeout_global(Some(patience));
+    config.build().into()
+}
+
+fn map_url(member: &Member) -> String {
+    format!("http://{}:{}/settee/clusterMap", member.host, member.mgmt)
+}
+
+fn authorization(cluster: &Description) -> String {
+    let credentials = STANDARD.encode(format!("{}:{}", cluster.user, cluster.password));
+    format!("Basic {credentials}")
+}
+
+fn what_is_left(mut answer: Response<ureq::Body>) -> anyhow::Result<Vec<String>> {
+    let text = answer.body_mut().read_to_string()?;
+    let MapAnswer { pending } = serde_json::from_str(&text)?;
+    Ok(in_words(pending))
+}
+
+/// One line for each reason, with its vBuckets.
+fn in_words(pending: Vec<Pending>) -> Vec<String> {
+    let mut reasons: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+    for Pending { vbucket, wanted, reason } in pending {
+        reasons.entry((wanted, reason)).or_default().push(vbucket.to_string());
+    }
+    let line = |((wanted, reason), vbuckets): ((String, String), Vec<String>)| {
+        format!("not {wanted} yet: vBuckets {}: {reason}", vbuckets.join(", "))
+    };
+    reasons.into_iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -67,10 +99,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prepared_seqnos_are_found_among_the_statistics() {
-        assert_eq!(prepared_seqno("vb_17:high_prepared_seqno", "5"), Some((17, 5)));
-        for (name, value) in [("vb_17", "active"), ("vb_17:high_seqno", "5"), ("x", "5")] {
-            assert_eq!(prepared_seqno(name, value), None);
-        }
+    fn vbuckets_with_one_reason_are_told_together() {
+        let pending = |vbucket, reason: &str| Pending {
+            vbucket,
+            wanted: "active".to_owned(),
+            reason: reason.to_owned(),
+        };
+        let lines = in_words(vec![pending(1, "b"), pending(3, "a"), pending(5, "b")]);
+        assert_eq!(lines, ["not active yet: vBuckets 3: a", "not active yet: vBuckets 1, 5: b"]);
     }
 }

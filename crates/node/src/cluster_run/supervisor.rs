@@ -1,5 +1,7 @@
 //! The process that starts the nodes, watches them, and does to them what it is told.
 
+mod promotion;
+
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -21,6 +23,10 @@ const STEP: Duration = Duration::from_millis(50);
 const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a node that is given up may take: it need not be able to answer at all.
 const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long a node may take to say what is left of its map.
+const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long nodes that have just started may take until all vBuckets are what the map says.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a replica may take to say how far it is.
 const STATISTICS_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -76,7 +82,21 @@ impl Supervisor {
                 format!("n_{index} did not start; is port {port} taken? --port-base says another")
             })?;
         }
+        self.wait_until_settled(&members);
         Ok(())
+    }
+
+    /// Nodes whose documents are in memory alone wait for each other before they serve.
+    fn wait_until_settled(&self, members: &[usize]) {
+        let deadline = self.clock.now().after(SETTLE_TIME_MAX);
+        let is_settled = |&index: &usize| {
+            let member = &self.cluster.nodes[index];
+            let pending = member_port::pending(member, &self.cluster, STATUS_TIME_MAX);
+            pending.is_ok_and(|pending| pending.is_empty())
+        };
+        while !members.iter().all(is_settled) && self.clock.now() < deadline {
+            platform::threads::pause(STEP);
+        }
     }
 
     fn greet(&self) {
@@ -147,8 +167,8 @@ impl Supervisor {
     fn carry_out(&mut self, command: Command) -> Answer {
         let done = match command {
             Command::Kill(node) => self.kill(node),
-            Command::Restart(node) => self.restart(node),
-            Command::Failover(node) => self.failover(node),
+            Command::Restart { node, is_forced } => self.restart(node, is_forced),
+            Command::Failover { node, is_forced } => self.failover(node, is_forced),
             Command::Recover(node) => self.recover(node),
             Command::Pause(node) => self.pause(node),
             Command::Resume(node) => self.resume(node),
@@ -163,7 +183,9 @@ impl Supervisor {
         Ok(format!("n_{node} was killed"))
     }
 
-    fn restart(&mut self, node: u16) -> anyhow::Result<String> {
+    fn restart(&mut self, node: u16, is_forced: bool) -> anyhow::Result<String> {
+        self.process(node)?;
+        let was_active = self.hand_over_roles(node, is_forced)?;
         let clock = self.clock.clone();
         let process = self.process(node)?;
         process.begin_to_stop()?;
@@ -171,7 +193,11 @@ impl Supervisor {
         process.spawn()?;
         process.wait_until_ready(&clock).with_context(|| format!("n_{node}"))?;
         let index = usize::from(node);
-        let aside = if self.is_member(index) { "" } else { "; the map is without it" };
+        let aside = match (self.is_member(index), was_active) {
+            (false, _) => "; the map is without it",
+            (true, true) => "; its vBuckets are active on others, and it receives them",
+            (true, false) => "",
+        };
         Ok(format!("n_{node} serves{aside}"))
     }
 
@@ -188,90 +214,41 @@ impl Supervisor {
         Ok(format!("n_{node} goes on"))
     }
 
-    fn failover(&mut self, node: u16) -> anyhow::Result<String> {
-        self.process(node)?;
-        let lost = usize::from(node);
-        let name = self.cluster.nodes[lost].name.clone();
-        let in_plan = self.plan.index_of(&name);
-        let in_plan = in_plan.with_context(|| format!("the map is without n_{node} already"))?;
-        let prepared = self.prepared_seqnos(in_plan);
-        let choose = |vbid: u16, replicas: &[usize]| {
-            let seqno = |&&replica: &&usize| {
-                prepared.iter().find(|(of, _)| *of == replica).and_then(|(_, seqnos)| {
-                    seqnos.iter().find(|(of, _)| *of == vbid).map(|(_, seqno)| *seqno)
-                })
-            };
-            // The first of those that are equally far: `max_by_key` would take the last.
-            *replicas.iter().rev().max_by_key(seqno).expect("there are several")
-        };
-        let plan = self.plan.failed_over(in_plan, choose);
-        let plan = plan.with_context(|| format!("n_{node} cannot be given up"))?;
-        // Whoever starts from now on starts with this one.
-        self.directory.write_plan(&plan)?;
-        self.plan = plan;
-        if self.processes[lost].doing() == Doing::Runs {
-            let member = &self.cluster.nodes[lost];
-            // It stops serving before others begin, if it can be told.
-            drop(member_port::hand_over(&self.plan, member, &self.cluster, FAREWELL_TIME_MAX));
-        }
-        self.hand_over_to_members()?;
-        let active = self.plan.chains.iter().filter(|chain| chain.first() == Some(&None)).count();
-        let unserved = match active {
-            0 => String::new(),
-            count => format!("; {count} vBuckets had no replica and are not served"),
-        };
-        Ok(format!("n_{node} is given up, its replicas are promoted{unserved}"))
-    }
-
     fn recover(&mut self, node: u16) -> anyhow::Result<String> {
         if self.process(node)?.doing() == Doing::Nothing {
-            self.restart(node)?;
+            self.restart(node, false)?;
         }
         let planned = self.cluster.nodes[usize::from(node)].planned();
         let plan = self.plan.joined(planned);
         let plan = plan.with_context(|| format!("n_{node} cannot be taken in"))?;
-        self.directory.write_plan(&plan)?;
-        self.plan = plan;
-        self.hand_over_to_members()?;
-        Ok(format!("n_{node} holds the copies that were missing, once it has received them"))
+        self.adopt(plan)?;
+        let left = self.hand_over_to_members()?;
+        Ok(format!("n_{node} holds the copies that were missing, once it has received them{left}"))
     }
 
-    /// What each member that could be promoted holds; only needed where there is a choice.
-    fn prepared_seqnos(&self, lost: usize) -> Vec<(usize, Vec<(u16, u64)>)> {
-        if self.plan.replica_count < 2 {
-            return Vec::new();
-        }
-        let mut seqnos = Vec::new();
-        for (index, member) in self.cluster.nodes.iter().enumerate() {
-            let Some(in_plan) = self.plan.index_of(&member.name) else { continue };
-            if in_plan == lost || self.processes[index].doing() != Doing::Runs {
-                continue;
-            }
-            match member_port::prepared_seqnos(member, &self.cluster, STATISTICS_TIME_MAX) {
-                Ok(held) => seqnos.push((in_plan, held)),
-                Err(error) => say(&format!("n_{index} does not say what it holds: {error:#}")),
-            }
-        }
-        seqnos
-    }
-
-    fn hand_over_to_members(&self) -> anyhow::Result<()> {
+    /// Hands the map to all members that run. Returned is what of it is left, in words.
+    fn hand_over_to_members(&self) -> anyhow::Result<String> {
         let mut problems = Vec::new();
+        let mut left = String::new();
         for (index, member) in self.cluster.nodes.iter().enumerate() {
             if !self.is_member(index) || self.processes[index].doing() != Doing::Runs {
                 continue;
             }
             let done =
                 member_port::hand_over(&self.plan, member, &self.cluster, CARRY_OUT_TIME_MAX);
-            problems.extend(done.err().map(|error| format!("{error:#}")));
+            match done {
+                Ok(pending) => left.extend(pending.iter().map(|one| format!("; n_{index}: {one}"))),
+                Err(error) => problems.push(format!("{error:#}")),
+            }
         }
         ensure!(
             problems.is_empty(),
-            "{}; the map is in {}, and --restart has a node read it",
+            "{}; the map is in {}: the same order again hands it over again, and --restart has a \
+             node read it",
             problems.join("; "),
             self.directory.plan_path().display()
         );
-        Ok(())
+        Ok(left)
     }
 
     fn status(&self) -> Vec<String> {
@@ -296,6 +273,12 @@ impl Supervisor {
                 "  n_{index}  data port {}:{}  management port {}  {doing}{membership}",
                 node.host, node.kv, node.mgmt
             ));
+            if process.doing() == Doing::Runs {
+                match member_port::pending(node, &self.cluster, STATUS_TIME_MAX) {
+                    Ok(pending) => lines.extend(pending.iter().map(|one| format!("       {one}"))),
+                    Err(error) => lines.push(format!("       {error:#}")),
+                }
+            }
         }
         lines
     }

@@ -1,11 +1,14 @@
 //! A node's part in plans that follow each other.
 
+use std::path::Path;
 use std::time::Duration;
 
-use bucket::{BucketConfig, Completion, Completions, Surroundings};
+use bucket::{BucketConfig, Completion, Completions, NewRole, Persistence, Surroundings};
+use document::VbucketState;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
-use platform::files::RealFiles;
+use platform::Files;
+use platform::simulated::SimulatedFiles;
 use vbucket::Waiter;
 
 use super::*;
@@ -17,36 +20,58 @@ impl Completions for NobodyWaits {
     fn release_memory(&self) {}
 }
 
+const DIRECTORY: &str = "/data/bucket";
+
 /// The node n_0 with four vBuckets on disk.
 struct Member {
     membership: Membership,
     pool: ExecutorPool,
-    _directory: tempfile::TempDir,
+    files: SimulatedFiles,
 }
 
 impl Member {
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        Self::open(SimulatedFiles::new())
+    }
+
+    fn open(files: SimulatedFiles) -> Self {
         let clock = Clock::real();
-        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
+        let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(1)).unwrap();
         let surroundings = Surroundings {
             clock,
-            files: Arc::new(RealFiles),
+            files: Arc::new(files.clone()),
             pool: pool.clone(),
             completions: Arc::new(NobodyWaits),
             random_seed: 1,
         };
-        let config = BucketConfig { vbucket_count: 4, ..BucketConfig::named("default") };
-        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        let config = BucketConfig {
+            vbucket_count: 4,
+            persistence: Persistence::Files,
+            ..BucketConfig::named("default")
+        };
+        let bucket = Bucket::open(surroundings, config, Path::new(DIRECTORY)).unwrap();
         assert!(bucket.wait_until_serving(Duration::from_secs(20)));
         let PlannedNode { name, address } = node(0);
         let identity = Identity { name, address, cluster_uuid: Uuid::random() };
         let membership = Membership::new(identity, bucket).unwrap();
-        Self { membership, pool, _directory: directory }
+        Self { membership, pool, files }
+    }
+
+    /// The node stops, `meanwhile` happens to its disk, and it starts.
+    fn restart(self, meanwhile: impl FnOnce(&SimulatedFiles)) -> Self {
+        let files = self.files.clone();
+        drop(self);
+        meanwhile(&files);
+        Self::open(files)
+    }
+
+    /// The vBuckets that are not what the plan says, with what they are to be.
+    fn pending(&self) -> Vec<(u16, &'static str)> {
+        self.membership.pending().iter().map(|pending| (pending.vbid, pending.wanted)).collect()
     }
 
     fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
-        self.membership.carry_out(plan).unwrap()
+        self.membership.carry_out(plan)
     }
 
     /// The role of each vBucket; `None` for one that is not here.
@@ -147,8 +172,64 @@ fn a_plan_that_is_older_or_contradicts_changes_nothing() {
 fn a_node_alone_is_its_own_majority() {
     let member = Member::new();
     let dead = NewRole { vbid: Vbid(1), state: VbucketState::Dead, topology: None };
-    member.membership.bucket.set_vbucket_states(vec![dead]).unwrap();
+    assert!(member.membership.bucket.set_vbucket_states(vec![dead]).is_empty());
     member.membership.serve_alone();
     assert_eq!(member.states(), [ACTIVE, DEAD, ACTIVE, ACTIVE], "roles stay what they were");
     assert_eq!(member.topology(0), [vec![Some("n_0".to_owned())]]);
+}
+
+/// A bit of the file's header is another one.
+fn damage(files: &SimulatedFiles, vbid: u16) {
+    let path = Path::new(DIRECTORY).join(format!("{vbid}.couch.1"));
+    let mut content = files.read_all(&path).unwrap();
+    let last = content.len() - 20;
+    content[last] ^= 1;
+    files.replace_all(&path, &content).unwrap();
+}
+
+#[test]
+fn a_damaged_file_stops_neither_a_start_nor_a_plan() {
+    let (zero, one) = (Some(0), Some(1));
+    let first = plan(2, 2, [[zero, one], [zero, one], [one, zero], [zero, one]]);
+    let member = Member::new();
+    assert_eq!(member.carry_out(&first), CarriedOut::Done);
+    let member = member.restart(|files| damage(files, 1));
+    for _ in 0..2 {
+        assert_eq!(member.carry_out(&first), CarriedOut::Done);
+        assert_eq!(member.states(), [ACTIVE, None, REPLICA, ACTIVE]);
+        assert_eq!(member.pending(), [(1, "active")]);
+        assert!(member.membership.pending()[0].reason.contains("damaged"));
+        member.membership.try_again();
+    }
+    let second = plan(3, 2, [[one, zero], [zero, one], [zero, one], [None, one]]);
+    assert_eq!(member.carry_out(&second), CarriedOut::Done);
+    assert_eq!(member.states(), [REPLICA, None, ACTIVE, None]);
+    assert_eq!((member.membership.plan(), member.pending()), (second, vec![(1, "active")]));
+    let without = plan(4, 2, [[one, zero], [one, None], [zero, one], [None, one]]);
+    assert_eq!(member.carry_out(&without), CarriedOut::Done);
+    assert_eq!(member.pending(), [], "it is nothing to this node");
+    let path = Path::new(DIRECTORY).join("1.couch.1");
+    assert!(member.files.read_all(&path).is_ok(), "it may be all that there is");
+    let third = plan(5, 2, [[one, zero]; 4]);
+    assert_eq!(member.carry_out(&third), CarriedOut::Done);
+    assert_eq!((member.states(), member.pending()), (vec![REPLICA; 4], vec![]), "built anew");
+}
+
+#[test]
+fn what_a_full_disk_leaves_of_a_plan_is_tried_again() {
+    let (zero, one) = (Some(0), Some(1));
+    let member = Member::new();
+    assert_eq!(member.carry_out(&plan(2, 2, [[one, zero]; 4])), CarriedOut::Done);
+    member.files.set_capacity(0);
+    let promoted = plan(3, 2, [[zero, one], [zero, one], [one, zero], [one, None]]);
+    assert_eq!(member.carry_out(&promoted), CarriedOut::Done);
+    assert_eq!(member.membership.plan(), promoted, "clients are told where vBuckets are");
+    assert_eq!(member.states(), [ACTIVE, ACTIVE, REPLICA, DEAD]);
+    let left = [(0, "active"), (1, "active"), (3, "dead")];
+    assert_eq!(member.pending(), left);
+    member.membership.try_again();
+    assert_eq!(member.pending(), left);
+    member.files.set_capacity(1 << 30);
+    member.membership.try_again();
+    assert_eq!((member.pending(), member.states()[3]), (vec![], None), "deleted as well");
 }

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use auth::{PasswordChecker, Users};
 use bucket::Bucket;
+use cluster::PendingVbucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
 use platform::network::TcpListener;
@@ -95,6 +96,11 @@ impl Server {
         for worker in 0..self.shared.mailboxes.count() {
             self.shared.mailboxes.send(worker, Message::MapChanged);
         }
+    }
+
+    /// What is left of the cluster's plan on this node, for whoever asks.
+    pub fn show_pending(&self, pending: Vec<PendingVbucket>) {
+        self.shared.cluster.replace_pending(pending);
     }
 
     /// What the data port has done.

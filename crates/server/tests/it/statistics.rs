@@ -81,6 +81,13 @@ fn the_journal_says_how_full_it_is_and_what_the_files_lack() {
 }
 
 #[test]
+fn the_map_that_counts_is_told_with_what_is_left_of_it() {
+    let (_port, mut client) = busy();
+    let told: BTreeMap<_, _> = client.statistics("clustermap").unwrap().into_iter().collect();
+    assert_eq!((told["epoch"].as_str(), told["pending_vbuckets"].as_str()), ("1", "0"));
+}
+
+#[test]
 fn groups_of_vbuckets_take_one() {
     let (_port, mut client) = busy();
     for group in [

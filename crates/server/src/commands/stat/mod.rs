@@ -2,6 +2,7 @@
 //! section 17.
 
 mod bucket_groups;
+mod clustermap;
 mod compaction;
 mod dcp_groups;
 mod durability_groups;
@@ -49,10 +50,11 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 34] = [
+const GROUPS: [(&str, Group); 35] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
+    ("clustermap", clustermap::clustermap),
     ("collections", bucket_groups::collections),
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),

@@ -1,0 +1,73 @@
+//! The roles of a node's vBuckets: what a plan says, and having the bucket play them.
+
+use bucket::{LifeError, NewRole};
+use cluster::{ClusterPlan, PendingVbucket, VbucketRole};
+use document::{Vbid, VbucketState};
+
+use super::Membership;
+
+impl Membership {
+    /// Has these vBuckets play the roles that the plan says. What one of them answers stops no
+    /// other one; returned is what is left.
+    pub(super) fn take_up_roles(
+        &self,
+        plan: &ClusterPlan,
+        vbids: impl Iterator<Item = u16>,
+    ) -> Vec<PendingVbucket> {
+        let this = plan.index_of(&self.identity.name);
+        let mut roles = Vec::new();
+        let mut given_up = Vec::new();
+        for number in vbids {
+            let vbid = Vbid(number);
+            // A node that is given up keeps what it has, for whoever may want it.
+            let role = this.map_or(VbucketRole::None, |this| plan.role(number, this));
+            let (state, topology) = match role {
+                VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
+                VbucketRole::Replica(_) => (VbucketState::Replica, None),
+                // The file of one that is out of service stays: it may be all that there is.
+                VbucketRole::None if !self.is_here(vbid) => continue,
+                VbucketRole::None => {
+                    given_up.push(vbid);
+                    (VbucketState::Dead, None)
+                }
+            };
+            roles.push(NewRole { vbid, state, topology });
+        }
+        let wanted: Vec<(Vbid, VbucketState)> =
+            roles.iter().map(|role| (role.vbid, role.state)).collect();
+        let name_of = |vbid| wanted.iter().find(|(of, _)| *of == vbid).map(|(_, state)| *state);
+        let failed = self.bucket.set_vbucket_states(roles);
+        let mut left: Vec<PendingVbucket> = failed
+            .iter()
+            .filter_map(|(vbid, error)| Some(pending(*vbid, name_of(*vbid)?.name(), error)))
+            .collect();
+        if this.is_some() {
+            given_up.retain(|vbid| failed.iter().all(|(of, _)| of != vbid));
+            left.extend(given_up.into_iter().filter_map(|vbid| self.delete(vbid)));
+        }
+        left.sort_by_key(|pending| pending.vbid);
+        left
+    }
+
+    fn delete(&self, vbid: Vbid) -> Option<PendingVbucket> {
+        match self.bucket.delete_vbucket(vbid) {
+            Ok(()) | Err(LifeError::NotHere) => None,
+            Err(LifeError::Storage(error)) => {
+                let vbucket = vbid.0;
+                tracing::warn!(%error, vbucket, "the file of a deleted vBucket stays for now");
+                None
+            }
+            Err(error) => Some(pending(vbid, "deleted", &error)),
+        }
+    }
+
+    fn is_here(&self, vbid: Vbid) -> bool {
+        let mut is_here = false;
+        self.bucket.with_vbucket(vbid, |_| is_here = true);
+        is_here
+    }
+}
+
+fn pending(vbid: Vbid, wanted: &'static str, error: &LifeError) -> PendingVbucket {
+    PendingVbucket { vbid: vbid.0, wanted, reason: error.to_string() }
+}
