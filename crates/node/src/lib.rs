@@ -3,6 +3,7 @@
 mod backup_source;
 mod cluster_run;
 pub mod config;
+mod damage;
 mod data_directory;
 mod logging;
 mod membership;

@@ -3,6 +3,7 @@
 
 mod bucket_groups;
 mod compaction;
+mod damage;
 mod dcp_groups;
 mod durability_groups;
 mod general;
@@ -49,7 +50,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 34] = [
+const GROUPS: [(&str, Group); 35] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -57,6 +58,7 @@ const GROUPS: [(&str, Group); 34] = [
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
+    ("damaged-vbuckets", damage::damaged_vbuckets),
     ("dcp", dcp_groups::dcp),
     ("dcp-vbtakeover", dcp_groups::takeover),
     ("dcpagg", dcp_groups::dcp_aggregated),
