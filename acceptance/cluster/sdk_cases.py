@@ -23,7 +23,8 @@ COUNT = 40
 
 def declare(cases):
     """One cluster for each case: they break theirs."""
-    for function in (durable_writes_at_every_level, replicas_can_be_read,
+    for function in (cluster_info_tells_of_both_nodes, durable_writes_at_every_level,
+                     replicas_can_be_read,
                      stopped_replica_makes_durable_writes_ambiguous,
                      failover_keeps_the_sdk_working):
         name = "sdk-" + function.__name__.replace("_", "-")
@@ -51,6 +52,18 @@ def connect(cluster):
     sdk = SdkCluster.connect(cluster.connection_string, options)
     sdk.bucket(BUCKET)
     return sdk
+
+
+def cluster_info_tells_of_both_nodes(cluster, _):
+    sdk = connect(cluster)
+    try:
+        nodes = sdk.cluster_info().nodes
+    finally:
+        sdk.close()
+    expect_equal(len(nodes), 2, "nodes")
+    for field in ("hostname", "status", "version", "os"):
+        values = [node[field] for node in nodes]
+        expect(all(values), f"{field} of both nodes: {values}")
 
 
 def durable_writes_at_every_level(cluster, collection):

@@ -58,7 +58,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "models",
         arguments: "",
-        about: "explore interleavings of what the executor does without locks",
+        about: "explore interleavings of lock-free parts and of workers' mailboxes",
         run: |_| races::judge(&races::models()),
     },
     Task {

@@ -8,10 +8,27 @@ use crate::acceptance::SuiteResult;
 use crate::counts::Counts;
 use crate::shell::{capture, cargo, root, step, target_directory};
 
-/// `cargo xtask models`: the interleavings of what the executor does without locks.
+/// `cargo xtask models`: the interleavings of what the executor does without locks, and of what
+/// front-end workers are told.
 pub(crate) fn models() -> SuiteResult {
-    let tests = ["test", "--package", "executor", "--features", "model", "--lib"];
-    result_of("models", || run_tests(&mut cargo(&tests)))
+    const MODELS: [(&str, &str); 2] = [("executor", ""), ("server", "model")];
+    result_of("models", || {
+        let mut sum = Counts::default();
+        for (package, filter) in MODELS {
+            let tests = ["test", "--package", package, "--features", "model", "--lib", filter];
+            sum += run_tests(&mut cargo(&tests))?;
+        }
+        Ok(sum)
+    })
+}
+
+/// The data port's tests once more, with one front-end worker instead of several: nothing may
+/// depend on how many there are.
+pub(crate) fn with_one_worker() -> SuiteResult {
+    result_of("one front-end worker", || {
+        let mut tests = cargo(&["test", "--package", "server", "--test", "it"]);
+        run_tests(tests.env("SETTEE_TEST_WORKERS", "1"))
+    })
 }
 
 /// `cargo xtask sanitize`: the executor's tests, the stress test included, under ThreadSanitizer.

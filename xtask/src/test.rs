@@ -14,11 +14,15 @@ struct Step {
 /// In the order of their cost. Suites of `acceptance/` are found by their `run`.
 const STEPS: &[Step] = &[
     Step { name: "verify", run: verify_step },
-    Step { name: "races", run: || Ok(vec![races::models(), races::sanitize()]) },
+    Step { name: "races", run: races_step },
     Step { name: "benchmarks", run: || Ok(measurements::check_all()) },
     Step { name: "fuzz", run: || Ok(fuzz::run_all()) },
     Step { name: "acceptance", run: || acceptance::run_suites(&acceptance::suites()?) },
 ];
+
+fn races_step() -> Result<Vec<SuiteResult>> {
+    Ok(vec![races::models(), races::with_one_worker(), races::sanitize()])
+}
 
 /// `cargo xtask test`. A step that cannot run at all ends the test.
 pub(crate) fn test() -> Result<()> {

@@ -7,16 +7,8 @@ use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
 
 /// What a bucket of this server can do, in the words that clients look for. A capability is listed
 /// when it works, not before: clients take it as a promise.
-const BUCKET_CAPABILITIES: [&str; 8] = [
-    "collections",
-    "durableWrite",
-    "touch",
-    "cbhello",
-    "cccp",
-    "nodesExt",
-    "xattr",
-    "preserveExpiry",
-];
+const BUCKET_CAPABILITIES: [&str; 7] =
+    ["collections", "durableWrite", "touch", "cbhello", "cccp", "nodesExt", "preserveExpiry"];
 /// What a bucket with a disk has beside them. Clients that miss it take the bucket for an ephemeral
 /// one, and do not wait for documents to be on disk.
 const DISK_CAPABILITY: &str = "couchapi";
@@ -172,6 +164,8 @@ mod tests {
             let capabilities = config["bucketCapabilities"].as_array().unwrap();
             assert_eq!(capabilities.contains(&json!("couchapi")), has_disk);
             assert!(capabilities.contains(&json!("collections")));
+            let is_granted_alone = !capabilities.contains(&json!("xattr"));
+            assert!(is_granted_alone, "HELLO grants no Xattr: {capabilities:?}");
         }
     }
 

@@ -21,6 +21,18 @@ impl Uuid {
     }
 }
 
+impl Uuid {
+    /// The name of the part of this one's bearer that is called `name`: the same wherever it is
+    /// asked for, and different from those of other parts (FNV-1a of 128 bits).
+    #[must_use]
+    pub fn derived(self, name: &str) -> Self {
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        let bytes = self.0.to_be_bytes().into_iter().chain(name.bytes());
+        Self(bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME)))
+    }
+}
+
 impl fmt::Display for Uuid {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:032x}", self.0)
@@ -30,6 +42,16 @@ impl fmt::Display for Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_two_bearers_have_four_names() {
+        let (one, other) = (Uuid::random(), Uuid::random());
+        assert_eq!(one.derived("a"), one.derived("a"));
+        let names = [one.derived("a"), one.derived("b"), other.derived("a"), other.derived("b")];
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{names:?}");
+        }
+    }
 
     #[test]
     fn a_name_survives_writing_and_reading() {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use cluster::{BucketMap, ClusterMap, Uuid};
+use cluster::{BucketMap, ClusterMap};
 
 use crate::metric::Metric;
 
@@ -191,8 +191,6 @@ pub enum BucketKind {
 pub struct NodeFacts {
     /// The version as clients read it: three numbers, then a build, such as `7.6.0-1-enterprise`.
     pub version: String,
-    /// The node's identity.
-    pub uuid: Uuid,
     /// Time since the process started.
     pub uptime: Duration,
     /// CPUs that the process may use.

@@ -80,11 +80,6 @@ impl Membership {
         assert!(self.notify.set(notify).is_ok(), "a node has one management port");
     }
 
-    /// The node's identity: it is born with its cluster.
-    pub(crate) fn node_uuid(&self) -> Uuid {
-        self.identity.cluster_uuid
-    }
-
     /// The plan that the node carries out.
     pub(crate) fn plan(&self) -> ClusterPlan {
         self.lock_plan().clone()

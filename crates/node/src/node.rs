@@ -24,6 +24,14 @@ use crate::node_view::View;
 pub(crate) const VERSION: &str = concat!("7.6.0-settee-", env!("CARGO_PKG_VERSION"));
 /// Descriptors left to connections when files take their share.
 const FILES_SHARE: u64 = 4;
+/// Descriptors that neither connections nor a bucket's files take: logs, the journal, REST,
+/// replication, backups.
+const FILES_RESERVED: u64 = 160;
+/// Connections that are let in however few descriptors there are.
+const CONNECTIONS_MIN: usize = 16;
+/// The part of the quota that clients may have the node hold beside documents, and the least.
+const CLIENT_MEMORY_SHARE: u64 = 4;
+const CLIENT_MEMORY_MIN_BYTES: usize = 64 << 20;
 /// Passwords that are remembered as verified.
 const VERIFIED_MAX: usize = 1024;
 
@@ -129,7 +137,7 @@ impl Node {
             mailboxes,
         };
         let options = ServerOptions {
-            limits: ServerLimits::default(),
+            limits: server_limits(&config, open_files_limit),
             version: VERSION.to_owned(),
             flush_enabled: config.flush_enabled,
         };
@@ -241,6 +249,19 @@ fn open_door(
     server::open_door(address).with_context(|| {
         format!("cannot listen on {address}; is another node running? --port 0 takes any free port")
     })
+}
+
+/// What clients may take of this node: descriptors that its files leave, and a part of its memory.
+fn server_limits(config: &NodeConfig, open_files_limit: u64) -> ServerLimits {
+    let defaults = ServerLimits::default();
+    let files = open_files_limit / FILES_SHARE + FILES_RESERVED;
+    let left = usize::try_from(open_files_limit.saturating_sub(files)).unwrap_or(usize::MAX);
+    let memory = usize::try_from(config.memory_quota_bytes / CLIENT_MEMORY_SHARE);
+    ServerLimits {
+        connections_max: left.clamp(CONNECTIONS_MIN, defaults.connections_max),
+        client_bytes_max: memory.unwrap_or(usize::MAX).max(CLIENT_MEMORY_MIN_BYTES),
+        ..defaults
+    }
 }
 
 /// The users of the directory, and the administrator's password with whether it is a new one.

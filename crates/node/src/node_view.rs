@@ -130,7 +130,6 @@ impl NodeView for View {
         let resident_bytes = platform::process::resident_bytes();
         NodeFacts {
             version: VERSION.to_owned(),
-            uuid: self.membership.node_uuid(),
             uptime: self.clock.now().since(self.started),
             cpu_count: platform::threads::available_cpus(),
             memory_total_bytes,

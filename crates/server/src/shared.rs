@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use auth::Users;
 use bucket::Bucket;
@@ -9,6 +10,7 @@ use executor::{ExecutorPool, Owner};
 use platform::Clock;
 use replication::Hub;
 
+use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedView;
 use crate::limits::ServerLimits;
 use crate::statistics::{ServerStatistics, WorkerCounters};
@@ -39,6 +41,11 @@ pub(crate) struct Shared {
     pub(crate) pool: ExecutorPool,
     pub(crate) owner: Owner,
     pub(crate) mailboxes: Mailboxes,
+    /// What connections hold.
+    pub(crate) client_memory: ClientMemory,
+    /// Connections that were accepted and are not closed yet, those on their way to their worker
+    /// included.
+    pub(crate) connection_count: AtomicUsize,
     /// One for each worker.
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.

@@ -108,7 +108,7 @@ pub(super) async fn tasks(State(context): State<Arc<Context>>) -> Response {
             "type": "warming_up",
             "status": "running",
             "bucket": context.view.bucket_map().name,
-            "node": node_name(&context.view.cluster_map()),
+            "node": node_name(&context.view.cluster_map().this_address),
             "progress": (warmup.progress() * 100.0).floor(),
             "recommendedRefreshPeriod": 2.0,
             "stats": {
@@ -125,26 +125,27 @@ pub(super) async fn refuse_change() -> Response {
     answers::refused("_", "This version takes its settings when the node starts")
 }
 
-/// This node in full, and the others as far as the map knows them.
+/// All nodes in the order of the map, each with every field; behind them this one, if it is no
+/// longer among them. Clients take a field that is missing for a broken answer.
 pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
-    let (node, bucket, warmup) = (view.node(), view.bucket(), view.warmup());
-    let address = &cluster.this_address;
-    let host = format!("{}:{}", address.host, address.management_port);
-    let this = json!({
-        "hostname": host,
-        "configuredHostname": host,
+    let version = view.node().version;
+    let others = cluster.nodes.iter().map(|address| known_of_any(cluster, address, &version));
+    let mut nodes: Vec<Value> = others.collect();
+    let this = this_node(view, cluster);
+    match cluster.this_node.and_then(|index| nodes.get_mut(index)) {
+        Some(place) => *place = this,
+        None => nodes.push(this),
+    }
+    Value::Array(nodes)
+}
+
+/// This node with its figures.
+fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
+    let (node, bucket) = (view.node(), view.bucket());
+    let figures = json!({
         "thisNode": true,
-        "clusterMembership": "active",
-        "status": warmup.status(),
-        "recoveryType": "none",
-        "otpNode": node_name(cluster),
-        "nodeUUID": node.uuid.to_string(),
-        "version": node.version,
-        "clusterCompatibility": COMPATIBILITY,
-        "os": std::env::consts::OS,
+        "status": view.warmup().status(),
         "cpuCount": node.cpu_count,
-        "ports": {"direct": address.data_port},
-        "services": ["kv"],
         "uptime": node.uptime.as_secs().to_string(),
         "memoryTotal": node.memory_total_bytes,
         "memoryFree": node.memory_free_bytes,
@@ -164,31 +165,46 @@ pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "couch_docs_actual_disk_size": bucket.disk_used_bytes,
         },
     });
-    let others = cluster.nodes.iter().enumerate();
-    let others = others.filter(|(index, _)| cluster.this_node != Some(*index));
-    let others = others.map(|(_, address)| other_node(address, &node.version));
-    std::iter::once(this).chain(others).collect()
+    let mut entry = known_of_any(cluster, &cluster.this_address, &node.version);
+    if let (Some(entry), Value::Object(figures)) = (entry.as_object_mut(), figures) {
+        entry.extend(figures);
+    }
+    entry
 }
 
-/// What is known of another node: how to reach it.
-fn other_node(address: &NodeAddress, version: &str) -> Value {
-    let host = format!("{}:{}", address.host, address.management_port);
+/// What the map says of a node, the same whichever node says it; figures are 0 where only the node
+/// itself knows them.
+fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> Value {
+    let host = management_host(address);
     json!({
         "hostname": host,
         "configuredHostname": host,
         "clusterMembership": "active",
         "status": "healthy",
         "recoveryType": "none",
-        "otpNode": format!("ns_1@{host}"),
+        "otpNode": node_name(address),
+        "nodeUUID": cluster.uuid.derived(&host).to_string(),
         "version": version,
         "clusterCompatibility": COMPATIBILITY,
+        "os": std::env::consts::OS,
+        "cpuCount": 0,
         "ports": {"direct": address.data_port},
         "services": ["kv"],
+        "uptime": "0",
+        "memoryTotal": 0,
+        "memoryFree": 0,
+        "mcdMemoryReserved": 0,
+        "mcdMemoryAllocated": 0,
         "systemStats": {},
         "interestingStats": {},
     })
 }
 
-fn node_name(cluster: &ClusterMap) -> String {
-    format!("ns_1@{}", cluster.this_address.host)
+fn management_host(address: &NodeAddress) -> String {
+    format!("{}:{}", address.host, address.management_port)
+}
+
+/// The name of a node among those of its cluster: several may run on one host.
+fn node_name(address: &NodeAddress) -> String {
+    format!("ns_1@{}", management_host(address))
 }

@@ -36,10 +36,19 @@ pub(crate) struct FakeNode {
     pub(crate) plan: Mutex<String>,
     /// Why it would not.
     pub(crate) plan_error: Mutex<Option<CarryOutError>>,
+    /// The nodes of the cluster.
+    pub(crate) nodes: Mutex<Vec<NodeAddress>>,
+    /// Which of them it is.
+    pub(crate) this_node: Mutex<Option<usize>>,
     /// Counts the versions of the map.
     pub(crate) revision: Mutex<i64>,
     /// To be called when the maps have changed.
     notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+}
+
+/// A node on this machine.
+pub(crate) fn address(data_port: u16) -> NodeAddress {
+    NodeAddress { host: "127.0.0.1".to_owned(), data_port, management_port: data_port + 1 }
 }
 
 impl FakeNode {
@@ -58,6 +67,8 @@ impl FakeNode {
             quota_bytes: Mutex::new(1 << 28),
             plan: Mutex::new("{}".to_owned()),
             plan_error: Mutex::default(),
+            nodes: Mutex::new(vec![address(12_000)]),
+            this_node: Mutex::new(Some(0)),
             revision: Mutex::new(5),
             notify: Mutex::default(),
         }
@@ -66,15 +77,13 @@ impl FakeNode {
 
 impl NodeView for FakeNode {
     fn cluster_map(&self) -> ClusterMap {
-        let address =
-            NodeAddress { host: "127.0.0.1".to_owned(), data_port: 12_000, management_port: 9000 };
         ClusterMap {
             revision: Revision { epoch: 1, revision: *self.revision.lock().unwrap() },
             uuid: self.cluster_uuid,
             name: "test".to_owned(),
-            nodes: vec![address.clone()],
-            this_node: Some(0),
-            this_address: address,
+            nodes: self.nodes.lock().unwrap().clone(),
+            this_node: *self.this_node.lock().unwrap(),
+            this_address: address(12_000),
         }
     }
 
@@ -118,7 +127,6 @@ impl NodeView for FakeNode {
     fn node(&self) -> NodeFacts {
         NodeFacts {
             version: "7.6.0-1-enterprise".to_owned(),
-            uuid: self.cluster_uuid,
             uptime: Duration::from_secs(10),
             cpu_count: 2,
             memory_total_bytes: 1 << 34,

@@ -1,8 +1,10 @@
 //! Every route answers with the status and the fields that clients look for.
 
+use std::collections::BTreeSet;
+
 use management::{BucketKind, FlushError};
 
-use crate::fake_node::COLD;
+use crate::fake_node::{COLD, address};
 use crate::rest_port::RestPort;
 
 /// Method, target, status, and where in the JSON document something stands.
@@ -150,6 +152,42 @@ fn what_clients_match_is_said_to_the_letter() {
     }
     let whoami = port.ask("GET", "/whoami").json();
     assert_eq!((&whoami["id"], &whoami["domain"]), (&"Administrator".into(), &"admin".into()));
+}
+
+#[test]
+fn every_node_has_every_field_and_one_name_whoever_is_asked() {
+    let port = RestPort::start();
+    let identities = |target: &str| {
+        let json = port.ask("GET", target).json();
+        let nodes = json["nodes"].as_array().unwrap();
+        let fields = |node: &serde_json::Value| -> BTreeSet<String> {
+            let names = node.as_object().unwrap().keys();
+            names.filter(|name| *name != "thisNode").cloned().collect()
+        };
+        let all = fields(&nodes[0]);
+        for field in ["os", "nodeUUID", "otpNode", "cpuCount", "uptime", "memoryTotal"] {
+            assert!(all.contains(field), "{field}: {json}");
+        }
+        assert!(nodes.iter().all(|node| fields(node) == all), "{target}: {json}");
+        let identity = |node: &serde_json::Value| {
+            ["hostname", "otpNode", "nodeUUID"].map(|name| node[name].as_str().unwrap().to_owned())
+        };
+        nodes.iter().map(identity).collect::<Vec<_>>()
+    };
+    let (this, other) = (address(12_000), address(12_002));
+    let targets = ["/pools/default", "/pools/nodes", "/pools/default/buckets/default"];
+    for target in targets {
+        *port.node.nodes.lock().unwrap() = vec![other.clone(), this.clone()];
+        *port.node.this_node.lock().unwrap() = Some(1);
+        let asked_here = identities(target);
+        // Another node has the same map, and another place in it.
+        *port.node.this_node.lock().unwrap() = None;
+        *port.node.nodes.lock().unwrap() = vec![other.clone()];
+        let given_up = identities(target);
+        assert_eq!(given_up, asked_here, "{target}: the figures are added, not the names");
+        let different: BTreeSet<_> = asked_here.iter().flatten().collect();
+        assert_eq!(different.len(), 6, "{target}: {asked_here:?}");
+    }
 }
 
 #[test]

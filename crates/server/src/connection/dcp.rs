@@ -11,7 +11,8 @@ use super::turn::Turn;
 /// The output of a turn, as streams see it.
 struct Room<'a> {
     output: &'a mut Output,
-    bytes_max: usize,
+    unsent_bytes: usize,
+    unsent_bytes_max: usize,
 }
 
 impl MessageSink for Room<'_> {
@@ -24,7 +25,7 @@ impl MessageSink for Room<'_> {
     }
 
     fn is_full(&self) -> bool {
-        self.output.bytes() > self.bytes_max
+        self.unsent_bytes + self.output.bytes() > self.unsent_bytes_max
     }
 }
 
@@ -36,7 +37,8 @@ impl Connection {
             return;
         }
         let now = turn.shared.clock.now();
-        let mut room = Room { output: turn.output, bytes_max: turn.output_bytes_max };
+        let (unsent_bytes, unsent_bytes_max) = (turn.unsent_bytes, turn.unsent_bytes_max);
+        let mut room = Room { output: turn.output, unsent_bytes, unsent_bytes_max };
         producer.step(&mut room, now);
         self.is_closing |= producer.is_closing();
     }

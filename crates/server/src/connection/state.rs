@@ -1,10 +1,15 @@
 //! What a connection remembers between its turns.
 
+use std::collections::VecDeque;
+
 use bucket::Bucket;
 use protocol::{FeatureSet, FrameLimits};
 use replication::Producer;
 
+use super::parked::ParkedRequest;
 use super::receive::Receiving;
+use crate::commands::Completed;
+use crate::limits::ServerLimits;
 
 /// Through which door a connection came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +44,16 @@ pub(crate) struct Connection {
     pub(super) input: Vec<u8>,
     /// A large value on its way to its place.
     pub(super) receiving: Option<Receiving>,
+    /// Bytes to come of a request that was refused.
+    pub(super) skipped_bytes_left: usize,
+    /// There was room in the node's budget for the large request that is being received.
+    pub(super) is_admitted: bool,
     /// Requests that wait for something.
     pub(super) parked_count: usize,
+    /// Bytes of those.
+    pub(super) parked_bytes: usize,
+    /// Those of them that need not wait any more but for the client to take answers.
+    pub(super) completed: VecDeque<(ParkedRequest, Completed)>,
     /// Whether one of those lets nothing overtake it.
     pub(super) is_blocked: bool,
     /// Closed once everything answered is sent.
@@ -63,7 +76,11 @@ impl Connection {
             producer: None,
             input: Vec::new(),
             receiving: None,
+            skipped_bytes_left: 0,
+            is_admitted: false,
             parked_count: 0,
+            parked_bytes: 0,
+            completed: VecDeque::new(),
             is_blocked: false,
             is_closing: false,
         }
@@ -87,6 +104,15 @@ impl Connection {
     /// Whether something received waits to be executed.
     pub(crate) fn has_input(&self) -> bool {
         !self.input.is_empty()
+    }
+
+    /// How many bytes may wait for its reader now.
+    pub(crate) fn unsent_bytes_max(&self, limits: &ServerLimits) -> usize {
+        if self.is_authenticated() {
+            limits.unsent_bytes_max
+        } else {
+            limits.unauthenticated_unsent_bytes_max
+        }
     }
 
     /// How large a frame may be now.

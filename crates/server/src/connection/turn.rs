@@ -26,9 +26,11 @@ pub(crate) struct Turn<'a> {
     pub(crate) now: Now,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
-    /// Bytes that the connection may still answer in this turn before it has to wait for its
-    /// reader.
-    pub(crate) output_bytes_max: usize,
+    /// Bytes that were answered in turns before this one and wait for the reader.
+    pub(crate) unsent_bytes: usize,
+    /// Bytes that may wait for the reader before it gets no more answers. The one that goes beyond
+    /// it is still given.
+    pub(crate) unsent_bytes_max: usize,
 }
 
 impl Turn<'_> {
@@ -55,6 +57,6 @@ impl Turn<'_> {
 
     /// Whether the connection has answered as much as it may before its reader has taken it.
     pub(crate) fn is_output_full(&self) -> bool {
-        self.output.bytes() > self.output_bytes_max
+        self.unsent_bytes + self.output.bytes() > self.unsent_bytes_max
     }
 }

@@ -1,12 +1,13 @@
-//! What other threads tell a worker.
+//! What other threads tell a worker, and the mailboxes of all of them.
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use bucket::{Completion, Completions};
 use platform::network::{TcpStream, Waker};
 use vbucket::Waiter;
 
+use super::message_queue::{Bell, MessageQueue};
 use crate::commands::Completed;
 use crate::connection::{Entrance, Parked};
 
@@ -30,19 +31,19 @@ pub(super) enum Message {
 
 /// The mailboxes of all workers. A handle: clones lead to the same workers.
 #[derive(Clone)]
-pub struct Mailboxes(Arc<[Mailbox]>);
+pub struct Mailboxes(Arc<[MessageQueue<Message, Waker>]>);
 
-#[derive(Default)]
-struct Mailbox {
-    messages: Mutex<Vec<Message>>,
-    /// Set once, when the worker's loop begins. Until then nobody has anything to say to it.
-    waker: OnceLock<Waker>,
+impl Bell for Waker {
+    fn ring(&self) {
+        // The one failure of an eventfd write is a full counter, and then the worker is awake.
+        self.wake().ok();
+    }
 }
 
 impl Mailboxes {
     /// Mailboxes for `count` workers that do not run yet.
     pub fn for_workers(count: usize) -> Self {
-        Self(std::iter::repeat_with(Mailbox::default).take(count.max(1)).collect())
+        Self(std::iter::repeat_with(MessageQueue::default).take(count.max(1)).collect())
     }
 
     /// How many workers there are.
@@ -50,28 +51,22 @@ impl Mailboxes {
         self.0.len()
     }
 
+    /// From now on `waker` wakes the worker. What has been sent to it before does so at once.
     pub(super) fn open(&self, worker: usize, waker: Waker) -> io::Result<()> {
-        self.0[worker].waker.set(waker).map_err(|_| io::ErrorKind::AlreadyExists.into())
+        if self.0[worker].open(waker) { Ok(()) } else { Err(io::ErrorKind::AlreadyExists.into()) }
     }
 
-    /// Puts a message into a worker's mailbox. Wakes the worker if it was empty: a worker always
-    /// takes all there is.
+    /// Puts a message into a worker's mailbox, and wakes the worker if it does not know that there
+    /// are any.
     pub(super) fn send(&self, worker: usize, message: Message) {
-        let Some(mailbox) = self.0.get(worker) else { return };
-        let mut messages = mailbox.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = messages.is_empty();
-        messages.push(message);
-        drop(messages);
-        if was_empty && let Some(waker) = mailbox.waker.get() {
-            // The one failure of an eventfd write is a full counter, and then the worker is awake.
-            waker.wake().ok();
+        if let Some(queue) = self.0.get(worker) {
+            queue.put(message);
         }
     }
 
     /// Takes all messages of a worker.
     pub(super) fn take(&self, worker: usize) -> Vec<Message> {
-        let mut messages = self.0[worker].messages.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *messages)
+        self.0[worker].take_all()
     }
 
     /// Has a worker give a connection a turn. If that is gone, whoever has its token now gets one.

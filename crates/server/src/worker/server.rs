@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use replication::Hub;
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
+use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedView};
 use crate::shared::{ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
@@ -58,7 +60,6 @@ impl Server {
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
-            options,
             users: parts.users,
             bucket: parts.bucket,
             hub: parts.hub,
@@ -66,14 +67,19 @@ impl Server {
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,
             mailboxes: parts.mailboxes,
+            client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
+            connection_count: AtomicUsize::new(0),
+            options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),
         });
         let mut doors = (Some(doors.data), doors.memcached);
+        // No worker runs before all can be told something.
+        let event_loops = (0..count)
+            .map(|index| EventLoop::new(index, Arc::clone(&shared), std::mem::take(&mut doors)))
+            .collect::<io::Result<Vec<_>>>()?;
         let mut handles = Vec::with_capacity(count);
-        for index in 0..count {
-            let doors = std::mem::take(&mut doors);
-            let event_loop = EventLoop::new(index, Arc::clone(&shared), doors)?;
+        for (index, event_loop) in event_loops.into_iter().enumerate() {
             handles.push(threads::spawn(&format!("FrontEnd{index}"), || event_loop.run())?);
         }
         Ok(Self { shared, threads: Mutex::new(handles) })

@@ -57,6 +57,19 @@ fn measured_in_a_process_of_its_own() -> String {
 }
 
 #[test]
+fn clients_that_come_before_the_workers_are_served_by_all_of_them() {
+    for workers in [1, 4, 6] {
+        for _ in 0..3 {
+            let (port, mut clients) = Port::open_late(workers, 24);
+            for client in &mut clients {
+                client.hello(&[]);
+            }
+            drop(port);
+        }
+    }
+}
+
+#[test]
 fn connections_beyond_the_limit_are_closed_and_counted() {
     let port = Port::with_limits(ServerLimits { connections_max: 3, ..ServerLimits::default() });
     let mut clients: Vec<_> = (0..3).map(|_| port.client(&[])).collect();

@@ -1,11 +1,16 @@
 //! Many requests at once, in slices, to readers that are slow or gone.
 
 use std::io::Write;
+use std::time::Duration;
 
 use platform::Random;
 use platform::seeds::seeds;
+use server::ServerLimits;
 
-use crate::support::{Port, frame, get, set};
+use crate::support::{Client, Port, frame, get, set};
+
+/// More than the buffers of two sockets take.
+const SOCKET_BYTES_MAX: usize = 16 << 20;
 
 #[test]
 fn ten_thousand_requests_in_one_write_come_back_in_order() {
@@ -73,6 +78,41 @@ fn a_reader_that_never_reads_is_paused_and_the_others_are_served() {
     assert!(port.counter("cmd_get") < 100, "{}", port.counter("cmd_get"));
     for _ in 0..500 {
         assert_eq!(client.receive().value.len(), 1 << 20);
+    }
+}
+
+/// Sends a request again and again, a segment each, without reading an answer, until nothing of it
+/// gets any further for a while or `count_max` were sent.
+fn send_without_reading(client: &mut Client, request: &[u8], count_max: usize) {
+    client.stream.set_nodelay(true).unwrap();
+    client.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    for _ in 0..count_max {
+        if client.stream.write_all(request).is_err() {
+            break;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn answers_to_who_never_reads_are_bounded_however_the_requests_come() {
+    // An answer of some 10 KB, a segment for each request.
+    const COUNT: u64 = 20_000;
+    let error_map = frame(0xfe).value(&[0, 2]).bytes();
+    let port = Port::open();
+    let limits = ServerLimits::default();
+    let before_login = (port.connect(), limits.unauthenticated_unsent_bytes_max);
+    let after_login = (port.client(&[]), limits.unsent_bytes_max);
+    for (mut client, unsent_bytes_max) in [before_login, after_login] {
+        let answer_size = 24 + client.ask(frame(0xfe).value(&[0, 2])).value.len();
+        let before = port.counter("cmd_total");
+        send_without_reading(&mut client, &error_map, COUNT as usize);
+        let executed = port.counter("cmd_total") - before;
+        // What sockets of both ends take, of which the system says nothing, and the limit.
+        let answered = usize::try_from(executed).unwrap() * answer_size;
+        let limit = unsent_bytes_max + answer_size + SOCKET_BYTES_MAX;
+        assert!(answered < limit, "{executed} requests, {answered} bytes of answers");
+        assert!(executed > 0 && executed < COUNT);
     }
 }
 

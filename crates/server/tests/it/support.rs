@@ -11,8 +11,14 @@ use cluster::Revision;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
 use platform::files::RealFiles;
+use platform::network::TcpListener;
 use server::ServerStatistics;
 use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+
+/// Front-end workers of a server, unless the environment says otherwise.
+const WORKERS: usize = 4;
+/// Names another number of front-end workers.
+const WORKERS_VARIABLE: &str = "SETTEE_TEST_WORKERS";
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -60,11 +66,33 @@ impl Port {
         Self::with_bucket(bucket_config(), limits, flush_enabled)
     }
 
+    /// A server that is started when `clients` are at its door already, and they.
+    pub(crate) fn open_late(workers: usize, clients: usize) -> (Self, Vec<Client>) {
+        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let clients = (0..clients).map(|_| Client::connected_to(address)).collect();
+        let limits = ServerLimits::default();
+        (Self::behind(data, address, workers, bucket_config(), limits, false), clients)
+    }
+
     fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
+        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        Self::behind(data, address, worker_count(), config, limits, flush_enabled)
+    }
+
+    fn behind(
+        data: TcpListener,
+        address: SocketAddr,
+        workers: usize,
+        config: BucketConfig,
+        limits: ServerLimits,
+        flush_enabled: bool,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
-        let mailboxes = Mailboxes::for_workers(2);
+        let mailboxes = Mailboxes::for_workers(workers);
         let surroundings = Surroundings {
             clock: clock.clone(),
             files: Arc::new(RealFiles),
@@ -92,17 +120,13 @@ impl Port {
             mailboxes,
         };
         let options = ServerOptions { limits, version: "7.6.0-test".to_owned(), flush_enabled };
-        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let doors = Doors { data, memcached: None };
         let server = Server::start(parts, options, doors).unwrap();
-        let address = (Ipv4Addr::LOCALHOST, port).into();
         Self { server, bucket, address, clock, pool, _directory: directory }
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let stream = platform::network::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { stream }
+        Client::connected_to(self.address)
     }
 
     /// A client that has said HELLO with these features, who it is and which bucket it wants.
@@ -124,7 +148,7 @@ impl Port {
         client
     }
 
-    pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(ServerStatistics) -> bool) {
+    pub(crate) fn wait_for(&self, what: &str, mut is_so: impl FnMut(ServerStatistics) -> bool) {
         let deadline = self.clock.now().after(PATIENCE);
         while !is_so(self.server.statistics()) {
             let statistics = self.server.statistics();
@@ -137,6 +161,12 @@ impl Port {
         let all = self.server.statistics().all();
         all.iter().find(|(known, _)| *known == name).unwrap().1
     }
+}
+
+/// How many front-end workers a server has in this run.
+fn worker_count() -> usize {
+    let Some(count) = std::env::var_os(WORKERS_VARIABLE) else { return WORKERS };
+    count.to_str().and_then(|count| count.parse().ok()).expect("a number of workers")
 }
 
 /// What is persisted can leave memory: without a journal it is in its file.
@@ -293,6 +323,12 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    fn connected_to(address: SocketAddr) -> Self {
+        let stream = platform::network::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream }
+    }
+
     pub(crate) fn hello(&mut self, features: &[u16]) -> Vec<u8> {
         let value: Vec<u8> = features.iter().flat_map(|code| code.to_be_bytes()).collect();
         let reply = self.ask(frame(0x1f).key(b"test").value(&value));
