@@ -34,6 +34,7 @@ Groups, some with an argument:
   vbucket-seqno [VB]        high, persisted and durable seqnos
   failovers [VB]            the branches of the history
   checkpoint [VB]           checkpoints and their cursors
+  damaged-vbuckets          vBuckets whose files are damaged, and how
   key KEY VB                one document's metadata in memory
   vkey KEY VB               the same, compared with the disk
   collections, scopes       items and sizes of each

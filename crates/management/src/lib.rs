@@ -20,6 +20,6 @@ pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    CarryOutError, FlushError, NodeFacts, NodeView, Warmup,
+    CarryOutError, DamagedVbucket, FlushError, NodeFacts, NodeView, ResetError, Warmup,
 };
 pub use server::{Handle, ManagementServer};

@@ -51,6 +51,17 @@ pub trait NodeView: Send + Sync {
     /// long as the files are behind what was acknowledged.
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError>;
 
+    /// The vBuckets whose files are damaged, in order.
+    fn damaged_vbuckets(&self) -> Vec<DamagedVbucket>;
+
+    /// Says, for people, what a damaged vBucket would lose by beginning anew. Has a thread of its
+    /// own and may read files.
+    fn reset_loss(&self, vbid: u16) -> Result<String, ResetError>;
+
+    /// Has a damaged vBucket begin anew, without what is lost. Has a thread of its own and may take
+    /// seconds.
+    fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError>;
+
     /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
     /// force later.
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
@@ -68,6 +79,28 @@ pub enum CarryOutError {
     Older(String),
     /// The node is stopping.
     Stopping,
+}
+
+/// A vBucket whose file is damaged.
+#[derive(Clone, Debug)]
+pub struct DamagedVbucket {
+    /// Which.
+    pub vbid: u16,
+    /// What it cannot do, in words.
+    pub kind: &'static str,
+    /// What is wrong with its file.
+    pub reason: String,
+}
+
+/// Why a vBucket does not begin anew. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResetError {
+    /// It is not here.
+    NotHere(String),
+    /// There is no reason to, or another way out.
+    Refused(String),
+    /// Clients may try again.
+    Failed(String),
 }
 
 /// Takes the bytes of a backup, in order. An error ends the writing.

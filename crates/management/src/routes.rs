@@ -5,6 +5,7 @@ mod buckets;
 mod cluster;
 mod cluster_plan;
 mod collections;
+mod damage;
 mod health;
 mod streaming;
 mod users;
@@ -69,6 +70,8 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
         .route("/pools/default/tasks", get(cluster::tasks))
         .route("/settee/clusterMap", get(cluster_plan::show).put(cluster_plan::carry_out))
+        .route("/settee/vbuckets/damaged", get(damage::list))
+        .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
         .route("/metrics", get(health::metrics))
 }
 

@@ -5,6 +5,7 @@ mod backup_source;
 mod client_limits;
 mod cluster_run;
 pub mod config;
+mod damage;
 mod data_directory;
 mod logging;
 mod membership;

@@ -37,6 +37,8 @@ enum Command {
     Backup(Box<cli::BackupArguments>),
     /// Put a backup into the data directory of a node that does not run.
     Restore(Box<cli::RestoreArguments>),
+    /// List damaged vBuckets of a running node, or have one begin anew.
+    ResetVbucket(Box<cli::ResetVbucketArguments>),
     /// Show what is in couchstore files.
     Dump(cli::DumpArguments),
     /// Check everything in couchstore files.
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Timings(arguments) => cli::timings::run(&arguments),
         Command::Backup(arguments) => cli::backup::run(&arguments),
         Command::Restore(arguments) => node::restore(&arguments),
+        Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
     };

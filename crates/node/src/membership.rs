@@ -103,6 +103,11 @@ impl Membership {
         self.lock_pending().clone()
     }
 
+    /// This node's place in a plan; `None` if it has none.
+    pub(crate) fn this_node_in(&self, plan: &ClusterPlan) -> Option<usize> {
+        plan.index_of(&self.identity.name)
+    }
+
     /// The maps that clients are told.
     pub(crate) fn maps(&self) -> (ClusterMap, BucketMap) {
         self.maps_of(&self.lock_plan())

@@ -8,15 +8,17 @@ use bucket::{
     WarmupPhase,
 };
 use cluster::{BucketMap, ClusterMap, ClusterPlan, PendingVbucket};
+use document::Vbid;
 use document::histogram::HistogramSnapshot;
 use management::{
-    BackupError, BackupSource, BucketFacts, BucketKind, CarryOutError, FlushError, Metric,
-    MetricKind, NodeFacts, NodeView, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, CarryOutError, DamagedVbucket, FlushError,
+    Metric, MetricKind, NodeFacts, NodeView, ResetError, Warmup,
 };
 use platform::{Clock, Instant};
 use server::Server;
 
 use crate::backup_source;
+use crate::damage;
 use crate::membership::{CarriedOut, Membership};
 use crate::node::VERSION;
 
@@ -163,6 +165,20 @@ impl NodeView for View {
         backup_source::begin(&self.bucket)
     }
 
+    fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {
+        damage::list(&self.bucket)
+    }
+
+    fn reset_loss(&self, vbid: u16) -> Result<String, ResetError> {
+        damage::check_role(&self.membership, vbid)?;
+        damage::describe_loss(&self.bucket, Vbid(vbid))
+    }
+
+    fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
+        let topology = damage::check_role(&self.membership, vbid)?;
+        damage::reset(&self.bucket, Vbid(vbid), topology)
+    }
+
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
     }
@@ -242,6 +258,7 @@ fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
         ("kv_ep_journal_used_bytes", journal.used_bytes),
         ("kv_ep_journal_max_bytes", journal.bytes_max),
         ("kv_ep_journal_unapplied_items", count(statistics.backlog.items)),
+        ("kv_ep_vbuckets_damaged", count(statistics.damaged_vbucket_count)),
     ];
     let counters: [(&'static str, u64); _] = [
         ("kv_ep_commit_num", statistics.commits),

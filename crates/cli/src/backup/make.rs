@@ -11,10 +11,11 @@ use super::BackupArguments;
 use super::checked::{Checked, check};
 use super::crew::{self, Moved};
 use super::dates;
+use super::held_backup::{Catalogue, HeldBackup, Listed};
 use super::manifest::{self, FORMAT, Manifest, VbucketPart};
-use super::node_port::{Catalogue, Listed, NodePort};
 use super::spool::{SpoolFile, Written, remove_if_there};
 use super::target::{Object, Target};
+use crate::node_port::NodePort;
 
 /// What a backup came to.
 pub(super) struct Made {
@@ -55,7 +56,7 @@ pub(super) fn make(
     let began = (clock.now(), clock.wall_time());
     // Before the node has work: a target that takes nothing says so here.
     drop(target.spool_path("probe.part")?);
-    let held = node.begin(&bucket)?;
+    let held = HeldBackup::begin(&node, &bucket)?;
     let catalogue = held.catalogue.clone();
     let (name, there) = choose_name(arguments, &*target, &bucket, began.1.seconds())?;
     let stored = there.iter().filter_map(Stored::parse).collect();
@@ -195,7 +196,7 @@ impl Work {
 
     fn store_through(&self, listed: &Listed, path: &Path) -> anyhow::Result<VbucketPart> {
         let mut file = SpoolFile::create(self.target.files(), path)?;
-        self.node.read(&self.catalogue, listed.vbid, |bytes| {
+        self.catalogue.read(&self.node, listed.vbid, |bytes| {
             self.moved.add(bytes.len());
             file.write(bytes)
         })?;

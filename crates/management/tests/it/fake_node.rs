@@ -6,7 +6,7 @@ use std::time::Duration;
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    CarryOutError, FlushError, Metric, NodeFacts, NodeView, Warmup,
+    CarryOutError, DamagedVbucket, FlushError, Metric, NodeFacts, NodeView, ResetError, Warmup,
 };
 
 pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
@@ -24,6 +24,10 @@ pub(crate) struct FakeNode {
     pub(crate) compactions: Mutex<usize>,
     /// How often a flush was asked for.
     pub(crate) flushes: Mutex<usize>,
+    /// Why a vBucket does not begin anew.
+    pub(crate) reset_error: Mutex<Option<ResetError>>,
+    /// The vBuckets that have begun anew.
+    pub(crate) resets: Mutex<Vec<u16>>,
     /// Held once for each backup that is under way.
     pub(crate) backups: Arc<()>,
     /// The bucket's memory quota.
@@ -59,6 +63,8 @@ impl FakeNode {
             kind: Mutex::default(),
             compactions: Mutex::new(0),
             flushes: Mutex::new(0),
+            reset_error: Mutex::default(),
+            resets: Mutex::default(),
             backups: Arc::default(),
             quota_bytes: Mutex::new(1 << 28),
             plan: Mutex::new("{}".to_owned()),
@@ -161,6 +167,23 @@ impl NodeView for FakeNode {
             BucketKind::Couchbase => Ok(Box::new(FakeBackup(Arc::clone(&self.backups)))),
             _ => Err(BackupError::Impossible("no files".to_owned())),
         }
+    }
+
+    fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {
+        vec![DamagedVbucket { vbid: 3, kind: "out of service", reason: "a header".to_owned() }]
+    }
+
+    fn reset_loss(&self, vbid: u16) -> Result<String, ResetError> {
+        let error = self.reset_error.lock().unwrap().clone();
+        error.map_or_else(|| Ok(format!("vBucket {vbid} would lose all")), Err)
+    }
+
+    fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
+        if let Some(error) = self.reset_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        self.resets.lock().unwrap().push(vbid);
+        Ok(())
     }
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {

@@ -8,6 +8,7 @@ mod rest_port;
 mod authentication;
 mod backup;
 mod cluster_plan;
+mod damage;
 mod robustness;
 mod routes;
 mod shutdown;

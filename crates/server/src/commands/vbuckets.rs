@@ -113,7 +113,7 @@ fn failure(error: &LifeError) -> Failure {
         LifeError::Damaged { .. } => {
             (Status::Etmpfail, "the vBucket's file is damaged; see `settee reset-vbucket`")
         }
-        LifeError::NotDamaged => (Status::Einval, "the vBucket's file is not damaged"),
+        LifeError::NotDamaged => (Status::Einval, "the vBucket's file is not damaged so far"),
         LifeError::WrongState(_) => (Status::Einval, "only a dead vBucket can be deleted"),
         LifeError::NotPersisted => {
             (Status::Etmpfail, "the role could not be written to disk; it is tried again")

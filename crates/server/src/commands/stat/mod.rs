@@ -4,6 +4,7 @@
 mod bucket_groups;
 mod clustermap;
 mod compaction;
+mod damage;
 mod dcp_groups;
 mod durability_groups;
 mod general;
@@ -59,6 +60,7 @@ const GROUPS: [(&str, Group); 35] = [
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
+    ("damaged-vbuckets", damage::damaged_vbuckets),
     ("dcp", dcp_groups::dcp),
     ("dcp-vbtakeover", dcp_groups::takeover),
     ("dcpagg", dcp_groups::dcp_aggregated),

@@ -1,0 +1,63 @@
+//! vBuckets whose files are damaged, and what an operator does about them.
+
+use std::sync::Arc;
+
+use axum::Form;
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Context;
+use super::buckets::Fields;
+use crate::answers;
+use crate::node_view::ResetError;
+
+/// What says that the caller knows what is lost.
+const CONFIRMATION: (&str, &str) = ("confirm", "lose");
+
+/// GET /settee/vbuckets/damaged
+pub(super) async fn list(State(context): State<Arc<Context>>) -> Response {
+    let damaged: Value = context
+        .view
+        .damaged_vbuckets()
+        .into_iter()
+        .map(|found| json!({"vbucket": found.vbid, "kind": found.kind, "reason": found.reason}))
+        .collect();
+    answers::ok(&json!({"damaged": damaged}))
+}
+
+/// POST /settee/vbuckets/{vbid}/reset: without `confirm=lose` it says what would be lost, and
+/// nothing changes. Answered when the vBucket has begun anew.
+pub(super) async fn reset(
+    State(context): State<Arc<Context>>,
+    Path(vbid): Path<u16>,
+    Query(query): Query<Fields>,
+    form: Result<Form<Fields>, FormRejection>,
+) -> Response {
+    let (name, value) = CONFIRMATION;
+    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let said = query.get(name).or(fields.get(name));
+    let is_confirmed = said.is_some_and(|said| said == value);
+    let view = context.view.clone();
+    // The work is lost only when the runtime shuts down.
+    let lost = || Err(ResetError::Failed("The node is shutting down".to_owned()));
+    let done = tokio::task::spawn_blocking(move || {
+        if is_confirmed {
+            return view.reset_vbucket(vbid).map(|()| None);
+        }
+        view.reset_loss(vbid).map(Some)
+    });
+    let (status, reason) = match done.await.unwrap_or_else(|_| lost()) {
+        Ok(None) => return StatusCode::OK.into_response(),
+        Ok(Some(loss)) => {
+            let body = json!({"_": format!("{loss}. To do it: {name}={value}"), "loss": loss});
+            return answers::json_text(StatusCode::BAD_REQUEST, body.to_string());
+        }
+        Err(ResetError::NotHere(reason)) => (StatusCode::NOT_FOUND, reason),
+        Err(ResetError::Refused(reason)) => (StatusCode::BAD_REQUEST, reason),
+        Err(ResetError::Failed(reason)) => (StatusCode::SERVICE_UNAVAILABLE, reason),
+    };
+    answers::json_text(status, json!({"_": reason}).to_string())
+}
