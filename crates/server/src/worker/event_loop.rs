@@ -252,9 +252,10 @@ impl EventLoop {
         }
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
+        let address = socket.peer_addr().ok();
         self.peers[token] = Some(Peer {
             socket,
-            connection: Connection::new(entrance, &self.shared.bucket),
+            connection: Connection::new(entrance, address, &self.shared.bucket),
             unsent: Unsent::default(),
             is_readable: true,
             is_ending: false,

@@ -10,13 +10,13 @@ use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
 use platform::network::TcpListener;
-use platform::{Clock, threads};
+use platform::{Clock, Seldom, threads};
 use replication::Hub;
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
 use crate::cluster_view::{ClusterView, SharedView};
-use crate::shared::{ServerOptions, Shared};
+use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
 
 /// The data port. Stops when [`Server::stop`] is called.
@@ -67,6 +67,8 @@ impl Server {
             pool: parts.pool,
             mailboxes: parts.mailboxes,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
+            foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),
         });
         let mut doors = (Some(doors.data), doors.memcached);

@@ -112,7 +112,8 @@ fn a_key_has_statistics() {
     {
         assert_eq!(statistics[name], value, "{name}");
     }
-    assert_eq!(client.statistics("key absent 0").unwrap_err().status, EINVAL);
+    assert_eq!(client.statistics("key absent 0").unwrap_err().status, KEY_ENOENT);
+    assert_eq!(client.statistics("key k").unwrap_err().status, EINVAL);
     assert_eq!(client.statistics("key k 9").unwrap_err().status, NOT_MY_VBUCKET);
 }
 

@@ -11,11 +11,12 @@ mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
 
-use bucket::Bucket;
+use bucket::{Bucket, Refused};
 use document::Vbid;
 use protocol::Status;
 use protocol::request::Stat;
 
+use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Reply, Request, Turn};
 
 /// Where a group's statistics go.
@@ -44,6 +45,8 @@ enum NoGroup {
     BadArgument,
     /// The vBucket is not here.
     NoSuchVbucket,
+    /// The bucket does not say, or not yet.
+    Refused(Refused),
 }
 
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
@@ -111,6 +114,7 @@ pub(super) fn stat(
         Err(NoGroup::NoSuchVbucket) => {
             reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
         }
+        Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
     }
     Done::Answered
 }
