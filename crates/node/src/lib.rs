@@ -2,6 +2,7 @@
 
 mod administrator;
 mod backup_source;
+mod client_limits;
 mod cluster_run;
 pub mod config;
 mod data_directory;

@@ -13,9 +13,10 @@ use management::ManagementServer;
 use platform::files::RealFiles;
 use platform::{Clock, Files, Random};
 use replication::{Credentials, Hub, Replicator};
-use server::{Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+use server::{Doors, Mailboxes, Parts, Server, ServerOptions};
 
 use crate::administrator;
+use crate::client_limits;
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::membership::{CarriedOut, Identity, Membership};
@@ -24,9 +25,6 @@ use crate::temporary_directory::TemporaryDirectory;
 
 /// The version that clients are told. They parse it and expect one of the original's.
 pub(crate) const VERSION: &str = concat!("7.6.0-settee-", env!("CARGO_PKG_VERSION"));
-/// Descriptors left to connections when files take their share.
-const FILES_SHARE: u64 = 4;
-
 /// How often a node that loads before it serves says so.
 const LOADING_STEP: Duration = Duration::from_secs(2);
 
@@ -98,7 +96,7 @@ impl Node {
                 policy: config.eviction_policy,
                 ..EvictionConfig::default()
             },
-            open_files_max: usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(16),
+            open_files_max: client_limits::open_files_max(open_files_limit),
             ..defaults
         };
         let bucket_directory = directory.bucket(&*files, &config.bucket)?;
@@ -138,7 +136,7 @@ impl Node {
             mailboxes,
         };
         let options = ServerOptions {
-            limits: ServerLimits::default(),
+            limits: client_limits::server_limits(&config, open_files_limit),
             version: VERSION.to_owned(),
             flush_enabled: config.flush_enabled,
         };

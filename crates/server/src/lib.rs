@@ -3,6 +3,7 @@
 //! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it
 //! is bytes in, bytes out, and completions by token, and knows neither socket nor thread.
 
+mod client_memory;
 mod cluster_view;
 mod commands;
 mod connection;

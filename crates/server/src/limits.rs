@@ -1,5 +1,7 @@
 //! What one connection may take, and all of them together.
 
+use std::time::Duration;
+
 /// The data port's limits. Every one has a statistic that shows how full it is.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
@@ -13,6 +15,12 @@ pub struct ServerLimits {
     pub unsent_bytes_max: usize,
     /// The same before authentication.
     pub unauthenticated_unsent_bytes_max: usize,
+    /// Bytes that all connections together may hold: received, waiting and unsent.
+    pub client_bytes_max: usize,
+    /// How long a client may take to say who it is.
+    pub login_time_max: Duration,
+    /// How long a client may take no byte of what waits for it. Replicas have limits of their own.
+    pub stalled_write_time_max: Duration,
     /// Requests of one connection that wait at a time (unordered execution).
     pub parked_requests_max: usize,
     /// Bytes read from one connection before the others of its worker get their turn.
@@ -27,6 +35,9 @@ impl Default for ServerLimits {
             unauthenticated_packet_bytes_max: 16 << 10,
             unsent_bytes_max: 1 << 20,
             unauthenticated_unsent_bytes_max: 64 << 10,
+            client_bytes_max: 256 << 20,
+            login_time_max: Duration::from_secs(30),
+            stalled_write_time_max: Duration::from_secs(60),
             parked_requests_max: 32,
             turn_bytes_max: 1 << 20,
         }

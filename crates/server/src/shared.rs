@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use auth::Users;
@@ -10,6 +11,7 @@ use executor::{ExecutorPool, Owner};
 use platform::{Clock, Seldom};
 use replication::Hub;
 
+use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedView;
 use crate::limits::ServerLimits;
 use crate::statistics::{ServerStatistics, WorkerCounters};
@@ -43,6 +45,11 @@ pub(crate) struct Shared {
     pub(crate) pool: ExecutorPool,
     pub(crate) owner: Owner,
     pub(crate) mailboxes: Mailboxes,
+    /// What connections hold.
+    pub(crate) client_memory: ClientMemory,
+    /// Connections that were accepted and are not closed yet, those on their way to their worker
+    /// included.
+    pub(crate) connection_count: AtomicUsize,
     /// One for each worker.
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.

@@ -36,6 +36,12 @@ counters! {
     total_connections,
     /// Connections closed at once because there were too many.
     rejected_connections,
+    /// Connections closed because nobody had said in time who it is.
+    login_timeouts,
+    /// Connections closed because their client took no answers for too long.
+    stalled_writes,
+    /// Large requests refused because the node held too much for its clients.
+    refused_large_requests,
     /// Connections closed because of bytes that are no frame.
     malformed_frames,
     /// Connections closed because of a magic that a client must not send.

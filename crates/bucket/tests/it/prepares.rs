@@ -48,6 +48,14 @@ pub(crate) fn receive(
     assert_eq!(result, Some(Ok(())));
 }
 
+/// Another node has agreed to send what follows.
+pub(crate) fn begin(bucket: &Bucket) {
+    let begun = bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+        vbucket.begin_receiving(vbucket.stream_position(), &[], effects)
+    });
+    assert_eq!(begun, Some(Ok(())));
+}
+
 pub(crate) fn announce(bucket: &Bucket, snapshot: ReceivedSnapshot) {
     let result = bucket
         .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.receive_snapshot(snapshot, effects));
@@ -63,7 +71,7 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
         config.eviction.policy = policy;
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine);
+        begin(&machine.bucket);
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         announce(&machine.bucket, snapshot(1, 3, false));
         for (name, seqno) in [("a", 1), ("b", 2), ("c", 3)] {
@@ -101,7 +109,7 @@ fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
         config.eviction.policy = policy;
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine);
+        begin(&machine.bucket);
         let prepare = Operation::Prepare(DurabilityLevel::Majority);
         announce(&machine.bucket, snapshot(1, 2, false));
         receive(&machine.bucket, "a", 1, prepare, false);
@@ -154,10 +162,7 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
     {
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        let begun = machine
-            .bucket
-            .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
-        assert_eq!(begun, Some(Ok(())));
+        begin(&machine.bucket);
         machine.run();
         announce(&machine.bucket, snapshot(1, 3, false));
         receive(&machine.bucket, "begins a round", 1, Operation::Mutation, false);
@@ -312,7 +317,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                 let mut machine = Machine::with(BucketConfig { persistence, ..config() });
                 machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
                 let case = format!("{first}, {second}, {restarts}, {persistence:?}");
-                begin(&machine);
+                begin(&machine.bucket);
                 announce(&machine.bucket, snapshot(1, 12, false));
                 // A file that would lose most of what it has begins anew.
                 for seqno in 1..11 {
@@ -344,7 +349,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                     machine.run();
                     assert_eq!(count(&machine), Some(1), "{case}");
                 }
-                begin(&machine);
+                begin(&machine.bucket);
                 announce(&machine.bucket, snapshot(13, 13, false));
                 end(&machine, second, 13);
                 machine.run();
@@ -356,13 +361,6 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
             }
         }
     }
-}
-
-fn begin(machine: &Machine) {
-    let begun = machine
-        .bucket
-        .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
-    assert_eq!(begun, Some(Ok(())));
 }
 
 /// The prepare of `a` at 12 ends.

@@ -15,7 +15,7 @@ use platform::files::RealFiles;
 use vbucket::checkpoint::CursorId;
 use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Topology, Waiter, WriteCondition};
 
-use crate::prepares::{announce, receive, snapshot};
+use crate::prepares::{announce, begin, receive, snapshot};
 use crate::support::{VBID, config, files_config, key};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -242,9 +242,7 @@ fn a_replica_says_what_it_holds_when_it_does_and_no_sooner() {
     assert!(witness.bucket.set(bucket.clone()).is_ok());
     bucket.observe_streams(witness.clone());
     bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-    let begun =
-        bucket.act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
-    assert_eq!(begun, Some(Ok(())));
+    begin(bucket);
     // Snapshots of one to seven prepares: their ends and the flusher's race for each.
     let mut seqno = 0;
     while seqno < PREPARES {

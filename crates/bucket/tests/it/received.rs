@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use bucket::{BackfillOrder, CompactionOrder};
+use bucket::{BackfillOrder, BucketConfig, BucketType, CompactionOrder};
 use document::{Operation, Seqno, Vbid, VbucketState};
 use platform::Random;
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{ReceivedSnapshot, StreamStart};
 
-use crate::prepares::{announce, receive};
+use crate::prepares::{self, announce, begin, receive};
 use crate::support::{Machine, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
@@ -27,13 +27,6 @@ fn snapshot(start: u64) -> ReceivedSnapshot {
     }
 }
 
-fn begin(machine: &Machine) {
-    let begun = machine
-        .bucket
-        .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.begin_receiving(&[], effects));
-    assert_eq!(begun, Some(Ok(())));
-}
-
 fn purge_seqno(machine: &Machine) -> u64 {
     let mut seqno = Seqno(0);
     machine.bucket.with_vbucket(VBID, |vbucket| seqno = vbucket.purge_seqno());
@@ -45,7 +38,7 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
     for config in [config(), files_config()] {
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine);
+        begin(&machine.bucket);
         announce(&machine.bucket, snapshot(0));
         for seqno in [1, 2, 5] {
             receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
@@ -55,7 +48,7 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
         let mut machine = machine.restart();
         machine.run();
         assert_eq!(purge_seqno(&machine), 5, "a crash in the middle of the snapshot");
-        begin(&machine);
+        begin(&machine.bucket);
         announce(&machine.bucket, snapshot(5));
         receive(&machine.bucket, "8", 8, Operation::Mutation, false);
         receive(&machine.bucket, "10", 10, Operation::Mutation, false);
@@ -65,7 +58,7 @@ fn what_a_sender_has_purged_is_remembered_whatever_happens_to_the_replica() {
             machine.run();
             assert_eq!(purge_seqno(&machine), 7);
         }
-        begin(&machine);
+        begin(&machine.bucket);
         let order = CompactionOrder::default();
         machine.bucket.compact(VBID, order, |_| {}).unwrap();
         machine.run();
@@ -104,7 +97,7 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
         config.eviction.policy = EvictionPolicy::Full;
         let mut machine = Machine::with(config);
         machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
-        begin(&machine);
+        begin(&machine.bucket);
         let mut random = Random::from_seed(1);
         let mut alive = BTreeSet::new();
         let mut seqno = 0;
@@ -132,6 +125,36 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
                 }
             });
             assert_eq!(count, alive.len(), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_vbucket_promoted_within_a_snapshot_announces_its_own_end() {
+    let ephemeral = BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() };
+    for config in [ephemeral, config(), files_config()] {
+        for is_disk in [false, true] {
+            let mut machine = Machine::with(config.clone());
+            let case = format!("{:?} {is_disk}", config.bucket_type);
+            machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+            begin(&machine.bucket);
+            announce(&machine.bucket, prepares::snapshot(1, 1000, is_disk));
+            for seqno in 1..=5 {
+                receive(&machine.bucket, &seqno.to_string(), seqno, Operation::Mutation, false);
+            }
+            machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+            for seqno in [5, 6] {
+                let order = BackfillOrder::BySeqno;
+                let backfill = machine.bucket.begin_backfill(VBID, Seqno(0), order);
+                let facts = backfill.unwrap().unwrap().facts();
+                assert_eq!(
+                    (facts.high, facts.snapshot_end),
+                    (Seqno(seqno), Seqno(seqno)),
+                    "{case}"
+                );
+                machine.set(VBID, "own", b"value").unwrap();
+                machine.run();
+            }
         }
     }
 }

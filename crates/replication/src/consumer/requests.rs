@@ -115,12 +115,13 @@ impl Consumer {
         let log: Vec<FailoverEntry> =
             log.into_iter().map(|(uuid, seqno)| FailoverEntry { uuid, seqno }).collect();
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
-        let opaque = stream.opaque;
+        let (opaque, asked_from) = (stream.opaque, stream.asked_from);
         // Open first: what the vBucket holds is acknowledged from here on.
         stream.open();
-        let begun = (!log.is_empty()).then(|| {
-            self.bucket
-                .act_on_vbucket(vbid, |vbucket, _, effects| vbucket.begin_receiving(&log, effects))
+        let begun = asked_from.filter(|_| !log.is_empty()).map(|asked_from| {
+            self.bucket.act_on_vbucket(vbid, |vbucket, _, effects| {
+                vbucket.begin_receiving(asked_from, &log, effects)
+            })
         });
         if !matches!(begun, Some(Some(Ok(())))) {
             tracing::warn!(vbucket = vbid.0, "a stream was accepted that cannot be received");

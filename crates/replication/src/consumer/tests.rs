@@ -230,11 +230,16 @@ impl Play {
     /// Accepts the stream that was asked for.
     fn accept(&mut self, log: &[(u64, u64)]) {
         let request = self.request();
+        self.grant(&request, log);
+    }
+
+    /// Accepts the stream of `request`.
+    fn grant(&mut self, request: &Sent, log: &[(u64, u64)]) {
         self.opaque = request.header.opaque;
         let mut value = Vec::new();
         let entries = log.iter().map(|&(uuid, seqno)| (VbUuid(uuid), Seqno(seqno)));
         encode_failover_log(entries, &mut value);
-        self.answer(&request, Status::Success, &value).unwrap();
+        self.answer(request, Status::Success, &value).unwrap();
     }
 
     fn encode(&self, message: &Message<'_>) -> Vec<u8> {
@@ -449,6 +454,41 @@ fn what_does_not_fit_closes_the_stream_and_not_the_connection() {
     let bytes = play.encode(&Message::SeqnoAdvanced { seqno });
     assert!(play.give(&bytes).is_ok(), "of no stream that is open");
     assert!(matches!(play.give(&[0; 24]), Err(ConsumerError::Frame(_))));
+}
+
+/// A stream is asked for from the first seqno on, and is granted when its vBucket has become
+/// another one.
+#[test]
+fn a_stream_that_is_granted_to_one_vbucket_is_not_received_by_another() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.say(&[Message::StreamEnd(EndReason::StateChanged)]);
+    play.pass(Duration::from_millis(60)).unwrap();
+    let request = play.request();
+    assert_eq!(request.stream_request(), (1, 1, 1, 7));
+    play.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+    play.bucket.delete_vbucket(VBID).unwrap();
+    play.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+    play.grant(&request, &[(7, 0)]);
+    assert_eq!(play.opcodes(), [Opcode::DcpCloseStream]);
+    play.say(&[marker(2, 2, MarkerFlags::MEMORY), mutation(b"\0b", b"two", 2)]);
+    assert_eq!(play.high_seqno(), 0);
+    play.pass(Duration::from_millis(120)).unwrap();
+    let sent = play.sent();
+    let request = sent.last().unwrap();
+    assert_eq!(request.stream_request(), (0, 0, 0, 0), "where the vBucket is that is there now");
+    play.grant(request, &[(7, 0)]);
+    play.say(&[marker(0, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    assert_eq!(play.value(b"a"), Some(b"one".to_vec()));
+}
+
+#[test]
+fn a_snapshot_that_begins_behind_a_gap_closes_the_stream() {
+    let mut play = Play::open();
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.say(&[marker(3, 3, MarkerFlags::MEMORY), mutation(b"\0c", b"three", 3)]);
+    assert_eq!(play.high_seqno(), 1);
+    assert!(play.opcodes().contains(&Opcode::DcpCloseStream));
 }
 
 #[test]

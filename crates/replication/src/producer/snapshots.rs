@@ -260,7 +260,11 @@ impl Snapshots {
     }
 
     fn marker(&mut self, end: Seqno, flags: MarkerFlags) -> Marker {
-        let start = self.first_start.take().unwrap_or(self.read_through.next()).min(end);
+        // A replica takes no snapshot that begins behind a gap. Of seqnos without items in the
+        // middle of a snapshot it has not heard.
+        let before =
+            if self.policy.is_sync_replication { self.last_item } else { self.read_through };
+        let start = self.first_start.take().unwrap_or(before.next()).min(end);
         let acks = if self.policy.wants_acks { MarkerFlags::ACK } else { MarkerFlags::default() };
         Marker { start, end, flags: flags.with(acks), ..Marker::default() }
     }

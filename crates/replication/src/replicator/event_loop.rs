@@ -167,7 +167,7 @@ impl EventLoop {
         let has_more = !news.rolled_back.is_empty() || !news.damaged.is_empty();
         if news.wanted.is_some() || news.is_stopping || has_more {
             self.has_postponed = true;
-            self.inbox.put(news);
+            self.inbox.put_back(news);
         }
     }
 

@@ -26,6 +26,21 @@ pub(super) struct News {
     pub(super) is_stopping: bool,
 }
 
+impl News {
+    /// These news, then newer ones: of what contradicts the newer counts.
+    fn then(mut self, newer: Self) -> Self {
+        for (vbid, seqno) in newer.held {
+            let newest = self.held.entry(vbid).or_insert(seqno);
+            *newest = (*newest).max(seqno);
+        }
+        self.rolled_back.extend(newer.rolled_back);
+        self.damaged.extend(newer.damaged);
+        self.wanted = newer.wanted.or(self.wanted);
+        self.is_stopping |= newer.is_stopping;
+        self
+    }
+}
+
 /// The thread's mailbox. Its lock is held for one push or one swap.
 pub(crate) struct Inbox {
     news: Mutex<Option<News>>,
@@ -47,25 +62,18 @@ impl Inbox {
 
     /// Adds news. Wakes the thread if there were none: it always takes all there is.
     pub(super) fn put(&self, news: News) {
+        self.join(|before| before.then(news));
+    }
+
+    /// Puts back what was taken: what has been said since is newer.
+    pub(super) fn put_back(&self, news: News) {
+        self.join(|since| news.then(since));
+    }
+
+    fn join(&self, join: impl FnOnce(News) -> News) {
         let mut waiting = self.lock();
         let was_empty = waiting.is_none();
-        let before = waiting.take().unwrap_or_default();
-        let mut held = before.held;
-        for (vbid, seqno) in news.held {
-            let newest = held.entry(vbid).or_insert(seqno);
-            *newest = (*newest).max(seqno);
-        }
-        let mut rolled_back = before.rolled_back;
-        rolled_back.extend(news.rolled_back);
-        let mut damaged = before.damaged;
-        damaged.extend(news.damaged);
-        *waiting = Some(News {
-            wanted: news.wanted.or(before.wanted),
-            held,
-            damaged,
-            rolled_back,
-            is_stopping: news.is_stopping || before.is_stopping,
-        });
+        *waiting = Some(join(waiting.take().unwrap_or_default()));
         drop(waiting);
         let is_own = self.owner.get() == Some(&std::thread::current().id());
         if was_empty && !is_own {
@@ -106,5 +114,41 @@ impl StreamObserver for Inbox {
 
     fn file_damaged(&self, vbid: Vbid) {
         self.put(News { damaged: BTreeSet::from([vbid]), ..News::default() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::network::{Poll, Token};
+
+    use super::super::PeerAddress;
+    use super::*;
+
+    fn follow(name: &str) -> Vec<Follow> {
+        let peer = PeerAddress { name: name.to_owned(), host: "h".to_owned(), port: 1 };
+        vec![Follow { vbid: Vbid(0), peer }]
+    }
+
+    fn went_back(has_succeeded: bool) -> BTreeMap<Vbid, bool> {
+        BTreeMap::from([(Vbid(0), has_succeeded)])
+    }
+
+    #[test]
+    fn what_was_said_meanwhile_is_newer_than_what_is_put_back() {
+        let poll = Poll::new().unwrap();
+        let inbox = Inbox::new(Waker::new(poll.registry(), Token(0)).unwrap());
+        let say = |name: &str, has_succeeded| News {
+            wanted: Some(follow(name)),
+            rolled_back: went_back(has_succeeded),
+            ..News::default()
+        };
+        inbox.put(say("old", false));
+        let taken = inbox.take().unwrap();
+        inbox.put(say("new", true));
+        inbox.put_back(taken);
+        let news = inbox.take().unwrap();
+        assert_eq!((news.wanted, news.rolled_back), (Some(follow("new")), went_back(true)));
+        inbox.put_back(say("old", false));
+        assert_eq!(inbox.take().unwrap().wanted, Some(follow("old")), "nothing was said since");
     }
 }

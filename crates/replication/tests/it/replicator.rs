@@ -124,9 +124,9 @@ impl Producer {
         self.socket.write_all(&bytes).unwrap();
     }
 
-    /// A snapshot of one document.
+    /// A snapshot from where the stream begins on, of which one document is left, at `seqno`.
     fn send_document(&mut self, asked: Asked, seqno: u64) {
-        let (start, end) = (Seqno(seqno), Seqno(seqno));
+        let (start, end) = (asked.start, Seqno(seqno));
         let flags = MarkerFlags::MEMORY.with(MarkerFlags::CHECKPOINT);
         let marker = Marker { start, end, flags, ..Marker::default() };
         let document = Document {

@@ -198,7 +198,7 @@ fn fill_memory(machine: &Machine) {
         machine.bucket.act_on_vbucket(other, |vbucket, _, effects| act(vbucket, effects)).unwrap();
     };
     act(&mut |vbucket, effects| {
-        vbucket.begin_receiving(&[], effects).unwrap();
+        vbucket.begin_receiving(vbucket.stream_position(), &[], effects).unwrap();
         vbucket.receive_snapshot(snapshot, effects).unwrap();
     });
     let mut seqno = 1;

@@ -38,17 +38,18 @@ impl Shared {
 impl Connection {
     /// `bytes` have arrived. Executes every whole request that need not wait; keeps the rest.
     pub(crate) fn on_bytes(&mut self, bytes: &[u8], turn: &mut Turn<'_>) {
+        let bytes = self.skip(bytes);
         if self.input.is_empty() {
             let consumed = self.consume(bytes, turn);
             self.keep(&bytes[consumed..], turn);
         } else {
             self.input.extend_from_slice(bytes);
-            self.on_room(turn);
+            self.on_kept(turn);
         }
     }
 
     /// Goes on with what was kept: a completion has come, or a slow reader has caught up.
-    pub(crate) fn on_room(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn on_kept(&mut self, turn: &mut Turn<'_>) {
         let mut input = std::mem::take(&mut self.input);
         let consumed = self.consume(&input, turn);
         input.drain(..consumed);
@@ -59,13 +60,14 @@ impl Connection {
     }
 
     /// The request that was parked is answered or executed again.
-    pub(crate) fn on_completion(
+    pub(super) fn finish_parked(
         &mut self,
         parked: &ParkedRequest,
         completion: commands::Completed,
         turn: &mut Turn<'_>,
     ) {
         self.parked_count = self.parked_count.saturating_sub(1);
+        self.parked_bytes = self.parked_bytes.saturating_sub(parked.frame.len());
         self.is_blocked = false;
         turn.read_clocks();
         turn.request_started = parked.started;
@@ -74,7 +76,7 @@ impl Connection {
             self.complete(&frame, completion, parked.number, turn);
         }
         turn.request_started = turn.now.monotonic;
-        self.on_room(turn);
+        self.on_kept(turn);
     }
 
     /// Executes the frames at the start of `bytes`; returns how many bytes they took.
@@ -85,7 +87,7 @@ impl Connection {
             let size_max = self.frame_size_max(turn.shared.frame_limits());
             match Frame::parse(rest, size_max) {
                 Parsed::Incomplete { .. } => {
-                    if self.begin_receiving(rest, turn) {
+                    if self.refuses(rest, turn) || self.begin_receiving(rest, turn) {
                         consumed = bytes.len();
                     }
                     break;
@@ -113,7 +115,8 @@ impl Connection {
             Parsed::Incomplete { needed_bytes } => needed_bytes.min(size_max),
             _ => rest.len(),
         };
-        self.input.reserve_exact(needed.max(rest.len()));
+        let room = if self.may_reserve(needed) { needed.max(rest.len()) } else { rest.len() };
+        self.input.reserve_exact(room);
         self.input.extend_from_slice(rest);
     }
 
@@ -141,6 +144,7 @@ impl Connection {
 
     /// Checks a frame and executes it. Source of the order: protocol specification, section 3.1.
     fn take(&mut self, frame: &Frame<'_>, turn: &mut Turn<'_>) -> Step {
+        self.is_admitted = false;
         match frame.header.magic {
             Magic::ClientRequest | Magic::AltClientRequest => {}
             Magic::ServerResponse if self.is_authenticated() => return Step::Next,
@@ -235,6 +239,7 @@ impl Connection {
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         let frame = frame_bytes(&request.frame);
+        self.parked_bytes += frame.len();
         let started = turn.request_started;
         let parked = ParkedRequest { token: turn.token, frame, number, started };
         turn.parked.park(turn.session.waiter, parked);
@@ -257,6 +262,7 @@ impl Connection {
 
     /// Executes a store whose value has been received in place.
     pub(super) fn execute_received(&mut self, receiving: Receiving, turn: &mut Turn<'_>) {
+        self.is_admitted = false;
         let Receiving { head, builder, .. } = receiving;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         let parsed = Frame::parse_without_value(&head, size_max);

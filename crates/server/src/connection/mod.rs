@@ -2,6 +2,7 @@
 
 mod dcp;
 mod foreign;
+mod holding;
 mod input;
 mod notification;
 mod output;

@@ -20,6 +20,13 @@ pub(crate) struct Receiving {
     filled: usize,
 }
 
+impl Receiving {
+    /// Bytes that it holds.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.head.capacity() + self.builder.value().len()
+    }
+}
+
 impl Connection {
     /// Where the next bytes of a large value go, while one is arriving.
     pub(crate) fn receive_target(&mut self) -> Option<&mut [u8]> {

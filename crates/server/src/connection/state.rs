@@ -1,12 +1,15 @@
 //! What a connection remembers between its turns.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use bucket::Bucket;
 use protocol::{FeatureSet, FrameLimits};
 use replication::Producer;
 
+use super::parked::ParkedRequest;
 use super::receive::Receiving;
+use crate::commands::Completed;
 use crate::limits::ServerLimits;
 
 /// Through which door a connection came.
@@ -44,8 +47,16 @@ pub(crate) struct Connection {
     pub(super) input: Vec<u8>,
     /// A large value on its way to its place.
     pub(super) receiving: Option<Receiving>,
+    /// Bytes to come of a request that was refused.
+    pub(super) skipped_bytes_left: usize,
+    /// There was room in the node's budget for the large request that is being received.
+    pub(super) is_admitted: bool,
     /// Requests that wait for something.
     pub(super) parked_count: usize,
+    /// Bytes of those.
+    pub(super) parked_bytes: usize,
+    /// Those of them that need not wait any more but for the client to take answers.
+    pub(super) completed: VecDeque<(ParkedRequest, Completed)>,
     /// Whether one of those lets nothing overtake it.
     pub(super) is_blocked: bool,
     /// Closed once everything answered is sent.
@@ -69,7 +80,11 @@ impl Connection {
             producer: None,
             input: Vec::new(),
             receiving: None,
+            skipped_bytes_left: 0,
+            is_admitted: false,
             parked_count: 0,
+            parked_bytes: 0,
+            completed: VecDeque::new(),
             is_blocked: false,
             is_closing: false,
         }

@@ -3,19 +3,23 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bucket::Session;
 use platform::Instant;
 use platform::allocator::IdleUpkeep;
-use platform::network::{Event, Events, Interest, Poll, TcpListener, TcpStream, Token, Waker};
+use platform::network::{
+    self, Event, Events, Interest, Poll, TcpListener, TcpStream, Token, Waker,
+};
 
 use super::mailbox::Message;
-use super::peer::{Afterwards, Peer};
+use super::peer::{Afterwards, Peer, Standing};
 use super::turn::turn_of;
+use super::watch::Watch;
 use vbucket::Now;
 
-use crate::connection::{Connection, Entrance, Output, Parked, Turn, Unsent};
+use crate::connection::{Connection, Entrance, Output, Parked, Turn};
 use crate::shared::Shared;
 use crate::statistics::{WorkerCounters, count, count_down};
 use crate::timings::CommandTimings;
@@ -51,6 +55,7 @@ pub(super) struct EventLoop {
     scratch: Scratch,
     counters: Arc<WorkerCounters>,
     timings: Arc<CommandTimings>,
+    watch: Watch,
     is_stopping: bool,
 }
 
@@ -101,6 +106,7 @@ impl EventLoop {
             scratch,
             counters,
             timings,
+            watch: Watch::default(),
             is_stopping: false,
         })
     }
@@ -111,7 +117,8 @@ impl EventLoop {
         let mut upkeep = IdleUpkeep::default();
         while !self.is_stopping {
             let is_idle = self.ready.is_empty();
-            let patience = if is_idle { upkeep.limit(None) } else { Some(Duration::ZERO) };
+            let patience =
+                if is_idle { upkeep.limit(self.watch.patience()) } else { Some(Duration::ZERO) };
             match self.poll.poll(&mut events, patience) {
                 Ok(()) => upkeep.after_wait(if is_idle { events.iter().count() } else { 1 }),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -127,6 +134,40 @@ impl EventLoop {
                 if let Some(token) = self.ready.pop_front() {
                     self.take_turn(token);
                 }
+            }
+            self.look_after_deadlines();
+        }
+    }
+
+    /// Ends what has taken too long, and tries doors again that could not be emptied.
+    fn look_after_deadlines(&mut self) {
+        let clock = &self.shared.clock;
+        let Some(due) = self.watch.take_due(|| clock.now()) else { return };
+        let now = clock.now();
+        for (token, opened) in due.watched {
+            self.look_after(token, opened, now);
+        }
+        if due.is_door_stuck {
+            self.accept(Entrance::Data);
+            self.accept(Entrance::Memcached);
+        }
+    }
+
+    fn look_after(&mut self, token: usize, opened: Instant, now: Instant) {
+        let Some(Some(peer)) = self.peers.get_mut(token) else { return };
+        if peer.opened != opened {
+            return;
+        }
+        match peer.standing(now, &self.shared.options.limits) {
+            Standing::Free => peer.is_watched = false,
+            Standing::InTime => self.watch.add(token, opened),
+            Standing::LoginIsOverdue => {
+                count(&self.counters.login_timeouts);
+                self.close(token);
+            }
+            Standing::ReaderIsOverdue => {
+                count(&self.counters.stalled_writes);
+                self.close(token);
             }
         }
     }
@@ -170,7 +211,7 @@ impl EventLoop {
                     let Some(parked) = self.scratch.parked.take(waiter) else { continue };
                     let token = parked.token;
                     self.with_peer(token, |peer, turn, _| {
-                        peer.connection.on_completion(&parked, completed, turn);
+                        peer.connection.on_completion(parked, completed, turn);
                     });
                     self.take_turn(token);
                 }
@@ -207,11 +248,10 @@ impl EventLoop {
             match door.accept() {
                 Ok((socket, _)) => self.hand_over(socket, entrance),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if network::is_about_one_connection(&error) => {}
                 Err(error) => {
-                    // Out of descriptors, or a peer that has gone already: the next edge, or the
-                    // next connection's end, brings another try.
-                    tracing::warn!(%error, "a connection was not accepted");
+                    // Out of descriptors or memory. While the queue is full no edge will come.
+                    self.watch.note_stuck_door(error, self.shared.clock.now());
                     return;
                 }
             }
@@ -221,12 +261,13 @@ impl EventLoop {
     }
 
     fn hand_over(&mut self, socket: TcpStream, entrance: Entrance) {
-        let current = self.shared.statistics().curr_connections;
-        let connections_max = self.shared.options.limits.connections_max;
-        if usize::try_from(current).is_ok_and(|current| current >= connections_max) {
+        let is_full = self.shared.connection_count.load(Ordering::Relaxed)
+            >= self.shared.options.limits.connections_max;
+        if is_full || !self.shared.client_memory.has_room_for(0) {
             count(&self.counters.rejected_connections);
             return;
         }
+        self.shared.connection_count.fetch_add(1, Ordering::Relaxed);
         let worker = self.next_worker;
         self.next_worker = (worker + 1) % self.shared.mailboxes.count();
         if worker == self.index {
@@ -238,7 +279,7 @@ impl EventLoop {
 
     /// Makes a connection one of this worker's.
     fn adopt(&mut self, mut socket: TcpStream, entrance: Entrance) {
-        socket.set_nodelay(true).ok();
+        network::prepare_accepted(&socket);
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         let registered = self.poll.registry().register(&mut socket, Token(token), interest);
@@ -248,28 +289,27 @@ impl EventLoop {
         if let Err(error) = registered {
             tracing::warn!(%error, "a connection cannot be watched and is closed");
             self.free_tokens.push(token);
+            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
             return;
         }
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
         let address = socket.peer_addr().ok();
-        self.peers[token] = Some(Peer {
-            socket,
-            connection: Connection::new(entrance, address, &self.shared.bucket),
-            unsent: Unsent::default(),
-            is_readable: true,
-            is_ending: false,
-            is_at_end: false,
-        });
+        let connection = Connection::new(entrance, address, &self.shared.bucket);
+        self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
         self.take_turn(token);
     }
 
     /// Gives a connection its turn, and closes it when that was its last.
     fn take_turn(&mut self, token: usize) {
         let turn = |peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]| {
-            (turn_of(peer, turn, read_buffer), peer.connection.feeds_replica())
+            let afterwards = turn_of(peer, turn, read_buffer);
+            (afterwards, peer.connection.feeds_replica(), peer.begins_to_be_watched())
         };
-        let Some((afterwards, feeds_replica)) = self.with_peer(token, turn) else { return };
+        let Some((afterwards, feeds_replica, begins)) = self.with_peer(token, turn) else { return };
+        if let Some(opened) = begins {
+            self.watch.add(token, opened);
+        }
         if feeds_replica && !self.replicas.contains(&token) {
             self.replicas.push(token);
         }
@@ -288,6 +328,8 @@ impl EventLoop {
             self.scratch.parked.forget(token);
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
+            self.shared.client_memory.settle(peer.settled_bytes, 0);
+            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
             count_down(&self.counters.curr_connections);
         }
     }
@@ -300,7 +342,11 @@ impl EventLoop {
     ) -> Option<T> {
         let peer = self.peers.get_mut(token)?.as_mut()?;
         let Scratch { session, output, parked, read_buffer } = &mut self.scratch;
-        let limits = &self.shared.options.limits;
+        let unsent_bytes_max = if self.shared.client_memory.has_room_for(0) {
+            peer.connection.unsent_bytes_max(&self.shared.options.limits)
+        } else {
+            0
+        };
         let mut turn = Turn {
             shared: &self.shared,
             session,
@@ -313,8 +359,14 @@ impl EventLoop {
             now: Now::default(),
             request_started: Instant::default(),
             unsent_bytes: peer.unsent.bytes(),
-            unsent_bytes_max: peer.connection.unsent_bytes_max(limits),
+            unsent_bytes_max,
         };
-        Some(body(peer, &mut turn, read_buffer))
+        let result = body(peer, &mut turn, read_buffer);
+        let held = peer.held_bytes();
+        if held != peer.settled_bytes {
+            self.shared.client_memory.settle(peer.settled_bytes, held);
+            peer.settled_bytes = held;
+        }
+        Some(result)
     }
 }

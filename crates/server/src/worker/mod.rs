@@ -6,6 +6,7 @@ mod message_queue;
 mod peer;
 mod server;
 mod turn;
+mod watch;
 
 pub use mailbox::Mailboxes;
 pub use server::{Doors, Parts, Server, open_door};

@@ -1,8 +1,10 @@
 //! A connection with its socket.
 
+use platform::Instant;
 use platform::network::TcpStream;
 
-use crate::connection::{Connection, Unsent};
+use crate::connection::{Connection, Turn, Unsent};
+use crate::limits::ServerLimits;
 
 /// One connection of a worker.
 pub(super) struct Peer {
@@ -15,6 +17,14 @@ pub(super) struct Peer {
     pub(super) is_ending: bool,
     /// The peer has said all it will say.
     pub(super) is_at_end: bool,
+    /// When it was accepted.
+    pub(super) opened: Instant,
+    /// Since when its client has taken nothing of what waits for it.
+    pub(super) stalled_since: Option<Instant>,
+    /// Whether somebody looks after its deadlines.
+    pub(super) is_watched: bool,
+    /// Bytes that the node's budget knows of.
+    pub(super) settled_bytes: usize,
 }
 
 /// What a connection's turn leaves behind.
@@ -26,4 +36,76 @@ pub(super) enum Afterwards {
     AnotherTurn,
     /// It is over.
     Close,
+}
+
+/// How a connection stands to its deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It has none.
+    Free,
+    /// It has one that has not passed.
+    InTime,
+    /// Nobody has said in time who it is.
+    LoginIsOverdue,
+    /// Its client has taken nothing for too long.
+    ReaderIsOverdue,
+}
+
+impl Peer {
+    /// A connection that was accepted at `opened`.
+    pub(super) fn new(socket: TcpStream, connection: Connection, opened: Instant) -> Self {
+        Self {
+            socket,
+            connection,
+            unsent: Unsent::default(),
+            is_readable: true,
+            is_ending: false,
+            is_at_end: false,
+            opened,
+            stalled_since: None,
+            is_watched: false,
+            settled_bytes: 0,
+        }
+    }
+
+    /// Of `before` bytes some may have been sent.
+    pub(super) fn note_sent(&mut self, before: usize, turn: &Turn<'_>) {
+        let has_sent = self.unsent.bytes() < before;
+        if self.unsent.is_empty() {
+            self.stalled_since = None;
+        } else if has_sent || self.stalled_since.is_none() {
+            self.stalled_since = Some(turn.shared.clock.now());
+        }
+    }
+
+    /// Bytes that it makes the node hold.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.connection.held_bytes() + self.unsent.bytes()
+    }
+
+    /// When it was accepted, if it has a deadline from now on and nobody looks after it.
+    pub(super) fn begins_to_be_watched(&mut self) -> Option<Instant> {
+        let has_deadline = !self.connection.is_authenticated() || self.stalled_since.is_some();
+        if !has_deadline || self.is_watched {
+            return None;
+        }
+        self.is_watched = true;
+        Some(self.opened)
+    }
+
+    /// How it stands to its deadlines at `now`. Connections of replication have others: a replica
+    /// that is paused is not to begin anew.
+    pub(super) fn standing(&self, now: Instant, limits: &ServerLimits) -> Standing {
+        if !self.connection.is_authenticated() {
+            let is_overdue = now.since(self.opened) >= limits.login_time_max;
+            return if is_overdue { Standing::LoginIsOverdue } else { Standing::InTime };
+        }
+        match self.stalled_since {
+            Some(since) if self.connection.producer.is_none() => {
+                let is_overdue = now.since(since) >= limits.stalled_write_time_max;
+                if is_overdue { Standing::ReaderIsOverdue } else { Standing::InTime }
+            }
+            _ => Standing::Free,
+        }
+    }
 }

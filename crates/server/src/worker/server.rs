@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use replication::Hub;
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
+use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedView};
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
@@ -58,7 +60,6 @@ impl Server {
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
-            options,
             users: parts.users,
             bucket: parts.bucket,
             hub: parts.hub,
@@ -66,6 +67,9 @@ impl Server {
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,
             mailboxes: parts.mailboxes,
+            client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
+            connection_count: AtomicUsize::new(0),
+            options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),

@@ -11,12 +11,8 @@ pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u
     if send(peer, turn).is_err() {
         return Afterwards::Close;
     }
-    let limits = turn.shared.options.limits;
-    if peer.connection.has_input() && !peer.connection.is_waiting(limits.parked_requests_max) {
-        turn.read_clocks();
-        peer.connection.on_room(turn);
-    }
-    let mut budget = limits.turn_bytes_max;
+    peer.connection.on_room(turn);
+    let mut budget = turn.shared.options.limits.turn_bytes_max;
     while may_read(peer, turn) && budget > 0 {
         match read(peer, turn, read_buffer) {
             Ok(0) => break,
@@ -108,6 +104,7 @@ fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     let before = turn.output.bytes() + peer.unsent.bytes();
     let result = turn.output.send(&mut peer.socket, &mut peer.unsent);
     count_many(&turn.counters.bytes_written, before.saturating_sub(peer.unsent.bytes()));
+    peer.note_sent(before, turn);
     turn.unsent_bytes = peer.unsent.bytes();
     if result.is_err() {
         turn.output.discard();

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bootstrap;
+mod budget;
 mod cluster_map;
 mod commands;
 mod dcp;

@@ -148,7 +148,7 @@ impl Port {
         client
     }
 
-    pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(ServerStatistics) -> bool) {
+    pub(crate) fn wait_for(&self, what: &str, mut is_so: impl FnMut(ServerStatistics) -> bool) {
         let deadline = self.clock.now().after(PATIENCE);
         while !is_so(self.server.statistics()) {
             let statistics = self.server.statistics();

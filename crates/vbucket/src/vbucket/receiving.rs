@@ -62,6 +62,8 @@ pub enum ReceiveError {
     BadSnapshot,
     /// The document has a prepare already that has not ended.
     UnexpectedPrepare,
+    /// The stream was granted to a vBucket that is elsewhere: what is between would be missing.
+    OtherPosition,
 }
 
 /// Where a stream into a vBucket has to go on.
@@ -89,14 +91,19 @@ impl Vbucket {
         StreamPosition { start, snapshot_start, snapshot_end, uuid }
     }
 
-    /// Another node has agreed to send what follows [`Vbucket::stream_position`]: its branches of
-    /// history are this vBucket's from now on.
+    /// Another node has agreed to send what follows `asked_from`: its branches of history are this
+    /// vBucket's from now on. Unless that is not [`Vbucket::stream_position`] any more, because the
+    /// vBucket was emptied, or is another than the one that the stream was asked for.
     pub fn begin_receiving(
         &mut self,
+        asked_from: StreamPosition,
         failover_log: &[FailoverEntry],
         effects: &mut Vec<Effect>,
     ) -> Result<(), ReceiveError> {
         self.check_receiving()?;
+        if asked_from != self.stream_position() {
+            return Err(ReceiveError::OtherPosition);
+        }
         self.failover_table.adopt(failover_log);
         self.is_stream_new = true;
         self.passive().begin_stream();
@@ -106,7 +113,8 @@ impl Vbucket {
         Ok(())
     }
 
-    /// A snapshot is announced. What is received belongs to it until the next one is.
+    /// A snapshot is announced. What is received belongs to it until the next one is. It begins no
+    /// later than behind what is here: nothing lies in a gap.
     pub fn receive_snapshot(
         &mut self,
         received: ReceivedSnapshot,
@@ -117,8 +125,10 @@ impl Vbucket {
         let ReceivedSnapshot { start, end, .. } = received;
         let is_behind = |seqno: Option<Seqno>| seqno.is_some_and(|seqno| seqno > end);
         let is_past = start < high && end <= high;
+        let leaves_gap = start > high.next();
         if start > end
             || is_past
+            || leaves_gap
             || is_behind(received.max_visible)
             || is_behind(received.high_completed)
             || is_behind(received.high_prepared)
@@ -135,7 +145,7 @@ impl Vbucket {
             (true, _) => CheckpointKind::Disk,
         };
         let snapshot = Snapshot {
-            start: start.max(high.next()).min(end),
+            start: high.next().min(end),
             end,
             whole_end: end,
             base,
@@ -267,9 +277,6 @@ impl Vbucket {
             return Err(ReceiveError::SeqnoTooLow);
         }
         if self.is_stream_new || seqno > self.snapshot.end {
-            return Err(ReceiveError::OutOfSnapshot);
-        }
-        if seqno < self.checkpoints.open_snapshot().start {
             return Err(ReceiveError::OutOfSnapshot);
         }
         Ok(())

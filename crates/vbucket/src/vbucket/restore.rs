@@ -42,6 +42,7 @@ impl Vbucket {
     pub fn restore(restored: Restored, seed: HashSeed, account: MemoryAccount) -> Self {
         let Restored { vbid, state, document_count, fresh_uuid, was_clean } = restored;
         let (high_seqno, whole_seqno) = (state.high_seqno, state.whole_seqno());
+        let snapshot = state.snapshot_in_file();
         let mut failover_table =
             FailoverTable::from_entries(state.failover_table, fresh_uuid, high_seqno);
         let begins_branch = !was_clean
@@ -67,7 +68,7 @@ impl Vbucket {
         if state.facts.prepared_seqno > Seqno(0) {
             vbucket.checkpoints.set_max_visible_seqno(state.facts.max_visible_seqno);
         }
-        vbucket.snapshot = state.snapshot;
+        vbucket.snapshot = snapshot;
         vbucket.snapshot_kind = state.facts.checkpoint_kind;
         vbucket.facts = state.facts;
         vbucket.note_purged(state.purge_seqno);

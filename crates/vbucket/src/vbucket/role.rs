@@ -49,9 +49,7 @@ impl Vbucket {
                 self.begin_to_be_active(change.fresh_uuid, change.is_takeover, effects);
             }
             if self.state == VbucketState::Active {
-                let high = self.high_seqno();
-                self.snapshot = SnapshotRange { start: high, end: high };
-                self.snapshot_kind = CheckpointKind::Memory;
+                self.end_snapshot_here();
                 self.end_waits(effects);
             }
             self.state = change.state;
@@ -105,6 +103,15 @@ impl Vbucket {
             let seqno = self.last_whole_seqno();
             self.failover_table.begin_branch(uuid, seqno);
         }
+        // The end of what was received was its sender's to reach: nobody is told to wait for it.
+        self.end_snapshot_here();
+    }
+
+    /// What is here is a snapshot, and nothing more of it comes.
+    fn end_snapshot_here(&mut self) {
+        let high = self.high_seqno();
+        self.snapshot = SnapshotRange { start: high, end: high };
+        self.snapshot_kind = CheckpointKind::Memory;
     }
 
     /// The end of the last snapshot that is here whole: up to there history is what its writer had.

@@ -212,6 +212,14 @@ fn what_a_snapshot_lacks_that_came_from_a_file_is_said_where_it_is_sent_from_mem
     assert_eq!(run(REPLICA, 0, u64::MAX, reads), "[0..4 dc v4 h0 p3] 2* 4*");
 }
 
+/// The file ends, within its snapshot, with a seqno whose item is gone.
+#[test]
+fn a_snapshot_for_a_replica_begins_behind_the_last_item_that_was_sent() {
+    let facts = BackfillFacts { snapshot_end: Seqno(6), ..disk(4, 3) };
+    let reads = vec![Read::Disk(facts, "1 3"), Read::Log(section(1, 5, 8, "8"), 8)];
+    assert_eq!(run(REPLICA, 0, u64::MAX, reads), "[0..6 dc v3 h0 p0 P0] 1* 3* [4..8 mc v8] 8");
+}
+
 #[test]
 fn a_takeover_has_its_markers_answered() {
     let policy = Policy { wants_acks: true, ..COLLECTIONS };

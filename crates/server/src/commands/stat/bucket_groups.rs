@@ -38,6 +38,8 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_mem_low_wat", statistics.watermarks.low_bytes);
     emitter.emit("ep_mem_high_wat", statistics.watermarks.high_bytes);
     emitter.emit("ep_mutation_mem_limit", statistics.used_bytes_max);
+    emitter.emit("client_bytes", emitter.turn.shared.client_memory.used_bytes());
+    emitter.emit("client_bytes_max", emitter.turn.shared.client_memory.bytes_max());
     emitter.emit("resident_bytes", platform::process::resident_bytes());
     Ok(())
 }

@@ -139,6 +139,13 @@ pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Res
     emitter.emit("unsent_bytes_max", limits.unsent_bytes_max);
     emitter.emit("unauthenticated_unsent_bytes_max", limits.unauthenticated_unsent_bytes_max);
     emitter.emit("parked_requests_max", limits.parked_requests_max);
+    emitter.emit("client_bytes", emitter.turn.shared.client_memory.used_bytes());
+    emitter.emit("client_bytes_max", emitter.turn.shared.client_memory.bytes_max());
+    emitter.emit("login_time_max_s", limits.login_time_max.as_secs());
+    emitter.emit("login_timeouts", statistics.login_timeouts);
+    emitter.emit("stalled_write_time_max_s", limits.stalled_write_time_max.as_secs());
+    emitter.emit("stalled_writes", statistics.stalled_writes);
+    emitter.emit("refused_large_requests", statistics.refused_large_requests);
     Ok(())
 }
 

@@ -68,7 +68,7 @@ fn what_was_acknowledged_is_held_after_a_restart_where_a_snapshot_ends_without_a
             crash
             state => hps 2 hcs 0 tracked 2 prepares 2 visible 0
             stream => held 2
-            memory 5 6
+            memory 3 6
             commit x 1 5
             "
         ));

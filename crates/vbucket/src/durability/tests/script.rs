@@ -109,7 +109,10 @@ impl Bench {
                 self.vbucket.wait_for_persistence(seqno(0), deadline, waiter, effects).to_string()
             }
             "wait" => self.wait(number(words[0])),
-            "stream" => told(self.vbucket.begin_receiving(&[], &mut self.effects)),
+            "stream" => {
+                let position = self.vbucket.stream_position();
+                told(self.vbucket.begin_receiving(position, &[], &mut self.effects))
+            }
             "memory" | "checkpoint" | "disk" => self.announce(verb, &words),
             "mutation" | "deletion" | "prepare" => self.receive(verb, &words),
             "commit" | "abort" => self.receive_end(verb, &words),

@@ -139,7 +139,12 @@ impl Bench {
         let log: Vec<FailoverEntry> = (0..count)
             .map(|_| FailoverEntry { uuid: VbUuid(self.below(4)), seqno: self.seqno() })
             .collect();
-        let result = self.vbucket.begin_receiving(&log, &mut self.effects);
+        let mut position = self.vbucket.stream_position();
+        if self.below(8) == 0 {
+            // It was asked for before the vBucket became another.
+            position.start = self.seqno();
+        }
+        let result = self.vbucket.begin_receiving(position, &log, &mut self.effects);
         self.note(result);
     }
 
@@ -244,6 +249,8 @@ impl Bench {
         let position = vbucket.stream_position();
         assert!(position.snapshot_start <= position.start, "{position:?}");
         assert!(position.start <= position.snapshot_end, "{position:?}");
+        let is_whole = position.start == position.snapshot_end;
+        assert!(is_whole || vbucket.state() != VbucketState::Active, "{position:?}");
     }
 }
 

@@ -56,7 +56,7 @@ impl Bench {
     fn of(mut vbucket: Vbucket) -> Self {
         let mut effects = Vec::new();
         let log = [FailoverEntry { uuid: VbUuid(70), seqno: Seqno(0) }];
-        vbucket.begin_receiving(&log, &mut effects).unwrap();
+        vbucket.begin_receiving(vbucket.stream_position(), &log, &mut effects).unwrap();
         Self { vbucket, effects }
     }
 
@@ -151,7 +151,8 @@ fn a_replica_is_whole_where_a_snapshot_ends() {
     bench.receive_all([5]);
     assert_eq!(bench.position(), (5, 3, 9, 70));
     // The stream breaks, and what is missing comes on another one.
-    bench.vbucket.begin_receiving(&[], &mut Vec::new()).unwrap();
+    let position = bench.vbucket.stream_position();
+    bench.vbucket.begin_receiving(position, &[], &mut Vec::new()).unwrap();
     bench.announce(snapshot(3, 12)).unwrap();
     assert_eq!(bench.position(), (5, 3, 12, 70), "what was whole before still is");
     bench.receive_all([12]);
@@ -164,9 +165,8 @@ fn what_breaks_the_rules_is_refused() {
     let mut bench = Bench::new();
     let item = |seqno| received("k", seqno, None);
     assert_eq!(bench.receive(item(1)), Err(ReceiveError::OutOfSnapshot), "none was announced");
-    bench.announce(snapshot(3, 6)).unwrap();
+    bench.announce(snapshot(1, 6)).unwrap();
     let cases = [
-        (2, Err(ReceiveError::OutOfSnapshot)),
         (4, Ok(())),
         (4, Err(ReceiveError::SeqnoTooLow)),
         (7, Err(ReceiveError::OutOfSnapshot)),
@@ -178,6 +178,8 @@ fn what_breaks_the_rules_is_refused() {
     let bad = [
         snapshot(5, 6),
         snapshot(9, 8),
+        snapshot(8, 9),
+        disk(8, 9),
         ReceivedSnapshot { max_visible: Some(Seqno(9)), ..snapshot(7, 8) },
         ReceivedSnapshot { high_prepared: Some(Seqno(9)), ..disk(7, 8) },
         ReceivedSnapshot { purge_seqno: Some(Seqno(9)), ..disk(7, 8) },
@@ -192,6 +194,27 @@ fn what_breaks_the_rules_is_refused() {
         assert_eq!(bench.announce(snapshot(7, 8)), Err(ReceiveError::NotReceiving));
         assert_eq!(bench.receive(item(7)), Err(ReceiveError::NotReceiving));
     }
+}
+
+#[test]
+fn a_stream_is_not_received_by_a_vbucket_that_is_elsewhere_than_where_it_was_asked_for() {
+    let mut bench = Bench::new();
+    bench.announce(snapshot(1, 4)).unwrap();
+    bench.receive_all([1, 2, 3]);
+    let asked_from = bench.vbucket.stream_position();
+    let begin = |bench: &mut Bench| {
+        let log = [FailoverEntry { uuid: VbUuid(71), seqno: Seqno(0) }];
+        bench.vbucket.begin_receiving(asked_from, &log, &mut bench.effects)
+    };
+    let mut emptied = Bench::new();
+    assert_eq!(begin(&mut emptied), Err(ReceiveError::OtherPosition));
+    assert_eq!(emptied.vbucket.uuid(), VbUuid(70), "nor is its history");
+    assert_eq!(emptied.announce(snapshot(3, 4)), Err(ReceiveError::BadSnapshot));
+    emptied.announce(snapshot(0, 4)).unwrap();
+    emptied.receive_all([1, 2, 3]);
+    assert_eq!(begin(&mut emptied), Ok(()), "it is where it was asked for");
+    bench.receive_all([4]);
+    assert_eq!(begin(&mut bench), Err(ReceiveError::OtherPosition), "more has come meanwhile");
 }
 
 #[test]

@@ -218,7 +218,7 @@ impl Cluster {
         active.vbucket.restart_acknowledgements(NAMES[index], after);
         let log = active.vbucket.failover_entries().to_vec();
         let Node { vbucket, effects, .. } = &mut self.nodes[index];
-        vbucket.begin_receiving(&log, effects).unwrap();
+        vbucket.begin_receiving(vbucket.stream_position(), &log, effects).unwrap();
         self.hear(index);
         let registration =
             self.nodes[self.active].vbucket.open_stream(NAMES[index], after).unwrap();

@@ -1,0 +1,36 @@
+//! What clients may take of a node.
+
+use server::ServerLimits;
+
+use crate::config::NodeConfig;
+
+/// The part of the descriptors that a bucket's files may take.
+const FILES_SHARE: u64 = 4;
+/// Descriptors that neither connections nor a bucket's files take: logs, the journal, REST,
+/// replication, backups.
+const FILES_RESERVED: u64 = 160;
+/// Files of a bucket that are kept open however few descriptors there are.
+const FILES_MIN: usize = 16;
+/// Connections that are let in however few descriptors there are.
+const CONNECTIONS_MIN: usize = 16;
+/// The part of the quota that clients may have the node hold beside documents, and the least.
+const CLIENT_MEMORY_SHARE: u64 = 4;
+const CLIENT_MEMORY_MIN_BYTES: usize = 64 << 20;
+
+/// How many files of a bucket are kept open.
+pub(crate) fn open_files_max(open_files_limit: u64) -> usize {
+    usize::try_from(open_files_limit / FILES_SHARE).unwrap_or(1024).max(FILES_MIN)
+}
+
+/// Connections take the descriptors that files leave; what they hold takes a part of the quota.
+pub(crate) fn server_limits(config: &NodeConfig, open_files_limit: u64) -> ServerLimits {
+    let defaults = ServerLimits::default();
+    let files = open_files_limit / FILES_SHARE + FILES_RESERVED;
+    let left = usize::try_from(open_files_limit.saturating_sub(files)).unwrap_or(usize::MAX);
+    let memory = usize::try_from(config.memory_quota_bytes / CLIENT_MEMORY_SHARE);
+    ServerLimits {
+        connections_max: left.clamp(CONNECTIONS_MIN, defaults.connections_max),
+        client_bytes_max: memory.unwrap_or(usize::MAX).max(CLIENT_MEMORY_MIN_BYTES),
+        ..defaults
+    }
+}

@@ -1,0 +1,81 @@
+//! What a connection holds beside its socket, and what it refuses to hold.
+
+use protocol::{Feature, Header, Status};
+
+use super::state::Connection;
+use super::turn::Turn;
+use crate::commands::Completed;
+use crate::connection::ParkedRequest;
+use crate::statistics::count;
+
+/// Requests of more bytes need room in the node's budget before more of them is received.
+const LARGE_REQUEST_BYTES_MIN: usize = 64 << 10;
+
+impl Connection {
+    /// Bytes that it holds of what its client sent.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let receiving = self.receiving.as_ref().map_or(0, |receiving| receiving.held_bytes());
+        self.input.capacity() + receiving + self.parked_bytes
+    }
+
+    /// Takes the bytes off that belong to a refused request.
+    pub(super) fn skip<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let count = self.skipped_bytes_left.min(bytes.len());
+        self.skipped_bytes_left -= count;
+        &bytes[count..]
+    }
+
+    /// Whether the request that begins `bytes`, and nothing else is in them, is refused because the
+    /// node holds too much for its clients already. What is still to come of it is then skipped.
+    pub(super) fn refuses(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> bool {
+        let size_max = self.frame_size_max(turn.shared.frame_limits());
+        let Ok(Some(header)) = Header::parse(bytes, size_max) else { return false };
+        let size = header.frame_size();
+        let must_wait =
+            self.parked_count > 0 && !self.features.contains(Feature::UnorderedExecution);
+        if self.is_admitted || size < LARGE_REQUEST_BYTES_MIN || must_wait {
+            return false;
+        }
+        if turn.shared.client_memory.has_room_for(size) {
+            self.is_admitted = true;
+            return false;
+        }
+        count(&turn.counters.refused_large_requests);
+        self.skipped_bytes_left = size - bytes.len();
+        let context = "the node holds too much for its clients; try again";
+        self.reply(header.opcode, header.opaque).fail(turn, Status::Etmpfail, context);
+        true
+    }
+
+    /// Whether room for a whole request of `size` bytes may be taken before it is there.
+    pub(super) fn may_reserve(&self, size: usize) -> bool {
+        self.is_admitted || size < LARGE_REQUEST_BYTES_MIN
+    }
+
+    /// What a parked request waited for has come. It is answered when the client takes answers.
+    pub(crate) fn on_completion(
+        &mut self,
+        parked: ParkedRequest,
+        completion: Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        if turn.is_output_full() {
+            self.completed.push_back((parked, completion));
+        } else {
+            self.finish_parked(&parked, completion, turn);
+        }
+    }
+
+    /// Goes on with what waited for the reader: completed requests, then what was received.
+    pub(crate) fn on_room(&mut self, turn: &mut Turn<'_>) {
+        while !turn.is_output_full() {
+            let Some((parked, completion)) = self.completed.pop_front() else { break };
+            self.finish_parked(&parked, completion, turn);
+        }
+        let parked_max = turn.shared.options.limits.parked_requests_max;
+        if self.has_input() && !self.is_waiting(parked_max) {
+            turn.read_clocks();
+            self.on_kept(turn);
+        }
+    }
+}

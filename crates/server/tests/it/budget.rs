@@ -1,0 +1,118 @@
+//! What clients may have the server hold, and for how long.
+
+use std::time::Duration;
+
+use server::ServerLimits;
+
+use crate::support::{Client, Port, frame, get, set};
+
+const OK: u16 = 0;
+const ETMPFAIL: u16 = 0x86;
+const UNORDERED: u16 = 0x0e;
+
+/// A server whose clients may have it hold this many bytes.
+fn with_budget(client_bytes_max: usize) -> Port {
+    Port::with_limits(ServerLimits { client_bytes_max, ..ServerLimits::default() })
+}
+
+fn held_bytes(client: &mut Client) -> usize {
+    let group = client.statistics("connections").unwrap();
+    group.iter().find(|(name, _)| name == "client_bytes").unwrap().1.parse().unwrap()
+}
+
+#[test]
+fn a_large_request_is_refused_while_others_hold_the_budget_and_costs_no_connection() {
+    // Received in place, and, because it is compressed, received as it comes.
+    for datatype in [0, 2] {
+        let port = with_budget(8 << 20);
+        let request = |key: &[u8]| set(key, &vec![0; 3 << 20]).datatype(datatype);
+        let mut witness = port.client(&[]);
+        let mut holders: Vec<_> = (0..2).map(|_| port.client(&[0x0a])).collect();
+        for holder in &mut holders {
+            holder.send(&request(b"held").bytes()[..2 << 20]);
+        }
+        port.wait_for("they hold", |_| held_bytes(&mut witness) > 4 << 20);
+        let mut refused = port.client(&[0x0a]);
+        for _ in 0..2 {
+            assert_eq!(refused.ask(request(b"refused")).status, ETMPFAIL, "{datatype}");
+            assert_eq!(refused.ask(set(b"small", b"value")).status, OK, "{datatype}");
+            assert_eq!(refused.ask(get(b"small")).value, b"value", "{datatype}");
+        }
+        drop(holders);
+        port.wait_for("they are gone", |_| held_bytes(&mut witness) < 1 << 20);
+        assert_ne!(refused.ask(request(b"refused")).status, ETMPFAIL, "{datatype}");
+        assert_eq!(port.counter("refused_large_requests"), 2);
+    }
+}
+
+#[test]
+fn a_used_up_budget_lets_nobody_in_and_serves_those_who_read() {
+    // More than the buffers of two sockets take.
+    const ASKED: usize = 20;
+    let port = with_budget(4 << 20);
+    let mut reader = port.client(&[]);
+    assert_eq!(reader.ask(set(b"large", &vec![b'x'; 1 << 20])).status, OK);
+    let mut crowd: Vec<_> = (0..16).map(|_| port.client(&[])).collect();
+    for client in &mut crowd {
+        client.send(&get(b"large").bytes().repeat(ASKED));
+    }
+    port.wait_for("the budget is used up", |_| held_bytes(&mut reader) > 4 << 20);
+    // What one turn adds, for each worker.
+    for _ in 0..50 {
+        assert!(held_bytes(&mut reader) < 12 << 20);
+        assert_eq!(reader.ask(get(b"large")).value.len(), 1 << 20);
+    }
+    assert!(port.connect().is_closed());
+    assert!(port.counter("rejected_connections") > 0);
+    // Who reads gets everything.
+    for client in &mut crowd {
+        for _ in 0..ASKED {
+            assert_eq!(client.receive().value.len(), 1 << 20);
+        }
+    }
+    port.wait_for("nothing is held", |_| held_bytes(&mut reader) < 1 << 20);
+    assert_eq!(port.client(&[]).ask(get(b"k")).status, 1);
+}
+
+#[test]
+fn values_that_come_from_disk_wait_for_their_reader() {
+    let port = Port::open();
+    let mut client = port.client(&[UNORDERED]);
+    let keys: Vec<String> = (0..32).map(|number| format!("key-{number}")).collect();
+    for key in &keys {
+        assert_eq!(client.ask(set(key.as_bytes(), &vec![b'x'; 2 << 20])).status, OK);
+        while client.ask(frame(0x93).key(key.as_bytes())).status != OK {}
+    }
+    for key in &keys {
+        client.send(&get(key.as_bytes()).bytes());
+    }
+    let mut witness = port.client(&[]);
+    port.wait_for("some wait", |_| held_bytes(&mut witness) > 1 << 20);
+    for _ in 0..20 {
+        assert!(held_bytes(&mut witness) < 8 << 20, "{}", held_bytes(&mut witness));
+    }
+    for _ in &keys {
+        assert_eq!(client.receive().value.len(), 2 << 20);
+    }
+}
+
+#[test]
+fn who_does_not_log_in_or_does_not_read_is_let_go() {
+    let second = Duration::from_secs(1);
+    let port = Port::with_limits(ServerLimits {
+        login_time_max: second,
+        stalled_write_time_max: second,
+        ..ServerLimits::default()
+    });
+    let mut patient = port.client(&[]);
+    assert_eq!(patient.ask(set(b"large", &vec![b'x'; 8 << 20])).status, OK);
+    let mut silent: Vec<_> = (0..8).map(|_| port.connect()).collect();
+    let mut slow = port.client(&[]);
+    slow.send(&get(b"large").bytes().repeat(8));
+    for client in &mut silent {
+        assert!(client.is_closed());
+    }
+    port.wait_for("the reader is let go", |statistics| statistics.stalled_writes == 1);
+    assert_eq!(port.counter("login_timeouts"), 8);
+    assert_eq!(patient.ask(get(b"large")).value.len(), 8 << 20);
+}
