@@ -5,10 +5,11 @@ use crate::plain::PlainAttempt;
 use crate::scram::{ClientFirst, ServerScram};
 use crate::users::Users;
 
-/// The login of one connection. Without one under way it holds nothing.
+/// The login of one connection. Behind one that failed it holds the name that was said.
 #[derive(Default)]
 pub struct Exchange {
     running: Option<Running>,
+    claimed_user: Option<String>,
 }
 
 struct Running {
@@ -43,12 +44,13 @@ impl Exchange {
         if self.running.take().is_some() {
             return Outcome::OutOfPlace("another login was under way");
         }
+        self.claimed_user = None;
         if data.is_empty() {
             return Outcome::OutOfPlace("the login says nothing");
         }
         match Mechanism::from_name(mechanism) {
             None => Outcome::Failed,
-            Some(Mechanism::Plain) => start_plain(users, data),
+            Some(Mechanism::Plain) => self.start_plain(users, data),
             Some(Mechanism::Scram(algorithm)) => self.start_scram(users, algorithm, data),
         }
     }
@@ -67,27 +69,32 @@ impl Exchange {
         }
     }
 
+    /// Who the last login says that it is: not who it is, and chosen by a stranger.
+    pub fn claimed_user(&self) -> Option<&str> {
+        self.claimed_user.as_deref()
+    }
+
     /// Whether a SASL_STEP is expected.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
+    fn start_plain(&mut self, users: &Users, data: &[u8]) -> Outcome {
+        let Some(attempt) = PlainAttempt::parse(data) else { return Outcome::Failed };
+        self.claimed_user = Some(attempt.user().to_owned());
+        if attempt.is_verified(users) {
+            return Outcome::Done { user: attempt.user().to_owned(), server_final: Vec::new() };
+        }
+        Outcome::Check(attempt)
+    }
+
     fn start_scram(&mut self, users: &Users, algorithm: HashAlgorithm, data: &[u8]) -> Outcome {
         let Some(first) = ClientFirst::parse(data) else { return Outcome::Failed };
+        self.claimed_user = Some(first.user.clone());
         let login = users.login(&first.user, algorithm);
         let (scram, challenge) = ServerScram::begin(&first, login, &server_nonce());
         self.running = Some(Running { algorithm, scram });
         Outcome::Continue(challenge)
-    }
-}
-
-fn start_plain(users: &Users, data: &[u8]) -> Outcome {
-    match PlainAttempt::parse(data) {
-        None => Outcome::Failed,
-        Some(attempt) if attempt.is_verified(users) => {
-            Outcome::Done { user: attempt.user().to_owned(), server_final: Vec::new() }
-        }
-        Some(attempt) => Outcome::Check(attempt),
     }
 }
 

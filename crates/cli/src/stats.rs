@@ -27,24 +27,32 @@ pub struct StatsArguments {
 }
 
 const HELP: &str = "\
-Groups, some with an argument:
-  (none)                    everything general: counters, memory, items
-  vbucket                   the state of each vBucket
-  vbucket-details [VB]      items, seqnos, memory
-  vbucket-seqno [VB]        high, persisted and durable seqnos
-  failovers [VB]            the branches of the history
-  checkpoint [VB]           checkpoints and their cursors
-  damaged-vbuckets          vBuckets whose files are damaged, and how
-  key KEY VB                one document's metadata in memory
-  vkey KEY VB               the same, compared with the disk
-  collections, scopes       items and sizes of each
-  dcp, dcpagg :             replication streams
-  clustermap                the map that counts, and what is left of it
-  memory, hash, eviction, config, warmup, uuid
-  tasks, tasks-all          the background tasks and what they are doing
-  scheduler, runtimes       how long tasks waited, and how long they ran
-  workload                  threads of each kind, and what waits for them
-  timings                   histograms; `settee timings` draws them
+Groups, some with an argument; a server that has others says so when it is asked for one that it
+does not have:
+  (none)                        everything general: counters, memory, items
+  vbucket, prev-vbucket [VB]    the state of each vBucket
+  vbucket-details [VB]          items, seqnos, memory
+  vbucket-seqno [VB]            high, persisted and durable seqnos
+  vbucket-durability-state [VB] durable writes of each vBucket
+  durability-monitor [VB]       the durable writes that are under way
+  failovers [VB]                the branches of the history
+  checkpoint [VB]               checkpoints and their cursors
+  hash [VB]                     hash tables
+  damaged-vbuckets              vBuckets whose files are damaged, and how
+  clustermap                    the map that counts, and what is left of it
+  key KEY VB                    one document's metadata, read from disk if need be
+  collections                   items and sizes of each
+  dcp, dcpagg                   replication streams, one by one and together
+  dcp-vbtakeover VB NAME        how far a takeover is
+  journal, compaction           the journal, and the compaction of files
+  diskinfo, kvstore, kvtimings  files: sizes, counters, times
+  memory, warmup                what takes memory, and how far loading is
+  config, settings, info        what the bucket and the port are set to
+  connections, clocks, uuid     the port's connections, its clocks, the bucket's identity
+  tasks, tasks-all              the background tasks and what they are doing
+  scheduler, runtimes           how long tasks waited, and how long they ran
+  workload                      threads of each kind, and what waits for them
+  timings                       histograms; `settee timings` draws them
 
 Examples:
   settee stats --user Administrator --password password
@@ -68,10 +76,20 @@ pub(crate) fn explain_group(error: ClientError, group: &str) -> anyhow::Error {
     match status {
         Some(Status::KeyEnoent | Status::Einval | Status::NotSupported) => {
             let status = status.map_or("", Status::name);
-            anyhow!("the server has no statistics {group:?} ({status}); see settee stats --help")
+            let reason = context_of(&error);
+            anyhow!("the server has no statistics {group:?} ({status}): {reason}")
         }
         _ => explain(error),
     }
+}
+
+/// What the server says about it, if it does.
+fn context_of(error: &ClientError) -> String {
+    let ClientError::Refused { context, .. } = error else { return String::new() };
+    let body = context.trim_start_matches(": ");
+    let json: Option<Value> = serde_json::from_str(body).ok();
+    let said = json.as_ref().and_then(|json| json.pointer("/error/context")?.as_str());
+    said.unwrap_or("see settee stats --help").to_owned()
 }
 
 fn to_lines(statistics: &[(String, String)]) -> String {

@@ -80,9 +80,13 @@ impl Connections {
         let open = self.open.load(Ordering::Relaxed) as f64;
         let refused = self.refused.load(Ordering::Relaxed) as f64;
         [
-            Metric::gauge("cm_http_connections", open),
-            Metric::gauge("cm_http_connections_max", self.max as f64),
-            Metric::counter("cm_http_connections_refused_total", refused),
+            Metric::gauge("cm_http_connections", "Connections to the REST port now", open),
+            Metric::gauge("cm_http_connections_max", "As many as there may be", self.max as f64),
+            Metric::counter(
+                "cm_http_connections_refused_total",
+                "Connections closed at once because there were too many",
+                refused,
+            ),
         ]
     }
 }

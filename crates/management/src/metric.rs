@@ -16,6 +16,8 @@ pub struct Metric {
     /// The name, of letters, digits and underscores, its unit last. A histogram's samples end in
     /// `_bucket` (with a label `le`), `_sum` and `_count`.
     pub name: Cow<'static, str>,
+    /// What a person reads about it.
+    pub help: &'static str,
     /// What the value is.
     pub kind: MetricKind,
     /// Names and values of labels.
@@ -37,20 +39,25 @@ pub enum MetricKind {
 
 impl Metric {
     /// A gauge without labels.
-    pub fn gauge(name: &'static str, value: f64) -> Self {
-        Self { name: name.into(), kind: MetricKind::Gauge, labels: Vec::new(), value }
+    pub fn gauge(name: &'static str, help: &'static str, value: f64) -> Self {
+        Self { name: name.into(), help, kind: MetricKind::Gauge, labels: Vec::new(), value }
     }
 
     /// A counter without labels.
-    pub fn counter(name: &'static str, value: f64) -> Self {
-        Self { name: name.into(), kind: MetricKind::Counter, labels: Vec::new(), value }
+    pub fn counter(name: &'static str, help: &'static str, value: f64) -> Self {
+        Self { name: name.into(), help, kind: MetricKind::Counter, labels: Vec::new(), value }
     }
 
     /// The samples of a histogram of durations recorded in nanoseconds. `family` ends in
     /// `_seconds`.
-    pub fn durations(family: &'static str, nanos: &HistogramSnapshot) -> Vec<Self> {
+    pub fn durations(
+        family: &'static str,
+        help: &'static str,
+        nanos: &HistogramSnapshot,
+    ) -> Vec<Self> {
         let sample = |suffix: &str, value: f64| Self {
             name: format!("{family}_{suffix}").into(),
+            help,
             kind: MetricKind::Histogram,
             labels: Vec::new(),
             value,
@@ -79,6 +86,23 @@ impl Metric {
         self
     }
 
+    /// Which of Prometheus' rules for names (`promtool check metrics`) it does not keep.
+    pub fn broken_rule(&self) -> Option<&'static str> {
+        let is_counter = self.kind == MetricKind::Counter;
+        let is_histogram = self.kind == MetricKind::Histogram;
+        let is_allowed =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let has_own_ending =
+            ["_bucket", "_sum", "_count"].iter().any(|end| self.name.ends_with(end));
+        match () {
+            () if self.help.is_empty() || self.help.contains(['\n', '\\']) => Some("has no help"),
+            () if !self.name.bytes().all(is_allowed) => Some("has other characters than a to z"),
+            () if is_counter != self.name.ends_with("_total") => Some("_total is for counters"),
+            () if is_histogram != has_own_ending => Some("endings of histograms are for those"),
+            () => None,
+        }
+    }
+
     /// What the samples of one histogram have in common; otherwise the name.
     fn family(&self) -> &str {
         if self.kind != MetricKind::Histogram {
@@ -101,6 +125,7 @@ pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
             MetricKind::Gauge => "gauge",
             MetricKind::Histogram => "histogram",
         };
+        writeln!(text, "# HELP {} {}", first.family(), first.help).expect("a string takes all");
         writeln!(text, "# TYPE {} {kind}", first.family()).expect("a string takes all");
         family.iter().for_each(|metric| encode_sample(metric, &mut text));
     }
@@ -152,23 +177,30 @@ mod tests {
     fn samples_of_a_family_stand_together_under_one_type() {
         let histogram = |name: &'static str, value| Metric {
             kind: MetricKind::Histogram,
-            ..Metric::gauge(name, value)
+            ..Metric::gauge(name, "What", value)
         };
         let text = encode(vec![
-            Metric::counter("kv_ops", 3.0).with_label("bucket", "b").with_label("op", "get"),
+            Metric::counter("kv_ops_total", "What", 3.0)
+                .with_label("bucket", "b")
+                .with_label("op", "get"),
             histogram("kv_seconds_bucket", 1.0).with_label("le", "0.5"),
             histogram("kv_seconds_bucket", 2.0).with_label("le", "+Inf"),
-            Metric::gauge("kv_curr_items", 7.0),
+            Metric::gauge("kv_curr_items", "What", 7.0),
             histogram("kv_seconds_sum", 0.25),
             histogram("kv_seconds_count", 2.0),
-            Metric::counter("kv_ops", 4.0).with_label("bucket", "b").with_label("op", "set"),
+            Metric::counter("kv_ops_total", "What", 4.0)
+                .with_label("bucket", "b")
+                .with_label("op", "set"),
         ]);
         let expected = "\
+            # HELP kv_curr_items What\n\
             # TYPE kv_curr_items gauge\n\
             kv_curr_items 7\n\
-            # TYPE kv_ops counter\n\
-            kv_ops{bucket=\"b\",op=\"get\"} 3\n\
-            kv_ops{bucket=\"b\",op=\"set\"} 4\n\
+            # HELP kv_ops_total What\n\
+            # TYPE kv_ops_total counter\n\
+            kv_ops_total{bucket=\"b\",op=\"get\"} 3\n\
+            kv_ops_total{bucket=\"b\",op=\"set\"} 4\n\
+            # HELP kv_seconds What\n\
             # TYPE kv_seconds histogram\n\
             kv_seconds_bucket{le=\"0.5\"} 1\n\
             kv_seconds_bucket{le=\"+Inf\"} 2\n\
@@ -183,7 +215,8 @@ mod tests {
         for nanos in [500, 1023, 1024, 1_000_000, 20_000_000_000] {
             histogram.record(nanos);
         }
-        let text = encode(Metric::durations("kv_cmd_duration_seconds", &histogram.snapshot()));
+        let text =
+            encode(Metric::durations("kv_cmd_duration_seconds", "Time", &histogram.snapshot()));
         for line in [
             "# TYPE kv_cmd_duration_seconds histogram",
             "kv_cmd_duration_seconds_bucket{le=\"0.000001024\"} 2",
@@ -201,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_label_cannot_break_out_of_its_quotes() {
-        let text = encode(vec![Metric::gauge("x", 1.0).with_label("bucket", "a\"b\\c\nd")]);
+        let text = encode(vec![Metric::gauge("x", "What", 1.0).with_label("bucket", "a\"b\\c\nd")]);
         assert!(text.ends_with("x{bucket=\"a\\\"b\\\\c\\nd\"} 1\n"), "{text}");
     }
 

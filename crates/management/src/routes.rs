@@ -23,7 +23,7 @@ use axum::routing::{any, delete, get, patch, post, put};
 use tokio::sync::watch;
 
 use crate::answers;
-use crate::authentication::require_user;
+use crate::authentication::{FailedLogins, require_user};
 use crate::backups::Backups;
 use crate::connection::Connections;
 use crate::limits::Limits;
@@ -37,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) passwords: PasswordChecker,
     pub(crate) limits: Limits,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) failed_logins: FailedLogins,
     pub(crate) backups: Arc<Backups>,
     /// Turns true once.
     pub(crate) stopped: watch::Receiver<bool>,

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::authentication::FailedLogins;
 use crate::connection::{Connections, serve_connection};
 use crate::limits::Limits;
 use crate::node_view::NodeView;
@@ -70,8 +71,17 @@ impl ManagementServer {
         let (maps, maps_changed) = watch::channel(());
         view.watch_maps(Box::new(move || maps.send_replace(())));
         let passwords = PasswordChecker::start(users.clone(), "RestLogin", PASSWORD_THREADS)?;
-        let context =
-            Context { view, users, passwords, limits, connections, backups, stopped, maps_changed };
+        let context = Context {
+            view,
+            users,
+            passwords,
+            limits,
+            connections,
+            failed_logins: FailedLogins::default(),
+            backups,
+            stopped,
+            maps_changed,
+        };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listener, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.

@@ -10,6 +10,7 @@ mod data_directory;
 mod logging;
 mod membership;
 mod memory_size;
+mod metrics;
 mod node;
 mod node_view;
 mod peer_copies;

@@ -300,3 +300,32 @@ fn read_plan(files: &dyn Files, config: &NodeConfig) -> anyhow::Result<Option<Cl
     let text = String::from_utf8(content).with_context(|| format!("{shown} is not text"))?;
     ClusterPlan::parse(&text).with_context(|| format!("{shown}")).map(Some)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics;
+    use crate::setting_values::MemorySize;
+    use crate::settings::Settings;
+
+    #[test]
+    fn metrics_keep_the_rules_of_prometheus() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            data_dir: Some(directory.path().join("data")),
+            port: Some(0),
+            management_port: Some(0),
+            vbuckets: Some(4),
+            threads: Some(1),
+            memory_quota: Some(MemorySize(64 << 20)),
+            ..Settings::default()
+        };
+        let node = Node::start(settings.resolve().unwrap()).unwrap();
+        let metrics = metrics::all(&node.bucket, &node.server, 0, Duration::from_secs(1));
+        assert!(metrics.len() > 60);
+        for metric in &metrics {
+            assert_eq!(metric.broken_rule(), None, "{}", metric.name);
+        }
+        node.stop().unwrap();
+    }
+}

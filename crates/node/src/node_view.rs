@@ -3,16 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{
-    Bucket, BucketStatistics, BucketType, CompactionStatistics, EvictionPolicy, FullPolicy, Named,
-    WarmupPhase,
-};
+use bucket::{Bucket, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase};
 use cluster::{BucketMap, ClusterMap, ClusterPlan, PendingVbucket};
 use document::Vbid;
-use document::histogram::HistogramSnapshot;
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, CarryOutError, DamagedVbucket, FlushError,
-    Metric, MetricKind, NodeFacts, NodeView, ResetError, Warmup,
+    Metric, NodeFacts, NodeView, ResetError, Warmup,
 };
 use platform::{Clock, Instant};
 use server::Server;
@@ -20,15 +16,11 @@ use server::Server;
 use crate::backup_source;
 use crate::damage;
 use crate::membership::{CarriedOut, Membership};
+use crate::metrics;
 use crate::node::VERSION;
 
 /// Two samples of a rate are at least this far apart.
 const RATE_INTERVAL: Duration = Duration::from_secs(1);
-/// Upper bounds of the buckets of exported histograms, in microseconds.
-const EXPORTED_BOUNDS_US: [u64; 14] = [
-    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
-];
-
 /// What the REST port looks at.
 pub(crate) struct View {
     clock: Clock,
@@ -116,7 +108,7 @@ impl NodeView for View {
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket.file_sizes().file_bytes,
-            items: count(statistics.document_count),
+            items: metrics::count(statistics.document_count),
             operations_per_second: self.operations.sample(operations, now),
             disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
             flush_enabled: self.flush_enabled,
@@ -184,50 +176,9 @@ impl NodeView for View {
     }
 
     fn metrics(&self) -> Vec<Metric> {
-        let name = self.bucket.config().name.clone();
-        let mut metrics = bucket_metrics(&self.bucket.statistics());
-        metrics.extend(compaction_metrics(&self.bucket.compaction_statistics()));
-        metrics.extend(self.operation_metrics());
-        for metric in &mut metrics {
-            metric.labels.insert(0, ("bucket", name.clone().into()));
-        }
-        let pending = float(count(self.membership.pending().len()));
-        metrics.push(Metric::gauge("kv_cluster_map_pending_vbuckets", pending));
-        let uptime = self.clock.now().since(self.started).as_secs_f64();
-        let resident_bytes = float(platform::process::resident_bytes());
-        metrics.push(Metric::gauge("kv_uptime_seconds", uptime));
-        metrics.push(Metric::gauge("sysproc_mem_resident", resident_bytes));
-        metrics
-    }
-}
-
-impl View {
-    fn operation_metrics(&self) -> Vec<Metric> {
-        let server = self.server.statistics();
-        let ops = |op: &'static str, result: &'static str, value: u64| {
-            Metric::counter("kv_ops", float(value))
-                .with_label("op", op)
-                .with_label("result", result)
-        };
-        let mut metrics = vec![
-            ops("get", "hit", server.get_hits),
-            ops("get", "miss", server.get_misses),
-            ops("set", "hit", server.cmd_set),
-            ops("delete", "hit", server.cmd_delete),
-            ops("lock", "hit", server.cmd_lock),
-            ops("cas", "badval", server.cas_badval),
-            Metric::gauge("kv_curr_connections", float(server.curr_connections)),
-            Metric::counter("kv_read_bytes", float(server.bytes_read)),
-            Metric::counter("kv_written_bytes", float(server.bytes_written)),
-        ];
-        let opcodes =
-            [("get_cmd", "GET"), ("store_cmd", "SET"), ("arith_cmd", "INCREMENT"), ("", "")];
-        for ((_, snapshot), (_, opcode)) in self.server.timings().iter().zip(opcodes) {
-            if !opcode.is_empty() {
-                metrics.extend(histogram_metrics("kv_cmd_duration_seconds", opcode, snapshot));
-            }
-        }
-        metrics
+        let uptime = self.clock.now().since(self.started);
+        let pending = self.membership.pending().len();
+        metrics::all(&self.bucket, &self.server, pending, uptime)
     }
 }
 
@@ -241,96 +192,6 @@ fn kind_of(bucket: &Bucket) -> BucketKind {
     }
 }
 
-fn bucket_metrics(statistics: &BucketStatistics) -> Vec<Metric> {
-    let used_bytes = statistics.used_bytes();
-    let journal = statistics.journal.unwrap_or_default();
-    let gauges: [(&'static str, u64); _] = [
-        ("kv_curr_items", count(statistics.document_count)),
-        ("kv_mem_used_bytes", used_bytes),
-        ("kv_ep_max_size", statistics.memory_quota_bytes),
-        ("kv_ep_mem_low_wat_bytes", statistics.watermarks.low_bytes),
-        ("kv_ep_mem_high_wat_bytes", statistics.watermarks.high_bytes),
-        ("kv_curr_temp_items", count(statistics.lookup_count)),
-        ("kv_ep_checkpoint_memory_bytes", statistics.checkpoints_bytes),
-        ("kv_ep_queue_size", count(statistics.queued_item_count)),
-        ("kv_ep_diskqueue_items", count(statistics.queued_item_count)),
-        ("kv_ep_num_non_resident", count(statistics.ejected_count)),
-        ("kv_ep_journal_used_bytes", journal.used_bytes),
-        ("kv_ep_journal_max_bytes", journal.bytes_max),
-        ("kv_ep_journal_unapplied_items", count(statistics.backlog.items)),
-        ("kv_ep_vbuckets_damaged", count(statistics.damaged_vbucket_count)),
-    ];
-    let counters: [(&'static str, u64); _] = [
-        ("kv_ep_commit_num", statistics.commits),
-        ("kv_ep_data_write_failed", statistics.write_failures()),
-        ("kv_ep_journal_written_bytes", journal.written_bytes),
-        ("kv_ep_journal_groups", journal.group_count),
-        ("kv_ep_journal_applies", statistics.applies),
-        ("kv_ep_data_read_failed", statistics.reads_failed),
-        ("kv_ep_total_persisted", statistics.items_persisted),
-        ("kv_ep_bg_fetched", statistics.values_fetched),
-        ("kv_ep_bg_meta_fetched", statistics.documents_fetched),
-        ("kv_ep_num_value_ejects", statistics.vbuckets.ejections),
-        ("kv_ep_num_pager_runs", statistics.pager_rounds),
-        ("kv_ep_num_freq_decayer_runs", statistics.decayer_rounds),
-        ("kv_ep_tmp_oom_errors", statistics.memory_refusals),
-        ("kv_vb_ops_create", statistics.vbuckets.creations),
-        ("kv_vb_ops_update", statistics.vbuckets.updates),
-        ("kv_vb_ops_delete", statistics.vbuckets.deletions),
-        ("kv_vb_auto_delete_count", statistics.vbuckets.auto_deletions),
-        ("kv_ep_item_compressor_num_visited", statistics.compressor_visited),
-        ("kv_ep_item_compressor_num_compressed", statistics.compressor_compressed),
-    ];
-    let gauges = gauges.map(|(name, value)| Metric::gauge(name, float(value)));
-    let counters = counters.map(|(name, value)| Metric::counter(name, float(value)));
-    gauges.into_iter().chain(counters).collect()
-}
-
-fn compaction_metrics(statistics: &CompactionStatistics) -> Vec<Metric> {
-    let waiting = statistics.ordered_count + statistics.fragmented_count;
-    let pending = count(waiting + statistics.running.len());
-    let purged = |kind: &'static str, value| {
-        Metric::counter("kv_ep_compaction_purged", float(value)).with_label("type", kind)
-    };
-    vec![
-        Metric::gauge("kv_ep_pending_compactions", float(pending)),
-        Metric::counter("kv_ep_compaction_failed", float(statistics.failed)),
-        Metric::counter("kv_ep_compaction_aborted", float(statistics.aborted)),
-        Metric::counter("kv_ep_expired_compactor", float(statistics.expired)),
-        purged("tombstones", statistics.tombstones_purged),
-        purged("prepares", statistics.prepares_purged),
-        purged("dropped_collections", statistics.of_dropped_collections),
-    ]
-}
-
-/// A histogram of nanoseconds as Prometheus reads it, in seconds.
-fn histogram_metrics(
-    name: &str,
-    opcode: &'static str,
-    snapshot: &HistogramSnapshot,
-) -> Vec<Metric> {
-    let sample = |suffix: &str, value: f64| Metric {
-        name: format!("{name}{suffix}").into(),
-        kind: MetricKind::Histogram,
-        labels: vec![("opcode", opcode.into())],
-        value,
-    };
-    let up_to = |bound_ns: u64| -> u64 {
-        snapshot.buckets().filter(|bucket| bucket.to <= bound_ns).map(|bucket| bucket.count).sum()
-    };
-    let mut metrics = Vec::new();
-    for bound_us in EXPORTED_BOUNDS_US {
-        let bound = (float(bound_us) / 1e6).to_string();
-        let below = float(up_to(bound_us * 1_000));
-        metrics.push(sample("_bucket", below).with_label("le", bound));
-    }
-    let total = float(snapshot.count());
-    metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
-    metrics.push(sample("_sum", float(snapshot.sum()) / 1e9));
-    metrics.push(sample("_count", total));
-    metrics
-}
-
 impl Rate {
     /// The rate between this sample and an earlier one.
     fn sample(&self, counted: u64, now: Instant) -> f64 {
@@ -339,21 +200,12 @@ impl Rate {
         if elapsed >= RATE_INTERVAL {
             let step = counted.saturating_sub(sample.count);
             let is_first = sample.taken == Instant::default();
-            let per_second = if is_first { 0.0 } else { float(step) / elapsed.as_secs_f64() };
+            let per_second =
+                if is_first { 0.0 } else { metrics::float(step) / elapsed.as_secs_f64() };
             *sample = RateSample { taken: now, count: counted, per_second };
         }
         sample.per_second
     }
-}
-
-fn count(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
-}
-
-/// Statistics are shown with the precision of a double.
-#[expect(clippy::cast_precision_loss, reason = "nobody reads the sixteenth digit of a statistic")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]
@@ -368,20 +220,5 @@ mod tests {
         assert_eq!(rate.sample(150, second(5)), 0.0);
         assert_eq!(rate.sample(300, second(7)), 100.0);
         assert_eq!(rate.sample(999, second(7)), 100.0, "too soon for another");
-    }
-
-    #[test]
-    fn exported_buckets_count_everything_below_their_bound() {
-        let histogram = document::histogram::Histogram::default();
-        for micros in [5, 20, 20, 900] {
-            histogram.record(micros * 1_000);
-        }
-        let metrics = histogram_metrics("seconds", "GET", &histogram.snapshot());
-        let value = |bound: &str| {
-            let is_bound = |metric: &&Metric| metric.labels.iter().any(|(_, value)| value == bound);
-            metrics.iter().find(is_bound).unwrap().value
-        };
-        assert_eq!((value("0.00001"), value("0.000025"), value("0.001")), (1.0, 3.0, 4.0));
-        assert_eq!(value("+Inf"), 4.0);
     }
 }

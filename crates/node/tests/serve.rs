@@ -164,6 +164,40 @@ fn a_node_that_keeps_nothing_leaves_nothing_whatever_ends_it() {
 }
 
 #[test]
+fn help_lists_the_groups_that_the_server_names() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let node = Node::start(serve_directory(work, &["--password", "secret"]), work);
+    let ready = platform::files::read_text(&work.join("ready")).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    let stats = |argument: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+        command.arg("stats").args(argument).args(["--password", "secret", "--port"]);
+        let Output { stdout, stderr, .. } =
+            command.arg(ready["port"].to_string()).output().unwrap();
+        String::from_utf8([stdout, stderr].concat()).unwrap()
+    };
+    let refused = stats(&["no-such-group"]);
+    let (_, names) = refused.trim_end().split_once("there are:").expect(&refused);
+    let mut groups: Vec<&str> = names.split_whitespace().collect();
+    let help = stats(&["--help"]);
+    let (_, listed) = help.split_once("(none)").unwrap();
+    let (listed, _) = listed.split_once("Examples:").unwrap();
+    let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    let mut helped: Vec<&str> = listed
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.get(2..32))
+        .flat_map(|names| names.split([' ', ',']).filter(|word| !word.is_empty()))
+        .filter(is_name)
+        .collect();
+    groups.sort_unstable();
+    helped.sort_unstable();
+    assert_eq!(helped, groups);
+    node.stop();
+}
+
+#[test]
 fn the_log_says_what_serves_and_where_in_numbers() {
     let root = tempfile::tempdir().unwrap();
     let work = root.path();

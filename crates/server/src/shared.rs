@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
-use platform::Clock;
+use platform::{Clock, Seldom};
 use replication::Hub;
 
 use crate::client_memory::ClientMemory;
@@ -27,6 +28,9 @@ pub struct ServerOptions {
     /// Whether FLUSH empties the bucket; otherwise it is not supported.
     pub flush_enabled: bool,
 }
+
+/// Log lines about what strangers do come at most as often.
+pub(crate) const STRANGERS_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shared by all workers, immutable but for counters and the view of the cluster.
 pub(crate) struct Shared {
@@ -52,6 +56,10 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
     pub(crate) timings: Vec<Arc<CommandTimings>>,
+    /// Bounds the log lines about logins that fail.
+    pub(crate) failed_logins: Seldom,
+    /// Bounds the log lines about clients of other protocols.
+    pub(crate) foreign_clients: Seldom,
     /// When the data port opened.
     pub(crate) started: platform::Instant,
 }

@@ -17,7 +17,7 @@ fn groups_are_asked_for_with_their_arguments() {
     }
     let error = run(&server, &format!("stats nonsense {BOB}")).unwrap_err().to_string();
     let expected =
-        "the server has no statistics \"nonsense\" (KEY_ENOENT); see settee stats --help";
+        "the server has no statistics \"nonsense\" (KEY_ENOENT): see settee stats --help";
     assert_eq!(error, expected);
 }
 

@@ -33,5 +33,6 @@ pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
 pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
+    metrics.push(context.failed_logins.metric());
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
 }

@@ -43,3 +43,13 @@ fn a_wrong_password_after_a_right_one_is_still_wrong() {
     assert_eq!(get(&port, "/whoami", &basic(USER, "wrong")).status, 401);
     assert_eq!(port.ask("GET", "/whoami").status, 200);
 }
+
+#[test]
+fn wrong_passwords_are_counted() {
+    let port = RestPort::start();
+    for _ in 0..3 {
+        assert_eq!(get(&port, "/whoami", &basic(USER, "wrong")).status, 401);
+    }
+    let metrics = port.ask("GET", "/metrics").body;
+    assert!(metrics.contains("\ncm_auth_errors_total 3\n"), "{metrics}");
+}

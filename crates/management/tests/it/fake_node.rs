@@ -196,8 +196,8 @@ impl NodeView for FakeNode {
 
     fn metrics(&self) -> Vec<Metric> {
         vec![
-            Metric::gauge("kv_curr_items", 40.0).with_label("bucket", "default"),
-            Metric::counter("kv_ops", 9.0).with_label("op", "get"),
+            Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
+            Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get"),
         ]
     }
 }

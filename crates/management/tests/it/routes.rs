@@ -303,7 +303,8 @@ fn metrics_are_the_nodes_and_the_ports_own() {
     for line in [
         "# TYPE kv_curr_items gauge",
         "kv_curr_items{bucket=\"default\"} 40",
-        "# TYPE kv_ops counter",
+        "# HELP kv_curr_items Live documents",
+        "# TYPE kv_ops_total counter",
         "cm_http_connections 1",
         "cm_http_connections_max 512",
     ] {

@@ -18,7 +18,7 @@ pub(super) fn list(connection: &Connection, request: &Request<'_>, turn: &mut Tu
     Done::Answered
 }
 
-/// SASL_AUTH: whoever the connection was, it is nobody now.
+/// SASL_AUTH: whoever the connection was, it is nobody now, or anybody where that is enough.
 pub(super) fn start(
     connection: &mut Connection,
     request: &Request<'_>,
@@ -31,7 +31,7 @@ pub(super) fn start(
         request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
         return Done::Answered;
     };
-    connection.user = None;
+    connection.log_out();
     let outcome = connection.exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
@@ -97,11 +97,24 @@ fn answer(
         }
         Outcome::Failed => {
             count(&turn.counters.auth_errors);
-            reply.fail(turn, Status::AuthError, "authentication failed");
+            log_failure(connection, turn);
+            let context = if connection.is_anonymous {
+                "authentication failed; this port needs none"
+            } else {
+                "authentication failed"
+            };
+            reply.fail(turn, Status::AuthError, context);
         }
         Outcome::OutOfPlace(context) => reply.fail(turn, Status::Einval, context),
     }
     Done::Answered
+}
+
+fn log_failure(connection: &Connection, turn: &Turn<'_>) {
+    let Some(unlogged) = turn.shared.failed_logins.passes(turn.now.monotonic) else { return };
+    let user = connection.exchange.claimed_user();
+    let peer = connection.peer_name();
+    tracing::warn!(?user, peer, agent = ?connection.agent, unlogged, "a login failed");
 }
 
 /// Checks a password on a thread that has the milliseconds which that takes.
@@ -131,6 +144,7 @@ fn check(
 /// Classic memcached clients never select a bucket: they land in the one there is.
 fn enter(connection: &mut Connection, user: String, turn: &Turn<'_>) {
     connection.user = Some(user);
+    connection.exchange = auth::Exchange::default();
     if !connection.said_hello && connection.bucket.is_none() {
         connection.bucket = Some(turn.shared.bucket.clone());
     }

@@ -5,6 +5,7 @@ use protocol::{
 };
 use protocol::{Parsed, Status, validate};
 
+use super::foreign::ForeignProtocol;
 use super::receive::Receiving;
 use super::request::{Done, Request};
 use super::state::Connection;
@@ -92,7 +93,7 @@ impl Connection {
                     break;
                 }
                 Parsed::Malformed(error) => {
-                    self.refuse(error, turn);
+                    self.refuse(error, rest, turn);
                     break;
                 }
                 Parsed::Complete { frame, consumed: size } => match self.take(&frame, turn) {
@@ -119,9 +120,25 @@ impl Connection {
         self.input.extend_from_slice(rest);
     }
 
-    fn refuse(&mut self, error: FrameError, turn: &Turn<'_>) {
+    fn refuse(&mut self, error: FrameError, bytes: &[u8], turn: &mut Turn<'_>) {
         count(&turn.counters.malformed_frames);
-        tracing::warn!(?error, agent = self.agent, "closing a connection that sends no frames");
+        let mut protocol = "frames that cannot be";
+        if matches!(error, FrameError::UnknownMagic(_)) {
+            let foreign = ForeignProtocol::recognize(bytes);
+            turn.output.buffer.extend_from_slice(foreign.answer());
+            protocol = foreign.name();
+        }
+        if let Some(unlogged) = turn.shared.foreign_clients.passes(turn.now.monotonic) {
+            let (peer, agent) = (self.peer_name(), &self.agent);
+            tracing::warn!(
+                ?error,
+                protocol,
+                peer,
+                agent,
+                unlogged,
+                "closing a connection that does not speak the protocol of this port"
+            );
+        }
         self.is_closing = true;
     }
 
@@ -224,7 +241,8 @@ impl Connection {
         let frame = frame_bytes(&request.frame);
         self.parked_bytes += frame.len();
         let started = turn.request_started;
-        turn.parked.park(ParkedRequest { token: turn.token, frame, number, started });
+        let parked = ParkedRequest { token: turn.token, frame, number, started };
+        turn.parked.park(turn.session.waiter, parked);
     }
 
     /// Carries on with a parked request whose completion has come.

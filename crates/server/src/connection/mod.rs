@@ -1,6 +1,7 @@
 //! One connection: bytes in, bytes out, completions by token. No socket, no thread.
 
 mod dcp;
+mod foreign;
 mod holding;
 mod input;
 mod notification;

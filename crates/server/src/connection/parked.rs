@@ -37,18 +37,18 @@ impl Parked {
         usize::try_from(waiter.0 >> WORKER_SHIFT).unwrap_or(usize::MAX)
     }
 
-    /// The name of the next request to be parked. It has to be known before it is sure that the
-    /// request will wait.
-    pub(crate) fn next_waiter(&self) -> Waiter {
+    /// A name for a request that may have to wait. No other has it: whatever has begun in its name
+    /// may complete later, also if the request did not wait for it after all.
+    pub(crate) fn next_waiter(&mut self) -> Waiter {
         let worker = u64::try_from(self.worker).unwrap_or(u64::MAX);
-        Waiter((worker << WORKER_SHIFT) | self.next)
+        let waiter = Waiter((worker << WORKER_SHIFT) | self.next);
+        self.next = (self.next + 1) & ((1 << WORKER_SHIFT) - 1);
+        waiter
     }
 
-    /// Parks a request under [`Parked::next_waiter`].
-    pub(crate) fn park(&mut self, request: ParkedRequest) {
-        let Waiter(name) = self.next_waiter();
-        self.next = (self.next + 1) & ((1 << WORKER_SHIFT) - 1);
-        self.requests.insert(name, request);
+    /// Parks a request under its name, from [`Parked::next_waiter`].
+    pub(crate) fn park(&mut self, waiter: Waiter, request: ParkedRequest) {
+        self.requests.insert(waiter.0, request);
     }
 
     /// Takes the request whose completion has come.
@@ -76,9 +76,11 @@ mod tests {
             started: Default::default(),
         };
         let first = parked.next_waiter();
-        parked.park(request(7));
+        parked.park(first, request(7));
+        let unused = parked.next_waiter();
         let second = parked.next_waiter();
-        parked.park(request(8));
+        parked.park(second, request(8));
+        assert!(parked.take(unused).is_none(), "what it waited for is nobody else's");
         assert_eq!(Parked::worker_of(second), 3);
         assert_eq!(parked.take(first).unwrap().token, 7);
         assert!(parked.take(first).is_none());

@@ -1,6 +1,7 @@
 //! What a connection remembers between its turns.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 use bucket::Bucket;
 use protocol::{FeatureSet, FrameLimits};
@@ -28,6 +29,8 @@ pub(crate) struct Connection {
     pub(crate) said_hello: bool,
     /// The client's name for itself, for log lines.
     pub(crate) agent: String,
+    /// Where it comes from, for log lines.
+    pub(crate) peer: Option<SocketAddr>,
     /// It came through the door that asks nobody for a name.
     pub(crate) is_anonymous: bool,
     /// Who it is; `None` before authentication.
@@ -64,14 +67,15 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that has just been accepted.
-    pub(crate) fn new(entrance: Entrance, bucket: &Bucket) -> Self {
+    pub(crate) fn new(entrance: Entrance, peer: Option<SocketAddr>, bucket: &Bucket) -> Self {
         let is_anonymous = entrance == Entrance::Memcached;
         Self {
             features: FeatureSet::default(),
             said_hello: false,
             agent: String::new(),
+            peer,
             is_anonymous,
-            user: is_anonymous.then(|| "anonymous".to_owned()),
+            user: is_anonymous.then(anonymous),
             exchange: auth::Exchange::default(),
             password_check: None,
             bucket: is_anonymous.then(|| bucket.clone()),
@@ -87,6 +91,16 @@ impl Connection {
             is_blocked: false,
             is_closing: false,
         }
+    }
+
+    /// Whoever it was is forgotten: it is who its door makes of it.
+    pub(crate) fn log_out(&mut self) {
+        self.user = self.is_anonymous.then(anonymous);
+    }
+
+    /// Where it comes from, as people read it.
+    pub(crate) fn peer_name(&self) -> String {
+        self.peer.map_or_else(|| "an unknown address".to_owned(), |peer| peer.to_string())
     }
 
     /// Whether it is known who this is.
@@ -122,4 +136,9 @@ impl Connection {
     pub(super) fn frame_size_max(&self, limits: FrameLimits) -> usize {
         limits.size_max(self.is_authenticated())
     }
+}
+
+/// Everybody who reaches the port that asks nobody for a name.
+fn anonymous() -> String {
+    "anonymous".to_owned()
 }

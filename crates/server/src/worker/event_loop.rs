@@ -294,7 +294,8 @@ impl EventLoop {
         }
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
-        let connection = Connection::new(entrance, &self.shared.bucket);
+        let address = socket.peer_addr().ok();
+        let connection = Connection::new(entrance, address, &self.shared.bucket);
         self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
         self.take_turn(token);
     }

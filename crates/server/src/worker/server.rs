@@ -12,14 +12,14 @@ use cluster::PendingVbucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Shutdown};
 use platform::network::TcpListener;
-use platform::{Clock, threads};
+use platform::{Clock, Seldom, threads};
 use replication::Hub;
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedView};
-use crate::shared::{ServerOptions, Shared};
+use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
 
 /// Threads that check passwords: a login takes some 15 ms of one.
@@ -76,6 +76,8 @@ impl Server {
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
+            foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),
         });
         let mut doors = (Some(doors.data), doors.memcached);

@@ -1,5 +1,7 @@
 //! Requests that are wrong: each gets its status or its end, and its counter.
 
+use std::io::Read;
+
 use crate::support::{Client, Port, RawFrame, frame, get, set};
 
 const COLLECTIONS: u16 = 0x12;
@@ -49,11 +51,19 @@ fn what_is_no_frame_ends_the_connection_and_nothing_else() {
         client.send(&get(b"k").magic(magic).bytes());
         assert!(client.is_closed(), "{magic:#x}");
     }
-    // memcached's text protocol, on either side of a header's size.
-    for text in [&b"version\r\n"[..], b"set key 0 0 5\r\nvalue\r\nget key\r\n"] {
-        let mut client = port.client(&[]);
+    // Other protocols, on either side of a header's size, hear why in their own words.
+    for (text, answer) in [
+        (&b"version\r\n"[..], &b"SERVER_ERROR "[..]),
+        (b"set key 0 0 5\r\nvalue\r\nget key\r\n", b"SERVER_ERROR "),
+        (b"GET /pools HTTP/1.1\r\nHost: here\r\n\r\n", b"HTTP/1.1 400 "),
+        (b"*1\r\n$4\r\nPING\r\n", b"-ERR "),
+        (b"\x16\x03\x01\x00\x05hello", b"\x15\x03\x03\x00\x02\x02"),
+    ] {
+        let mut client = port.connect();
         client.send(text);
-        assert!(client.is_closed(), "{text:?}");
+        let mut said = Vec::new();
+        client.stream.read_to_end(&mut said).unwrap();
+        assert!(said.starts_with(answer), "{text:?}: {said:?}");
     }
     for size in 1..28 {
         let mut client = port.client(&[]);

@@ -60,6 +60,31 @@ fn reads_and_writes_of_evicted_documents_wait_and_are_answered() {
 }
 
 #[test]
+fn a_key_that_is_on_disk_alone_has_statistics_and_its_waiter_is_nobody_elses() {
+    let port = port(EvictionPolicy::Full);
+    let mut client = port.client(&[0x04, 0x07]);
+    let stored = client.ask(set(b"gone", b"v"));
+    let deleted = client.ask(frame(0x04).key(b"gone"));
+    assert!(deleted.mutation_seqno() > stored.mutation_seqno());
+    for _ in 0..20 {
+        evict(&mut client, b"k", b"value");
+        let key = statistics(&mut client, "key k 0");
+        assert_eq!((&*key["key_vb_state"], &*key["key_is_dirty"]), ("active", "false"));
+        // What waits next is executed once, with its own value.
+        evict(&mut client, b"k", b"value");
+        assert_eq!(client.ask(frame(0x0e).key(b"k").value(b"s")).status, 0);
+        assert_eq!(client.ask(get(b"k")).value, b"values");
+    }
+    assert_eq!(client.statistics("key gone 0").unwrap_err().status, 1, "a tombstone is no key");
+    assert_eq!(client.statistics("key never 0").unwrap_err().status, 1);
+    // A replica says that it is one.
+    let seqno = client.ask(set(b"r", b"v")).mutation_seqno().to_be_bytes();
+    assert_eq!(client.ask(frame(0xb7).extras(&seqno)).status, 0);
+    assert_eq!(client.ask(frame(0x3d).extras(&[2])).status, 0);
+    assert_eq!(statistics(&mut client, "key r 0")["key_vb_state"], "replica");
+}
+
+#[test]
 fn quota_and_watermarks_are_set_while_the_bucket_serves() {
     let port = port(EvictionPolicy::ValueOnly);
     let mut client = port.client(&[0x07]);

@@ -13,11 +13,12 @@ mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
 
-use bucket::Bucket;
+use bucket::{Bucket, Refused};
 use document::Vbid;
 use protocol::Status;
 use protocol::request::Stat;
 
+use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Reply, Request, Turn};
 
 /// Where a group's statistics go.
@@ -46,12 +47,14 @@ enum NoGroup {
     BadArgument,
     /// The vBucket is not here.
     NoSuchVbucket,
+    /// The bucket does not say, or not yet.
+    Refused(Refused),
 }
 
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 35] = [
+const GROUPS: [(&str, Group); 36] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -115,6 +118,7 @@ pub(super) fn stat(
         Err(NoGroup::NoSuchVbucket) => {
             reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
         }
+        Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
     }
     Done::Answered
 }

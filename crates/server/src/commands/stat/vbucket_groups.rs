@@ -175,26 +175,34 @@ pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), 
     })
 }
 
-/// Group "key": `<key> <vBucket>`, a key of the default collection.
+/// Group "key": `<key> <vBucket>`, a key of the default collection. What is on disk is read first,
+/// so that the request may wait.
 pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let (name, vbid) = argument.rsplit_once(' ').ok_or(NoGroup::BadArgument)?;
     let vbid = Vbid(vbid.parse().map_err(|_| NoGroup::BadArgument)?);
     let key = KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
     let bucket: Bucket = emitter.bucket.clone();
-    let found = match bucket.get_metadata(emitter.turn.session, vbid, key.as_key()) {
-        Ok(found) => found,
-        Err(Refused::NotFound) => return Err(NoGroup::BadArgument),
-        Err(_) => return Err(NoGroup::NoSuchVbucket),
+    let mut here = None;
+    bucket.with_vbucket(vbid, |vbucket| {
+        here = Some((vbucket.state(), vbucket.persisted_seqno().0));
+    });
+    let (state, persisted) = here.ok_or(NoGroup::NoSuchVbucket)?;
+    let session = &mut *emitter.turn.session;
+    let found = match state {
+        VbucketState::Active => bucket.get_metadata(session, vbid, key.as_key()),
+        VbucketState::Replica => bucket.get_replica(session, vbid, key.as_key()),
+        VbucketState::Pending | VbucketState::Dead => return Err(NoGroup::NoSuchVbucket),
     };
-    let mut persisted = 0;
-    bucket.with_vbucket(vbid, |vbucket| persisted = vbucket.persisted_seqno().0);
-    let item = found.item;
+    let item = found.map_err(NoGroup::Refused)?.item;
+    if item.is_deleted() {
+        return Err(NoGroup::Refused(Refused::NotFound));
+    }
     emitter.emit("key_is_dirty", item.seqno().0 > persisted);
     emitter.emit("key_exptime", item.expiry());
     emitter.emit("key_flags", u32::from_be_bytes(item.flags()));
     emitter.emit("key_cas", item.cas());
     emitter.emit("key_datatype", item.datatype().bits());
-    emitter.emit("key_vb_state", "active");
+    emitter.emit("key_vb_state", state.name());
     emitter.emit("key_is_resident", !item.is_ejected());
     Ok(())
 }

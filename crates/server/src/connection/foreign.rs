@@ -1,0 +1,124 @@
+//! Clients that speak something else: they are told so in their own words, as far as those are
+//! known, so that whoever has mixed ports up need not guess.
+
+/// A protocol that the port does not speak, by the first bytes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ForeignProtocol {
+    Http,
+    Tls,
+    Redis,
+    MemcachedText,
+    Unknown,
+}
+
+const HTTP_METHODS: [&str; 8] =
+    ["GET /", "HEAD /", "POST /", "PUT /", "DELETE /", "OPTIONS ", "CONNECT ", "PRI * HTTP/2"];
+const REDIS_WORDS: [&str; 5] = ["PING", "AUTH", "INFO", "QUIT", "HELLO"];
+const MEMCACHED_WORDS: [&str; 21] = [
+    "get",
+    "gets",
+    "gat",
+    "gats",
+    "set",
+    "add",
+    "replace",
+    "append",
+    "prepend",
+    "cas",
+    "incr",
+    "decr",
+    "touch",
+    "delete",
+    "stats",
+    "version",
+    "quit",
+    "verbosity",
+    "flush_all",
+    "mg",
+    "ms",
+];
+/// A handshake record of TLS 1.x begins with these.
+const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
+
+const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
+    Content-Type: text/plain\r\nContent-Length: 85\r\nConnection: close\r\n\r\n\
+    This is the data port of a Settee node; HTTP is spoken on its management port (8091)\n";
+/// Fatal: protocol_version.
+const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46];
+const REDIS_ANSWER: &str =
+    "-ERR this is the data port of a Settee node; it does not speak this protocol\r\n";
+const MEMCACHED_ANSWER: &str = "SERVER_ERROR this port speaks memcached's binary protocol only\r\n";
+
+impl ForeignProtocol {
+    /// Takes a guess. `bytes` are all that has come.
+    pub(super) fn recognize(bytes: &[u8]) -> Self {
+        let first = bytes.split(|byte| b" \r\n".contains(byte)).next().unwrap_or_default();
+        // A word that nothing follows may be anything.
+        let is_one_of = |words: &[&str]| {
+            first.len() < bytes.len() && words.iter().any(|word| word.as_bytes() == first)
+        };
+        if HTTP_METHODS.iter().any(|method| bytes.starts_with(method.as_bytes())) {
+            Self::Http
+        } else if bytes.starts_with(&TLS_HANDSHAKE) {
+            Self::Tls
+        } else if is_one_of(&MEMCACHED_WORDS) {
+            Self::MemcachedText
+        } else if is_one_of(&REDIS_WORDS) || matches!(bytes, [b'*', b'1'..=b'9', ..]) {
+            Self::Redis
+        } else {
+            Self::Unknown
+        }
+    }
+
+    /// What such a client understands. Nothing is said to strangers.
+    pub(super) fn answer(self) -> &'static [u8] {
+        match self {
+            Self::Http => HTTP_ANSWER.as_bytes(),
+            Self::Tls => &TLS_ALERT,
+            Self::Redis => REDIS_ANSWER.as_bytes(),
+            Self::MemcachedText => MEMCACHED_ANSWER.as_bytes(),
+            Self::Unknown => &[],
+        }
+    }
+
+    /// For log lines.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "HTTP",
+            Self::Tls => "TLS",
+            Self::Redis => "redis",
+            Self::MemcachedText => "memcached's text protocol",
+            Self::Unknown => "something unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_known_by_its_first_bytes() {
+        for (bytes, protocol) in [
+            (&b"GET / HTTP/1.1\r\n"[..], ForeignProtocol::Http),
+            (b"POST /pools HTTP/1.1\r\n", ForeignProtocol::Http),
+            (b"\x16\x03\x01\x02\x00", ForeignProtocol::Tls),
+            (b"*1\r\n$4\r\nPING\r\n", ForeignProtocol::Redis),
+            (b"PING\r\n", ForeignProtocol::Redis),
+            (b"version\r\n", ForeignProtocol::MemcachedText),
+            (b"get key\r\n", ForeignProtocol::MemcachedText),
+            (b"getting on", ForeignProtocol::Unknown),
+            (b"*", ForeignProtocol::Unknown),
+            (b"", ForeignProtocol::Unknown),
+            (b"\xff\x00", ForeignProtocol::Unknown),
+        ] {
+            assert_eq!(ForeignProtocol::recognize(bytes), protocol, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_answer_in_http_has_the_length_that_it_says() {
+        let (head, body) = HTTP_ANSWER.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
+    }
+}
