@@ -17,8 +17,9 @@ pub const QUEUE_LENGTH_MAX: usize = 64;
 /// somebody who logs in still gets in.
 const NICE: i32 = 2;
 
-/// Checks passwords one after the other. Each takes milliseconds on purpose, so that whoever guesses
-/// gets few tries: the threads are few, what waits is bounded, and nobody else waits for it.
+/// Checks passwords one after the other. Each takes milliseconds on purpose, so that whoever
+/// guesses gets few tries: the threads are few, what waits is bounded, and nobody else waits for
+/// it.
 pub struct PasswordChecker {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,

@@ -14,8 +14,8 @@ const ROLES_FLUSHED_TOGETHER: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl BucketCore {
-    /// Makes the roles of `vbids` durable, as far as the disk lets. Returns those that are not. Of a
-    /// journal that is full for items a part is kept for roles; when that is full, too, files
+    /// Makes the roles of `vbids` durable, as far as the disk lets. Returns those that are not. Of
+    /// a journal that is full for items a part is kept for roles; when that is full, too, files
     /// follow first. The caller holds no vBucket.
     pub(crate) fn flush_roles(&self, vbids: impl IntoIterator<Item = Vbid>) -> Vec<Vbid> {
         let mut behind: Vec<Vbid> = vbids.into_iter().collect();

@@ -98,8 +98,8 @@ fn in_words(loss: &ResetLoss) -> String {
         _ => say(format_args!(". There is no file of it")),
     }
     say(format_args!(
-        ". First think of its file as it was, put back while the node is stopped, of a replica, and \
-         of a backup"
+        ". First think of its file as it was, put back while the node is stopped, of a replica, \
+         and of a backup"
     ));
     text
 }

@@ -11,6 +11,7 @@ use document::{ItemMeta, Seqno, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
 use platform::files::RealFiles;
+use platform::threads::pause;
 use storage::JournalOptions;
 use tracing::Level;
 use vbucket::{StoreMode, Waiter, WriteCondition};
@@ -81,7 +82,7 @@ impl Node {
                 condition,
             );
             if stored.is_err() {
-                thread::sleep(Duration::from_millis(1));
+                pause(Duration::from_millis(1));
             }
         }
     }
@@ -92,10 +93,11 @@ impl Node {
 }
 
 fn wait_until(what: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
+    let clock = Clock::real();
+    let began = clock.now();
     while !what() {
-        assert!(began.elapsed() < PATIENCE, "it has not come about");
-        thread::sleep(Duration::from_millis(1));
+        assert!(clock.now().since(began) < PATIENCE, "it has not come about");
+        pause(Duration::from_millis(1));
     }
 }
 
@@ -106,7 +108,7 @@ fn a_stop_with_a_full_journal_loses_nothing() {
         thread::scope(|scope| {
             scope.spawn(|| node.write(VBID, &is_over));
             wait_until(|| node.full_waits() > 0);
-            thread::sleep(Duration::from_millis(20 * round));
+            pause(Duration::from_millis(20 * round));
             is_over.store(true, Ordering::Release);
         });
         assert_eq!(node.bucket.shut_down(), Ok(()), "round {round}");
@@ -132,7 +134,7 @@ fn roles_become_durable_while_writers_keep_the_journal_full() {
                 is_over.store(true, Ordering::Release);
             }
             set.unwrap();
-            thread::sleep(Duration::from_millis(5));
+            pause(Duration::from_millis(5));
         }
         is_over.store(true, Ordering::Release);
     });

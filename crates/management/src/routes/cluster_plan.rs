@@ -39,6 +39,9 @@ pub(super) async fn carry_out(State(context): State<Arc<Context>>, plan: String)
 
 fn pending(view: &dyn NodeView) -> Value {
     let pending = view.pending_vbuckets();
-    let one = |pending: &PendingVbucket| json!({"vbucket": pending.vbid, "wanted": pending.wanted, "reason": pending.reason});
+    let one = |pending: &PendingVbucket| {
+        let PendingVbucket { vbid, wanted, reason } = pending;
+        json!({"vbucket": vbid, "wanted": wanted, "reason": reason})
+    };
     pending.iter().map(one).collect()
 }

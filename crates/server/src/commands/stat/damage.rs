@@ -2,7 +2,8 @@
 
 use super::{Emitter, NoGroup};
 
-/// Group "damaged-vbuckets": how many there are, and of each what it cannot do, and what is wrong with its file.
+/// Group "damaged-vbuckets": how many there are, and of each what it cannot do, and what is wrong
+/// with its file.
 pub(super) fn damaged_vbuckets(
     emitter: &mut Emitter<'_, '_>,
     _argument: &str,
