@@ -23,9 +23,12 @@ ALIKE_SECONDS = 60
 SMALL_DISK_MIB = 700
 # What a damaged file and a full disk are allowed to log.
 EXPECTED_ERRORS = {
-    "damage": r"damaged|cannot be read|does not serve|out of service|missing|backup|journal",
+    "damage": r"corrupt|damaged|cannot be read|does not serve|out of service|missing|backup|journal",
     "disk-full": r"No space|disk|room|flush|writes are refused",
 }
+# What is kept of a node when something does not hold; the first is the general group.
+SAVED_STATISTICS = ("", "memory", "vbucket-details", "durability-monitor", "checkpoint", "dcp",
+                    "journal", "tasks", "clustermap")
 VERIFIER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools",
                         "couchverify.py")
 
@@ -57,18 +60,43 @@ class Chaos:
                     stack.callback(events.unmount, self.node_directory(node))
             stack.enter_context(self.cluster)
             with Filler(self.cluster, self.plan) as filler, self.clients:
-                time.sleep(0.5)
-                self._wait_for_durable_writes()
-                for event in self.plan.events:
-                    self.say(str(event))
-                    events.carry_out(event, self)
-                    self._wait_for_durable_writes()
+                with self._saving_what_the_nodes_say():
+                    self._go_through_the_events()
                 filler.stop()
                 self.clients.stop()
-            self._check_copies()
+            with self._saving_what_the_nodes_say():
+                self._check_copies()
             self.stop()
             self._check_what_is_left()
         shutil.rmtree(self.cluster.directory)
+
+    def _go_through_the_events(self):
+        time.sleep(0.5)
+        self._wait_for_durable_writes()
+        for event in self.plan.events:
+            self.say(str(event))
+            events.carry_out(event, self)
+            self._wait_for_durable_writes()
+
+    @contextlib.contextmanager
+    def _saving_what_the_nodes_say(self):
+        """When something does not hold, the nodes' statistics are left beside their data."""
+        try:
+            yield
+        except AssertionError:
+            for node in range(self.plan.nodes):
+                path = os.path.join(self.cluster.directory, f"statistics-n_{node}.txt")
+                with open(path, "w", encoding="utf-8") as file:
+                    for group in SAVED_STATISTICS:
+                        file.write(f"== {group}\n{self._statistics(node, group)}\n")
+            raise
+
+    def _statistics(self, node, group):
+        try:
+            found = self.cluster.statistics(node, group)
+        except (ConnectionLost, TimeoutError, OSError) as error:
+            return str(error)
+        return "\n".join(f"{name} {value}" for name, value in found.items())
 
     def order(self, order, node):
         """An order to the cluster, which must be carried out in time."""

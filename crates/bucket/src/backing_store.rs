@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use document::{Item, Key, Seqno, Vbid};
-use platform::Files;
+use platform::{DiskSpace, Files};
 use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
@@ -308,6 +308,22 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.close_journal(),
             Self::Memory => true,
+        }
+    }
+
+    /// See [`Store::disk_space`]; `None` where nothing is on a disk, or the disk does not tell.
+    pub(crate) fn disk_space(&self) -> Option<DiskSpace> {
+        match self {
+            Self::Files(store) => store.disk_space().ok(),
+            Self::Memory => None,
+        }
+    }
+
+    /// See [`Store::reserve_for_compaction`].
+    pub(crate) fn reserve_for_compaction(&self, bytes: u64) {
+        match self {
+            Self::Files(store) => store.reserve_for_compaction(bytes),
+            Self::Memory => {}
         }
     }
 

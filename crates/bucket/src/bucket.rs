@@ -359,6 +359,9 @@ impl BucketCore {
             StorageError::NoSpace { .. } => WriteBlock::DiskFull,
             _ => WriteBlock::DiskFailed,
         });
+        if block == Some(WriteBlock::DiskFull) {
+            self.note_growth();
+        }
         if !self.gate.note_write(vbid, path, block) {
             return;
         }

@@ -70,6 +70,15 @@ impl FileError {
     }
 }
 
+/// Room on the file system that a directory is on, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// What this process may still write.
+    pub free_bytes: u64,
+    /// What the file system holds in all.
+    pub total_bytes: u64,
+}
+
 /// An open file. All positions are bytes from its beginning.
 pub trait File: Send + Sync {
     /// Reads up to `buffer.len()` bytes at `position`; fewer only at the end of the file.
@@ -118,6 +127,12 @@ pub trait Files: Send + Sync {
     /// Whether `path` exists. A link to a place that does not exist is an error, as is everything
     /// else that keeps the system from telling: only "no" means that nothing is there.
     fn exists(&self, path: &Path) -> Result<bool, FileError>;
+
+    /// Room on the file system that `directory` is on; without end where nothing limits it.
+    fn disk_space(&self, directory: &Path) -> Result<DiskSpace, FileError> {
+        let _ = directory;
+        Ok(DiskSpace { free_bytes: u64::MAX, total_bytes: u64::MAX })
+    }
 
     /// The whole content of a small file.
     fn read_all(&self, path: &Path) -> Result<Vec<u8>, FileError> {
@@ -244,6 +259,15 @@ impl Files for RealFiles {
             },
             Err(error) => Err(FileError::new("stat", path, error)),
         }
+    }
+
+    fn disk_space(&self, directory: &Path) -> Result<DiskSpace, FileError> {
+        let space = rustix::fs::statvfs(directory)
+            .map_err(|error| FileError::new("statvfs", directory, error.into()))?;
+        Ok(DiskSpace {
+            free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+            total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+        })
     }
 }
 

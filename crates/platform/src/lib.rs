@@ -24,7 +24,7 @@ pub mod threads;
 
 pub use aligned_buffer::AlignedBuffer;
 pub use clock::{Clock, Instant, WallTime};
-pub use files::{File, FileError, FileErrorKind, Files, OpenMode};
+pub use files::{DiskSpace, File, FileError, FileErrorKind, Files, OpenMode};
 pub use random::Random;
 pub use seldom::Seldom;
 pub use shared_bytes::{SharedBytes, UniqueBytes};

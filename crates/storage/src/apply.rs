@@ -33,22 +33,6 @@ impl Store {
         applied
     }
 
-    /// Does what may need room on the disk; once more with what the journal keeps for later, when
-    /// there is none.
-    pub(crate) fn with_spared_room<T>(
-        &self,
-        attempt: impl Fn() -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
-        match attempt() {
-            Err(StorageError::NoSpace(_)) if self.give_back_spares() => attempt(),
-            done => done,
-        }
-    }
-
-    fn give_back_spares(&self) -> bool {
-        self.journalled.as_ref().is_some_and(|journalled| journalled.journal.give_back_spares())
-    }
-
     /// The vBucket that has waited longest of those that `is_due` picks.
     pub fn next_unapplied(&self, is_due: impl Fn(&Unapplied) -> bool) -> Option<Vbid> {
         self.journalled.as_ref()?.backlog.next(is_due)
@@ -194,6 +178,7 @@ impl Store {
             pending.deletes = false;
         }
         let Some(state) = &pending.state else { return Ok(Applied::default()) };
+        self.check_room()?;
         let journal = Some(journalled.position(pending.newest));
         let state = VbucketRecord { journal, ..state.clone() };
         let batch = FileBatch { items: &pending.items, state: &state };

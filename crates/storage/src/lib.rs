@@ -25,6 +25,7 @@ mod prepares;
 mod replay;
 mod replayed;
 mod rollback;
+mod room;
 mod set_aside;
 mod start_up;
 mod store;

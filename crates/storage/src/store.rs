@@ -19,6 +19,7 @@ use crate::flush_batch::{Applied, CommitReport, FlushBatch};
 use crate::journal::JournalOptions;
 use crate::journalled::Journalled;
 use crate::open_files::{Doubt, Entry, Handle, OpenFiles};
+use crate::room::CompactionReserve;
 use crate::start_up::{self, LastStop, StartReport, remove_if_there};
 use crate::vbucket_file::{self, CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
 use crate::vbucket_record::VbucketRecord;
@@ -56,6 +57,7 @@ pub struct Store {
     pub(crate) open_files: OpenFiles,
     /// `None` when commits go to the files at once.
     pub(crate) journalled: Option<Journalled>,
+    pub(crate) compaction_reserve: CompactionReserve,
 }
 
 impl Store {
@@ -97,6 +99,7 @@ impl Store {
             entries: Arc::new(RwLock::new(handles.into_iter().map(entry).collect())),
             open_files: OpenFiles::new(options.open_files_max),
             journalled: None,
+            compaction_reserve: CompactionReserve::default(),
         };
         // Also when what is there of a vBucket now is nothing but a file that was set aside.
         report.set_aside().for_each(|(vbid, revision)| store.raise_revision(vbid, revision));
@@ -317,6 +320,7 @@ impl Store {
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
+        self.check_room()?;
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
         let batch = FileBatch { items: &batch.items, state: &batch.state };

@@ -292,6 +292,7 @@ impl BucketCore {
     /// others who want the lock. `effects` are carried out after the first of them: who hears that
     /// its write is durable finds in the file what is said to be there.
     pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
+        self.note_growth();
         let Some(slot) = self.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_mut() {
             vbucket.apply_succeeded(applied.high_seqno);

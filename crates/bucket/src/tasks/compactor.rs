@@ -7,6 +7,7 @@ use std::time::Duration;
 use document::{Item, Vbid};
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
+use platform::{DiskSpace, Instant};
 use storage::{
     CompactionObserver, CompactionOutcome, CompactionPace, CompactionReport, CompactionRequest,
     FileSizes, StorageError,
@@ -28,6 +29,15 @@ static WATCHER: TaskName = TaskName::new("CompactionWatcherTask", TaskKind::AuxI
 
 /// The part of a file that is of no use, in percent, from which on it is compacted at full speed.
 const UNPACED_PERCENT_MIN: u64 = 60;
+
+/// Of the disk, the part below which free room is short: what can be freed is freed at once.
+const SHORT_PART: u64 = 4;
+
+/// While room is short, files are looked at this often at most.
+const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(250);
+
+/// What is kept free for a compaction beside the bytes of the largest file that it copies.
+const RESERVE_EXTRA_BYTES: u64 = 1 << 20;
 
 /// A compaction that takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_secs(30);
@@ -63,6 +73,8 @@ struct Compactor {
 /// Looks for fragmented files.
 struct Watcher {
     bucket: Bucket,
+    /// When it looked last.
+    looked_at: Option<Instant>,
 }
 
 pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
@@ -83,7 +95,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         compactors.push(pool.schedule_asleep(core.owner(), &COMPACTOR, task)?);
     }
     assert!(core.compactors.compactors.set(compactors).is_ok(), "compactors start once");
-    let task = Watcher { bucket: bucket.clone() };
+    let task = Watcher { bucket: bucket.clone(), looked_at: None };
     let watcher = pool.schedule_asleep(core.owner(), &WATCHER, task)?;
     watcher.snooze(core.config.compaction_interval);
     assert!(core.compactors.watcher.set(watcher).is_ok(), "the watcher starts once");
@@ -121,7 +133,13 @@ impl Task for Watcher {
             return Next::Finished;
         }
         let core = &self.bucket.0;
-        core.compactions.set_fragmented(core.fragmented_files());
+        let now = core.clock.now();
+        let since = self.looked_at.map(|looked_at| now.since(looked_at));
+        if let Some(since) = since.filter(|since| *since < LOOK_INTERVAL_MIN) {
+            return Next::SleepFor(LOOK_INTERVAL_MIN - since);
+        }
+        self.looked_at = Some(now);
+        core.look_at_files();
         core.compactors.wake();
         Next::SleepFor(core.config.compaction_interval)
     }
@@ -148,14 +166,20 @@ impl CompactionObserver for Finder<'_> {
 }
 
 impl BucketCore {
-    /// Files that are large enough and of which too much is of no use, the worst first.
-    fn fragmented_files(&self) -> Vec<Vbid> {
+    /// A file has grown, or could not: when room is short, all that can be freed is looked for.
+    pub(crate) fn note_growth(&self) {
+        let is_short = |space: DiskSpace| space.free_bytes < space.total_bytes / SHORT_PART;
+        if self.store.disk_space().is_some_and(is_short) {
+            self.compactors.look_again();
+        }
+    }
+
+    /// Finds the files that are large enough and of which too much is of no use, the worst first;
+    /// and keeps room for the copy of the largest one, now or later.
+    fn look_at_files(&self) {
         let settings = &self.compactions.settings;
         let percent_min = u64::from(settings.fragmentation_percent());
-        if percent_min == 0 {
-            return Vec::new();
-        }
-        let mut found = Vec::new();
+        let (mut found, mut live_bytes_max) = (Vec::new(), 0);
         for (vbid, slot) in self.slots() {
             if slot.file_is_damaged() || slot.lock().is_none() {
                 continue;
@@ -163,19 +187,29 @@ impl BucketCore {
             // What cannot be asked about cannot be compacted; whoever needs the file says why.
             let Ok(sizes) = self.store.file_sizes(vbid) else { continue };
             let percent = fragmentation_percent(sizes);
-            if sizes.file_bytes >= settings.file_bytes_min() && percent >= percent_min {
+            live_bytes_max = sizes.live_bytes.max(live_bytes_max);
+            if percent_min > 0
+                && sizes.file_bytes >= settings.file_bytes_min()
+                && percent >= percent_min
+            {
                 found.push((percent, sizes.file_bytes, vbid));
             }
         }
         found.sort_unstable_by(|left, right| right.cmp(left));
-        found.into_iter().map(|(_, _, vbid)| vbid).collect()
+        self.compactions.set_fragmented(found.into_iter().map(|(_, _, vbid)| vbid).collect());
+        let reserve_bytes = if percent_min > 0 { live_bytes_max + RESERVE_EXTRA_BYTES } else { 0 };
+        self.store.reserve_for_compaction(reserve_bytes);
     }
 
     fn compact(&self, begun: Begun) {
         let started = self.clock.now();
         let finder = Finder { core: self, vbid: begun.vbid };
-        // What the journal alone has is to be compacted, too.
-        let applied = self.apply(begun.vbid);
+        // What the journal alone has is to be compacted, too. On a full disk it waits: this is what
+        // makes room for it.
+        let applied = match self.apply(begun.vbid) {
+            Err(StorageError::NoSpace(_)) => Ok(()),
+            applied => applied,
+        };
         let compact = |()| {
             let request = self.compaction_request(begun.vbid, begun.order);
             self.store.compact(begun.vbid, &request, &begun.progress, &finder)

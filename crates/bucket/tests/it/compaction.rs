@@ -50,6 +50,36 @@ fn purge_seqno(machine: &Machine, vbid: Vbid) -> Seqno {
 }
 
 #[test]
+fn writers_live_on_a_small_disk_on_what_compaction_frees() {
+    const NEVER: Duration = Duration::from_secs(1_000_000);
+    for persistence in [config().persistence, Persistence::Files] {
+        let mut machine = Machine::with(BucketConfig {
+            persistence,
+            compaction_interval: NEVER,
+            ..fragmented(EvictionPolicy::ValueOnly)
+        });
+        machine.files.set_capacity(6 << 20);
+        // Ten times what the disk holds, of which a tenth of the disk is alive.
+        for number in 0..20_000_u32 {
+            let (vbid, name) = ([VBID, OTHER][number as usize % 2], (number % 200).to_string());
+            let mut attempts = 0;
+            while machine.set(vbid, &name, &[number as u8; 3000]).is_err() {
+                attempts += 1;
+                assert!(attempts < 60, "{persistence:?}: {number} is refused for ever");
+                machine.advance(Duration::from_secs(1));
+            }
+            if number % 50 == 0 {
+                machine.run();
+            }
+        }
+        machine.advance(Duration::from_secs(60));
+        let done = machine.bucket.compaction_statistics().done;
+        assert!(done > 1, "{persistence:?}: {done}");
+        assert_eq!(machine.bucket.shut_down(), Ok(()), "{persistence:?}");
+    }
+}
+
+#[test]
 fn files_stay_compact_under_random_overwrites_and_every_document_is_readable() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
         for seed in seeds(3) {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::aligned_buffer::is_aligned;
-use crate::files::{File, FileError, Files, OpenMode};
+use crate::files::{DiskSpace, File, FileError, Files, OpenMode};
 use disk::{Disk, InodeNumber};
 pub use faults::{Call, CallCounts, Fault, FaultError};
 
@@ -159,6 +159,10 @@ impl Files for SimulatedFiles {
 
     fn exists(&self, path: &Path) -> Result<bool, FileError> {
         Ok(self.lock().exists(path))
+    }
+
+    fn disk_space(&self, _: &Path) -> Result<DiskSpace, FileError> {
+        Ok(self.lock().space())
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::faults::Faults;
+use crate::files::DiskSpace;
 use crate::random::Random;
 
 /// A device writes whole sectors or nothing of them.
@@ -223,11 +224,21 @@ impl Disk {
         self.name_changes.push(change);
     }
 
+    /// Room on a disk of a size; of one without, as much as there can be.
+    pub(super) fn space(&self) -> DiskSpace {
+        let total_bytes = self.capacity.unwrap_or(u64::MAX);
+        let free_bytes = total_bytes.saturating_sub(self.used_bytes());
+        DiskSpace { free_bytes, total_bytes }
+    }
+
+    fn used_bytes(&self) -> u64 {
+        self.live_names.values().map(|inode| self.size(*inode)).sum()
+    }
+
     fn check_capacity(&self, inode: InodeNumber, end: u64) -> io::Result<()> {
         let Some(capacity) = self.capacity else { return Ok(()) };
         let growth = end.saturating_sub(self.size(inode));
-        let used: u64 = self.live_names.values().map(|inode| self.size(*inode)).sum();
-        if growth > 0 && used + growth > capacity {
+        if growth > 0 && self.used_bytes() + growth > capacity {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())

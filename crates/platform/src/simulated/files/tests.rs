@@ -158,6 +158,10 @@ fn a_full_disk_refuses_growth_only() {
     assert_eq!(file.set_size(11).err().unwrap().kind, FileErrorKind::NoSpace);
     file.write_at(b"x", 9).unwrap();
     assert_eq!(file.size().unwrap(), 10);
+    let space = || files.disk_space(Path::new("/")).unwrap();
+    assert_eq!(space(), DiskSpace { free_bytes: 0, total_bytes: 10 });
+    file.set_size(3).unwrap();
+    assert_eq!(space().free_bytes, 7);
 }
 
 #[test]
