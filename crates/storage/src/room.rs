@@ -1,4 +1,4 @@
-//! Room on the disk: some is kept for compaction, and the spares of the journal go when there is none.
+//! Room on the disk: some is kept for compactions; without any, the journal gives its spares.
 //!
 //! Files only grow until they are compacted, and to compact one takes room for its copy. Were the
 //! last of the disk taken by what files append, nothing could ever be freed again.
