@@ -40,6 +40,8 @@ pub(crate) struct ApplyPressure {
     pub(crate) journal_ratio: f64,
     /// The flusher waits for room in the journal, however much of that is in use.
     pub(crate) is_journal_full: bool,
+    /// Writers are refused until files that could not be written are.
+    pub(crate) is_gate_closed: bool,
     /// Bytes that stay in memory for the files, in parts of the quota.
     pub(crate) pinned_ratio: f64,
     /// How long the oldest of it has waited.
@@ -49,7 +51,7 @@ pub(crate) struct ApplyPressure {
 impl ApplyPressure {
     /// 0 for none, 1 from which on turns come faster, 2 when a limit is reached.
     fn level(self) -> f64 {
-        if self.is_journal_full {
+        if self.is_journal_full || self.is_gate_closed {
             return LIMIT_LEVEL;
         }
         (self.journal_ratio / JOURNAL_RATIO).max(self.pinned_ratio / PINNED_RATIO)
@@ -106,9 +108,14 @@ mod tests {
     const CONFIG: ApplyConfig = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
 
     fn pause_ms(vbuckets: usize, journal_ratio: f64, pinned_ratio: f64) -> Option<u128> {
-        let (waited, is_journal_full) = (Duration::from_secs(10), false);
-        let pressure =
-            ApplyPressure { vbuckets, journal_ratio, is_journal_full, pinned_ratio, waited };
+        let waited = Duration::from_secs(10);
+        let pressure = ApplyPressure {
+            vbuckets,
+            journal_ratio,
+            pinned_ratio,
+            waited,
+            ..ApplyPressure::default()
+        };
         pause(&CONFIG, pressure).map(|pause| pause.as_millis())
     }
 
@@ -136,11 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_its_turn_while_the_flusher_waits_for_room() {
-        let pressure =
-            ApplyPressure { vbuckets: 1, is_journal_full: true, ..ApplyPressure::default() };
-        assert_eq!(pause(&CONFIG, pressure), Some(Duration::ZERO));
-        assert!(pressure.is_high() && pressure.is_critical());
+    fn nothing_waits_for_its_turn_while_somebody_waits_for_files() {
+        for (is_journal_full, is_gate_closed) in [(true, false), (false, true)] {
+            let pressure = ApplyPressure {
+                vbuckets: 1,
+                is_journal_full,
+                is_gate_closed,
+                ..ApplyPressure::default()
+            };
+            assert_eq!(pause(&CONFIG, pressure), Some(Duration::ZERO));
+            assert!(pressure.is_high() && pressure.is_critical());
+        }
     }
 
     #[test]

@@ -204,6 +204,7 @@ impl BucketCore {
             vbuckets: backlog.vbuckets,
             journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
             is_journal_full: self.flush_queues.is_journal_full(),
+            is_gate_closed: self.gate.disk_block().is_some(),
             pinned_ratio: ratio(backlog.bytes, self.limits.wanted_bytes()),
             waited: backlog
                 .oldest_since

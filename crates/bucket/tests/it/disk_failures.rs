@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{Completion, Refused, WriteBlock};
-use document::Seqno;
+use bucket::{ApplyConfig, BucketConfig, CompactionOrder, Completion, Refused, WriteBlock};
+use document::{Seqno, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
 use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
@@ -65,6 +65,38 @@ fn what_was_acknowledged_before_the_disk_was_full_survives_a_power_cut() {
         machine.run();
         assert_eq!(machine.get(VBID, "old").unwrap(), b"value", "seed {seed}");
     }
+}
+
+/// A bucket whose journal has a document that the file of its vBucket cannot take: the disk is full.
+/// It is not that one's turn for a while.
+fn behind_on_a_full_disk() -> Machine {
+    let apply = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
+    let mut machine = Machine::with(BucketConfig { apply, ..config() });
+    machine.set(VBID, "key", b"value").unwrap();
+    machine.run();
+    machine.files.set_capacity(0);
+    machine.bucket.compact(VBID, CompactionOrder::default(), drop).unwrap();
+    machine.run();
+    let blocked = Refused::Blocked(WriteBlock::DiskFull);
+    assert_eq!(machine.set(OTHER, "other", b"refused").unwrap_err(), blocked);
+    machine
+}
+
+#[test]
+fn writers_are_let_in_soon_after_the_disk_has_room_for_files_again() {
+    let mut machine = behind_on_a_full_disk();
+    machine.files.set_capacity(u64::MAX);
+    machine.advance(RETRY * 2);
+    machine.set(OTHER, "other", b"let in").unwrap();
+}
+
+#[test]
+fn a_vbucket_that_is_deleted_on_a_full_disk_keeps_nobody_out() {
+    let mut machine = behind_on_a_full_disk();
+    machine.files.set_capacity(u64::MAX);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+    machine.bucket.delete_vbucket(VBID).unwrap();
+    machine.set(OTHER, "other", b"let in").unwrap();
 }
 
 #[test]
