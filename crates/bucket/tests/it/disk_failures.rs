@@ -67,7 +67,7 @@ fn what_was_acknowledged_before_the_disk_was_full_survives_a_power_cut() {
     }
 }
 
-/// A bucket whose journal has a document that the file of its vBucket cannot take: the disk is full.
+/// A bucket whose journal has a document that the file of its vBucket cannot take on a full disk.
 /// It is not that one's turn for a while.
 fn behind_on_a_full_disk() -> Machine {
     let apply = ApplyConfig { cycle: Duration::from_secs(10), applier_count: 2 };
@@ -263,7 +263,7 @@ fn a_stop_with_a_failing_disk_says_so_and_counts_as_a_crash() {
 
 #[test]
 fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
-    let config = bucket::BucketConfig { open_files_max: 1, ..files_config() };
+    let config = BucketConfig { open_files_max: 1, ..files_config() };
     let mut machine = Machine::with(config);
     for vbid in [VBID, OTHER] {
         machine.set(vbid, "key", b"value").unwrap();
@@ -300,7 +300,7 @@ fn a_damaged_file_stops_the_writes_of_its_vbucket_and_no_others() {
 
 #[test]
 fn a_stop_with_a_damaged_file_is_not_a_clean_one() {
-    let config = bucket::BucketConfig { open_files_max: 1, ..files_config() };
+    let config = BucketConfig { open_files_max: 1, ..files_config() };
     let mut machine = Machine::with(config);
     for vbid in [VBID, OTHER] {
         machine.set(vbid, "key", b"value").unwrap();
