@@ -17,15 +17,16 @@ from mcbp import (GET, KEY_NOT_FOUND, SUCCESS, Connection, ConnectionLost, durab
 from router import Router
 
 SET, INCREMENT, GET_REPLICA = 0x01, 0x05, 0x83
-NO_MEMORY = 0x82
+NO_MEMORY, TEMPORARY_FAILURE = 0x82, 0x86
 # What a write may be answered while something is wrong: no majority in time, another node's vBucket,
 # no memory or disk for now.
-REFUSALS = {0xA0, 0xA1, 0xA2, 0xA3, 0xA4, NOT_MY_VBUCKET, 0x86, NO_MEMORY}
-WRITE_MILLISECONDS = (200, 1000, 4000)
+REFUSALS = {0xA0, 0xA1, 0xA2, 0xA3, 0xA4, NOT_MY_VBUCKET, TEMPORARY_FAILURE, NO_MEMORY}
+# The shortest one runs out under a flood, whose backlog is ahead of each write.
+WRITE_MILLISECONDS = (4000, 1000, 4000, 200, 4000)
 # Longer than any node hangs: a write that is given up earlier might come after the next one.
 ANSWER_SECONDS = 40
 PAUSE_SECONDS = 0.02
-# After a refusal, as SDKs do at first: a flood that tries at once takes the room that comes free.
+# After a refusal: a flood that tries at once takes the room that comes free.
 RETRY_SECONDS = 0.004
 KEYS_OF_A_WRITER = 4
 READERS = 2
@@ -147,7 +148,6 @@ class Clients:
     def _write(self, router, records):
         turn = 0
         while not self._stop.is_set():
-            turn += 1
             record = records[turn % len(records)]
             patience = WRITE_MILLISECONDS[turn // len(records) % len(WRITE_MILLISECONDS)]
             with record.lock:
@@ -162,9 +162,11 @@ class Clients:
                     self._check_counted(record, number, epoch)
                 record.note(number, epoch, is_acknowledged=True)
                 time.sleep(PAUSE_SECONDS)
+                turn += 1
             else:
                 self._refused(record, response)
                 time.sleep(RETRY_SECONDS)
+                turn += not is_to_be_tried_again(response)
 
     def _check_counted(self, record, number, epoch):
         with record.lock:
@@ -246,6 +248,11 @@ class Clients:
             elif number_in(response) != number:
                 self.problems.append(
                     f"{record.key} is {number}, its replica has {number_in(response)}")
+
+
+def is_to_be_tried_again(response):
+    """Whether nothing has come of a write for want of room: it is sent again, as SDKs do."""
+    return response is not None and response.status == TEMPORARY_FAILURE
 
 
 def encode(record, number, patience, vbucket):
