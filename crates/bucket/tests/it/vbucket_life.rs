@@ -525,7 +525,9 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
         Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
     };
     let mut state = VbucketRecord::new(VbucketState::Active);
-    state.replication_topology = vec![vec![Some("ns_1@a".to_owned()), None]];
+    // A majority is placed, so the prepare waits for it.
+    state.replication_topology =
+        vec![vec![Some("ns_1@a".to_owned()), Some("ns_1@b".to_owned()), None]];
     state.failover_table = vec![FailoverEntry { uuid: VbUuid(77), seqno: Seqno(0) }];
     state.hlc_epoch = 3;
     state.might_contain_xattrs = true;
