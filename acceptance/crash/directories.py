@@ -9,7 +9,8 @@ from node import Node, free_port, run_to_end
 def declare(cases):
     """In the order of running."""
     for function in (second_node_is_refused, directory_with_foreign_files_is_refused,
-                     directory_that_is_a_file_is_refused, port_in_use_is_refused):
+                     directory_that_is_a_file_is_refused, port_in_use_is_refused,
+                     what_a_node_makes_is_its_users_alone):
         cases.case(function)
 
 
@@ -57,3 +58,23 @@ def port_in_use_is_refused():
         directory = os.path.join(work_directory(), "late")
         expect_refusal(serve(directory, node.port), str(node.port))
         node.stop()
+
+
+def what_a_node_makes_is_its_users_alone():
+    """Whatever the umask is; users of an earlier version, too."""
+    before = os.umask(0o022)
+    try:
+        with Node("private") as node:
+            node.stop()
+            users = os.path.join(node.data_directory, "users.json")
+            os.chmod(users, 0o644)
+            node.start()
+            paths = [node.data_directory, node.ready_path]
+            for directory, directories, names in os.walk(node.data_directory):
+                paths += [os.path.join(directory, name) for name in directories + names]
+            expect(len(paths) > 5, f"there are files: {paths}")
+            lax = [path for path in paths if os.stat(path).st_mode & 0o077]
+            expect_equal(lax, [], "files and folders that others may use")
+            node.stop()
+    finally:
+        os.umask(before)

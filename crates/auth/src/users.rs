@@ -22,12 +22,15 @@ pub struct UsersConfig {
 
 /// The registry of users, shared by all connections.
 ///
-/// Two locks, never held together except in this order: `credentials`, `verified`. No password is
-/// hashed under either.
+/// Three locks, never held together except in this order: `credentials`, `verified`;
+/// `decoy_secret` is held alone. No password is hashed under any of them.
 pub struct Users {
     config: UsersConfig,
     /// Known to nobody; made anew with every process.
     secret: [u8; 32],
+    /// What is made up for names that nobody has comes from it. Kept with the users: were it another
+    /// one after a start, who asks before and after would tell such names from others.
+    decoy_secret: RwLock<[u8; 32]>,
     credentials: RwLock<BTreeMap<String, Arc<Credentials>>>,
     verified: Mutex<VerifiedCache>,
 }
@@ -41,11 +44,13 @@ impl Default for UsersConfig {
 impl Users {
     /// No users yet.
     pub fn new(config: UsersConfig) -> Self {
-        let mut secret = [0; 32];
+        let (mut secret, mut decoy_secret) = ([0; 32], [0; 32]);
         platform::random::secret(&mut secret);
+        platform::random::secret(&mut decoy_secret);
         Self {
             config,
             secret,
+            decoy_secret: RwLock::new(decoy_secret),
             credentials: RwLock::default(),
             verified: Mutex::new(VerifiedCache::new(config.verified_max)),
         }
@@ -128,17 +133,33 @@ impl Users {
         is_current
     }
 
+    pub(crate) fn decoy_secret(&self) -> [u8; 32] {
+        *self.decoy_secret.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_decoy_secret(&self, secret: [u8; 32]) {
+        *self.decoy_secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
+    }
+
+    /// Rounds of PBKDF2 that somebody's password has, as most have after a while.
+    fn usual_iterations(&self, algorithm: HashAlgorithm) -> u32 {
+        let all = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
+        let known = all.values().next().map(|credentials| credentials.hashed(algorithm).iterations);
+        known.unwrap_or(self.config.iterations.max(crate::credentials::ITERATIONS_MIN))
+    }
+
     fn made_up(&self, user: &str, algorithm: HashAlgorithm) -> HashedPassword {
+        let secret = self.decoy_secret();
         let derive = |purpose: &str, size| {
             let message = [purpose, algorithm_name(algorithm), user].join("\0");
-            let mut bytes = HashAlgorithm::Sha512.hmac(&self.secret, message.as_bytes());
+            let mut bytes = HashAlgorithm::Sha512.hmac(&secret, message.as_bytes());
             bytes.truncate(size);
             bytes
         };
         HashedPassword {
             algorithm,
             salt: derive("salt", SALT_SIZE),
-            iterations: self.config.iterations.max(crate::credentials::ITERATIONS_MIN),
+            iterations: self.usual_iterations(algorithm),
             stored_key: derive("stored key", algorithm.size()),
             server_key: derive("server key", algorithm.size()),
         }

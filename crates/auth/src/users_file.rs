@@ -1,7 +1,8 @@
 //! Users as a JSON text, for the file that keeps them.
 //!
 //! ```text
-//! {"version":1,"users":{"name":{"sha1":{"salt":b64,"iterations":n,"stored_key":b64,
+//! {"version":1,"decoy_secret":b64,
+//!  "users":{"name":{"sha1":{"salt":b64,"iterations":n,"stored_key":b64,
 //!  "server_key":b64},"sha256":{...},"sha512":{...}}}}
 //! ```
 
@@ -31,12 +32,18 @@ pub enum UsersFileError {
     /// A user's entry cannot be right.
     #[error("the entry of the user {0:?} is not sound")]
     Unsound(String),
+    /// The secret behind what is made up for unknown names cannot be right.
+    #[error("the decoy secret is not sound")]
+    UnsoundSecret,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct UsersJson {
     version: u32,
+    /// 32 bytes; missing in files of before.
+    #[serde(default)]
+    decoy_secret: Option<String>,
     users: BTreeMap<String, CredentialsJson>,
 }
 
@@ -65,7 +72,8 @@ impl Users {
             Some((name, CredentialsJson::from(&*credentials)))
         };
         let users = self.names().into_iter().filter_map(user).collect();
-        serde_json::to_string_pretty(&UsersJson { version: VERSION, users })
+        let decoy_secret = Some(STANDARD.encode(self.decoy_secret()));
+        serde_json::to_string_pretty(&UsersJson { version: VERSION, decoy_secret, users })
             .expect("names and numbers are always JSON")
     }
 
@@ -83,6 +91,10 @@ impl Users {
                 Some(credentials) => users.push((name, credentials)),
                 None => return Err(UsersFileError::Unsound(name)),
             }
+        }
+        if let Some(secret) = file.decoy_secret {
+            let secret = STANDARD.decode(secret).ok().and_then(|bytes| bytes.try_into().ok());
+            self.set_decoy_secret(secret.ok_or(UsersFileError::UnsoundSecret)?);
         }
         let count = users.len();
         for (name, credentials) in users {
@@ -152,15 +164,35 @@ mod tests {
     #[test]
     fn users_survive_the_file() {
         let before = users();
-        before.set_password("bob", b"secret");
+        before.set_password("bob", b"hunter2");
         before.set_password("a \"quoted\" name", b"other");
         let text = before.to_json();
-        assert!(!text.contains("secret"));
+        assert!(!text.contains("hunter2"));
         let after = users();
         assert_eq!(after.add_from_json(&text).unwrap(), 2);
         assert_eq!(after.names(), before.names());
         assert_eq!(after.to_json(), text);
-        assert!(after.check_password("bob", b"secret"));
+        assert!(after.check_password("bob", b"hunter2"));
+    }
+
+    #[test]
+    fn names_that_nobody_has_look_the_same_after_a_start_and_like_those_of_others() {
+        let before = users();
+        before.set_password("bob", b"secret");
+        let after = Users::new(UsersConfig { iterations: 5000, verified_max: 4 });
+        after.add_from_json(&before.to_json()).unwrap();
+        for algorithm in [HashAlgorithm::Sha1, HashAlgorithm::Sha256, HashAlgorithm::Sha512] {
+            let seen = |users: &Users, name: &str| {
+                let hashed = users.login(name, algorithm).hashed;
+                (hashed.salt, hashed.iterations)
+            };
+            assert_eq!(seen(&after, "nobody"), seen(&before, "nobody"));
+            assert_eq!(seen(&after, "nobody").1, seen(&after, "bob").1);
+            assert_ne!(seen(&after, "nobody").0, seen(&after, "another").0);
+        }
+        // A file of before has no secret.
+        let line = before.to_json().lines().find(|line| line.contains("decoy")).unwrap().to_owned();
+        assert_eq!(users().add_from_json(&before.to_json().replace(&line, "")).unwrap(), 1);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use platform::{Clock, Seldom};
 use tokio::sync::oneshot;
 
+use crate::connection::Slot;
 use crate::metric::Metric;
 use crate::routes::Context;
 
@@ -71,6 +72,9 @@ pub(crate) async fn require_user(
             return unauthorized();
         }
         Err(TooManyLogins) => return too_many_logins(),
+    }
+    if let Some(slot) = request.extensions().get::<Arc<Slot>>() {
+        slot.keep();
     }
     request.extensions_mut().insert(User(user));
     next.run(request).await

@@ -1,15 +1,20 @@
 //! One connection, and how many there are.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::limits::Limits;
 use crate::metric::Metric;
@@ -23,6 +28,7 @@ pub(crate) async fn serve_connection(
     router: Router,
     limits: Limits,
     stopped: watch::Receiver<bool>,
+    slot: Slot,
 ) {
     if stream.set_nodelay(true).is_err() {
         return;
@@ -34,10 +40,19 @@ pub(crate) async fn serve_connection(
         .header_read_timeout(limits.header_time_max)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.headers_max);
-    let connection = builder.serve_connection(stream, TowerToHyperService::new(router));
+    let slot = Arc::new(slot);
+    let router = TowerToHyperService::new(router);
+    // Whoever checks the login of a request says so to the connection.
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(slot.clone());
+        router.call(request)
+    });
+    let connection = builder.serve_connection(stream, service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = slot.displaced() => return,
         () = until_stopped(stopped) => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -48,37 +63,70 @@ pub(crate) async fn serve_connection(
     }
 }
 
-/// Counts open connections.
+/// Connections that are open. Those on which nobody has logged in yet give way: whoever opens many
+/// and says nothing shuts nobody out.
 #[derive(Debug)]
 pub(crate) struct Connections {
     max: usize,
-    open: AtomicUsize,
+    table: Mutex<Table>,
     /// Connections closed at once because there were too many.
     refused: AtomicU64,
+    /// Connections without a login that were closed for newer ones.
+    displaced: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    next_id: u64,
+    /// Those without a login, the oldest first.
+    strangers: BTreeMap<u64, Arc<Notify>>,
+    /// Those with one.
+    known: BTreeSet<u64>,
+}
+
+impl Table {
+    fn open(&self) -> usize {
+        self.strangers.len() + self.known.len()
+    }
 }
 
 /// A counted connection.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<Connections>);
+pub(crate) struct Slot {
+    connections: Arc<Connections>,
+    id: u64,
+    displaced: Arc<Notify>,
+}
 
 impl Connections {
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, open: AtomicUsize::new(0), refused: AtomicU64::new(0) }
+        let (refused, displaced) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { max, table: Mutex::default(), refused, displaced }
     }
 
-    /// A slot, unless all are taken.
+    /// A slot; when all are taken, that of the oldest connection without a login. `None` when there
+    /// is none.
     pub(crate) fn try_open(self: &Arc<Self>) -> Option<Slot> {
-        if self.open.fetch_add(1, Ordering::AcqRel) < self.max {
-            return Some(Slot(self.clone()));
+        let mut table = self.lock();
+        if table.open() >= self.max {
+            let Some((_, oldest)) = table.strangers.pop_first() else {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                return None;
+            };
+            self.displaced.fetch_add(1, Ordering::Relaxed);
+            oldest.notify_one();
         }
-        self.open.fetch_sub(1, Ordering::AcqRel);
-        self.refused.fetch_add(1, Ordering::Relaxed);
-        None
+        let id = table.next_id;
+        table.next_id += 1;
+        let displaced = Arc::new(Notify::new());
+        table.strangers.insert(id, displaced.clone());
+        Some(Slot { connections: self.clone(), id, displaced })
     }
 
-    pub(crate) fn metrics(&self) -> [Metric; 3] {
-        let open = self.open.load(Ordering::Relaxed) as f64;
+    pub(crate) fn metrics(&self) -> [Metric; 4] {
+        let open = self.lock().open() as f64;
         let refused = self.refused.load(Ordering::Relaxed) as f64;
+        let displaced = self.displaced.load(Ordering::Relaxed) as f64;
         [
             Metric::gauge("cm_http_connections", "Connections to the REST port now", open),
             Metric::gauge("cm_http_connections_max", "As many as there may be", self.max as f64),
@@ -87,12 +135,38 @@ impl Connections {
                 "Connections closed at once because there were too many",
                 refused,
             ),
+            Metric::counter(
+                "cm_http_connections_displaced_total",
+                "Connections without a login that were closed for newer ones",
+                displaced,
+            ),
         ]
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    /// Somebody has logged in on this connection: it does not give way any more.
+    pub(crate) fn keep(&self) {
+        let mut table = self.connections.lock();
+        if table.strangers.remove(&self.id).is_some() {
+            table.known.insert(self.id);
+        }
+    }
+
+    /// Returns when the connection is to give way.
+    async fn displaced(&self) {
+        self.displaced.notified().await;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        let mut table = self.connections.lock();
+        table.strangers.remove(&self.id);
+        table.known.remove(&self.id);
     }
 }

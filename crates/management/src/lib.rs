@@ -9,6 +9,7 @@ mod answers;
 mod authentication;
 mod backups;
 mod connection;
+mod cross_site;
 mod limits;
 mod metric;
 mod node_view;

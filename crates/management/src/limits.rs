@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Limits of the REST port. Every client is met with them before it has named itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time. Further ones are closed at once, and counted.
+    /// Connections at a time. Further ones take the place of the oldest without a login, or are
+    /// closed at once; both are counted.
     pub connections_max: usize,
     /// Bytes of one request's line and headers together.
     pub header_bytes_max: usize,

@@ -26,6 +26,7 @@ use crate::answers;
 use crate::authentication::{FailedLogins, require_user};
 use crate::backups::Backups;
 use crate::connection::Connections;
+use crate::cross_site::refuse_other_sites;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
 
@@ -54,6 +55,7 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(user_routes())
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
+        .layer(middleware::from_fn(refuse_other_sites))
         .layer(middleware::from_fn_with_state(context.clone(), require_user));
     Router::new()
         .route("/healthz", get(health::healthz))

@@ -151,11 +151,10 @@ fn start_connection(
     router: &Router,
     tasks: &mut JoinSet<()>,
 ) {
-    // Beyond the limit the stream is dropped here, which closes it.
+    // With as many logins as there may be connections the stream is dropped here, which closes it.
     let Some(slot) = context.connections.try_open() else { return };
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     tasks.spawn(async move {
-        serve_connection(stream, router, limits, stopped).await;
-        drop(slot);
+        serve_connection(stream, router, limits, stopped, slot).await;
     });
 }

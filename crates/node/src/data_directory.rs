@@ -123,6 +123,16 @@ impl DataDirectory {
         Ok(names)
     }
 
+    /// Makes the file of users its user's alone where an earlier version has left it to others.
+    pub(crate) fn make_users_private(&self) {
+        match platform::process::make_private(&self.users()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "others may be able to read the hashed passwords");
+            }
+            _ => {}
+        }
+    }
+
     /// Where users are kept.
     pub(crate) fn users(&self) -> PathBuf {
         self.path.join(USERS_NAME)

@@ -47,6 +47,7 @@ enum Command {
 
 fn main() -> ExitCode {
     platform::allocator::set_up();
+    platform::process::keep_files_private();
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => node::serve(*arguments),
         Command::ClusterRun(arguments) => node::cluster_run(&arguments),

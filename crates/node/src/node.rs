@@ -61,6 +61,7 @@ impl Node {
         let directory = DataDirectory::open(&*files, &config.data_dir, &config.bucket)?;
         let plan = read_plan(&*files, &config)?;
         directory.check_bucket(&*files, &config.bucket)?;
+        directory.make_users_private();
         let (users, password) = administrator::open_users(&*files, &directory.users(), &config)?;
         let (data, port) = open_door(&config, config.port, "--port")?;
         let memcached = config

@@ -73,6 +73,25 @@ pub fn termination_flag() -> io::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
+/// What this process makes from now on, files, folders and sockets, is its user's alone: documents,
+/// passwords and keys are among it.
+pub fn keep_files_private() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Makes a file its user's alone that may have been made before [`keep_files_private`].
+pub fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    const OTHERS: u32 = 0o077;
+    let mut permissions = fs::metadata(path)?.permissions();
+    if permissions.mode() & OTHERS != 0 {
+        permissions.set_mode(permissions.mode() & !OTHERS);
+        fs::set_permissions(path, permissions)?;
+    }
+    Ok(())
+}
+
 /// An exclusive lock on a file, held as long as this value lives, released by the system when the
 /// process dies however it dies.
 #[derive(Debug)]

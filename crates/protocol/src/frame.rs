@@ -141,9 +141,9 @@ impl Magic {
         matches!(self, Self::AltClientRequest | Self::AltClientResponse)
     }
 
-    /// Whether a request follows.
-    pub fn is_request(self) -> bool {
-        matches!(self, Self::ClientRequest | Self::AltClientRequest | Self::ServerRequest)
+    /// Whether a client's request follows.
+    pub fn is_client_request(self) -> bool {
+        matches!(self, Self::ClientRequest | Self::AltClientRequest)
     }
 }
 

@@ -1,7 +1,12 @@
 //! Locks that clients hold on documents: in memory only, gone with the process.
 
-use document::{Cas, Key, Map};
+use std::collections::BTreeMap;
+
+use document::{Cas, Key};
 use platform::Instant;
+
+/// Ended locks are looked for when there are so many, and then twice as many as are left.
+const SWEEP_COUNT_MIN: usize = 64;
 
 /// One locked document.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +18,13 @@ pub(crate) struct DocumentLock {
 }
 
 /// All locked documents of a vBucket. Locks whose time is over count as absent and are removed
-/// when they are met.
+/// when they are met, or when there are many.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentLocks {
-    locks: Map<Box<[u8]>, DocumentLock>,
+    /// In order: keys that clients choose make no hash table slow.
+    locks: BTreeMap<Box<[u8]>, DocumentLock>,
+    /// How many there were left after the last look for ended ones.
+    left_count: usize,
 }
 
 impl DocumentLocks {
@@ -34,7 +42,11 @@ impl DocumentLocks {
     }
 
     /// Locks `key`.
-    pub(crate) fn insert(&mut self, key: Key<'_>, lock: DocumentLock) {
+    pub(crate) fn insert(&mut self, key: Key<'_>, lock: DocumentLock, now: Instant) {
+        if self.locks.len() >= SWEEP_COUNT_MIN.max(2 * self.left_count) {
+            self.locks.retain(|_, lock| lock.until > now);
+            self.left_count = self.locks.len();
+        }
         self.locks.insert(key.encoded().into(), lock);
     }
 
@@ -48,5 +60,28 @@ impl DocumentLocks {
     /// How many locks are held, ended ones that nobody has met since included.
     pub(crate) fn count(&self) -> usize {
         self.locks.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use document::KeyBuf;
+
+    use super::*;
+
+    #[test]
+    fn locks_that_have_ended_and_that_nobody_meets_again_are_let_go_of() {
+        let mut locks = DocumentLocks::default();
+        let start = Instant::default();
+        for second in 0..10_000_u64 {
+            let key = KeyBuf::in_default_collection(second.to_string().as_bytes()).unwrap();
+            let now = start.after(Duration::from_secs(second));
+            let lock = DocumentLock { cas: Cas(1), until: now.after(Duration::from_secs(15)) };
+            locks.insert(key.as_key(), lock, now);
+            assert!(locks.get(key.as_key(), now).is_some());
+            assert!(locks.count() <= SWEEP_COUNT_MIN, "{} at {second}", locks.count());
+        }
     }
 }

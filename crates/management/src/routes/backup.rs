@@ -39,21 +39,24 @@ pub(super) async fn begin(
     };
     let (sender, receiver) = oneshot::channel();
     let view = Arc::clone(&context.view);
+    // The leave goes with the thread: a client that has left does not make room for another one.
     let begin = move || {
-        // Nobody waits any more if the client has left.
-        drop(sender.send(view.begin_backup()));
+        let begun = view.begin_backup();
+        drop(sender.send((begun, leave)));
     };
     if let Err(error) = platform::threads::spawn("BackupBegin", begin) {
         return unavailable(&format!("No thread can be started: {error}"));
     }
-    let source: Arc<dyn BackupSource> = match receiver.await {
-        Ok(Ok(source)) => source.into(),
-        Ok(Err(BackupError::Impossible(reason))) => {
+    let Ok((begun, leave)) = receiver.await else {
+        return unavailable("The node is shutting down");
+    };
+    let source: Arc<dyn BackupSource> = match begun {
+        Ok(source) => source.into(),
+        Err(BackupError::Impossible(reason)) => {
             let body = json!({"_": reason}).to_string();
             return answers::json_text(StatusCode::BAD_REQUEST, body);
         }
-        Ok(Err(BackupError::Failed(reason))) => return unavailable(&reason),
-        Err(_) => return unavailable("The node is shutting down"),
+        Err(BackupError::Failed(reason)) => return unavailable(&reason),
     };
     let catalogue = source.catalogue();
     let backup = context.backups.add(source);

@@ -8,6 +8,7 @@ use crate::http_client::basic;
 use crate::rest_port::{PASSWORD, RestPort, USER};
 
 const SHORT: Duration = Duration::from_millis(100);
+const HOURS: Duration = Duration::from_secs(10_000);
 
 #[test]
 fn malformed_requests_are_refused_and_harm_nobody() {
@@ -110,4 +111,38 @@ fn connections_beyond_the_limit_are_closed_and_counted() {
         client.read_answer().is_some()
     });
     assert!(answered);
+}
+
+#[test]
+fn who_opens_many_connections_and_says_nothing_shuts_nobody_out() {
+    let limits = Limits { connections_max: 4, header_time_max: HOURS, ..Limits::default() };
+    let port = RestPort::start_with(limits);
+    let mut known = port.connect();
+    assert_eq!(known.ask("GET", "/", "").status, 200);
+    let mut strangers: Vec<_> = (0..3).map(|_| port.connect()).collect();
+    // One that asks without a login is no better.
+    strangers[0].send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(strangers[0].read_answer().is_some());
+    let mut administrator = port.connect();
+    assert_eq!(administrator.ask("GET", "/", "").status, 200);
+    assert!(strangers.remove(0).is_closed(), "the oldest gives way");
+    for client in [&mut known, &mut administrator] {
+        let metrics = client.ask("GET", "/metrics", "").body;
+        assert!(metrics.contains("cm_http_connections_displaced_total 1\n"), "{metrics}");
+        assert!(metrics.contains("cm_http_connections_refused_total 0\n"), "{metrics}");
+    }
+}
+
+#[test]
+fn a_page_of_another_site_changes_nothing() {
+    let port = RestPort::start();
+    let login = basic(USER, PASSWORD);
+    for (origin, status) in [("http://x", 200), ("http://evil", 403)] {
+        let mut client = port.connect();
+        client.send(&format!(
+            "POST /pools/default/buckets/default/controller/doFlush HTTP/1.1\r\nHost: x\r\n\
+             Origin: {origin}\r\n{login}Content-Length: 0\r\n\r\n"
+        ));
+        assert_eq!(client.read_answer().unwrap().status, status, "{origin}");
+    }
 }

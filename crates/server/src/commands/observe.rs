@@ -10,6 +10,10 @@ use vbucket::SeqnoStatus;
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
+/// Keys of one OBSERVE at most. Each takes a lock and may take a read of a file, after which the
+/// request begins again.
+const OBSERVED_KEYS_MAX: usize = 128;
+
 /// OBSERVE.
 pub(super) fn observe(
     connection: &mut Connection,
@@ -17,6 +21,12 @@ pub(super) fn observe(
     bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
+    let count = observed_keys(request.frame.value).take(OBSERVED_KEYS_MAX + 1).count();
+    if count > OBSERVED_KEYS_MAX {
+        const CONTEXT: &str = "an OBSERVE has at most 128 keys; ask for more in another one";
+        request.reply(connection).fail(turn, Status::E2big, CONTEXT);
+        return Done::Answered;
+    }
     let mut answer = Vec::new();
     for observed in observed_keys(request.frame.value) {
         let parsed = observed.and_then(|(vbucket, bytes)| {

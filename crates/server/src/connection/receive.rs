@@ -69,7 +69,7 @@ impl Connection {
         let is_usual = is_store
             && self.parked_count == 0
             && opcode.info().class != Class::Retired
-            && frame.header.magic.is_request()
+            && frame.header.magic.is_client_request()
             && (RECEIVED_IN_PLACE_BYTES_MIN..=VALUE_SIZE_MAX).contains(&value_size)
             && !is_compressed(frame)
             && self.bucket.is_some()

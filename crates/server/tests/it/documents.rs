@@ -143,6 +143,8 @@ fn observe_tells_where_each_key_is() {
         assert_eq!(client.ask(frame(0x92).value(value)).status, 4, "{value:x?}");
     }
     assert_eq!(client.ask(frame(0x92).value(b"\0\x09\0\x01k")).status, 7);
+    assert_eq!(client.ask(observed(&[&b"k"[..]; 128])).status, 0);
+    assert_eq!(client.ask(observed(&[&b"k"[..]; 129])).status, 3, "too many at a time");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Keys of a vBucket that are not in its hash table: which of them are on disk, which are being
 //! looked up there, and what the last look has found.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use document::{Item, Key, Map};
+use document::{Item, Key};
 
 use super::{FilterOptions, KeyFilter};
 
@@ -53,7 +54,8 @@ pub(crate) enum Absent {
 pub(crate) struct AbsentKeys {
     /// Keys that the file may hold: of tombstones, and of documents that left memory whole.
     filter: KeyFilter,
-    lookups: Map<Box<[u8]>, State>,
+    /// In order: keys that clients choose make no hash table slow.
+    lookups: BTreeMap<Box<[u8]>, State>,
     /// Live documents that are only in the file.
     pub(crate) document_count: usize,
     /// How much of that count are corrections, when the file was asked.
@@ -73,7 +75,7 @@ impl AbsentKeys {
     pub(crate) fn new(options: FilterOptions) -> Self {
         Self {
             filter: KeyFilter::new(options),
-            lookups: Map::default(),
+            lookups: BTreeMap::new(),
             document_count: 0,
             correction: 0,
             departures: NEXT_HISTORY.fetch_add(1 << HISTORY_SHIFT, Ordering::Relaxed),

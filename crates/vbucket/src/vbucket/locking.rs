@@ -25,7 +25,8 @@ impl Vbucket {
             return Err(Refusal::Locked);
         }
         let cas = self.clock.next(now.wall);
-        self.locks.insert(key, DocumentLock { cas, until: now.monotonic.after(duration) });
+        let until = now.monotonic.after(duration);
+        self.locks.insert(key, DocumentLock { cas, until }, now.monotonic);
         Ok(Found { item: found.item, cas })
     }
 
