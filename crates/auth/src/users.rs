@@ -28,8 +28,8 @@ pub struct Users {
     config: UsersConfig,
     /// Known to nobody; made anew with every process.
     secret: [u8; 32],
-    /// What is made up for names that nobody has comes from it. Kept with the users: were it another
-    /// one after a start, who asks before and after would tell such names from others.
+    /// What is made up for names that nobody has comes from it. Kept with the users: were it
+    /// another one after a start, who asks before and after would tell such names from others.
     decoy_secret: RwLock<[u8; 32]>,
     credentials: RwLock<BTreeMap<String, Arc<Credentials>>>,
     verified: Mutex<VerifiedCache>,

@@ -320,9 +320,9 @@ impl BackingStore {
     }
 
     /// See [`Store::reserve_for_compaction`].
-    pub(crate) fn reserve_for_compaction(&self, bytes: u64) {
+    pub(crate) fn reserve_for_compaction(&self, live_bytes_max: Option<u64>) {
         match self {
-            Self::Files(store) => store.reserve_for_compaction(bytes),
+            Self::Files(store) => store.reserve_for_compaction(live_bytes_max),
             Self::Memory => {}
         }
     }

@@ -75,7 +75,13 @@ impl Store {
     pub fn prepare_journal(&self) -> Result<(), StorageError> {
         let Some(journalled) = &self.journalled else { return Ok(()) };
         journalled.note_segment()?;
+        // What compaction needs is no spare room.
         let journal = &journalled.journal;
+        let usage = journal.usage();
+        if !usage.is_spare_due() {
+            return Ok(());
+        }
+        let Ok(_room) = self.room_for(usage.segment_bytes) else { return Ok(()) };
         while journal.usage().is_spare_due() && journal.fill_spare()? {}
         Ok(())
     }
@@ -178,7 +184,7 @@ impl Store {
             pending.deletes = false;
         }
         let Some(state) = &pending.state else { return Ok(Applied::default()) };
-        self.check_room()?;
+        let _room = self.room_for(pending.bytes)?;
         let journal = Some(journalled.position(pending.newest));
         let state = VbucketRecord { journal, ..state.clone() };
         let batch = FileBatch { items: &pending.items, state: &state };

@@ -267,9 +267,9 @@ impl Journal {
         Ok(true)
     }
 
-    /// Removes all spares but one, and the one in the making, for others who find no room on the
-    /// disk. Whether there was anything to remove.
-    pub(crate) fn give_back_spares(&self) -> bool {
+    /// Removes all spares but so many, and the one in the making, for others who find no room on
+    /// the disk. Whether there was anything to remove.
+    pub(crate) fn give_back_spares(&self, kept_count: usize) -> bool {
         // Who fills one finds no room, either.
         let filling = self.filling.try_lock().ok().and_then(|mut place| place.take());
         let gives_up_filling = filling.is_some();
@@ -278,7 +278,7 @@ impl Journal {
             filling.give_up(&self.directory);
         }
         let mut writer = self.lock_writer();
-        let spares = writer.take_spares();
+        let spares = writer.take_spares(kept_count);
         self.publish(&writer);
         drop(writer);
         self.directory.remove_spares(&spares);

@@ -12,6 +12,7 @@ use document::{CollectionId, Item, Key, Map, Seqno, Vbid};
 use platform::{Clock, Files, OpenMode};
 
 use crate::StorageError;
+use crate::backlog::bytes_of;
 use crate::collection_statistics::{self, CollectionStatistics};
 use crate::couchstore::{CouchFile, Header, layout};
 use crate::file_view::FileView;
@@ -127,8 +128,12 @@ impl Store {
         mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
     ) {
         if let Some(journalled) = &self.journalled {
-            return match self.dispel_doubts(batches.iter().map(|batch| batch.vbid)) {
-                Ok(()) => journalled.commit(batches, report),
+            let room = self.room_for_batches(&batches).and_then(|room| {
+                self.dispel_doubts(batches.iter().map(|batch| batch.vbid))?;
+                Ok(room)
+            });
+            return match room {
+                Ok(_room) => journalled.commit(batches, report),
                 Err(error) => {
                     batches.iter().for_each(|batch| report(batch.vbid, Err(error.clone())));
                 }
@@ -320,7 +325,7 @@ impl Store {
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
-        self.check_room()?;
+        let _room = self.room_for(bytes_of(&batch.items))?;
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
         let batch = FileBatch { items: &batch.items, state: &batch.state };
@@ -362,6 +367,7 @@ impl Store {
         let now = self.clock.wall_time().0;
         let (header, report) =
             vbucket_file::write(&before.file, Some(&before.header), batch, now, buffers)?;
+        self.compaction_reserve.note_file(header.live_bytes());
         let mut handle = lock(&entry.handle);
         handle.note_committed(entry.vbid, &header, batch.state);
         handle.snapshot = Some(Arc::new(Snapshot { file: before.file.clone(), header }));

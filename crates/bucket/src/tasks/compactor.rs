@@ -36,9 +36,6 @@ const SHORT_PART: u64 = 4;
 /// While room is short, files are looked at this often at most.
 const LOOK_INTERVAL_MIN: Duration = Duration::from_millis(250);
 
-/// What is kept free for a compaction beside the bytes of the largest file that it copies.
-const RESERVE_EXTRA_BYTES: u64 = 1 << 20;
-
 /// A compaction that takes longer is worth a line in the log.
 const LONG: Duration = Duration::from_secs(30);
 
@@ -96,8 +93,7 @@ pub(super) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     }
     assert!(core.compactors.compactors.set(compactors).is_ok(), "compactors start once");
     let task = Watcher { bucket: bucket.clone(), looked_at: None };
-    let watcher = pool.schedule_asleep(core.owner(), &WATCHER, task)?;
-    watcher.snooze(core.config.compaction_interval);
+    let watcher = pool.schedule(core.owner(), &WATCHER, task)?;
     assert!(core.compactors.watcher.set(watcher).is_ok(), "the watcher starts once");
     // What was ordered before there was anybody to do it.
     core.compactors.wake();
@@ -197,8 +193,7 @@ impl BucketCore {
         }
         found.sort_unstable_by(|left, right| right.cmp(left));
         self.compactions.set_fragmented(found.into_iter().map(|(_, _, vbid)| vbid).collect());
-        let reserve_bytes = if percent_min > 0 { live_bytes_max + RESERVE_EXTRA_BYTES } else { 0 };
-        self.store.reserve_for_compaction(reserve_bytes);
+        self.store.reserve_for_compaction((percent_min > 0).then_some(live_bytes_max));
     }
 
     fn compact(&self, begun: Begun) {

@@ -58,7 +58,7 @@ fn writers_live_on_a_small_disk_on_what_compaction_frees() {
             compaction_interval: NEVER,
             ..fragmented(EvictionPolicy::ValueOnly)
         });
-        machine.files.set_capacity(6 << 20);
+        machine.files.set_capacity(3 << 20);
         // Ten times what the disk holds, of which a tenth of the disk is alive.
         for number in 0..20_000_u32 {
             let (vbid, name) = ([VBID, OTHER][number as usize % 2], (number % 200).to_string());

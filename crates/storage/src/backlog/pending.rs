@@ -26,7 +26,7 @@ pub(crate) struct Pending {
     pub(crate) items: Vec<Item>,
     /// The state as of the last of the items; `None` when nothing follows a deletion.
     pub(crate) state: Option<VbucketRecord>,
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// The vBucket is looked at for older versions at this many items.
     pub(super) search_at: usize,
 }

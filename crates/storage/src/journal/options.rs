@@ -103,6 +103,8 @@ pub struct JournalUsage {
     pub bytes_max: u64,
     /// The part of that which is kept for states without items.
     pub reserve_bytes: u64,
+    /// Bytes of a segment of the usual size.
+    pub segment_bytes: u64,
     /// Segments that are kept for later.
     pub spare_count: u64,
     /// Bytes of those.

@@ -97,6 +97,7 @@ impl Writer {
             used_bytes: self.sealed_bytes() + needed_of_current,
             bytes_max: self.options.bytes_max,
             reserve_bytes: self.options.reserve_bytes(),
+            segment_bytes: self.options.segment_bytes,
             spare_count,
             spare_bytes: spare_count * self.options.segment_bytes,
             current_bytes: current,
@@ -128,7 +129,7 @@ impl Writer {
             let has_no_room = matches!(error, StorageError::NoSpace(_));
             self.leave_failed(directory);
             if has_no_room {
-                directory.remove_spares(&self.take_spares());
+                directory.remove_spares(&self.take_spares(1));
             }
             result = self.try_write(directory, records);
         }

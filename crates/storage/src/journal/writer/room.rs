@@ -96,8 +96,9 @@ impl Writer {
         Some((number, self.options.segment_bytes))
     }
 
-    /// Takes all spares but one out of use, to be removed: the disk has no room for anything else.
-    pub(in crate::journal) fn take_spares(&mut self) -> Vec<u64> {
-        self.spares.split_off(self.spares.len().min(1)).into()
+    /// Takes all spares but so many out of use, to be removed: the disk has no room for anything
+    /// else.
+    pub(in crate::journal) fn take_spares(&mut self, kept_count: usize) -> Vec<u64> {
+        self.spares.split_off(self.spares.len().min(kept_count)).into()
     }
 }
