@@ -1,10 +1,13 @@
 """Cases: replicas are promoted while something is in the way, or not at all."""
 
+import base64
+import json
 import os
 import re
 import subprocess
 import threading
 import time
+import urllib.request
 
 from cases import expect, expect_equal, wait_until
 from cluster_run import BUCKET, HOST, PASSWORD, USER, Cluster
@@ -61,9 +64,16 @@ def ephemeral_node_that_has_lost_its_memory_empties_no_replica(name):
         expect_equal([int(number) for number in waiting.group(1).split(",")],
                      [vbucket for vbucket, chain in enumerate(cluster.chains())
                       if chain[0] == cluster.port(0)], "vBuckets that wait")
+        statistics = cluster.statistics(0, "clustermap")
+        expect_equal(statistics["pending_vbuckets"], str(VBUCKETS // 2), "the statistic")
+        expect("holds a replica" in statistics["vb_0:reason"], "the statistic has the reason")
+        pending = map_of(cluster, 0)["pending"]
+        expect_equal({(each["vbucket"], each["wanted"]) for each in pending},
+                     {(vbucket, "active") for vbucket in range(0, VBUCKETS, 2)}, "GET")
         cluster.tell("--failover", 0)
         cluster.tell("--recover", 0)
         expect_all_readable(cluster)
+        expect_equal(map_of(cluster, 0)["pending"], [], "what is left")
 
 
 def ephemeral_cluster_without_replicas_begins_empty(name):
@@ -166,6 +176,16 @@ class Load:
         """Ends it."""
         self._stop.set()
         self._thread.join()
+
+
+def map_of(cluster, node):
+    """What `GET /settee/clusterMap` of a node answers."""
+    port = cluster.base + 2 * cluster.nodes + node
+    password = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    asked = urllib.request.Request(
+        f"http://{HOST}:{port}/settee/clusterMap", headers={"Authorization": f"Basic {password}"})
+    with urllib.request.urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
+        return json.load(answer)
 
 
 def waits_for_journal(cluster, node):
