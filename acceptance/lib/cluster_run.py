@@ -82,11 +82,18 @@ class Cluster:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             timeout=130, check=False)
 
-    def tell(self, order, node=None):
+    def tell(self, order, node=None, force=False):
         """An order to the running cluster, which must succeed."""
-        done = self._tell(order, *([] if node is None else [str(node)]))
-        if done.returncode != 0:
-            raise RuntimeError(f"{order} {node}: {done.stdout.decode(errors='replace')}")
+        self.answer(order, node, force)
+
+    def answer(self, order, node=None, force=False, fails=False):
+        """What is said to an order, which must succeed, or fail."""
+        done = self._tell(order, *([] if node is None else [str(node)]),
+                          *(["--force"] if force else []))
+        text = done.stdout.decode(errors="replace")
+        if (done.returncode != 0) != fails:
+            raise RuntimeError(f"{order} {node}: {text}")
+        return text
 
     def port(self, node):
         """The data port of a node."""

@@ -2,6 +2,7 @@
 
 mod retry;
 mod roles;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,6 +18,9 @@ use replication::{Follow, PeerAddress, Replicator};
 use server::{ClusterView, Server};
 
 pub(crate) use retry::RetryThread;
+use waiting::Waiting;
+
+use crate::peer_copies::AskPeer;
 
 /// Who this node is.
 #[derive(Clone, Debug)]
@@ -50,6 +54,9 @@ pub(crate) struct Membership {
     plan: Mutex<ClusterPlan>,
     /// What is left of the plan, in the order of vBuckets.
     pending: Mutex<Vec<PendingVbucket>>,
+    /// What of it waits for others.
+    waiting: Mutex<Waiting>,
+    ask_peer: OnceLock<AskPeer>,
     retries: retry::Retries,
     replicator: OnceLock<Arc<Replicator>>,
     server: OnceLock<Arc<Server>>,
@@ -69,6 +76,8 @@ impl Membership {
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
             pending: Mutex::default(),
+            waiting: Mutex::default(),
+            ask_peer: OnceLock::new(),
             retries: retry::Retries::new(),
             replicator: OnceLock::new(),
             server: OnceLock::new(),
@@ -140,6 +149,7 @@ impl Membership {
                 format!("the node has another map of revision [{epoch}, {revision}]; raise it");
             return CarriedOut::Refused(reason);
         }
+        self.adapt_waiting(plan, is_first);
         let pending = self.take_up_roles(plan, 0..self.bucket.config().vbucket_count);
         self.follow(plan);
         *self.lock_plan() = plan.clone();
@@ -159,8 +169,13 @@ impl Membership {
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
+        let asked = self.plan();
+        let answers = self.ask_peers(&asked);
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = self.plan();
+        if plan == asked {
+            self.hear_peers(&plan, &answers);
+        }
         let before = self.pending();
         let pending = self.take_up_roles(&plan, before.iter().map(|pending| pending.vbid));
         let has_advanced = pending.len() < before.len();

@@ -21,6 +21,7 @@ use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::membership::{CarriedOut, Identity, Membership, RetryThread};
 use crate::node_view::View;
+use crate::peer_copies;
 use crate::temporary_directory::TemporaryDirectory;
 
 /// The version that clients are told. They parse it and expect one of the original's.
@@ -147,6 +148,7 @@ impl Node {
         membership.serve_with(Arc::clone(&server));
         let replicator = start_replicator(&bucket, hub, &config, password.0.as_deref(), &pool)?;
         membership.replicate_with(Arc::clone(&replicator));
+        membership.ask_with(peer_copies::asking(&config, password.0.as_deref()));
         let retries = RetryThread::start(&membership)?;
         let view = View::new(
             clock,

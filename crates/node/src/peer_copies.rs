@@ -6,6 +6,8 @@ use std::time::Duration;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
 
+use crate::config::NodeConfig;
+
 /// How far a copy is. Greater ones are to be promoted: what was acknowledged as durable counts
 /// more than what else has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +16,26 @@ pub(crate) struct Held {
     pub(crate) prepared_seqno: u64,
     /// The last thing that has come.
     pub(crate) high_seqno: u64,
+}
+
+/// The copies that a node has, by vBucket.
+pub(crate) type Copies = BTreeMap<u16, Held>;
+
+/// Asks a node for its copies.
+pub(crate) type AskPeer = Box<dyn Fn(&NodeAddress) -> anyhow::Result<Copies> + Send + Sync>;
+
+/// How long another node may take to answer one that waits for it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How a node asks the others, which have its user and password.
+pub(crate) fn asking(config: &NodeConfig, password: Option<&str>) -> AskPeer {
+    let asker = Asker {
+        user: config.user.clone(),
+        password: password.unwrap_or_default().to_owned(),
+        bucket: config.bucket.clone(),
+        patience: PATIENCE,
+    };
+    Box::new(move |node| asker.copies(node))
 }
 
 /// Who asks, and of which bucket.
@@ -28,7 +50,7 @@ pub(crate) struct Asker {
 
 impl Asker {
     /// The copies that a node has, by vBucket.
-    pub(crate) fn copies(&self, node: &NodeAddress) -> anyhow::Result<BTreeMap<u16, Held>> {
+    pub(crate) fn copies(&self, node: &NodeAddress) -> anyhow::Result<Copies> {
         Ok(copies(&self.statistics(node, "vbucket-details")?))
     }
 
@@ -49,8 +71,8 @@ impl Asker {
 }
 
 /// From lines like `vb_17:high_seqno 5`.
-fn copies(statistics: &[(String, String)]) -> BTreeMap<u16, Held> {
-    let mut copies: BTreeMap<u16, Held> = BTreeMap::new();
+fn copies(statistics: &[(String, String)]) -> Copies {
+    let mut copies = Copies::new();
     for (name, value) in statistics {
         let Some((vbid, name)) = name.strip_prefix("vb_").and_then(|name| name.split_once(':'))
         else {

@@ -17,11 +17,17 @@ impl Membership {
         let this = plan.index_of(&self.identity.name);
         let mut roles = Vec::new();
         let mut given_up = Vec::new();
+        let mut left = Vec::new();
         for number in vbids {
             let vbid = Vbid(number);
             // A node that is given up keeps what it has, for whoever may want it.
             let role = this.map_or(VbucketRole::None, |this| plan.role(number, this));
+            let waits = self.waits(number);
             let (state, topology) = match role {
+                VbucketRole::Active(_) if waits.is_some() => {
+                    left.extend(waits);
+                    (VbucketState::Dead, None)
+                }
                 VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
                 VbucketRole::Replica(_) => (VbucketState::Replica, None),
                 // The file of one that is out of service stays: it may be all that there is.
@@ -37,10 +43,11 @@ impl Membership {
             roles.iter().map(|role| (role.vbid, role.state)).collect();
         let name_of = |vbid| wanted.iter().find(|(of, _)| *of == vbid).map(|(_, state)| *state);
         let failed = self.bucket.set_vbucket_states(roles);
-        let mut left: Vec<PendingVbucket> = failed
-            .iter()
-            .filter_map(|(vbid, error)| Some(pending(*vbid, name_of(*vbid)?.name(), error)))
-            .collect();
+        left.extend(
+            failed
+                .iter()
+                .filter_map(|(vbid, error)| Some(pending(*vbid, name_of(*vbid)?.name(), error))),
+        );
         if this.is_some() {
             given_up.retain(|vbid| failed.iter().all(|(of, _)| of != vbid));
             left.extend(given_up.into_iter().filter_map(|vbid| self.delete(vbid)));

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{BucketConfig, Completion, Completions, NewRole, Persistence, Surroundings};
+use bucket::{
+    BucketConfig, BucketType, Completion, Completions, NewRole, Persistence, Surroundings,
+};
 use document::VbucketState;
 use executor::{ExecutorPool, PoolOptions};
 use platform::Clock;
@@ -12,6 +14,7 @@ use platform::simulated::SimulatedFiles;
 use vbucket::Waiter;
 
 use super::*;
+use crate::peer_copies::{Copies, Held};
 
 struct NobodyWaits;
 
@@ -35,6 +38,10 @@ impl Member {
     }
 
     fn open(files: SimulatedFiles) -> Self {
+        Self::of_type(files, BucketType::Couchbase)
+    }
+
+    fn of_type(files: SimulatedFiles, bucket_type: BucketType) -> Self {
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(1)).unwrap();
         let surroundings = Surroundings {
@@ -46,6 +53,7 @@ impl Member {
         };
         let config = BucketConfig {
             vbucket_count: 4,
+            bucket_type: Some(bucket_type),
             persistence: Persistence::Files,
             ..BucketConfig::named("default")
         };
@@ -232,4 +240,70 @@ fn what_a_full_disk_leaves_of_a_plan_is_tried_again() {
     member.files.set_capacity(1 << 30);
     member.membership.try_again();
     assert_eq!((member.pending(), member.states()[3]), (vec![], None), "deleted as well");
+}
+
+/// What other nodes answer, if they do.
+type SharedAnswer = Arc<Mutex<Option<Copies>>>;
+
+/// The ephemeral node n_0, which starts with `plan`, and what n_1 and others answer it.
+fn start_ephemeral(plan: &ClusterPlan) -> (Member, SharedAnswer) {
+    let member = Member::of_type(SimulatedFiles::new(), BucketType::Ephemeral);
+    let answer = Arc::new(Mutex::new(None));
+    let answers = Arc::clone(&answer);
+    member.membership.ask_with(Box::new(move |_| {
+        let answer: Option<Copies> = answers.lock().unwrap().clone();
+        answer.context("no route to it")
+    }));
+    assert_eq!(member.carry_out(plan), CarriedOut::Done);
+    (member, answer)
+}
+
+fn copies<const COUNT: usize>(high_seqnos: [(u16, u64); COUNT]) -> Copies {
+    let held = |high_seqno| Held { prepared_seqno: 0, high_seqno };
+    high_seqnos.map(|(vbid, high_seqno)| (vbid, held(high_seqno))).into()
+}
+
+#[test]
+fn an_ephemeral_vbucket_does_not_begin_empty_while_others_may_hold_its_documents() {
+    let (zero, one) = (Some(0), Some(1));
+    let first = plan(2, 2, [[zero, one], [zero, one], [one, zero], [zero, None]]);
+    let (member, answer) = start_ephemeral(&first);
+    let waits = |names: &[&str]| {
+        let reasons: Vec<String> =
+            member.membership.pending().into_iter().map(|pending| pending.reason).collect();
+        reasons.len() == names.len()
+            && reasons.iter().zip(names).all(|(reason, name)| reason.contains(name))
+    };
+    assert_eq!(member.states(), [DEAD, DEAD, REPLICA, ACTIVE], "nobody else has the last one");
+    assert_eq!(member.pending(), [(0, "active"), (1, "active")]);
+    member.membership.try_again();
+    assert!(waits(&["n_1, which may hold", "n_1, which may hold"]), "n_1 is silent");
+    *answer.lock().unwrap() = Some(copies([(0, 7), (1, 0), (2, 9)]));
+    member.membership.try_again();
+    assert_eq!(member.states(), [DEAD, ACTIVE, REPLICA, ACTIVE], "n_1 has nothing of 1");
+    assert!(waits(&["n_1 holds a replica"]));
+    let same_roles = ClusterPlan { revision: Revision { epoch: 1, revision: 3 }, ..first };
+    assert_eq!(member.carry_out(&same_roles), CarriedOut::Done);
+    assert_eq!(member.pending(), [(0, "active")], "a map that decides nothing about it");
+    let promoted = plan(4, 2, [[one, zero], [zero, one], [one, zero], [zero, None]]);
+    assert_eq!(member.carry_out(&promoted), CarriedOut::Done);
+    assert_eq!(member.states(), [REPLICA, ACTIVE, REPLICA, ACTIVE]);
+    assert_eq!(member.pending(), []);
+}
+
+#[test]
+fn an_ephemeral_vbucket_begins_empty_where_nobody_holds_anything_or_a_map_says_so() {
+    let (zero, one) = (Some(0), Some(1));
+    let (member, answer) = start_ephemeral(&plan(2, 2, [[zero, one]; 4]));
+    *answer.lock().unwrap() = Some(copies([(0, 0), (1, 3), (2, 3)]));
+    member.membership.try_again();
+    assert_eq!(member.states(), [ACTIVE, DEAD, DEAD, ACTIVE], "a new cluster has nothing");
+    let alone = plan(3, 2, [[zero, one], [zero, None], [zero, one], [zero, one]]);
+    assert_eq!(member.carry_out(&alone), CarriedOut::Done);
+    assert_eq!(member.states(), [ACTIVE, ACTIVE, DEAD, ACTIVE], "the map gives the replica up");
+    let back = plan(4, 2, [[one, zero], [zero, one], [one, zero], [zero, one]]);
+    assert_eq!(member.carry_out(&back), CarriedOut::Done);
+    let again = plan(5, 2, [[zero, one]; 4]);
+    assert_eq!(member.carry_out(&again), CarriedOut::Done);
+    assert_eq!(member.states(), [ACTIVE; 4], "a running node is promoted as ever");
 }
