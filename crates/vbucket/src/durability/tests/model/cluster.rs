@@ -25,6 +25,18 @@ struct Write {
     has_ended: bool,
 }
 
+/// When nodes have caught up with a failure, so that another one may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CatchUp {
+    /// The others hold in memory what there was.
+    InMemory,
+    /// The others have persisted it.
+    OnDisk,
+    /// The others hold it in memory, and the active node has persisted it: what was persisted on
+    /// another one, which was active before, would not outlast its restart otherwise.
+    ActiveOnDisk,
+}
+
 pub(super) struct Cluster {
     nodes: Vec<Node>,
     active: usize,
@@ -39,8 +51,8 @@ pub(super) struct Cluster {
     next_uuid: u64,
     /// Levels whose writes are promised to last.
     promised: &'static [DurabilityLevel],
-    /// Nodes have caught up with a failure once they have persisted what there was.
-    catches_up_on_disk: bool,
+    /// When nodes have caught up with a failure.
+    catch_up: CatchUp,
     /// Set while nodes have not caught up with the last failure: up to here they have to.
     catching_up: Option<Seqno>,
 }
@@ -49,7 +61,7 @@ impl Cluster {
     pub(super) fn new(
         random: Random,
         promised: &'static [DurabilityLevel],
-        catches_up_on_disk: bool,
+        catch_up: CatchUp,
     ) -> Self {
         let nodes = NAMES.iter().zip(1..).map(|(name, uuid)| Node::new(name, uuid)).collect();
         let mut cluster = Self {
@@ -63,7 +75,7 @@ impl Cluster {
             next_version: 0,
             next_uuid: 10,
             promised,
-            catches_up_on_disk,
+            catch_up,
             catching_up: None,
         };
         cluster.activate(0);
@@ -372,14 +384,17 @@ impl Cluster {
 
     fn has_caught_up(&mut self) -> bool {
         if let Some(seqno) = self.catching_up {
-            let has_all = |&index: &usize| {
-                let vbucket = &self.nodes[index].vbucket;
-                match self.catches_up_on_disk {
-                    true => vbucket.persisted_for_clients() >= seqno,
-                    false => vbucket.stream_position().snapshot_start >= seqno,
-                }
+            let persisted = |index: usize| self.nodes[index].vbucket.persisted_for_clients();
+            let received = |index: usize| self.nodes[index].vbucket.stream_position();
+            let has_all = |&index: &usize| match self.catch_up {
+                CatchUp::OnDisk => persisted(index) >= seqno,
+                _ => received(index).snapshot_start >= seqno,
             };
-            if self.others().iter().all(has_all) {
+            let active_has_all = match self.catch_up {
+                CatchUp::ActiveOnDisk => persisted(self.active) >= seqno,
+                _ => true,
+            };
+            if active_has_all && self.others().iter().all(has_all) {
                 self.catching_up = None;
             }
         }

@@ -7,7 +7,7 @@ mod node;
 use document::DurabilityLevel;
 use platform::{Random, seeds::seeds};
 
-use cluster::Cluster;
+use cluster::{CatchUp, Cluster};
 
 const STEPS: usize = 400;
 
@@ -21,7 +21,8 @@ enum Failure {
     /// Nobody does; the role moves.
     Demotion,
     /// The active node loses its memory and is started again without a failover; once everybody
-    /// has caught up, any node may be next.
+    /// has caught up, and the active node has persisted what it was promoted with, any node may be
+    /// next.
     RestartInPlace,
 }
 
@@ -40,8 +41,12 @@ impl Failure {
 }
 
 fn run(seed: u64, failure: Failure) {
-    let mut cluster =
-        Cluster::new(Random::from_seed(seed), failure.promised(), failure == Failure::Everybody);
+    let catch_up = match failure {
+        Failure::OneNode | Failure::Demotion => CatchUp::InMemory,
+        Failure::Everybody => CatchUp::OnDisk,
+        Failure::RestartInPlace => CatchUp::ActiveOnDisk,
+    };
+    let mut cluster = Cluster::new(Random::from_seed(seed), failure.promised(), catch_up);
     for _ in 0..STEPS {
         match cluster.random(100) {
             0..=29 => cluster.write(),
