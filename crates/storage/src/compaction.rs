@@ -11,6 +11,7 @@
 //! Until the rename the old file is in force and the copy is litter, which start-up removes. After
 //! it both files hold the same. Nothing is committed to the new one until the rename is durable.
 
+mod damaged_bodies;
 mod frozen;
 mod local_documents;
 mod pace;
@@ -35,6 +36,7 @@ use crate::open_files::Entry;
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::Snapshot;
+pub use damaged_bodies::{DamagedBodies, DamagedBody};
 pub use frozen::{FrozenFacts, FrozenVbucket};
 pub use pace::CompactionPace;
 use paced_file::PacedFile;
@@ -159,6 +161,7 @@ impl Store {
             purged: successor.tally.purged,
             expired_count: successor.expired_count,
             rounds: successor.rounds,
+            damaged: std::mem::take(&mut successor.damaged),
             ..CompactionReport::default()
         };
         drop(newest);

@@ -334,6 +334,13 @@ impl BodyReader<'_> {
         Ok(Some(body))
     }
 
+    /// The bytes in the place of a body that [`BodyReader::stored`] refuses, as far as there are
+    /// any.
+    pub(crate) fn damaged_chunk(&self, info: &DocumentInfo<'_>) -> Result<Vec<u8>, StorageError> {
+        let size = usize::try_from(info.body_size).unwrap_or(usize::MAX);
+        self.source.read_raw(info.body_position, size)
+    }
+
     /// Reads a body and lends the caller `target` of its size to be filled: `make` gives it.
     pub(crate) fn read_into<T>(
         &mut self,

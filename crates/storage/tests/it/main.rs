@@ -5,6 +5,7 @@ mod batches;
 mod compaction;
 mod compaction_faults;
 mod crash;
+mod damaged_bodies;
 mod durable_writes;
 mod faults;
 mod frozen;
