@@ -136,6 +136,7 @@ impl Store {
     ) -> Result<Option<CompactionReport>, StorageError> {
         run.progress.expect_bytes(source.header.live_bytes());
         run.enter(CompactionPhase::Copying);
+        source.file.size_with(&source.header)?;
         let _room = self.open_files.reserve_extra();
         remove_if_there(&*self.files, path)?;
         let file = self.files.open(path, OpenMode::CreateNew)?;
@@ -144,6 +145,10 @@ impl Store {
         let (progress, observer) = (run.progress, run.observer);
         let copied = Successor::copy(&source, &file, run.request, progress, observer)?;
         let Some(mut successor) = copied else { return Ok(None) };
+        if successor.damaged.count > 0 {
+            // Bodies that are not there any more are not gone around.
+            source.file.size_with(&source.header)?;
+        }
         if !self.catch_up(&source, &mut successor, run)? {
             return Ok(None);
         }

@@ -187,6 +187,20 @@ impl CouchFile {
         Ok(self.file.size()?)
     }
 
+    /// Bytes of the file, in which `header` was committed.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when it ends in front of the header's end: somebody has cut it,
+    /// and what would be written behind its end would lie in the middle of history.
+    pub(crate) fn size_with(&self, header: &Header) -> Result<u64, StorageError> {
+        let size = self.size()?;
+        if size < header.end() {
+            let what = "the file ends in front of its newest header";
+            return Err(StorageError::corrupt(&self.path, size, what));
+        }
+        Ok(size)
+    }
+
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
