@@ -148,9 +148,9 @@ impl Files for SimulatedFiles {
         Ok(())
     }
 
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
-        self.lock().create_directories(directory);
-        Ok(())
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        let created = self.lock().create_directory(directory);
+        created.map_err(|error| FileError::new("create directory", directory, error))
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
