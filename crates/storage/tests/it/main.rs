@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod batches;
+mod bounded_start;
 mod compaction;
 mod compaction_faults;
 mod crash;

@@ -22,6 +22,7 @@ pub(super) struct Disk {
     /// Rises with every power cut.
     pub(super) boot: u64,
     pub(super) open_count: usize,
+    pub(super) open_count_max: usize,
     /// Content by inode number. Unlinked contents stay until the power cut, for their readers.
     inodes: Vec<Inode>,
     live: Names,
