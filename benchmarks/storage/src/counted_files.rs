@@ -68,8 +68,8 @@ impl Files for CountedFiles {
         RealFiles.sync_directory(directory)
     }
 
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
-        RealFiles.create_directories(directory)
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        RealFiles.create_directory(directory)
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {

@@ -55,6 +55,7 @@ pub(crate) struct CompactionCounters {
     pub(crate) prepares_purged: AtomicU64,
     pub(crate) of_dropped_collections: AtomicU64,
     pub(crate) expired: AtomicU64,
+    pub(crate) damaged_bodies: AtomicU64,
 }
 
 #[derive(Default)]
@@ -129,6 +130,8 @@ pub struct CompactionStatistics {
     pub of_dropped_collections: u64,
     /// Documents deleted because a compaction found them past their time.
     pub expired: u64,
+    /// Documents copied although their bodies cannot be read, each time they were.
+    pub damaged_bodies: u64,
 }
 
 impl CompactionOrder {
@@ -246,6 +249,7 @@ impl Compactions {
             prepares_purged: load(&counters.prepares_purged),
             of_dropped_collections: load(&counters.of_dropped_collections),
             expired: load(&counters.expired),
+            damaged_bodies: load(&counters.damaged_bodies),
         }
     }
 }
@@ -261,6 +265,7 @@ impl CompactionCounters {
         add(&self.tombstones_purged, report.purged.tombstones);
         add(&self.prepares_purged, report.purged.prepares);
         add(&self.of_dropped_collections, report.purged.of_dropped_collections);
+        add(&self.damaged_bodies, report.damaged.count);
     }
 }
 

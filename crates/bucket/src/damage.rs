@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use document::Vbid;
-use storage::{IgnoredFile, StartReport, StorageError};
+use document::{Seqno, Vbid};
+use storage::{DamagedBodies, DamagedBody, IgnoredFile, StartReport, StorageError};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::write_gate::WritePath;
@@ -13,7 +13,7 @@ use crate::write_gate::WritePath;
 /// How much of a vBucket its damaged file takes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DamageKind {
-    /// Some documents cannot be read from the file, which goes on being used.
+    /// Something cannot be read from the file, which goes on being used.
     InPart,
     /// Nothing can be written to the file. What is in memory is served, and writes are refused.
     RefusesWrites,
@@ -38,7 +38,15 @@ pub struct VbucketDamage {
 pub(crate) struct DamageMark {
     /// The kind, for those in a hurry; changed under `reason`.
     kind: AtomicU8,
-    reason: Mutex<Option<Arc<str>>>,
+    reason: Mutex<Option<Reason>>,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+struct Reason {
+    text: Arc<str>,
+    /// The documents of which the log tells.
+    told: Vec<Seqno>,
 }
 
 impl DamageKind {
@@ -75,7 +83,7 @@ impl DamageMark {
     /// Kind and reason.
     pub(crate) fn get(&self) -> Option<(DamageKind, Arc<str>)> {
         let reason = self.lock();
-        Some((self.kind()?, reason.clone()?))
+        Some((self.kind()?, Arc::clone(&reason.as_ref()?.text)))
     }
 
     /// Notes damage, unless as much is noted. Whether it is news.
@@ -84,9 +92,28 @@ impl DamageMark {
         if self.kind() >= Some(kind) {
             return false;
         }
-        *reason = Some(why.into());
+        *reason = Some(Reason { text: why.into(), told: Vec::new() });
         self.kind.store(kind.code(), Ordering::Release);
         true
+    }
+
+    /// All of the file was read, and this is what is wrong with it: `None` when nothing is. Gives
+    /// the documents of which nothing was told yet.
+    pub(crate) fn note_bodies<'b>(&self, bodies: &'b DamagedBodies) -> Vec<&'b DamagedBody> {
+        let mut reason = self.lock();
+        if self.kind() > Some(DamageKind::InPart) {
+            return Vec::new();
+        }
+        let told = reason.take().map_or_else(Vec::new, |before| before.told);
+        let Some(first) = bodies.listed.first() else {
+            self.kind.store(0, Ordering::Release);
+            return Vec::new();
+        };
+        let text = describe(bodies.count, first);
+        let listed = bodies.listed.iter().map(|body| body.seqno).collect();
+        *reason = Some(Reason { text: text.into(), told: listed });
+        self.kind.store(DamageKind::InPart.code(), Ordering::Release);
+        bodies.listed.iter().filter(|body| !told.contains(&body.seqno)).collect()
     }
 
     /// Another file has taken the place of the damaged one.
@@ -96,7 +123,7 @@ impl DamageMark {
         *reason = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<str>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Reason>> {
         self.reason.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,10 +193,37 @@ impl BucketCore {
         self.tell_streams(|streams| streams.file_damaged(vbid));
     }
 
+    /// A compaction has copied all of a vBucket's file, and what could not be read as it was. Each
+    /// document of that is told once.
+    pub(crate) fn note_damaged_bodies(&self, vbid: Vbid, bodies: &DamagedBodies) {
+        let Some(slot) = self.slot(vbid) else { return };
+        for body in slot.damage.note_bodies(bodies) {
+            tracing::error!(
+                error = %body.error,
+                vbucket = vbid.0,
+                document = body.document,
+                seqno = body.seqno.0,
+                position_now = body.copy_position,
+                damaged_count = bodies.count,
+                "a document is damaged and cannot be read; the file goes on being used: write the \
+                 document again, delete it, or promote a replica of the vBucket"
+            );
+        }
+    }
+
     /// vBuckets whose files are damaged.
     pub(crate) fn damaged_count(&self) -> usize {
         self.slots().filter(|(_, slot)| slot.damage.kind().is_some()).count()
     }
+}
+
+fn describe(count: u64, first: &DamagedBody) -> String {
+    let DamagedBody { document, seqno, copy_position, .. } = first;
+    format!(
+        "{count} documents cannot be read; the first is `{document}` with seqno {}, at byte \
+         {copy_position} of the file",
+        seqno.0
+    )
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod absent_vbuckets;
 mod adoption;
 mod apply_pace;
+mod back_off;
 mod backfill;
 mod backing_store;
 mod bucket;

@@ -340,7 +340,7 @@ impl BucketCore {
         self.carry_out(vbid, &mut effects);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         // What could not be flushed is not wanted any more.
-        slot.damage.clear();
+        slot.forget_file();
         self.note_disk(vbid, WritePath::Flush, None);
         self.note_disk(vbid, WritePath::Apply, None);
         old

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use platform::no_free::Zone;
 use vbucket::{Refusal, Vbucket};
 
+use crate::back_off::BackOff;
 use crate::damage::{DamageKind, DamageMark};
 
 /// One vBucket and what guards it. Lock order: `history`, `file`, `vbucket` (docs/locks.md).
@@ -23,6 +24,8 @@ pub(crate) struct VbucketSlot {
     /// What is wrong with the file. A vBucket that is out of service is not there; it stays so
     /// until another takes its place.
     pub(crate) damage: DamageMark,
+    /// Until when nobody compacts the file unasked: it could not be.
+    pub(crate) compaction_pause: BackOff,
     /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
     /// whoever holds `file`.
     is_absent: AtomicBool,
@@ -97,7 +100,7 @@ impl VbucketSlot {
     pub(crate) fn take_absent(&self) -> Option<Vbucket> {
         // In this order: whoever finds no vBucket finds why.
         self.is_absent.store(true, Ordering::Release);
-        self.damage.clear();
+        self.forget_file();
         self.lock().take()
     }
 
@@ -118,7 +121,13 @@ impl VbucketSlot {
         let before = self.replace(vbucket);
         assert!(before.is_none(), "a vBucket that was taken out is not there");
         self.is_absent.store(false, Ordering::Release);
+        self.forget_file();
+    }
+
+    /// Another file has taken the place of the one that was there, or will.
+    pub(crate) fn forget_file(&self) {
         self.damage.clear();
+        self.compaction_pause.clear();
     }
 
     /// Puts a vBucket into its place and returns the one that was there, to be dropped by the

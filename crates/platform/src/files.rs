@@ -118,8 +118,9 @@ pub trait Files: Send + Sync {
     /// Makes creations, renames and removals inside `directory` durable.
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError>;
 
-    /// Creates `directory` and its parents where they are missing.
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError>;
+    /// Creates `directory`, in one that is there; one that is there stays. Durable only after
+    /// [`Files::sync_directory`] of its parent.
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError>;
 
     /// Names of everything inside `directory`, sorted.
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError>;
@@ -132,6 +133,25 @@ pub trait Files: Send + Sync {
     fn disk_space(&self, directory: &Path) -> Result<DiskSpace, FileError> {
         let _ = directory;
         Ok(DiskSpace { free_bytes: u64::MAX, total_bytes: u64::MAX })
+    }
+
+    /// Creates `directory` and its parents where they are missing, durably: each name is before
+    /// anything is made in the directory, also after an attempt that was cut short.
+    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
+        let mut missing = Vec::new();
+        for path in directory.ancestors() {
+            if path.as_os_str().is_empty() || self.exists(path)? {
+                sync_name(self, path)?;
+                break;
+            }
+            missing.push(path);
+        }
+        for path in missing.iter().rev() {
+            self.create_directory(path)?;
+            self.sync_directory(directory_of(path))?;
+        }
+        // Says so when a file has its name.
+        self.create_directory(directory)
     }
 
     /// The whole content of a small file.
@@ -155,9 +175,32 @@ pub trait Files: Send + Sync {
         file.write_at(content, 0)?;
         file.sync()?;
         self.rename(&fresh, path)?;
-        let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        self.sync_directory(directory.unwrap_or(Path::new(".")))
+        self.sync_directory(directory_of(path))
     }
+}
+
+/// The directory that a name is in.
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    directory.unwrap_or(Path::new("."))
+}
+
+/// Makes the name of a directory durable that was there, and may have been made a moment ago by
+/// somebody who was ended. Not where nothing can be made: in a directory that this process may not
+/// open, or on a file system that syncs no directories.
+fn sync_name(files: &(impl Files + ?Sized), directory: &Path) -> Result<(), FileError> {
+    if directory.parent().is_none() {
+        return Ok(());
+    }
+    match files.sync_directory(directory_of(directory)) {
+        Err(error) if is_nothing_to_sync(&error.cause) => Ok(()),
+        synced => synced,
+    }
+}
+
+fn is_nothing_to_sync(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+    matches!(error.kind(), InvalidInput | PermissionDenied | ReadOnlyFilesystem | Unsupported)
 }
 
 /// The text of a file that a person has written.
@@ -232,9 +275,13 @@ impl Files for RealFiles {
             .map_err(|error| FileError::new("sync directory", directory, error))
     }
 
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
-        fs::create_dir_all(directory)
-            .map_err(|error| FileError::new("create directory", directory, error))
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        match fs::create_dir(directory) {
+            Err(_) if directory.is_dir() => Ok(()),
+            created => {
+                created.map_err(|error| FileError::new("create directory", directory, error))
+            }
+        }
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
@@ -339,6 +386,22 @@ mod tests {
             assert_eq!(RealFiles.read_all(&path).unwrap(), content);
         }
         assert_eq!(RealFiles.list(directory.path()).unwrap(), ["state.json"]);
+    }
+
+    #[test]
+    fn directories_are_made_where_they_are_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("data/buckets/default");
+        for _ in 0..2 {
+            RealFiles.create_directories(&path).unwrap();
+            assert_eq!(RealFiles.list(&path).unwrap(), [""; 0]);
+        }
+        RealFiles.create_directories(Path::new("/")).unwrap();
+        RealFiles.create_directories(Path::new(".")).unwrap();
+        fs::write(root.path().join("file"), b"").unwrap();
+        let on_a_file = RealFiles.create_directories(&root.path().join("file"));
+        assert_eq!(on_a_file.unwrap_err().kind, FileErrorKind::AlreadyExists);
+        assert!(RealFiles.create_directories(&root.path().join("file/inside")).is_err());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Files for NoFiles {
         Ok(())
     }
 
-    fn create_directories(&self, _: &Path) -> Result<(), FileError> {
+    fn create_directory(&self, _: &Path) -> Result<(), FileError> {
         Ok(())
     }
 

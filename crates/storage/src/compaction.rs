@@ -11,6 +11,7 @@
 //! Until the rename the old file is in force and the copy is litter, which start-up removes. After
 //! it both files hold the same. Nothing is committed to the new one until the rename is durable.
 
+mod damaged_bodies;
 mod frozen;
 mod local_documents;
 mod pace;
@@ -35,6 +36,7 @@ use crate::open_files::Entry;
 use crate::start_up::remove_if_there;
 use crate::store::{Store, lock};
 use crate::vbucket_file::Snapshot;
+pub use damaged_bodies::{DamagedBodies, DamagedBody};
 pub use frozen::{FrozenFacts, FrozenVbucket};
 pub use pace::CompactionPace;
 use paced_file::PacedFile;
@@ -134,6 +136,7 @@ impl Store {
     ) -> Result<Option<CompactionReport>, StorageError> {
         run.progress.expect_bytes(source.header.live_bytes());
         run.enter(CompactionPhase::Copying);
+        source.file.size_with(&source.header)?;
         let _room = self.open_files.reserve_extra();
         remove_if_there(&*self.files, path)?;
         let file = self.files.open(path, OpenMode::CreateNew)?;
@@ -142,6 +145,10 @@ impl Store {
         let (progress, observer) = (run.progress, run.observer);
         let copied = Successor::copy(&source, &file, run.request, progress, observer)?;
         let Some(mut successor) = copied else { return Ok(None) };
+        if successor.damaged.count > 0 {
+            // Bodies that are not there any more are not gone around.
+            source.file.size_with(&source.header)?;
+        }
         if !self.catch_up(&source, &mut successor, run)? {
             return Ok(None);
         }
@@ -159,6 +166,7 @@ impl Store {
             purged: successor.tally.purged,
             expired_count: successor.expired_count,
             rounds: successor.rounds,
+            damaged: std::mem::take(&mut successor.damaged),
             ..CompactionReport::default()
         };
         drop(newest);

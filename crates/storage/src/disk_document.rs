@@ -232,7 +232,7 @@ fn decode_operation(info: &DocumentInfo<'_>) -> Result<Operation, &'static str> 
 }
 
 /// The key under which a document, a prepare or an abort is kept.
-fn key_of<'a>(info: &DocumentInfo<'a>) -> Option<Key<'a>> {
+pub(crate) fn key_of<'a>(info: &DocumentInfo<'a>) -> Option<Key<'a>> {
     checked_key(if is_prepare(info) { info.id.get(1..)? } else { info.id })
 }
 

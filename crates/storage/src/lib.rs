@@ -38,7 +38,8 @@ pub use backlog::{BacklogUsage, Unapplied};
 pub use collection_statistics::CollectionStatistics;
 pub use compaction::{
     CompactionObserver, CompactionOutcome, CompactionPace, CompactionPhase, CompactionProgress,
-    CompactionReport, CompactionRequest, FrozenFacts, FrozenVbucket, Purged,
+    CompactionReport, CompactionRequest, DamagedBodies, DamagedBody, FrozenFacts, FrozenVbucket,
+    Purged,
 };
 pub use document_view::{
     BodyView, DocumentView, MetadataView, Operation, Order, Selection, documents,

@@ -188,6 +188,7 @@ impl Store {
         let mut header = rewind.to.header.clone();
         // What was purged is gone from that state, too.
         header.purge_seqno = header.purge_seqno.max(rewind.from.header.purge_seqno);
+        rewind.from.file.size_with(&rewind.from.header)?;
         let mut commit = Commit::begin(&rewind.to.file, &header, output, scratch)?;
         let content = Some(record.encode());
         commit.save_local(vec![LocalEdit { id: VBSTATE.to_vec(), content }])?;

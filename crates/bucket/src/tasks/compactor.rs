@@ -19,6 +19,7 @@ use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_type::BucketType;
 use crate::checkpoint_memory::CheckpointState;
 use crate::compaction::{Begun, CompactionEnd, CompactionOrder};
+use crate::damage::DamageKind;
 
 static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo)
     .priority(5)
@@ -173,7 +174,7 @@ impl BucketCore {
     /// Finds the files that are large enough and of which too much is of no use, the worst first;
     /// and keeps room for the copy of the largest one, now or later.
     fn look_at_files(&self) {
-        let settings = &self.compactions.settings;
+        let (settings, now) = (&self.compactions.settings, self.clock.now());
         let percent_min = u64::from(settings.fragmentation_percent());
         let (mut found, mut live_bytes_max) = (Vec::new(), 0);
         for (vbid, slot) in self.slots() {
@@ -187,6 +188,7 @@ impl BucketCore {
             if percent_min > 0
                 && sizes.file_bytes >= settings.file_bytes_min()
                 && percent >= percent_min
+                && slot.compaction_pause.is_due(now)
             {
                 found.push((percent, sizes.file_bytes, vbid));
             }
@@ -257,6 +259,8 @@ impl BucketCore {
                 self.timings.compact.record(micros(took));
                 counters.note(&report);
                 self.note_purged(vbid);
+                self.note_damaged_bodies(vbid, &report.damaged);
+                self.slot(vbid).into_iter().for_each(|slot| slot.compaction_pause.clear());
                 log_compaction(vbid, took, &report);
                 CompactionEnd::Done
             }
@@ -267,14 +271,29 @@ impl BucketCore {
             }
             Err(error) => {
                 counters.failed.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(
-                    %error,
-                    vbucket = vbid.0,
-                    "the vBucket's file could not be compacted and stays as it is"
-                );
+                self.note_failure(vbid, &error);
                 CompactionEnd::Failed
             }
         }
+    }
+
+    /// A file stays as it is, and is left alone for a while: it would be the worst one again at
+    /// once. Not so for want of room, which another compaction may make.
+    fn note_failure(&self, vbid: Vbid, error: &StorageError) {
+        let Some(slot) = self.slot(vbid) else { return };
+        let pause = match error {
+            StorageError::NoSpace(_) | StorageError::TooManyOpenFiles(_) => Duration::ZERO,
+            _ => slot.compaction_pause.note_failure(self.clock.now()),
+        };
+        if matches!(error, StorageError::Corrupt { .. }) {
+            slot.damage.note(DamageKind::InPart, &error.to_string());
+        }
+        tracing::error!(
+            %error,
+            vbucket = vbid.0,
+            tried_again_after_seconds = pause.as_secs(),
+            "the vBucket's file could not be compacted and stays as it is"
+        );
     }
 
     /// Tells the vBucket up to where its file is purged.

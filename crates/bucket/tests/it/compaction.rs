@@ -36,7 +36,7 @@ fn fragmented(policy: EvictionPolicy) -> BucketConfig {
 }
 
 /// Has a vBucket compacted and waits for the end.
-fn compact(machine: &mut Machine, vbid: Vbid, order: CompactionOrder) -> CompactionEnd {
+pub(crate) fn compact(machine: &mut Machine, vbid: Vbid, order: CompactionOrder) -> CompactionEnd {
     let (told, heard) = mpsc::channel();
     machine.bucket.compact(vbid, order, move |end| told.send(end).unwrap()).unwrap();
     machine.run();

@@ -2,11 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use bucket::{BucketConfig, DamageKind, LifeError, Refused, WriteBlock};
+use bucket::{
+    BucketConfig, CompactionEnd, DamageKind, LifeError, Persistence, Refused, WriteBlock,
+};
 use document::{Seqno, Vbid, VbucketState};
-use platform::Files;
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use platform::{Files, OpenMode};
+use tracing::Level;
 
+use crate::compaction::compact;
+use crate::heard_log::HeardLog;
 use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
 
 pub(crate) const BLOCKED: Refused = Refused::Blocked(WriteBlock::VbucketFileDamaged);
@@ -96,6 +101,71 @@ fn a_vbucket_out_of_service_says_why_and_others_serve() {
         let refused = take(&machine, VbucketState::Active).unwrap_err();
         assert!(matches!(refused, LifeError::Damaged { .. }), "{refused:?}");
         assert_eq!(machine.files.content(&path).as_deref(), Some(&damaged[..]));
+    }
+}
+
+/// A vBucket with a document in memory and one in its file alone; and another.
+fn with_a_cold_document(config: BucketConfig) -> Machine {
+    let mut machine = with_two_documents(config);
+    machine.set(VBID, "cold", &[b'x'; 9000]).unwrap();
+    machine.run();
+    machine.evict(VBID, "cold").unwrap();
+    machine
+}
+
+/// As if something was copied over it: the file stays the same one.
+fn cut(machine: &Machine, path: &Path, size: u64) {
+    let file = machine.files.open(path, OpenMode::ReadWrite).unwrap();
+    file.set_size(size).unwrap();
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_in_use_takes_one_vbucket() {
+    let sizes: [fn(u64) -> u64; 5] =
+        [|_| 0, |_| 1, |_| 5000, |size| size / 4096 * 4096, |size| size - 1];
+    for (config, size) in
+        kinds().into_iter().flat_map(|kind| sizes.map(|size| (kind.clone(), size)))
+    {
+        let mut machine = with_a_cold_document(config);
+        let path = file_of(&machine.files, VBID);
+        let before = machine.files.content(&path).unwrap().len() as u64;
+        let size = size(before);
+        let at = format!("{size} of {before}, {:?}", machine.config.persistence);
+        cut(&machine, &path, size);
+        let log = HeardLog::default();
+        assert_eq!(
+            log.during(|| compact(&mut machine, VBID, Default::default())),
+            CompactionEnd::Failed,
+            "{at}"
+        );
+        assert_eq!(log.count(Level::ERROR), 1, "{at}: {log:?}");
+        if size < 9000 {
+            let cold = machine.get(VBID, "cold").unwrap_err();
+            assert_ne!(cold, Refused::NotFound, "{at}");
+        }
+
+        let log = HeardLog::default();
+        machine.set(VBID, "key", b"newer").unwrap();
+        log.during(|| machine.run());
+        assert!(log.has(Level::ERROR, "the vBucket cannot be flushed"), "{at}: {log:?}");
+        let [damage] = machine.bucket.damaged_vbuckets().try_into().unwrap();
+        assert_eq!((damage.vbid, damage.kind), (VBID, DamageKind::RefusesWrites), "{at}");
+        assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), BLOCKED, "{at}");
+        assert_eq!(machine.get(VBID, "key").unwrap(), b"newer", "{at}");
+        machine.set(OTHER, "key", b"newer").unwrap();
+        machine.run();
+        assert_eq!(machine.persisted(OTHER), Seqno(2), "{at}");
+        assert_eq!(machine.files.content(&path).unwrap().len() as u64, size, "{at}");
+
+        let mut machine = machine.restart();
+        machine.run();
+        match machine.bucket.damaged_vbuckets().len() {
+            // After a crash the journal is what tells of a lost tail, and it may have all of it.
+            0 if machine.config.persistence == Persistence::Files => {}
+            0 => assert!(machine.get(VBID, "cold").unwrap() == [b'x'; 9000], "{at}"),
+            _ => assert_eq!(machine.get(VBID, "cold").unwrap_err(), BLOCKED, "{at}"),
+        }
+        assert_eq!(machine.get(OTHER, "key").unwrap(), b"newer", "{at}");
     }
 }
 

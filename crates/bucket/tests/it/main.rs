@@ -3,6 +3,7 @@
 
 mod backup;
 mod compaction;
+mod compaction_damage;
 mod compression;
 mod crash_model;
 mod damage;

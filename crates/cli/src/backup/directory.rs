@@ -105,10 +105,7 @@ impl Target for DirectoryTarget {
     fn put_file(&self, name: &str, path: &Path, _: &Moved) -> anyhow::Result<()> {
         let place = self.path.join(name);
         let directory = place.parent().context("an object is in a backup")?;
-        if !self.files.exists(directory)? {
-            self.files.create_directories(directory)?;
-            self.files.sync_directory(&self.path)?;
-        }
+        self.files.create_directories(directory)?;
         self.files.rename(path, &place)?;
         Ok(self.files.sync_directory(directory)?)
     }

@@ -84,6 +84,13 @@ impl SimulatedFiles {
         self.lock().open_count
     }
 
+    /// How many files were open at a time, at most, since this was asked before.
+    pub fn take_open_count_max(&self) -> usize {
+        let mut disk = self.lock();
+        let now = disk.open_count;
+        std::mem::replace(&mut disk.open_count_max, now)
+    }
+
     fn open_file(
         &self,
         path: &Path,
@@ -106,6 +113,7 @@ impl SimulatedFiles {
             is_direct,
         };
         disk.open_count += 1;
+        disk.open_count_max = disk.open_count_max.max(disk.open_count);
         Ok(Box::new(file))
     }
 
@@ -148,9 +156,9 @@ impl Files for SimulatedFiles {
         Ok(())
     }
 
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
-        self.lock().create_directories(directory);
-        Ok(())
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        let created = self.lock().create_directory(directory);
+        created.map_err(|error| FileError::new("create directory", directory, error))
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use document::{Seqno, Vbid};
 
+use super::damaged_bodies::OnDamagedBody;
 use super::local_documents;
 use super::progress::CompactionProgress;
 use super::request::CompactionRequest;
@@ -96,7 +97,9 @@ impl FrozenVbucket {
             *text = VbucketRecord { journal: None, ..record }.encode();
         }
         let (request, progress) = (CompactionRequest::default(), CompactionProgress::new());
-        let copied = Successor::copy_with(&self.snapshot, locals, &file, &request, &progress, &())?;
+        let (source, on_damaged) = (&self.snapshot, OnDamagedBody::Fail);
+        let copied =
+            Successor::copy_with(source, locals, &file, &request, &progress, &(), on_damaged)?;
         let successor = copied.expect("nobody aborts this copy");
         successor.finish()?;
         file.size()

@@ -2,6 +2,7 @@
 
 use document::Seqno;
 
+use super::damaged_bodies::DamagedBodies;
 use super::pace::CompactionPace;
 use crate::dropped_collections::DroppedCollection;
 
@@ -72,6 +73,8 @@ pub struct CompactionReport {
     /// Rounds in which what had been committed meanwhile was copied; the last of them kept commits
     /// out.
     pub rounds: u32,
+    /// Documents that were copied although their bodies are damaged.
+    pub damaged: DamagedBodies,
     /// The old file, if it could not be removed. The next start does that.
     pub old_file_left: Option<crate::StorageError>,
 }

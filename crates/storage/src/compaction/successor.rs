@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use document::{CollectionId, Item, Seqno};
 
+use super::damaged_bodies::{DamagedBodies, OnDamagedBody};
 use super::local_documents::{self, Differences, LocalDocuments, Prepares};
 use super::progress::{CompactionObserver, CompactionProgress};
 use super::purge::{PurgeFilter, Tally};
@@ -38,6 +39,8 @@ pub(super) struct Successor<'a> {
     buffers: CommitBuffers,
     pub(super) tally: Tally,
     pub(super) expired_count: u64,
+    /// What is in it as it was, damage included.
+    pub(super) damaged: DamagedBodies,
     /// How often it has followed the source.
     pub(super) rounds: u32,
 }
@@ -70,7 +73,7 @@ impl<'a> Successor<'a> {
         observer: &dyn CompactionObserver,
     ) -> Result<Option<Self>, StorageError> {
         let locals = local_documents::read(&mut source.file.reader(&source.header))?;
-        Self::copy_with(source, locals, file, request, progress, observer)
+        Self::copy_with(source, locals, file, request, progress, observer, OnDamagedBody::Copy)
     }
 
     /// The same with `locals` for the source's local documents. Writes `file` from its beginning to
@@ -82,6 +85,7 @@ impl<'a> Successor<'a> {
         request: &CompactionRequest,
         progress: &CompactionProgress,
         observer: &dyn CompactionObserver,
+        on_damaged: OnDamagedBody,
     ) -> Result<Option<Self>, StorageError> {
         let mut buffers = CommitBuffers::new();
         let header = &source.header;
@@ -101,7 +105,16 @@ impl<'a> Successor<'a> {
             }
             Ok(verdict)
         };
-        let copied = copy(&source.file, header, file, &mut buffers.output, &mut judge)?;
+        let mut damaged = DamagedBodies::default();
+        let mut on_damage = |info: &DocumentInfo<'_>, copy_position, damage| match on_damaged {
+            OnDamagedBody::Copy => {
+                damaged.note(info, copy_position, damage);
+                Ok(())
+            }
+            OnDamagedBody::Fail => Err(damage),
+        };
+        let output = &mut buffers.output;
+        let copied = copy(&source.file, header, file, output, &mut judge, &mut on_damage)?;
         let Some(mut state) = copied else { return Ok(None) };
         expired.report();
         state.purge_seqno = state.purge_seqno.max(filter.tally.purge_seqno);
@@ -118,6 +131,7 @@ impl<'a> Successor<'a> {
             differences,
             buffers,
             expired_count: expired.count,
+            damaged,
             rounds: 0,
             tally: filter.tally,
         };
@@ -153,7 +167,8 @@ impl<'a> Successor<'a> {
     }
 
     /// Copies what a newer state of the source has. Gives the number of documents. Stops early
-    /// when the compaction is told to stop; then this is of no use any more.
+    /// when the compaction is told to stop; then this is of no use any more. A damaged body is an
+    /// error: the next compaction begins with a copy that has it.
     pub(super) fn follow(
         &mut self,
         source: &Snapshot,

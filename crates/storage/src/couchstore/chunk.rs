@@ -75,6 +75,19 @@ impl<'a> ChunkSource<'a> {
         self.read_by(read_at, position, size_hint, buffer)
     }
 
+    /// The payload of `size` bytes from `position` on, whatever it is; fewer bytes where a whole
+    /// chunk could not be, either.
+    pub(super) fn read_raw(&self, position: u64, size: usize) -> Result<Vec<u8>, StorageError> {
+        let mut payload = Vec::new();
+        self.read_payload(
+            |target, from| self.file.read_at(target, from),
+            position,
+            size,
+            &mut payload,
+        )?;
+        Ok(payload)
+    }
+
     fn read_by<'b>(
         &self,
         mut read_at: impl FnMut(&mut [u8], u64) -> Result<usize, FileError>,
@@ -256,6 +269,22 @@ impl<'a> ChunkWriter<'a> {
         self.append_payload(&head)?;
         self.append_payload(body)?;
         Ok((position, length(body).saturating_add(length(&head))))
+    }
+
+    /// Appends what is left of a damaged chunk, its head included, so that it is refused as one
+    /// whose checksum does not hold, whatever was damaged; gives its position.
+    pub(super) fn append_damaged(&mut self, chunk: &[u8]) -> Result<u64, StorageError> {
+        let position = self.position();
+        assert!(position > 0, "position 0 means that there is no chunk");
+        let (_, stored) = chunk_head(chunk).unwrap_or_default();
+        let body = chunk.get(CHUNK_HEAD_SIZE..).unwrap_or_default();
+        let [length @ .., _, _, _, _] = data_chunk_head(body, self.checksum);
+        let is_refused = stored != self.checksum.of(body);
+        let checksum = if is_refused { stored } else { !stored };
+        self.append_payload(&length)?;
+        self.append_payload(&checksum.to_be_bytes())?;
+        self.append_payload(body)?;
+        Ok(position)
     }
 
     /// Appends a header at the next block boundary, its type byte first; gives its position.

@@ -10,9 +10,7 @@ use crate::StorageError;
 use crate::couchstore::body_compression::BodyCompression;
 use crate::couchstore::btree_write::{Edits, TreeWriter};
 use crate::couchstore::bytes::U48_MAX;
-use crate::couchstore::chunk::{
-    BLOCK_SIZE, ChunkSource, ChunkWriter, DATA_BLOCK, HEADER_BLOCK, next_block,
-};
+use crate::couchstore::chunk::{ChunkSource, ChunkWriter, DATA_BLOCK, HEADER_BLOCK, next_block};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo, RevMeta};
 use crate::couchstore::file::CouchFile;
 use crate::couchstore::header::Header;
@@ -80,14 +78,16 @@ struct BySeqnoEdits<'p, 'a> {
 impl<'a> Commit<'a> {
     /// Begins behind everything that was ever written to the file, on a block of its own, so that
     /// no durable block is written again. `buffer` is the write buffer.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when the file was cut below `header`.
     pub(crate) fn begin(
         file: &'a CouchFile,
         header: &Header,
         buffer: &'a mut Vec<u8>,
         scratch: &'a mut Scratch,
     ) -> Result<Self, StorageError> {
-        let position = next_block(file.size()?);
-        assert!(position >= BLOCK_SIZE, "a file has a header before its first commit");
+        let position = next_block(file.size_with(header)?);
         Ok(Self::begin_at(file, header.clone(), position, buffer, scratch))
     }
 

@@ -3,6 +3,9 @@
 //! One walk by seqno copies the bodies, as they are stored, and builds the by-seqno tree; of each
 //! document that is kept, seqno and new position are remembered, 16 bytes. One walk by id then
 //! builds the by-id tree. Nothing is sorted and nothing is spooled.
+//!
+//! A body that is damaged may be copied as it is: then the new file has the damage, too, and is
+//! without what nobody wants any more.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -58,6 +61,11 @@ struct Copy<'a> {
 pub(crate) type Judge<'j> =
     dyn FnMut(&DocumentInfo<'_>, &mut BodyReader<'_>) -> Result<Verdict, StorageError> + 'j;
 
+/// Hears of a body that is not what was written, and of its place in the copy. `Ok` has it copied
+/// as it is, an error ends the copy.
+pub(crate) type OnDamage<'j> =
+    dyn FnMut(&DocumentInfo<'_>, u64, StorageError) -> Result<(), StorageError> + 'j;
+
 /// Copies the documents of `header`, a state of `source`, for which `judge` says so, into `target`,
 /// which is empty. Gives the state so far: without local documents, and with a header that is not
 /// in the file. `None` when `judge` has stopped it.
@@ -67,6 +75,7 @@ pub(crate) fn copy(
     target: &CouchFile,
     buffer: &mut Vec<u8>,
     judge: &mut Judge<'_>,
+    on_damage: &mut OnDamage<'_>,
 ) -> Result<Option<Header>, StorageError> {
     let mut state = Header {
         high_seqno: header.high_seqno,
@@ -82,7 +91,7 @@ pub(crate) fn copy(
         output: ChunkWriter::new(target.file(), state.checksum(), START, buffer),
         kept: Kept::default(),
     };
-    let Some(by_seqno) = copy.copy_by_seqno(judge)? else { return Ok(None) };
+    let Some(by_seqno) = copy.copy_by_seqno(judge, on_damage)? else { return Ok(None) };
     state.by_seqno = by_seqno.finish(&mut copy.writer(TreeKind::BySeqno))?;
     let by_id = copy.build_by_id()?;
     state.by_id = by_id.finish(&mut copy.writer(TreeKind::ById))?;
@@ -108,6 +117,7 @@ impl<'a> Copy<'a> {
     fn copy_by_seqno(
         &mut self,
         judge: &mut Judge<'_>,
+        on_damage: &mut OnDamage<'_>,
     ) -> Result<Option<TreeBuilder>, StorageError> {
         let (from, header) = (self.from, self.header);
         let mut tree = TreeBuilder::new(TreeKind::BySeqno);
@@ -123,10 +133,7 @@ impl<'a> Copy<'a> {
             if !info.deleted && info.body_position == 0 {
                 return Err(self.corrupt("a document that is alive without a body"));
             }
-            let body_position = match bodies.stored(info)? {
-                Some(body) => self.output.append(body)?.0,
-                None => 0,
-            };
+            let body_position = self.copy_body(info, bodies, on_damage)?;
             self.kept.note(info, body_position);
             let moved = DocumentInfo { body_position, ..*info };
             let mut writer = self.writer(TreeKind::BySeqno);
@@ -135,6 +142,25 @@ impl<'a> Copy<'a> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(flow.is_continue().then_some(tree))
+    }
+
+    /// Gives the body's position in the new file. A body that cannot be asked for now, because the
+    /// device fails, is no damaged one: to copy it as such would lose it.
+    fn copy_body(
+        &mut self,
+        info: &DocumentInfo<'_>,
+        bodies: &mut BodyReader<'_>,
+        on_damage: &mut OnDamage<'_>,
+    ) -> Result<u64, StorageError> {
+        match bodies.stored(info) {
+            Ok(Some(body)) => Ok(self.output.append(body)?.0),
+            Ok(None) => Ok(0),
+            Err(damage @ StorageError::Corrupt { .. }) => {
+                on_damage(info, self.output.position(), damage)?;
+                self.output.append_damaged(&bodies.damaged_chunk(info)?)
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Builds the tree by id over the documents that were kept.

@@ -187,6 +187,20 @@ impl CouchFile {
         Ok(self.file.size()?)
     }
 
+    /// Bytes of the file, in which `header` was committed.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when it ends in front of the header's end: somebody has cut it,
+    /// and what would be written behind its end would lie in the middle of history.
+    pub(crate) fn size_with(&self, header: &Header) -> Result<u64, StorageError> {
+        let size = self.size()?;
+        if size < header.end() {
+            let what = "the file ends in front of its newest header";
+            return Err(StorageError::corrupt(&self.path, size, what));
+        }
+        Ok(size)
+    }
+
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -332,6 +346,13 @@ impl BodyReader<'_> {
             return Err(self.source.corrupt(info.body_position, "a body of another size"));
         }
         Ok(Some(body))
+    }
+
+    /// The bytes in the place of a body that [`BodyReader::stored`] refuses, as far as there are
+    /// any.
+    pub(crate) fn damaged_chunk(&self, info: &DocumentInfo<'_>) -> Result<Vec<u8>, StorageError> {
+        let size = usize::try_from(info.body_size).unwrap_or(usize::MAX);
+        self.source.read_raw(info.body_position, size)
     }
 
     /// Reads a body and lends the caller `target` of its size to be filled: `make` gives it.

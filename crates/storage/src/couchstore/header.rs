@@ -23,9 +23,9 @@
 use platform::File;
 
 use crate::StorageError;
-use crate::couchstore::bytes::{Fields, U48_MAX, put_u48};
+use crate::couchstore::bytes::{Fields, U48_MAX, length, put_u48};
 use crate::couchstore::checksum::Checksum;
-use crate::couchstore::chunk::{self, BLOCK_SIZE, DATA_BLOCK, HEADER_BLOCK};
+use crate::couchstore::chunk::{self, BLOCK_SIZE, CHUNK_HEAD_SIZE, DATA_BLOCK, HEADER_BLOCK};
 use crate::couchstore::node::{Pointer, TreeKind};
 
 /// The disk version of files that we create.
@@ -96,6 +96,12 @@ impl Header {
 
     pub(crate) fn checksum(&self) -> Checksum {
         Checksum::of_version(self.version)
+    }
+
+    /// Where the file that it is in ends, at least.
+    pub(crate) fn end(&self) -> u64 {
+        let head_size = CHUNK_HEAD_SIZE.saturating_add(1) as u64;
+        self.position.saturating_add(head_size).saturating_add(length(&self.encode()))
     }
 
     /// The body of the header chunk.

@@ -71,8 +71,8 @@ impl Files for HeldNames {
         self.files.sync_directory(directory)
     }
 
-    fn create_directories(&self, directory: &Path) -> Result<(), FileError> {
-        self.files.create_directories(directory)
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.create_directory(directory)
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {

@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod batches;
+mod bounded_start;
 mod compaction;
 mod compaction_faults;
 mod crash;
+mod damaged_bodies;
 mod durable_writes;
 mod faults;
 mod frozen;

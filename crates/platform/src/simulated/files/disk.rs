@@ -22,12 +22,19 @@ pub(super) struct Disk {
     /// Rises with every power cut.
     pub(super) boot: u64,
     pub(super) open_count: usize,
+    pub(super) open_count_max: usize,
     /// Content by inode number. Unlinked contents stay until the power cut, for their readers.
     inodes: Vec<Inode>,
-    live_names: BTreeMap<PathBuf, InodeNumber>,
-    durable_names: BTreeMap<PathBuf, InodeNumber>,
+    live: Names,
+    durable: Names,
     /// What happened to names since their directories were synced, in order.
     name_changes: Vec<NameChange>,
+}
+
+/// The names of a disk. Its root is always there.
+#[derive(Clone, Default)]
+struct Names {
+    files: BTreeMap<PathBuf, InodeNumber>,
     directories: BTreeSet<PathBuf>,
 }
 
@@ -57,6 +64,7 @@ enum Change {
 
 #[derive(Clone)]
 enum NameChange {
+    CreateDirectory { path: PathBuf },
     Create { path: PathBuf, inode: InodeNumber },
     Rename { from: PathBuf, to: PathBuf, inode: InodeNumber },
     Remove { path: PathBuf },
@@ -64,14 +72,14 @@ enum NameChange {
 
 impl Disk {
     pub(super) fn find(&self, path: &Path) -> io::Result<InodeNumber> {
-        self.live_names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.live.files.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     pub(super) fn create(&mut self, path: &Path) -> io::Result<InodeNumber> {
-        if self.live_names.contains_key(path) {
+        if self.live.files.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if !self.directories.contains(parent(path)) {
+        if !self.live.has_directory(parent(path)) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let inode = self.new_inode(Inode::default());
@@ -93,24 +101,35 @@ impl Disk {
     }
 
     pub(super) fn sync_directory(&mut self, directory: &Path) {
+        let directory = if directory == Path::new(".") { Path::new("") } else { directory };
         for change in std::mem::take(&mut self.name_changes) {
             if change.directory() == directory {
-                change.apply(&mut self.durable_names);
+                change.apply(&mut self.durable);
             } else {
                 self.name_changes.push(change);
             }
         }
     }
 
-    pub(super) fn create_directories(&mut self, directory: &Path) {
-        self.directories.extend(directory.ancestors().map(Path::to_path_buf));
+    pub(super) fn create_directory(&mut self, path: &Path) -> io::Result<()> {
+        if self.live.has_directory(path) {
+            return Ok(());
+        }
+        if self.live.files.contains_key(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !self.live.has_directory(parent(path)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        self.change_name(NameChange::CreateDirectory { path: path.to_path_buf() });
+        Ok(())
     }
 
     pub(super) fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
-        if !self.directories.contains(directory) {
+        if !self.live.has_directory(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let paths = self.live_names.keys().chain(&self.directories);
+        let paths = self.live.files.keys().chain(&self.live.directories);
         let inside = paths.filter(|path| path.parent() == Some(directory));
         let names = inside.filter_map(|path| path.file_name());
         let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -119,7 +138,7 @@ impl Disk {
     }
 
     pub(super) fn exists(&self, path: &Path) -> bool {
-        self.live_names.contains_key(path) || self.directories.contains(path)
+        self.live.files.contains_key(path) || self.live.has_directory(path)
     }
 
     pub(super) fn read(&self, inode: InodeNumber, buffer: &mut [u8], position: u64) -> usize {
@@ -173,15 +192,18 @@ impl Disk {
     }
 
     pub(super) fn insert(&mut self, path: &Path, content: &[u8]) {
-        self.create_directories(parent(path));
+        let directories = parent(path).ancestors().filter(|path| path.parent().is_some());
+        let directories: Vec<_> = directories.map(Path::to_path_buf).collect();
         let inode = Inode { live: content.to_vec(), durable: content.to_vec(), changes: vec![] };
         let inode = self.new_inode(inode);
-        self.live_names.insert(path.to_path_buf(), inode);
-        self.durable_names.insert(path.to_path_buf(), inode);
+        for names in [&mut self.live, &mut self.durable] {
+            names.files.insert(path.to_path_buf(), inode);
+            names.directories.extend(directories.iter().cloned());
+        }
     }
 
     pub(super) fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        Some(self.inode(*self.live_names.get(path)?).live.clone())
+        Some(self.inode(*self.live.files.get(path)?).live.clone())
     }
 
     pub(super) fn power_cut(&mut self, seed: u64) {
@@ -189,21 +211,22 @@ impl Disk {
         let kept = random.as_mut().map_or_else(Vec::new, |random| self.kept_name_changes(random));
         for (change, is_kept) in std::mem::take(&mut self.name_changes).into_iter().zip(kept) {
             if is_kept {
-                change.apply(&mut self.durable_names);
+                change.apply(&mut self.durable);
             }
         }
+        self.durable.drop_unreachable();
         for inode in &mut self.inodes {
             inode.power_cut(random.as_mut());
         }
         // Contents without a name are gone. Numbers start again: open files are stale.
         let mut inodes = Vec::new();
-        for number in self.durable_names.values_mut() {
+        for number in self.durable.files.values_mut() {
             let inode = std::mem::take(&mut self.inodes[index(*number)]);
             *number = inodes.len() as u64;
             inodes.push(inode);
         }
         self.inodes = inodes;
-        self.live_names = self.durable_names.clone();
+        self.live = self.durable.clone();
         self.boot += 1;
         self.open_count = 0;
     }
@@ -220,7 +243,7 @@ impl Disk {
     }
 
     fn change_name(&mut self, change: NameChange) {
-        change.clone().apply(&mut self.live_names);
+        change.clone().apply(&mut self.live);
         self.name_changes.push(change);
     }
 
@@ -232,7 +255,7 @@ impl Disk {
     }
 
     fn used_bytes(&self) -> u64 {
-        self.live_names.values().map(|inode| self.size(*inode)).sum()
+        self.live.files.values().map(|inode| self.size(*inode)).sum()
     }
 
     fn check_capacity(&self, inode: InodeNumber, end: u64) -> io::Result<()> {
@@ -255,6 +278,25 @@ impl Disk {
 
     fn inode_mut(&mut self, number: InodeNumber) -> &mut Inode {
         &mut self.inodes[index(number)]
+    }
+}
+
+impl Names {
+    fn has_directory(&self, path: &Path) -> bool {
+        path.parent().is_none() || self.directories.contains(path)
+    }
+
+    /// What is in a directory that is not there is not there.
+    fn drop_unreachable(&mut self) {
+        // Parents come first.
+        for path in std::mem::take(&mut self.directories) {
+            if self.has_directory(parent(&path)) {
+                self.directories.insert(path);
+            }
+        }
+        let directories = &self.directories;
+        let is_there = |path: &Path| path.parent().is_none() || directories.contains(path);
+        self.files.retain(|path, _| is_there(parent(path)));
     }
 }
 
@@ -311,14 +353,18 @@ impl Change {
 impl NameChange {
     fn directory(&self) -> &Path {
         match self {
-            Self::Create { path, .. } | Self::Remove { path } | Self::Rename { to: path, .. } => {
-                parent(path)
-            }
+            Self::CreateDirectory { path }
+            | Self::Create { path, .. }
+            | Self::Remove { path }
+            | Self::Rename { to: path, .. } => parent(path),
         }
     }
 
-    fn apply(self, names: &mut BTreeMap<PathBuf, InodeNumber>) {
+    fn apply(self, Names { files: names, directories }: &mut Names) {
         match self {
+            Self::CreateDirectory { path } => {
+                directories.insert(path);
+            }
             Self::Create { path, inode } => {
                 names.insert(path, inode);
             }

@@ -38,6 +38,7 @@ pub(super) fn counters(emitter: &mut Emitter<'_, '_>) {
         ("ep_compaction_tombstones_purged", statistics.tombstones_purged),
         ("ep_compaction_prepares_purged", statistics.prepares_purged),
         ("ep_compaction_dropped_collection_items_purged", statistics.of_dropped_collections),
+        ("ep_compaction_damaged_bodies", statistics.damaged_bodies),
         ("ep_expired_compactor", statistics.expired),
     ];
     for (name, value) in numbers {

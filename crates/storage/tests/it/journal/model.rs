@@ -101,7 +101,7 @@ pub(crate) fn try_open(
     options: JournalOptions,
 ) -> Result<(Journal, JournalReport, Replayed), StorageError> {
     let mut replayed = Vec::new();
-    platform::Files::create_directories(files, DIRECTORY.as_ref()).unwrap();
+    platform::Files::create_directories(files, DIRECTORY.as_ref())?;
     let (journal, report) = Journal::open(
         Arc::new(files.clone()),
         Path::new(DIRECTORY),
