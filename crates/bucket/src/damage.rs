@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use document::{Seqno, Vbid};
-use storage::{DamagedBodies, DamagedBody, IgnoredFile, StartReport, StorageError};
+use storage::{DamagedBodies, DamagedBody, IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::bucket::{Bucket, BucketCore};
 use crate::write_gate::WritePath;
@@ -144,9 +144,11 @@ impl Bucket {
             let mut files = report.ignored.iter();
             let reason = match files.find(|ignored| ignored.vbid() == Some(vbid)) {
                 // Errors name the file, in full.
-                Some(IgnoredFile { why, .. }) if why.is_error() => why.to_string(),
-                Some(IgnoredFile { name, why }) => format!("{name}: {why}"),
-                None => "its file is missing".to_owned(),
+                Some(IgnoredFile { why, .. }) if why.is_error() => {
+                    format!("{why}; {}", advice(why))
+                }
+                Some(IgnoredFile { name, why }) => format!("{name}: {why}; {}", advice(why)),
+                None => "its file is missing; put it back".to_owned(),
             };
             if let Some(slot) = self.0.slot(vbid) {
                 slot.damage.note(DamageKind::OutOfService, &reason);
@@ -214,6 +216,21 @@ impl BucketCore {
     /// vBuckets whose files are damaged.
     pub(crate) fn damaged_count(&self) -> usize {
         self.slots().filter(|(_, slot)| slot.damage.kind().is_some()).count()
+    }
+}
+
+/// What to do with a file that is not believed, apart from doing without it.
+fn advice(why: &WhyIgnored) -> &'static str {
+    match why {
+        WhyIgnored::Unreadable(_) => "see that the disk is sound and that the node may read it",
+        WhyIgnored::OutsideSnapshot => "have it built anew from the active copy",
+        WhyIgnored::Contradicted { found: None, .. } => "put it back",
+        WhyIgnored::Contradicted { .. } | WhyIgnored::OtherHistory(_) => {
+            "put the newest one back, whole"
+        }
+        WhyIgnored::Foreign | WhyIgnored::Empty | WhyIgnored::NoState | WhyIgnored::Corrupt(_) => {
+            "put it back as it was"
+        }
     }
 }
 

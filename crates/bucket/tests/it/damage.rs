@@ -180,7 +180,7 @@ fn a_missing_file_is_told_in_words() {
         let [damage] = machine.bucket.damaged_vbuckets().try_into().unwrap();
         let reason = &*damage.reason;
         assert!(reason.starts_with("0.couch.1: it was revision 1 with a header at"), "{reason}");
-        assert!(reason.ends_with("and seqno 1, and is missing"), "{reason}");
+        assert!(reason.contains("and seqno 1, and is missing; put it back"), "{reason}");
     }
 }
 
@@ -275,6 +275,43 @@ fn a_replica_whose_file_is_damaged_goes_back_to_nothing() {
         assert_set_aside(&machine, &path, &damaged, "at run time");
         assert!(!machine.bucket.needs_rebuild(VBID));
         machine.bucket.rebuild_replica(VBID).unwrap();
+    }
+}
+
+#[test]
+fn only_copies_of_another_nodes_vbucket_are_built_anew_unasked() {
+    use VbucketState::{Active, Dead, Pending, Replica};
+    for (config, state) in kinds()
+        .into_iter()
+        .flat_map(|kind| [Active, Dead, Replica, Pending].map(|state| (kind.clone(), state)))
+    {
+        let mut machine = with_two_documents(BucketConfig { open_files_max: 1, ..config });
+        machine.evict(OTHER, "key").unwrap();
+        machine.get(OTHER, "key").unwrap();
+        let (path, damaged) = overwrite(&machine.files, VBID);
+        machine.set(VBID, "key", b"newer").unwrap();
+        // Without a journal this finds the damage, and the role is taken up in memory.
+        take(&machine, state).ok();
+        machine.run();
+        let [damage] = machine.bucket.damaged_vbuckets().try_into().unwrap();
+        assert_eq!((damage.vbid, damage.kind), (VBID, DamageKind::RefusesWrites), "{state:?}");
+        let is_copy = [Replica, Pending].contains(&state);
+        assert_eq!(machine.bucket.needs_rebuild(VBID), is_copy, "{state:?}");
+        let built = machine.bucket.rebuild_replica(VBID);
+        assert_eq!(role(&machine, VBID), Some(state));
+        if is_copy {
+            built.unwrap();
+            assert_eq!(
+                (machine.high_seqno(VBID), machine.bucket.damaged_vbuckets()),
+                (Seqno(0), vec![])
+            );
+            assert_set_aside(&machine, &path, &damaged, "built anew");
+        } else {
+            let refused = built.unwrap_err();
+            assert!(matches!(refused, LifeError::WrongState(found) if found == state), "{refused}");
+            assert_eq!(machine.high_seqno(VBID), Seqno(2), "what is in memory stays");
+            assert_eq!(machine.files.content(&path).as_deref(), Some(&damaged[..]));
+        }
     }
 }
 
