@@ -20,6 +20,7 @@ use crate::bucket_type::BucketType;
 use crate::checkpoint_memory::CheckpointState;
 use crate::compaction::{Begun, CompactionEnd, CompactionOrder};
 use crate::damage::DamageKind;
+use crate::log_pace::LogPace;
 
 static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo)
     .priority(5)
@@ -44,11 +45,22 @@ const LONG: Duration = Duration::from_secs(30);
 /// its value.
 const EXPIRY_ATTEMPTS_MAX: usize = 3;
 
+/// From one line to the next about compactions that find no room on the disk.
+const NO_ROOM_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The tasks, for those who have work for them.
-#[derive(Default)]
 pub(crate) struct Compactors {
     compactors: OnceLock<Vec<TaskHandle>>,
     watcher: OnceLock<TaskHandle>,
+    /// While room is short all files are tried four times a second.
+    no_room_lines: LogPace,
+}
+
+impl Default for Compactors {
+    fn default() -> Self {
+        let no_room_lines = LogPace::new(NO_ROOM_INTERVAL);
+        Self { compactors: OnceLock::new(), watcher: OnceLock::new(), no_room_lines }
+    }
 }
 
 impl Compactors {
@@ -287,6 +299,11 @@ impl BucketCore {
         };
         if matches!(error, StorageError::Corrupt { .. }) {
             slot.damage.note(DamageKind::InPart, &error.to_string());
+        }
+        if matches!(error, StorageError::NoSpace(_))
+            && !self.compactors.no_room_lines.is_due(self.clock.now())
+        {
+            return;
         }
         tracing::error!(
             %error,
