@@ -70,7 +70,8 @@ impl Directory {
     ) -> Result<Box<dyn File>, StorageError> {
         let path = self.live_path(number);
         let Some(spare) = spare else {
-            self.files.create_directories(&self.path)?;
+            // Its name is made durable with the segment's.
+            self.files.create_directory(&self.path)?;
             return Ok(self.files.open_direct(&path, OpenMode::CreateNew)?);
         };
         self.files.rename(&self.spare_path(spare), &path)?;
