@@ -23,6 +23,7 @@ PATIENCE_SECONDS = 30
 EPHEMERAL = "--node-argument=--bucket-type=ephemeral"
 # What files cannot keep up with where the journal has the smallest size.
 LOADS, LOAD_BYTES = 3, 20_000
+FULL_WAITS_MIN = 10
 
 
 def declare(cases):
@@ -129,10 +130,8 @@ def failover_is_carried_out_while_journals_are_full(name):
     with Cluster(name, nodes=3, replicas=2, vbuckets=64, flags=flags) as cluster:
         loads = [Load(cluster, number) for number in range(LOADS)]
         try:
-            for node in range(3):
-                wait_until(lambda node=node: waits_for_journal(cluster, node) > 0,
-                           2 * PATIENCE_SECONDS, f"the journal of n_{node} has been full")
             for lost in (2, 1):
+                wait_until_journals_fill_again_and_again(cluster)
                 started = time.monotonic()
                 cluster.tell("--failover", lost)
                 expect(time.monotonic() - started < PATIENCE_SECONDS, "the order ends in time")
@@ -186,6 +185,14 @@ def map_of(cluster, node):
         f"http://{HOST}:{port}/settee/clusterMap", headers={"Authorization": f"Basic {password}"})
     with urllib.request.urlopen(asked, timeout=PATIENCE_SECONDS) as answer:
         return json.load(answer)
+
+
+def wait_until_journals_fill_again_and_again(cluster):
+    """From now on each has been full so often that the load, and no start, is the reason."""
+    wanted = [waits_for_journal(cluster, node) + FULL_WAITS_MIN for node in range(cluster.nodes)]
+    for node, count in enumerate(wanted):
+        wait_until(lambda node=node, count=count: waits_for_journal(cluster, node) >= count,
+                   2 * PATIENCE_SECONDS, f"the journal of n_{node} is full")
 
 
 def waits_for_journal(cluster, node):
