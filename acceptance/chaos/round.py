@@ -24,7 +24,7 @@ SMALL_DISK_MIB = 700
 # What a damaged file and a full disk are allowed to log.
 EXPECTED_ERRORS = {
     "damage": r"corrupt|damaged|cannot be read|does not serve|out of service|missing|backup|journal",
-    "disk-full": r"No space|disk|room|flush|writes are refused",
+    "disk-full": r"[Nn]o space|disk|room|flush|writes are refused",
 }
 # What is kept of a node when something does not hold; the first is the general group.
 SAVED_STATISTICS = ("", "memory", "vbucket-details", "durability-monitor", "checkpoint", "dcp",

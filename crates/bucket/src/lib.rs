@@ -67,7 +67,7 @@ pub use reset::ResetLoss;
 pub use session::Session;
 pub use start_up::OpenError;
 pub use statistics::BucketStatistics;
-pub use storage::Remains;
+pub use storage::{Remains, StorageError};
 pub use stream_observer::StreamObserver;
 pub use tasks::{WarmupPhase, WarmupProgress};
 pub use timings::Timings;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bucket::{Backfill, BackfillOrder, Bucket};
+use bucket::{Backfill, BackfillOrder, Bucket, StorageError};
 use document::{Item, Seqno, Vbid};
 use executor::{ExecutorPool, Next, Task, TaskContext, TaskHandle, TaskKind, TaskName};
 use platform::Clock;
@@ -176,7 +176,7 @@ impl Backfills {
                 None
             }
             Err(error) => {
-                tracing::error!(%error, vbucket = job.vbid.0, "a stream's file cannot be read");
+                tell(&error, job.vbid);
                 self.end(&job, false);
                 None
             }
@@ -205,7 +205,7 @@ impl Backfills {
                 None
             }
             Err(error) => {
-                tracing::error!(%error, vbucket = job.vbid.0, "a stream's file cannot be read");
+                tell(&error, job.vbid);
                 self.end(job, false);
                 None
             }
@@ -221,4 +221,14 @@ impl Backfills {
 /// What an item counts while it waits.
 pub(crate) fn size_of_item(item: &Item) -> u64 {
     u64::try_from(item.allocation_size()).unwrap_or(u64::MAX)
+}
+
+/// A stream ends for it. The file follows the journal before it is read, which waits for room on a
+/// full disk; of that others tell.
+fn tell(error: &StorageError, vbid: Vbid) {
+    let message = "a stream's file cannot be read";
+    match error {
+        StorageError::NoSpace(_) => tracing::debug!(%error, vbucket = vbid.0, message),
+        _ => tracing::error!(%error, vbucket = vbid.0, message),
+    }
 }
