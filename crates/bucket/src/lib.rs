@@ -25,7 +25,6 @@ mod effects;
 mod emptying;
 mod file_state;
 mod frozen;
-mod log_pace;
 mod memory_limits;
 mod named;
 mod operations;

@@ -1,4 +1,4 @@
-//! Log lines about what strangers do: their number is theirs, so it is bounded.
+//! Log lines of which there may be any number: one in a while is written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use document::Vbid;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
-use platform::{Instant, allocator};
+use platform::{Instant, Seldom, allocator};
 use storage::{Applied, StorageError, Unapplied};
 use vbucket::{Effect, Vbucket};
 
@@ -16,7 +16,6 @@ use crate::apply_pace::{self, ApplyPressure, LOOK_INTERVAL_MAX};
 use crate::backing_store::BackingStore;
 use crate::bucket::{Bucket, BucketCore};
 use crate::bucket_file;
-use crate::log_pace::LogPace;
 use crate::vbucket_slot::VbucketSlot;
 use crate::write_gate::WritePath;
 
@@ -44,11 +43,11 @@ pub(crate) struct Appliers {
     /// They have found nothing to do and sleep. Set before the last look at the backlog.
     are_asleep: AtomicBool,
     /// For lines that say how far files have followed the journal.
-    pub(super) progress_lines: LogPace,
+    pub(super) progress_lines: Seldom,
     /// For those that say that no room is made ready for the journal.
-    no_room_lines: LogPace,
+    no_room_lines: Seldom,
     /// For those that say that the journal cannot go on in spite of damaged files.
-    damage_lines: LogPace,
+    damage_lines: Seldom,
 }
 
 impl Default for Appliers {
@@ -57,9 +56,9 @@ impl Default for Appliers {
             handles: OnceLock::new(),
             hurried: OnceLock::new(),
             are_asleep: AtomicBool::default(),
-            progress_lines: LogPace::new(PROGRESS_INTERVAL),
-            no_room_lines: LogPace::new(TROUBLE_INTERVAL),
-            damage_lines: LogPace::new(TROUBLE_INTERVAL),
+            progress_lines: Seldom::every(PROGRESS_INTERVAL),
+            no_room_lines: Seldom::every(TROUBLE_INTERVAL),
+            damage_lines: Seldom::every(TROUBLE_INTERVAL),
         }
     }
 }
@@ -157,7 +156,7 @@ impl Applier {
             return;
         }
         if let Err(error) = core.store.prepare_journal() {
-            if core.appliers.no_room_lines.is_due(now) {
+            if core.appliers.no_room_lines.passes(now).is_some() {
                 tracing::warn!(%error, "no room is made ready for the journal");
             }
             self.prepare_not_before = now.after(core.config.flush_retry_interval);
@@ -215,7 +214,7 @@ impl BucketCore {
     /// Lets the journal go on although files are damaged, as far as the disk allows.
     pub(super) fn carry_forward(&self, now: Instant) {
         if let Err(error) = self.store.carry_forward()
-            && self.appliers.damage_lines.is_due(now)
+            && self.appliers.damage_lines.passes(now).is_some()
         {
             tracing::warn!(%error, "what waits for damaged files fills the journal");
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use document::{Item, Vbid};
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskHandle};
 use executor::{TaskKind, TaskName};
-use platform::{DiskSpace, Instant};
+use platform::{DiskSpace, Instant, Seldom};
 use storage::{
     CompactionObserver, CompactionOutcome, CompactionPace, CompactionReport, CompactionRequest,
     FileSizes, StorageError,
@@ -20,7 +20,6 @@ use crate::bucket_type::BucketType;
 use crate::checkpoint_memory::CheckpointState;
 use crate::compaction::{Begun, CompactionEnd, CompactionOrder};
 use crate::damage::DamageKind;
-use crate::log_pace::LogPace;
 
 static COMPACTOR: TaskName = TaskName::new("CompactVBucketTask", TaskKind::AuxIo)
     .priority(5)
@@ -53,12 +52,12 @@ pub(crate) struct Compactors {
     compactors: OnceLock<Vec<TaskHandle>>,
     watcher: OnceLock<TaskHandle>,
     /// While room is short all files are tried four times a second.
-    no_room_lines: LogPace,
+    no_room_lines: Seldom,
 }
 
 impl Default for Compactors {
     fn default() -> Self {
-        let no_room_lines = LogPace::new(NO_ROOM_INTERVAL);
+        let no_room_lines = Seldom::every(NO_ROOM_INTERVAL);
         Self { compactors: OnceLock::new(), watcher: OnceLock::new(), no_room_lines }
     }
 }
@@ -301,7 +300,7 @@ impl BucketCore {
             slot.damage.note(DamageKind::InPart, &error.to_string());
         }
         if matches!(error, StorageError::NoSpace(_))
-            && !self.compactors.no_room_lines.is_due(self.clock.now())
+            && self.compactors.no_room_lines.passes(self.clock.now()).is_none()
         {
             return;
         }

@@ -53,7 +53,7 @@ impl BucketCore {
     }
 
     fn log_progress(&self) {
-        if !self.appliers.progress_lines.is_due(self.clock.now()) {
+        if self.appliers.progress_lines.passes(self.clock.now()).is_none() {
             return;
         }
         let backlog = self.store.backlog();
