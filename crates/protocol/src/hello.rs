@@ -95,6 +95,11 @@ impl Feature {
 }
 
 impl FeatureSet {
+    /// Whether nothing was agreed on, as with clients that never say HELLO.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// No feature: what a connection has before HELLO.
     pub const NONE: Self = Self(0);
 

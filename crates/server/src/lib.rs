@@ -7,6 +7,7 @@ mod client_memory;
 mod cluster_view;
 mod commands;
 mod connection;
+mod delayed_flush;
 mod limits;
 mod shared;
 mod statistics;

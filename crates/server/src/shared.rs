@@ -13,6 +13,7 @@ use replication::Hub;
 
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedView;
+use crate::delayed_flush::DelayedFlush;
 use crate::limits::ServerLimits;
 use crate::statistics::{ServerStatistics, WorkerCounters};
 use crate::timings::CommandTimings;
@@ -56,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
     pub(crate) timings: Vec<Arc<CommandTimings>>,
+    /// What FLUSH has ordered for later.
+    pub(crate) delayed_flush: DelayedFlush,
     /// Bounds the log lines about logins that fail.
     pub(crate) failed_logins: Seldom,
     /// Bounds the log lines about clients of other protocols.

@@ -70,6 +70,8 @@ counters! {
     get_hits,
     /// Reads that found none.
     get_misses,
+    /// Orders to empty the bucket.
+    cmd_flush,
     /// Stores.
     cmd_set,
     /// Deletions.
@@ -80,6 +82,26 @@ counters! {
     cmd_lock,
     /// Changes of counters.
     cmd_arithmetic,
+    /// Deletions that found a document.
+    delete_hits,
+    /// Deletions that found none.
+    delete_misses,
+    /// Increments that found a counter, or made one.
+    incr_hits,
+    /// Increments that found none.
+    incr_misses,
+    /// Decrements that found a counter, or made one.
+    decr_hits,
+    /// Decrements that found none.
+    decr_misses,
+    /// Touches, and reads that touch, that found a document.
+    touch_hits,
+    /// Those that found none.
+    touch_misses,
+    /// Writes that wanted a version and found it.
+    cas_hits,
+    /// Writes that wanted a version and found no document.
+    cas_misses,
     /// Writes that found another version.
     cas_badval,
     /// Requests answered with a temporary failure.

@@ -1,5 +1,7 @@
 //! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY.
 
+use std::time::Duration;
+
 use bucket::Bucket;
 use executor::TaskKind;
 use protocol::Status;
@@ -8,6 +10,7 @@ use super::Completed;
 use super::documents::Document;
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::statistics::count;
 
 /// NOOP.
 pub(super) fn noop(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
@@ -50,8 +53,19 @@ pub(super) fn flush(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
-    if !matches!(request.frame.extras, [] | [0, 0, 0, 0]) {
-        reply.fail(turn, Status::NotSupported, "the bucket can be emptied now, not later");
+    let Some(delay) = delay_of(request.frame.extras, turn) else {
+        reply.fail(turn, Status::Einval, "the extras are a time of 4 bytes, or nothing");
+        return Done::Answered;
+    };
+    count(&turn.counters.cmd_flush);
+    if !delay.is_zero() {
+        let shared = turn.shared;
+        let ordered = shared.delayed_flush.order((&shared.pool, &shared.owner), bucket, delay);
+        match ordered {
+            Ok(()) if request.is_quiet => {}
+            Ok(()) => reply.done(turn),
+            Err(_) => reply.fail(turn, Status::Etmpfail, "the node is stopping"),
+        }
         return Done::Answered;
     }
     let waiter = turn.session.waiter;
@@ -71,6 +85,19 @@ pub(super) fn flush(
             Done::Answered
         }
     }
+}
+
+/// How long the client wants FLUSH to wait: seconds, or from 30 days on a time since 1970. Source:
+/// memcached's protocol.txt, "Expiration times".
+fn delay_of(extras: &[u8], turn: &Turn<'_>) -> Option<Duration> {
+    const RELATIVE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
+    let seconds = match extras {
+        [] => 0,
+        _ => u32::from_be_bytes(extras.try_into().ok()?),
+    };
+    let is_absolute = seconds > RELATIVE_SECONDS_MAX;
+    let past = if is_absolute { turn.now.wall.seconds() } else { 0 };
+    Some(Duration::from_secs(seconds.saturating_sub(past).into()))
 }
 
 /// The bucket is empty, or could not be emptied.

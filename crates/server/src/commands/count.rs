@@ -8,6 +8,7 @@ use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
 use super::store::condition;
 use crate::connection::{Connection, Done, Request, Turn};
+use crate::statistics;
 
 /// Changes a counter and answers its number.
 pub(super) fn count(
@@ -34,9 +35,12 @@ pub(super) fn count(
         created_with,
     };
     let condition = condition(request, turn);
-    crate::statistics::count(&turn.counters.cmd_arithmetic);
+    statistics::count(&turn.counters.cmd_arithmetic);
     match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request, condition) {
         Ok(counter) => {
+            let counters = turn.counters;
+            let is_increment = request.opcode == Opcode::Increment;
+            statistics::count(if is_increment { &counters.incr_hits } else { &counters.decr_hits });
             if !request.is_quiet {
                 let number = counter.number.to_be_bytes();
                 request.reply(connection).mutated(turn, counter.mutation, &number);

@@ -2,7 +2,7 @@
 
 use bucket::{Refused, WriteBlock};
 use document::Datatype;
-use protocol::{Feature, Status};
+use protocol::{Feature, Opcode, Status};
 
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
@@ -26,7 +26,10 @@ pub(super) fn refuse(
             count(&turn.counters.cas_badval);
             (Status::KeyEexists, None)
         }
-        Refused::NotFound => (Status::KeyEnoent, None),
+        Refused::NotFound => {
+            count_miss(request, turn);
+            (Status::KeyEnoent, None)
+        }
         Refused::Exists => (Status::KeyEexists, None),
         Refused::Locked => (Status::Locked, None),
         Refused::NotLocked => (Status::NotLocked, None),
@@ -92,4 +95,18 @@ fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut
     }
     connection.known_map = Some(cluster.revision);
     reply.json(turn, Status::NotMyVbucket, &cluster.bucket_config);
+}
+
+/// Counts a request whose document is not there. Reads and touches are counted where they are
+/// answered.
+fn count_miss(request: &Request<'_>, turn: &Turn<'_>) {
+    match request.opcode {
+        Opcode::Delete => count(&turn.counters.delete_misses),
+        Opcode::Increment => count(&turn.counters.incr_misses),
+        Opcode::Decrement => count(&turn.counters.decr_misses),
+        _ => {}
+    }
+    if request.frame.header.cas != 0 {
+        count(&turn.counters.cas_misses);
+    }
 }

@@ -128,6 +128,9 @@ pub(super) fn delete(
     let result =
         bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, turn));
     count(&turn.counters.cmd_delete);
+    if result.is_ok() {
+        count(&turn.counters.delete_hits);
+    }
     // Classic memcached clients insist on no CAS behind a deletion.
     let result = result.map(|mutation| match connection.said_hello {
         true => mutation,
@@ -144,6 +147,9 @@ fn answer_mutation(
 ) -> Done {
     match result {
         Ok(mutation) => {
+            if request.frame.header.cas != 0 {
+                count(&turn.counters.cas_hits);
+            }
             if !request.is_quiet {
                 request.reply(connection).mutated(turn, mutation, &[]);
             }

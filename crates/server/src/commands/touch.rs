@@ -29,15 +29,20 @@ pub(super) fn touch(
     count(&turn.counters.cmd_touch);
     match bucket.touch(turn.session, request.vbid(), key.as_key(), expiry) {
         Ok(found) if request.opcode == Opcode::Gat => {
+            count(&turn.counters.touch_hits);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
         Ok(found) => {
+            count(&turn.counters.touch_hits);
             let content = Content { cas: found.cas, ..Content::default() };
             request.reply(connection).send(turn, content);
             Done::Answered
         }
-        Err(Refused::NotFound) => answer_miss(connection, request, turn),
+        Err(Refused::NotFound) => {
+            count(&turn.counters.touch_misses);
+            answer_miss(connection, request, turn)
+        }
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }

@@ -130,10 +130,14 @@ impl Reply {
         let status = self.translated(status);
         let explains = self.features.contains(Feature::Json) && !status.has_own_body();
         let json = if explains { context.to_json() } else { None };
-        match json {
-            Some(json) => self.json(turn, status, &json),
-            None => self.send(turn, Content { status, ..Content::default() }),
+        if let Some(json) = json {
+            self.json(turn, status, &json);
+            return;
         }
+        let is_classic = self.features.is_empty();
+        let text = if is_classic { classic_text(status, context.context) } else { "" };
+        let payload = Payload::Bytes(text.as_bytes());
+        self.send(turn, Content { status, payload, ..Content::default() });
     }
 
     fn json_datatype(self) -> Datatype {
@@ -177,4 +181,21 @@ fn mutation_token(mutation: Mutation) -> [u8; 16] {
     token[..8].copy_from_slice(&mutation.uuid.0.to_be_bytes());
     token[8..].copy_from_slice(&mutation.seqno.0.to_be_bytes());
     token
+}
+
+/// What a classic client reads behind an error: memcached's words where it has some, otherwise why.
+/// Source: memcached's binary protocol, "Response Status", and what memcached sends.
+fn classic_text(status: Status, why: Option<&str>) -> &str {
+    match status {
+        Status::KeyEnoent => "Not found",
+        Status::KeyEexists => "Data exists for key.",
+        Status::E2big => "Too large.",
+        Status::Einval => "Invalid arguments",
+        Status::NotStored => "Not stored.",
+        Status::DeltaBadval => "Non-numeric server-side value for incr or decr",
+        Status::UnknownCommand => "Unknown command",
+        Status::Enomem => "Out of memory",
+        status if status.has_own_body() => "",
+        _ => why.unwrap_or(""),
+    }
 }

@@ -19,6 +19,7 @@ use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedView};
+use crate::delayed_flush::DelayedFlush;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
 
@@ -76,6 +77,7 @@ impl Server {
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            delayed_flush: DelayedFlush::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),

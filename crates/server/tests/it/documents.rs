@@ -1,5 +1,7 @@
 //! Commands on documents beyond the plain ones: expiry, locks, old clients, where a document is.
 
+use std::collections::BTreeMap;
+
 use bucket::{BucketConfig, Persistence};
 
 use crate::support::{Client, Port, RawFrame, Reply, frame, get, set};
@@ -302,11 +304,70 @@ fn flush_empties_the_bucket_where_it_is_enabled() {
             assert_eq!(client.ask(get(b"k").vbucket(vbucket)).status, KEY_ENOENT);
         }
     }
-    assert_eq!(client.ask(frame(0x08).extras(&[0, 0, 0, 9])).status, NOT_SUPPORTED, "later");
+    assert_eq!(client.ask(frame(0x08).extras(&[0, 9])).status, 4, "no time");
     client.ask(set(b"k", b"value"));
     // Quiet, and nothing behind it overtakes it.
     client.send(&[frame(0x18).opaque(1).bytes(), get(b"k").opaque(2).bytes()].concat());
     let reply = client.receive();
     assert_eq!((reply.opaque, reply.status), (2, KEY_ENOENT));
     assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+}
+
+#[test]
+fn flush_with_a_delay_empties_the_bucket_later_and_the_last_order_counts() {
+    let port = Port::with_flush();
+    let mut client = port.classic_client();
+    let flush_after = |seconds: u32| frame(0x08).extras(&seconds.to_be_bytes());
+    assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+    assert_eq!(client.ask(flush_after(1000)).status, 0);
+    assert_eq!(client.ask(get(b"k")).value, b"value");
+    assert_eq!(client.ask(flush_after(1)).status, 0);
+    // What is written meanwhile goes, too.
+    assert_eq!(client.ask(set(b"meanwhile", b"value")).status, 0);
+    port.wait_for("it is empty", |_| client.ask(get(b"k")).status == KEY_ENOENT);
+    assert_eq!(client.ask(get(b"meanwhile")).status, KEY_ENOENT);
+    // Once: what comes behind it stays. A time in the past is now.
+    assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+    assert_eq!(client.ask(get(b"k")).value, b"value");
+    assert_eq!(client.ask(flush_after(1_000_000_000)).status, 0);
+    assert_eq!(client.ask(get(b"k")).status, KEY_ENOENT);
+}
+
+#[test]
+fn classic_clients_read_the_words_that_memcached_uses_and_are_counted_as_there() {
+    let port = Port::open();
+    let mut client = port.classic_client();
+    let stored = client.ask(set(b"text", b"value"));
+    let increment =
+        |key: &[u8]| frame(0x05).extras(&[[0; 16].as_slice(), &[0xff; 4]].concat()).key(key);
+    for (request, status, text) in [
+        (get(b"absent"), 1, "Not found"),
+        (frame(0x04).key(b"absent"), 1, "Not found"),
+        (increment(b"absent"), 1, "Not found"),
+        (frame(0x02).extras(&[0; 8]).key(b"text").value(b"again"), 2, "Data exists for key."),
+        (set(b"text", b"other").cas(stored.cas + 1), 2, "Data exists for key."),
+        (set(b"absent", b"other").cas(1), 1, "Not found"),
+        (frame(0x01).key(b"no extras"), 4, "Invalid arguments"),
+        (frame(0x0e).key(b"absent").value(b"more"), 5, "Not stored."),
+        (increment(b"text"), 6, "Non-numeric server-side value for incr or decr"),
+        (frame(0xe8), 0x81, "Unknown command"),
+    ] {
+        let reply = client.ask(request);
+        assert_eq!((reply.status, reply.value.as_slice()), (status, text.as_bytes()), "{text}");
+    }
+    assert_eq!(client.ask(set(b"text", b"other").cas(stored.cas)).status, 0);
+    assert_eq!(client.ask(frame(0x04).key(b"text")).status, 0);
+    let counted: BTreeMap<_, _> = client.statistics("").unwrap().into_iter().collect();
+    for (name, number) in [
+        ("delete_hits", "1"),
+        ("delete_misses", "1"),
+        ("incr_misses", "1"),
+        ("cas_hits", "1"),
+        ("cas_misses", "1"),
+        ("cas_badval", "1"),
+        ("get_misses", "1"),
+        ("pointer_size", "64"),
+    ] {
+        assert_eq!(counted[name], number, "{name}");
+    }
 }

@@ -5,6 +5,7 @@ use super::{Emitter, NoGroup};
 /// Group "".
 pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
     process(emitter);
+    super::classic::general(emitter);
     for (name, value) in emitter.turn.shared.statistics().all() {
         emitter.emit(name, value);
     }

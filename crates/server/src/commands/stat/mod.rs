@@ -2,6 +2,7 @@
 //! section 17.
 
 mod bucket_groups;
+mod classic;
 mod clustermap;
 mod compaction;
 mod damage;
@@ -54,7 +55,7 @@ enum NoGroup {
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 36] = [
+const GROUPS: [(&str, Group); 40] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -72,15 +73,19 @@ const GROUPS: [(&str, Group); 36] = [
     ("failovers", vbucket_groups::failovers),
     ("hash", vbucket_groups::hash),
     ("info", general::info),
+    ("items", classic::items),
     ("journal", journal::journal),
     ("key", vbucket_groups::key),
     ("kvstore", bucket_groups::kvstore),
     ("kvtimings", timing_groups::kvtimings),
     ("memory", bucket_groups::memory),
     ("prev-vbucket", vbucket_groups::states),
+    ("reset", classic::reset),
     ("runtimes", task_groups::runtimes),
     ("scheduler", task_groups::scheduler),
     ("settings", general::settings),
+    ("sizes", classic::sizes),
+    ("slabs", classic::slabs),
     ("tasks", task_groups::tasks),
     ("tasks-all", task_groups::tasks_all),
     ("timings", timing_groups::timings),
