@@ -2,12 +2,13 @@
 
 import json
 import os
+import pty
 import subprocess
 import time
 
 from cases import expect, expect_equal, wait_until, work_directory
 from mcbp import FLUSH, GET_CLUSTER_CONFIG, Connection
-from node import HOST, free_port, run_to_end
+from node import HOST, Node, free_port, run_to_end
 
 BUCKET = "orders"
 VBUCKETS = 64
@@ -18,7 +19,7 @@ def declare(cases):
     for function in (flags_are_obeyed, environment_is_obeyed, file_is_obeyed,
                      flags_win_over_environment_and_environment_over_file,
                      unknown_setting_in_file_is_refused, wrong_value_is_refused,
-                     help_names_every_setting):
+                     help_names_every_setting, no_color_is_obeyed):
         cases.case(function)
 
 
@@ -165,3 +166,25 @@ def help_names_every_setting():
     expect_equal(status, 0, "status of --help")
     for name in settings("help"):
         expect(f"--{name}" in output, f"--help names --{name}")
+
+
+def no_color_is_obeyed():
+    """On a terminal the log has colours, unless NO_COLOR is set and not empty."""
+    for value, is_coloured in ((None, True), ("", True), ("1", False)):
+        environment = {name: text for name, text in os.environ.items() if name != "NO_COLOR"}
+        if value is not None:
+            environment["NO_COLOR"] = value
+        node = Node(f"colour-{value}")
+        terminal, its_end = pty.openpty()
+        process = subprocess.Popen(node.arguments(), stdin=subprocess.DEVNULL, stdout=its_end,
+                                   stderr=its_end, env=environment)
+        os.close(its_end)
+        try:
+            said = b""
+            while b"took_ms" not in said:
+                said += os.read(terminal, 4096)
+            expect_equal(b"\x1b[" in said, is_coloured, f"colours with NO_COLOR={value}")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(terminal)
