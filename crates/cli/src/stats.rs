@@ -53,6 +53,7 @@ does not have:
   scheduler, runtimes           how long tasks waited, and how long they ran
   workload                      threads of each kind, and what waits for them
   timings                       histograms; `settee timings` draws them
+  items, slabs, sizes, reset    under memcached's names, as far as they apply
 
 Examples:
   settee stats --user Administrator --password password
