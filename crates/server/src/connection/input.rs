@@ -11,7 +11,7 @@ use super::request::{Done, Request};
 use super::state::Connection;
 use super::turn::Turn;
 use crate::commands;
-use crate::connection::ParkedRequest;
+use crate::connection::{ParkedRequest, Progress};
 use crate::shared::Shared;
 use crate::statistics::count;
 
@@ -73,7 +73,7 @@ impl Connection {
         turn.request_started = parked.started;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         if let Parsed::Complete { frame, .. } = Frame::parse(&parked.frame, size_max) {
-            self.complete(&frame, completion, parked.number, turn);
+            self.complete(&frame, completion, parked.progress, turn);
         }
         turn.request_started = turn.now.monotonic;
         self.on_kept(turn);
@@ -216,13 +216,13 @@ impl Connection {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
             Done::Parked => {
-                self.park(request, None, turn);
+                self.park(request, Progress::NotBegun, turn);
                 return;
             }
             Done::Begun(number) => {
                 // The value has gone where it belongs.
                 let frame = Frame { value: &[], ..request.frame };
-                self.park(&Request { frame, ..*request }, number, turn);
+                self.park(&Request { frame, ..*request }, Progress::Begun { number }, turn);
                 return;
             }
         }
@@ -234,14 +234,14 @@ impl Connection {
         turn.request_started = now;
     }
 
-    fn park(&mut self, request: &Request<'_>, number: Option<u64>, turn: &mut Turn<'_>) {
+    fn park(&mut self, request: &Request<'_>, progress: Progress, turn: &mut Turn<'_>) {
         count(&turn.counters.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         let frame = frame_bytes(&request.frame);
         self.parked_bytes += frame.len();
         let started = turn.request_started;
-        let parked = ParkedRequest { token: turn.token, frame, number, started };
+        let parked = ParkedRequest { token: turn.token, frame, progress, started };
         turn.parked.park(turn.session.waiter, parked);
     }
 
@@ -250,13 +250,13 @@ impl Connection {
         &mut self,
         frame: &Frame<'_>,
         completion: commands::Completed,
-        number: Option<u64>,
+        progress: Progress,
         turn: &mut Turn<'_>,
     ) {
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
         let Ok(request) = self.checked(opcode, frame, turn) else { return };
         turn.begin_request();
-        let done = commands::complete(self, &request, completion, number, turn);
+        let done = commands::complete(self, &request, completion, progress.number(), turn);
         self.finish(&request, done, turn);
     }
 

@@ -14,7 +14,7 @@ mod state;
 mod turn;
 
 pub(crate) use output::{Output, Unsent};
-pub(crate) use parked::{Parked, ParkedRequest};
+pub(crate) use parked::{Parked, ParkedRequest, Progress};
 pub(crate) use reply::{Content, Payload, Reply};
 pub(crate) use request::{Done, Request};
 pub(crate) use state::{Connection, Entrance};

@@ -208,7 +208,8 @@ impl EventLoop {
             match message {
                 Message::Accepted(socket, entrance) => self.adopt(socket, entrance),
                 Message::Completed(waiter, completed) => {
-                    let Some(parked) = self.scratch.parked.take(waiter) else { continue };
+                    let parked = self.scratch.parked.take(waiter, &completed);
+                    let Some(parked) = parked else { continue };
                     let token = parked.token;
                     self.with_peer(token, |peer, turn, _| {
                         peer.connection.on_completion(parked, completed, turn);
