@@ -26,6 +26,8 @@ struct Shared {
     config: ApplyConfig,
     quota_bytes: u64,
     is_over: AtomicBool,
+    /// The last commit found no room in the journal.
+    is_journal_full: AtomicBool,
     /// Applies so far, for whom the journal was full.
     applies: Mutex<u64>,
     applied: Condvar,
@@ -54,6 +56,7 @@ impl Appliers {
             config: defaults.apply,
             quota_bytes: defaults.memory_quota_bytes,
             is_over: AtomicBool::new(false),
+            is_journal_full: AtomicBool::new(false),
             applies: Mutex::default(),
             applied: Condvar::new(),
             steady: Sleepers::default(),
@@ -66,6 +69,12 @@ impl Appliers {
             threads.push(spawn("Applier", move || run(&shared, is_hurried))?);
         }
         Ok(Self { shared, threads })
+    }
+
+    /// Whether the last commit found no room in the journal. Files are written as fast as the disk
+    /// takes it until one does.
+    pub fn note_journal(&self, is_full: bool) {
+        self.shared.is_journal_full.store(is_full, Ordering::Relaxed);
     }
 
     /// There is more in the journal. Waits as a bucket's flusher does while it fills up.
@@ -114,7 +123,10 @@ impl Shared {
         let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         ApplyPressure {
             vbuckets: backlog.vbuckets,
-            journal_ratio: ratio(journal.used_bytes, journal.bytes_max),
+            journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
+            is_journal_full: self.is_journal_full.load(Ordering::Relaxed),
+            // A disk that fails ends the benchmark.
+            is_gate_closed: false,
             pinned_ratio: ratio(backlog.bytes, self.quota_bytes),
             waited: backlog
                 .oldest_since

@@ -199,11 +199,12 @@ impl Settee {
         }
         let mut is_done = is_done.into_iter();
         retried.retain(|_| is_done.next() == Some(false));
-        if !retried.is_empty()
-            && let Some(appliers) = &self.appliers
-        {
-            appliers.follow();
-            appliers.wait_for_apply(JOURNAL_FULL_PAUSE);
+        if let Some(appliers) = &self.appliers {
+            appliers.note_journal(!retried.is_empty());
+            if !retried.is_empty() {
+                appliers.follow();
+                appliers.wait_for_apply(JOURNAL_FULL_PAUSE);
+            }
         }
         Ok(retried)
     }
