@@ -4,8 +4,9 @@ import functools
 import os
 import shutil
 
-from cases import expect
+from cases import expect, expect_equal
 from mcbp import open_bucket
+from node import HOST, run_to_end
 from stored import (BLOCK_SIZE, DAMAGED, Stored, change_byte, newest_header, stopped)
 
 
@@ -78,6 +79,7 @@ def declare(cases):
     cases.case(an_older_copy_of_a_file_is_not_served)
     cases.case(what_the_journal_has_for_a_damaged_file_is_not_lost)
     cases.case(a_file_that_is_damaged_under_a_node_takes_one_vbucket)
+    cases.case(an_order_begins_a_damaged_vbucket_anew)
 
 
 def damage_takes_one_vbucket(name, change, by_kill):
@@ -155,3 +157,25 @@ def a_file_that_is_damaged_under_a_node_takes_one_vbucket():
         stored.expect_error(f"{DAMAGED}.couch.")
         stored.expect_others_serve()
         stored.expect_nothing_wrong()
+
+
+def an_order_begins_a_damaged_vbucket_anew():
+    """Without `--confirm` it says what is lost, and changes nothing."""
+    with stopped("anew") as stored:
+        path = stored.file()
+        flip_a_bit(path)
+        stored.start_after_damage()
+        order = ["reset-vbucket", str(DAMAGED), "--management",
+                 f"http://{HOST}:{stored.node.management_port}", "--user", stored.node.user,
+                 "--password", stored.node.password]
+        _, output = run_to_end(order)
+        expect(str(DAMAGED) in output and "loses all of it" in output, f"it says what is lost: {output}")
+        stored.expect_out_of_service()
+        status, output = run_to_end([*order, "--confirm"])
+        expect_equal(status, 0, f"the status, which came with {output}")
+        stored.expect_begun_anew()
+        kept = [name for name in os.listdir(stored.bucket_directory)
+                if name.startswith(os.path.basename(path))]
+        expect(kept, "the damaged file is renamed, not removed")
+        stored.node.restart()
+        stored.expect_begun_anew()

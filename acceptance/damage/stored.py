@@ -153,6 +153,17 @@ class Stored:
         self.expect_others_serve()
 
 
+    def expect_begun_anew(self):
+        """The vBucket takes writes, and has nothing of before; others serve."""
+        damaged, _ = self.answers()
+        key = next(iter(damaged))
+        expect({answer[1] for answer in damaged.values()} <= {b"", b"anew"}, "nothing of before")
+        with open_bucket(self.node) as connection:
+            connection.call_successfully(
+                SET, key=key, extras=bytes(8), value=b"anew", vbucket=DAMAGED)
+        self.expect_others_serve()
+
+
 def blocks(path):
     """The type byte of each block."""
     with open(path, "rb") as file:
