@@ -40,6 +40,15 @@ impl DelayedFlush {
         place.insert(task).snooze(delay);
         Ok(())
     }
+
+    /// The bucket is emptied now, so that an order that still waits counts no more: it would take
+    /// what is written from now on.
+    pub(crate) fn withdraw(&self) {
+        let waiting = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = waiting {
+            task.cancel();
+        }
+    }
 }
 
 impl Task for Emptier {

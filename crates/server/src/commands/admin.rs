@@ -68,6 +68,7 @@ pub(super) fn flush(
         }
         return Done::Answered;
     }
+    turn.shared.delayed_flush.withdraw();
     let waiter = turn.session.waiter;
     let bucket = bucket.clone();
     let mailboxes = turn.shared.mailboxes.clone();

@@ -334,6 +334,22 @@ fn flush_with_a_delay_empties_the_bucket_later_and_the_last_order_counts() {
 }
 
 #[test]
+fn flush_without_a_delay_takes_the_place_of_one_that_waits() {
+    let port = Port::with_flush();
+    let mut client = port.classic_client();
+    assert_eq!(client.ask(frame(0x08).extras(&1_u32.to_be_bytes())).status, 0);
+    assert_eq!(client.ask(frame(0x08)).status, 0);
+    assert_eq!(client.ask(set(b"k", b"value")).status, 0);
+    let mut clock_ns = || -> u64 {
+        let clocks: BTreeMap<_, _> = client.statistics("clocks").unwrap().into_iter().collect();
+        clocks["clock.monotonic_ns"].parse().unwrap()
+    };
+    let began_ns = clock_ns();
+    port.wait_for("the first order's time is over", |_| clock_ns() > began_ns + 2_000_000_000);
+    assert_eq!(client.ask(get(b"k")).value, b"value");
+}
+
+#[test]
 fn classic_clients_read_the_words_that_memcached_uses_and_are_counted_as_there() {
     let port = Port::open();
     let mut client = port.classic_client();
