@@ -147,7 +147,9 @@ pub trait Files: Send + Sync {
             missing.push(path);
         }
         for path in missing.iter().rev() {
-            self.create_directory(path)?;
+            // Whoever asked knows the whole path, not the part of it that could not be made.
+            let of_whole = |error| FileError { path: directory.to_path_buf(), ..error };
+            self.create_directory(path).map_err(of_whole)?;
             self.sync_directory(directory_of(path))?;
         }
         // Says so when a file has its name.
