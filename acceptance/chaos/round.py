@@ -23,7 +23,8 @@ ALIKE_SECONDS = 60
 SMALL_DISK_MIB = 700
 # What a damaged file and a full disk are allowed to log.
 EXPECTED_ERRORS = {
-    "damage": r"corrupt|damaged|cannot be read|does not serve|out of service|missing|backup|journal",
+    "damage": r"corrupt|damaged|cannot be read|does not serve|out of service|missing|backup"
+              r"|journal",
     "disk-full": r"[Nn]o space|disk|room|flush|writes are refused",
 }
 # What is kept of a node when something does not hold; the first is the general group.

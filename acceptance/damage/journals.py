@@ -61,25 +61,23 @@ def killed_with_a_journal(name):
 
 
 def a_journal_that_is_gone_after_a_kill_is_missed():
-    stored = killed_with_a_journal("gone")
-    aside = stored.journal_directory + "-aside"
-    os.rename(stored.journal_directory, aside)
-    os.mkdir(stored.journal_directory)
-    expect_refused_start(stored, "--accept-lost-journal", stored.journal_directory)
-    shutil.rmtree(stored.journal_directory)
-    os.rename(aside, stored.journal_directory)
-    with stored:
-        stored.expect_nothing_wrong()
-        stored.expect_others_serve()
+    """The mount point without its file system."""
+    expect_missed("gone", os.mkdir, os.rmdir, "--accept-lost-journal")
 
 
 def a_journal_behind_a_dangling_link_is_missed():
-    stored = killed_with_a_journal("dangling")
+    expect_missed("dangling", lambda path: os.symlink("/nonexistent/journal", path), os.remove)
+
+
+def expect_missed(name, replace, undo, *words):
+    """With something else in the journal's place there is no start, which says these words; with
+    the journal back everything is there."""
+    stored = killed_with_a_journal(name)
     aside = stored.journal_directory + "-aside"
     os.rename(stored.journal_directory, aside)
-    os.symlink("/nonexistent/journal", stored.journal_directory)
-    expect_refused_start(stored, stored.journal_directory)
-    os.remove(stored.journal_directory)
+    replace(stored.journal_directory)
+    expect_refused_start(stored, stored.journal_directory, *words)
+    undo(stored.journal_directory)
     os.rename(aside, stored.journal_directory)
     with stored:
         stored.expect_nothing_wrong()

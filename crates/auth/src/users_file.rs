@@ -41,7 +41,7 @@ pub enum UsersFileError {
 #[serde(deny_unknown_fields)]
 struct UsersJson {
     version: u32,
-    /// 32 bytes; missing in files of before.
+    /// 32 bytes; missing in files of before, until the next password is set.
     #[serde(default)]
     decoy_secret: Option<String>,
     users: BTreeMap<String, CredentialsJson>,

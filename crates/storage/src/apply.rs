@@ -27,7 +27,7 @@ impl Store {
         let Some(journalled) = &self.journalled else { return Ok(None) };
         let entry = self.entry_or_new(vbid);
         let writing = lock(&entry.writer);
-        let applied = self.with_spared_room(|| self.apply_to(journalled, &entry));
+        let applied = self.with_spared_room(1, || self.apply_to(journalled, &entry));
         drop(writing);
         journalled.release();
         applied

@@ -102,7 +102,8 @@ impl Store {
         let Some(source) = self.snapshot_of(&entry)? else { return Ok(CompactionOutcome::NoFile) };
         let run = Run { entry: &entry, request, progress, observer };
         let path = compact_path(source.file.path());
-        let done = self.with_all_spared_room(|| self.compact_into(&path, Arc::clone(&source), run));
+        // All spares go for it: it makes room when it is done.
+        let done = self.with_spared_room(0, || self.compact_into(&path, Arc::clone(&source), run));
         if !matches!(done, Ok(Some(_))) {
             // What cannot be removed now, start-up removes.
             drop(remove_if_there(&*self.files, &path));

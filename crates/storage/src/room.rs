@@ -70,8 +70,8 @@ impl Store {
     /// file that becomes larger is taken note of.
     pub fn reserve_for_compaction(&self, live_bytes_max: Option<u64>) {
         let reserve = &self.compaction_reserve;
-        reserve.bytes_wanted.store(0, Ordering::Relaxed);
-        reserve.note_file(live_bytes_max.unwrap_or(0));
+        let bytes = live_bytes_max.unwrap_or(0).saturating_add(EXTRA_BYTES);
+        reserve.bytes_wanted.store(bytes, Ordering::Relaxed);
         reserve.is_kept.store(live_bytes_max.is_some(), Ordering::Relaxed);
     }
 
@@ -110,25 +110,15 @@ impl Store {
         if bytes == 0 { Ok(None) } else { self.room_for(bytes).map(Some) }
     }
 
-    /// Does what may need room on the disk; once more with what the journal keeps for later, when
-    /// there is none.
+    /// Does what may need room on the disk; when there is none, once more with the spares of the
+    /// journal, but for `kept_count` of them.
     pub(crate) fn with_spared_room<T>(
         &self,
+        kept_count: usize,
         attempt: impl Fn() -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         match attempt() {
-            Err(StorageError::NoSpace(_)) if self.give_back_spares(1) => attempt(),
-            done => done,
-        }
-    }
-
-    /// The same for what makes room when it is done: all spares go for it.
-    pub(crate) fn with_all_spared_room<T>(
-        &self,
-        attempt: impl Fn() -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
-        match attempt() {
-            Err(StorageError::NoSpace(_)) if self.give_back_spares(0) => attempt(),
+            Err(StorageError::NoSpace(_)) if self.give_back_spares(kept_count) => attempt(),
             done => done,
         }
     }

@@ -111,14 +111,19 @@ fn a_damaged_body_is_compacted_as_it_is_and_stays_refused() {
     }
 }
 
-#[test]
-fn a_damaged_body_that_is_overwritten_is_gone_after_the_next_compaction() {
+/// A store of which one document's body is damaged by a bit.
+fn with_a_damaged_body() -> Store {
     let (files, store, at) = filled();
     let mut image = files.content(&path(1)).unwrap();
     image[at] ^= 1;
     files.insert(&path(1), &image);
     drop(store);
-    let (store, _) = open(files);
+    open(files).0
+}
+
+#[test]
+fn a_damaged_body_that_is_overwritten_is_gone_after_the_next_compaction() {
+    let store = with_a_damaged_body();
     compact(&store, VBID, &CompactionRequest::default(), &()).unwrap();
     let newer = item(&name(DAMAGED), 2 * COUNT + 1, b"newer");
     commit(&store, batch(VBID, vec![newer.clone()])).unwrap();
@@ -129,12 +134,7 @@ fn a_damaged_body_that_is_overwritten_is_gone_after_the_next_compaction() {
 
 #[test]
 fn a_frozen_copy_of_a_file_with_a_damaged_body_is_an_error() {
-    let (files, store, at) = filled();
-    let mut image = files.content(&path(1)).unwrap();
-    image[at] ^= 1;
-    files.insert(&path(1), &image);
-    drop(store);
-    let (store, _) = open(files);
+    let store = with_a_damaged_body();
     for _ in 0..2 {
         let frozen = store.freeze(VBID).unwrap().unwrap();
         let written = frozen.write_to(|_| Ok(()));
