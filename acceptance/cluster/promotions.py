@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -11,7 +12,7 @@ import urllib.request
 
 from cases import expect, expect_equal, wait_until
 from cluster_run import BUCKET, HOST, PASSWORD, USER, Cluster
-from mcbp import GET, KEY_NOT_FOUND, SUCCESS, durable_set, request
+from mcbp import GET, KEY_NOT_FOUND, SUCCESS, durable_set, request, vbucket_of
 from rounds import wait_until_stopped
 from router import Router
 
@@ -21,9 +22,11 @@ MAJORITY, MAJORITY_AND_ACTIVE_DISK = 1, 2
 TIMEOUT_MS = 10_000
 PATIENCE_SECONDS = 30
 EPHEMERAL = "--node-argument=--bucket-type=ephemeral"
+FILES = ["--node-argument=--persistence=files"]
 # What files cannot keep up with where the journal has the smallest size.
 LOADS, LOAD_BYTES = 3, 20_000
 FULL_WAITS_MIN = 10
+COUNTERS, FAILOVERS = 8, 30
 
 
 def declare(cases):
@@ -31,8 +34,13 @@ def declare(cases):
     for function in (ephemeral_node_restarts_in_order_without_a_loss,
                      ephemeral_node_that_has_lost_its_memory_empties_no_replica,
                      ephemeral_cluster_without_replicas_begins_empty,
+                     ephemeral_node_without_its_map_goes_on_with_it,
+                     node_that_has_lost_its_disk_empties_no_replica,
                      failover_goes_past_a_damaged_replica_and_names_it,
                      failover_does_not_guess_about_a_silent_member,
+                     failover_of_a_node_that_serves_loses_nothing,
+                     failover_refuses_a_copy_that_is_not_whole_yet,
+                     failover_by_force_loses_what_a_copy_lacks,
                      failover_is_carried_out_while_journals_are_full):
         name = function.__name__.replace("_", "-")
         cases.add(name, lambda function=function, name=name: function(name))
@@ -85,20 +93,62 @@ def ephemeral_cluster_without_replicas_begins_empty(name):
         expect_all_readable(cluster)
 
 
+def ephemeral_node_without_its_map_goes_on_with_it(name):
+    """A person starts a node and says neither its map nor its name."""
+    with Cluster(name, vbuckets=VBUCKETS, flags=[EPHEMERAL]) as cluster:
+        store_all(cluster)
+        cluster.tell("--kill", 0)
+        arguments = [
+            os.environ["SETTEE_BINARY"], "serve", "--data-dir", f"{cluster.directory}/n_0",
+            "--port", str(cluster.port(0)), "--management-port", str(cluster.management_port(0)),
+            "--memory-quota", "128MiB"]
+        refused = subprocess.run(arguments, capture_output=True, text=True, check=False,
+                                 timeout=PATIENCE_SECONDS)
+        expect(refused.returncode != 0 and "--password" in refused.stderr,
+               f"the nodes log in to each other: {refused.stderr}")
+        log = os.path.join(cluster.directory, "by-hand.log")
+        with open(log, "wb") as output:
+            node = subprocess.Popen([*arguments, "--password", PASSWORD], stdout=output,
+                                    stderr=output, stdin=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: "holds a replica" in pending_of(cluster, 0), PATIENCE_SECONDS,
+                       "the node says who holds its documents")
+        finally:
+            node.terminate()
+            node.wait(PATIENCE_SECONDS)
+        cluster.tell("--failover", 0)
+        expect_all_readable(cluster)
+
+
+def node_that_has_lost_its_disk_empties_no_replica(name):
+    """It starts with an empty directory and the map that has vBuckets active on it."""
+    with Cluster(name, vbuckets=VBUCKETS) as cluster:
+        store_all(cluster)
+        cluster.wait_until_replicated(PATIENCE_SECONDS)
+        cluster.tell("--kill", 0)
+        shutil.rmtree(os.path.join(cluster.directory, "n_0"))
+        for _ in range(2):
+            cluster.tell("--restart", 0)
+            wait_until(lambda: "holds a replica" in pending_of(cluster, 0), PATIENCE_SECONDS,
+                       "the node says who holds its documents")
+        cluster.tell("--failover", 0)
+        cluster.tell("--recover", 0)
+        expect_all_readable(cluster)
+        cluster.wait_until_replicated(PATIENCE_SECONDS)
+
+
+def pending_of(cluster, node):
+    """What of the map is left, as a node that answers says."""
+    try:
+        return json.dumps(map_of(cluster, node)["pending"])
+    except OSError:
+        return ""
+
+
 def failover_goes_past_a_damaged_replica_and_names_it(name):
     """It would be the first to be promoted. What hangs cannot help it meanwhile."""
-    flags = ["--node-argument=--persistence=files"]
-    with Cluster(name, nodes=3, replicas=2, vbuckets=VBUCKETS, flags=flags) as cluster:
-        # The node that is killed has vBuckets that are active, too.
-        store_all(cluster, MAJORITY_AND_ACTIVE_DISK)
-        cluster.wait_until_replicated(PATIENCE_SECONDS)
-        cluster.tell("--pause", 0)
-        wait_until_stopped(cluster.process_id(0))
-        cluster.tell("--kill", 1)
-        damaged = next(vbucket for vbucket, chain in enumerate(cluster.chains())
-                       if chain[:2] == [cluster.port(0), cluster.port(1)])
-        overwrite(file_of(cluster, 1, damaged))
-        cluster.tell("--restart", 1)
+    with Cluster(name, nodes=3, replicas=2, vbuckets=VBUCKETS, flags=FILES) as cluster:
+        damaged = damage_a_replica_of_a_node_that_hangs(cluster)
         cluster.tell("--failover", 0)
         expect_equal(cluster.chains()[damaged][0], cluster.port(2), "who is promoted")
         expect_all_readable(cluster)
@@ -122,6 +172,111 @@ def failover_does_not_guess_about_a_silent_member(name):
         cluster.tell("--resume", 1)
         cluster.tell("--failover", 0)
         expect_all_readable(cluster)
+
+
+def failover_of_a_node_that_serves_loses_nothing(name):
+    """Durable writers go on while one node after the other is given up and taken in again."""
+    with Cluster(name, nodes=3, replicas=2, vbuckets=VBUCKETS) as cluster:
+        writers = [Counter(cluster, number) for number in range(COUNTERS)]
+        try:
+            for number in range(FAILOVERS):
+                time.sleep(0.1)
+                cluster.tell("--failover", number % 3)
+                cluster.tell("--recover", number % 3)
+        finally:
+            for writer in writers:
+                writer.stop()
+        expect_equal([problem for writer in writers for problem in writer.problems], [],
+                     "acknowledged writes that are lost")
+        expect(all(writer.acknowledged > FAILOVERS for writer in writers), "writers have written")
+
+
+class Counter(threading.Thread):
+    """Writes higher and higher numbers to one key, each acknowledged by a majority, and reads."""
+
+    def __init__(self, cluster, number):
+        super().__init__()
+        self._router = Router(cluster, TIMEOUT_MS / 1000)
+        self._key = f"counter-{number}".encode()
+        self._over = threading.Event()
+        self.acknowledged, self.problems = 0, []
+        self.start()
+
+    def run(self):
+        number = 0
+        while not self._over.is_set():
+            number += 1
+            response = self._router.ask(self._key, lambda vbucket, number=number: durable_set(
+                self._key, str(number).encode(), MAJORITY, TIMEOUT_MS, vbucket))
+            if response is not None and response.status == SUCCESS:
+                self.acknowledged = number
+            self._read()
+
+    def _read(self):
+        response = self._router.ask(
+            self._key, lambda vbucket: request(GET, key=self._key, vbucket=vbucket))
+        found = None
+        if response is not None and response.status == SUCCESS:
+            found = int(response.value)
+        elif response is not None and response.status == KEY_NOT_FOUND:
+            found = 0
+        if found is not None and found < self.acknowledged:
+            self.problems.append(f"{self._key}: {found} where {self.acknowledged} was acknowledged")
+            self._over.set()
+
+    def stop(self):
+        """Ends it."""
+        self._over.set()
+        self.join()
+
+
+def failover_refuses_a_copy_that_is_not_whole_yet(name):
+    """A replica was damaged and begins anew while the node that has everything hangs."""
+    with Cluster(name, vbuckets=VBUCKETS, flags=FILES) as cluster:
+        damaged = damage_a_replica_of_a_node_that_hangs(cluster)
+        for _ in range(2):
+            answer = cluster.answer("--failover", 0, fails=True)
+            for said in ("nothing is changed", f"vBuckets {damaged} ", "--restart 0", "--force"):
+                expect(said in answer, f"the refusal says {said!r}: {answer}")
+            expect_equal(map_of(cluster, 1)["incomplete"], [damaged], "GET")
+            expect(f"not whole yet: vBuckets {damaged}" in cluster.answer("--status"), "--status")
+            details = cluster.statistics(1, "vbucket-details")
+            expect_equal([int(name[3:].partition(":")[0]) for name, value in details.items()
+                          if name.endswith(":whole") and value != "true"], [damaged], "STAT")
+            # It is remembered.
+            cluster.tell("--kill", 1)
+            cluster.tell("--restart", 1)
+        cluster.tell("--resume", 0)
+        wait_until(lambda: map_of(cluster, 1)["incomplete"] == [], PATIENCE_SECONDS, "it is whole")
+        cluster.tell("--failover", 0)
+        expect_all_readable(cluster)
+
+
+def failover_by_force_loses_what_a_copy_lacks(name):
+    with Cluster(name, vbuckets=VBUCKETS, flags=FILES) as cluster:
+        damaged = damage_a_replica_of_a_node_that_hangs(cluster)
+        cluster.tell("--failover", 0, force=True)
+        expect_equal(states(cluster, 1), dict.fromkeys(range(VBUCKETS), "active"), "what serves")
+        expect_equal(map_of(cluster, 1)["incomplete"], [], "what is active is all that there is")
+        router = Router(cluster)
+        lost = {vbucket_of(key(number), VBUCKETS) for number in range(COUNT)
+                if not is_readable(router, number)}
+        expect_equal(lost, {damaged}, "vBuckets with documents that are lost")
+
+
+def damage_a_replica_of_a_node_that_hangs(cluster):
+    """The first replica is on n_1, the node that hangs is n_0. Gives the vBucket."""
+    # The node that is killed has vBuckets that are active, too.
+    store_all(cluster, MAJORITY_AND_ACTIVE_DISK)
+    cluster.wait_until_replicated(PATIENCE_SECONDS)
+    cluster.tell("--pause", 0)
+    wait_until_stopped(cluster.process_id(0))
+    cluster.tell("--kill", 1)
+    damaged = next(vbucket for vbucket, chain in enumerate(cluster.chains())
+                   if chain[:2] == [cluster.port(0), cluster.port(1)])
+    overwrite(file_of(cluster, 1, damaged))
+    cluster.tell("--restart", 1)
+    return damaged
 
 
 def failover_is_carried_out_while_journals_are_full(name):
@@ -179,7 +334,7 @@ class Load:
 
 def map_of(cluster, node):
     """What `GET /settee/clusterMap` of a node answers."""
-    port = cluster.base + 2 * cluster.nodes + node
+    port = cluster.management_port(node)
     password = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     asked = urllib.request.Request(
         f"http://{HOST}:{port}/settee/clusterMap", headers={"Authorization": f"Basic {password}"})

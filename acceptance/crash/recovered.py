@@ -58,14 +58,14 @@ def read_branches(node, vbuckets):
 
 
 def parse_log(answer):
-    """[(uuid, seqno)], newest first (protocol specification, section 14.4)."""
+    """[(uuid, seqno)], newest first (docs/specification/protocol.md, section 14.4)."""
     if answer.status != SUCCESS or not answer.value or len(answer.value) % 16:
         raise ValueError(f"GET_FAILOVER_LOG got {answer}")
     return list(struct.iter_unpack(">QQ", answer.value))
 
 
 def parse_seqno(answer):
-    """The current seqno (protocol specification, section 14.2)."""
+    """The current seqno (docs/specification/protocol.md, section 14.2)."""
     if answer.status != SUCCESS or len(answer.value) != 27:
         raise ValueError(f"OBSERVE_SEQNO got {answer}")
     return struct.unpack(">BHQQQ", answer.value)[4]

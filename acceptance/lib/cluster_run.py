@@ -99,6 +99,10 @@ class Cluster:
         """The data port of a node."""
         return self.base + 2 * node
 
+    def management_port(self, node):
+        """The management port of a node."""
+        return self.base + 2 * self.nodes + node
+
     def process_id(self, node):
         """The process of a node that serves, or did when it was last heard of."""
         with open(os.path.join(self.directory, f"n_{node}.ready"), encoding="utf-8") as file:

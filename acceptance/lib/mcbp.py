@@ -1,4 +1,4 @@
-"""A minimal client of the binary protocol on a plain socket (protocol specification, section 1)."""
+"""A minimal client on a plain socket (docs/specification/protocol.md, section 1)."""
 
 import socket
 import struct
@@ -66,7 +66,7 @@ def durable_set(key, value, level, milliseconds, vbucket, opaque=0):
 
 
 def vbucket_of(key, count):
-    """The vBucket of a key (client compatibility, section 5.6)."""
+    """The vBucket of a key (docs/specification/clients.md, section 5.6)."""
     return ((zlib.crc32(key) >> 16) & 0x7FFF) % count
 
 
@@ -90,6 +90,10 @@ class Connection:
     def close(self):
         """Closes the socket."""
         self._socket.close()
+
+    def detach(self):
+        """The socket, for callers who send what no client would."""
+        return self._socket
 
     def send(self, frames):
         """Sends whole requests."""

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use platform::{Clock, Random};
+use platform::{Clock, Entropy, Random};
 
 use targets::{TARGETS, Target};
 
@@ -38,7 +38,7 @@ fn parse(arguments: &[String]) -> Option<Options> {
     let mut options = Options {
         target,
         duration: Duration::from_secs(60),
-        first_seed: Random::from_system().next_u64() >> 16,
+        first_seed: Entropy::real().next_u64() >> 16,
     };
     while let [option, value, further @ ..] = rest {
         match option.as_str() {

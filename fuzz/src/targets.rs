@@ -14,6 +14,7 @@ pub(crate) struct Target {
 /// All targets; `xtask/src/fuzz.rs` lists the same names.
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "frame", read: protocol::fuzzing::frame, corpus: frames },
+    Target { name: "text", read: protocol::fuzzing::text, corpus: text_streams },
     Target {
         name: "couchstore_file",
         read: storage::fuzzing::read_couchstore_file,
@@ -25,6 +26,16 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: journal_segments,
     },
     Target { name: "scram", read: auth::fuzzing::scram, corpus: scram_messages },
+    Target {
+        name: "subdocument_path",
+        read: subdocument::fuzzing::path_command,
+        corpus: path_commands,
+    },
+    Target {
+        name: "subdocument_request",
+        read: subdocument::fuzzing::multi_request,
+        corpus: multi_requests,
+    },
 ];
 
 /// A request of every opcode with extras of the usual sizes.
@@ -54,6 +65,24 @@ fn request(opcode: u8, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
         bytes.extend_from_slice(part);
     }
     bytes
+}
+
+/// What clients of the text protocol say: each command, several in a row, and what is wrong.
+fn text_streams() -> Vec<Vec<u8>> {
+    [
+        "get a\r\nget a b c\r\ngets a\r\ngat 10 a b\r\ngats 0 a\r\n",
+        "set a 0 0 5\r\nhello\r\nadd a 1 100 0\r\n\r\n",
+        "replace a 4294967295 -1 2 noreply\r\n\r\n\r\n",
+        "append a 0 0 1\r\nx\r\nprepend a 0 0 1\r\ny\r\ncas a 0 0 1 18446744073709551615\r\nz\r\n",
+        "delete a\r\ndelete a 0 noreply\r\ntouch a 2592001\r\nincr a 5\r\ndecr a 7 noreply\r\n",
+        "stats\r\nstats key a 0\r\nversion\r\nverbosity 1\r\nflush_all 10 noreply\r\nquit\r\n",
+        "mg a v f c s t k O123 q\r\nmg YWJj b k N30 R10 T60 u P/x Lx\r\nme a\r\nmn\r\n",
+        "ms a 5 c F7 T60 MS k O1\r\nhello\r\nms a 1 ME q\r\nx\r\nms a 2 MA C5 I N10\r\nhi\r\n",
+        "md a C7 I T30 x k q\r\nma a N0 J13 D5 MD T60 v t c q\r\nmn\r\n",
+        "set a 0 0 99999999\r\nabc\r\nset a 0 0 2\r\nabc\r\nbogus\r\n\r\nmg a E1\r\nmg a v v\r\n",
+    ]
+    .map(|stream| stream.as_bytes().to_vec())
+    .to_vec()
 }
 
 /// The couchstore files that the tests of `storage` read, small ones, and an empty one.
@@ -107,4 +136,40 @@ fn scram_messages() -> Vec<Vec<u8>> {
     ]
     .map(<[u8]>::to_vec)
     .to_vec()
+}
+
+/// Each command with paths that lead somewhere and nowhere, in the form of
+/// `subdocument::fuzzing::path_command`.
+fn path_commands() -> Vec<Vec<u8>> {
+    const DOCUMENT: &[u8] = br#"{"a": 1, "b":[10, {"c":"x\"]"}, [ ] ], "d":{"e.f":{"g":null}}}"#;
+    const PATHS: [&[u8]; 7] = [b"a", b"b", b"b[1].c", b"b[-1]", b"d.`e.f`.g", b"x.y[0]", b""];
+    const VALUES: [&[u8]; 4] = [b"1", b"[1,{\"k\":2}]", b"\"text\"", b"1,2"];
+    let mut inputs = Vec::new();
+    for opcode in 0xc5..=0xd2 {
+        for path in PATHS {
+            for value in VALUES {
+                inputs.push([&[opcode, 1], path, &[0], value, &[0], DOCUMENT].concat());
+            }
+        }
+    }
+    inputs
+}
+
+/// Requests in the form of `subdocument::fuzzing::multi_request`.
+fn multi_requests() -> Vec<Vec<u8>> {
+    const STORED: &[u8] = b"\0\0\0\x0b\0\0\0\x07_s\0[7]\0{\"a\":{},\"b\":[1]}";
+    const SPECS: [&[u8]; 4] = [
+        b"\xc8\x05txn.a\01\0\xc8\x14m\0\"${Mutation.CAS}\"\0\xd3\x04txn\0\0\xc9\x04txn\0\0",
+        b"\xc8\x24bin\0\x01\x02\0\xcb\x04_s\02\0\xc7\x00a.c\0null\0\xcf\x00b[0]\05\0",
+        b"\xc5\x04$document\0\0\xc5\x04_s[0]\0\0\xd2\x00b\0\0\x00\x00\0\0",
+        b"\xc7\x04u\01\0\x04\x00\0\0",
+    ];
+    let size = u8::try_from(STORED.len()).expect("it is short");
+    let mut inputs = Vec::new();
+    for specs in SPECS {
+        for [shape, flags] in [[0, 0], [0, 1], [4, 1], [4, 2], [2, 4], [2, 0x14], [1, 0]] {
+            inputs.push([&[shape, flags, 5, 0, size], STORED, specs].concat());
+        }
+    }
+    inputs
 }

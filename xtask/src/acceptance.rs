@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::counts::Counts;
 use crate::needs::{Met, Needs};
-use crate::shell::{capture, cargo, is_ci, root, run, step, target_directory};
+use crate::shell::{capture, cargo, is_ci, judged_step, root, run, step, target_directory};
 
 /// What became of a suite.
 #[derive(Debug)]
@@ -115,19 +115,25 @@ pub(crate) fn report(results: &[SuiteResult]) -> Result<()> {
 }
 
 fn build_node() -> Result<PathBuf> {
-    run(&mut cargo(&["build", "--quiet", "--profile", "acceptance", "--package", "node"]))?;
+    run(&mut cargo(&["build", "--quiet", "--profile", "acceptance", "--package", "settee"]))?;
     let binary = target_directory().join("acceptance").join("settee");
     fs::canonicalize(&binary).with_context(|| format!("cannot find {}", binary.display()))
 }
 
 fn run_suite(name: &str, binary: &Path, environment: &Environment) -> SuiteResult {
     let suite = root().join("acceptance").join(name);
-    let outcome = step(name, || run_in(&suite, name, binary, environment));
+    let passed = |(counts, _): &(Counts, _)| counts.failed == 0;
+    let outcome = judged_step(name, passed, || run_in(&suite, name, binary, environment));
     let (counts, remark) = outcome.unwrap_or_else(|error| {
         let failed = Counts { failed: 1, ..Counts::default() };
         (failed, Some(format!("{error:#}")))
     });
     SuiteResult { name: name.to_owned(), counts, remark }
+}
+
+/// The directory of a suite's data. What failed is left there to be looked at.
+fn work_of(suite: &str) -> PathBuf {
+    target_directory().join("acceptance-work").join(suite)
 }
 
 fn run_in(
@@ -147,7 +153,7 @@ fn run_in(
             ));
         }
     };
-    let work = target_directory().join("acceptance-work").join(name);
+    let work = work_of(name);
     if work.exists() {
         fs::remove_dir_all(&work)?;
     }
@@ -160,7 +166,11 @@ fn run_in(
     command.env("CI", if is_ci() { "true" } else { "false" });
     command.envs(environment.iter().map(|(variable, value)| (variable, value)));
     let captured = capture(&mut command)?;
-    Ok(judge(&captured.text, captured.succeeded))
+    let (counts, remark) = judge(&captured.text, captured.succeeded);
+    if counts.failed == 0 {
+        fs::remove_dir_all(&work)?;
+    }
+    Ok((counts, remark))
 }
 
 /// Counts the cases and makes sure that a suite which ended badly, or did nothing, is a failure.
@@ -194,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_runs_with_its_environment_in_an_empty_directory() {
+    fn a_suite_runs_with_its_environment_in_a_directory_that_is_kept_when_it_fails() {
         use std::os::unix::fs::PermissionsExt;
         let suite = target_directory().join("xtask-tests").join("suite");
         fs::create_dir_all(&suite).unwrap();
@@ -211,7 +221,11 @@ mod tests {
             let node = Path::new("/node");
             let (counts, remark) = run_in(&suite, "xtask-test", node, &environment).unwrap();
             assert_eq!((counts.passed, counts.failed, remark), (4, 0, None));
+            assert!(!work_of("xtask-test").exists());
         }
+        let environment = vec![("SEED", "18".to_owned())];
+        run_in(&suite, "xtask-test", Path::new("/other"), &environment).unwrap();
+        assert!(work_of("xtask-test").join("left-behind").exists());
     }
 
     #[test]

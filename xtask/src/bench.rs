@@ -25,6 +25,11 @@ const STORAGE: [&str; 4] = ["run", "--release", "--manifest-path", "benchmarks/s
 
 const BENCHES: &[Bench] = &[
     Bench {
+        name: "gate",
+        about: "what a request costs, beside another commit; fails if a step became dearer",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "gate", "--"],
+    },
+    Bench {
         name: "peers",
         about: "the node and its peers under the same load",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "peers", "--"],

@@ -8,7 +8,15 @@ use crate::counts::Counts;
 use crate::shell::{cargo, root, run, step};
 
 /// The targets, as `fuzz/` knows them.
-const TARGETS: &[&str] = &["frame", "couchstore_file", "journal_segment", "scram"];
+const TARGETS: &[&str] = &[
+    "frame",
+    "text",
+    "couchstore_file",
+    "journal_segment",
+    "scram",
+    "subdocument_path",
+    "subdocument_request",
+];
 
 /// Seconds a target when everything is tested.
 const SECONDS_SHORT: u32 = 5;

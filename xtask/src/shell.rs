@@ -44,6 +44,13 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Bytes that are free where `directory` is; `None` where `df` does not tell.
+pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
+    let captured = capture(Command::new("df").arg("-Pk").arg(directory)).ok()?;
+    let available = captured.text.lines().nth(1)?.split_whitespace().nth(3)?;
+    available.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// What a command printed, and whether it succeeded.
 pub(crate) struct Captured {
     pub(crate) succeeded: bool,
@@ -62,10 +69,30 @@ pub(crate) fn capture(command: &mut Command) -> Result<Captured> {
 
 /// Does one step of a task and prints its name and duration.
 pub(crate) fn step<T>(name: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
+    judged_step(name, |_| true, body)
+}
+
+/// A step whose result can be bad without being an error.
+pub(crate) fn judged_step<T>(
+    name: &str,
+    is_good: impl FnOnce(&T) -> bool,
+    body: impl FnOnce() -> Result<T>,
+) -> Result<T> {
     println!("{name} ...");
     let started = Instant::now();
     let outcome = body();
-    let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+    let word = if outcome.as_ref().is_ok_and(is_good) { "ok" } else { "FAILED" };
     println!("{name} {word}, {:.1} s", started.elapsed().as_secs_f64());
     outcome.with_context(|| format!("step `{name}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_free_room_and_none_is_told_of_one_that_is_not_there() {
+        assert!(free_bytes(&root()).is_some_and(|bytes| bytes > 0));
+        assert_eq!(free_bytes(Path::new("/no/such/directory")), None);
+    }
 }

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::acceptance::{self, SuiteResult};
 use crate::needs::{Met, Needs};
+use crate::shell::{free_bytes, root};
 use crate::{fuzz, measurements, races, verify};
 
 struct Step {
@@ -20,12 +21,19 @@ const STEPS: &[Step] = &[
     Step { name: "acceptance", run: || acceptance::run_suites(&acceptance::suites()?) },
 ];
 
+/// A whole run from nothing, all that is built included, and room to spare.
+const DISK_BYTES_WANTED: u64 = 20 << 30;
+
 fn races_step() -> Result<Vec<SuiteResult>> {
     Ok(vec![races::models(), races::with_one_worker(), races::sanitize()])
 }
 
 /// `cargo xtask test`. A step that cannot run at all ends the test.
 pub(crate) fn test() -> Result<()> {
+    if let Some(free) = free_bytes(&root()).filter(|free| *free < DISK_BYTES_WANTED) {
+        let (free, wanted) = (free >> 30, DISK_BYTES_WANTED >> 30);
+        println!("warning: {free} GiB of disk are free; a run from nothing wants {wanted}");
+    }
     let mut results = Vec::new();
     for step in STEPS {
         println!("== {}", step.name);

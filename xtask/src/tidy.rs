@@ -1,10 +1,17 @@
 //! Rules of the tree that no compiler knows. Each rule is a function from text to complaints.
 
+mod circles;
+mod doors;
+mod exports;
 mod layers;
 mod manifest;
+mod modules;
 mod opcodes;
+mod resolve;
 mod sources;
+mod tokens;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +31,7 @@ pub(crate) fn tidy() -> Result<()> {
     let mut complaints = Vec::new();
     check_sources(&root, &files, &mut complaints)?;
     check_crates(&root, &mut complaints)?;
+    check_modules(&root, &files, &mut complaints)?;
     check_opcodes(&root, &mut complaints)?;
     for complaint in &complaints {
         println!("{complaint}");
@@ -54,7 +62,9 @@ fn check_sources(root: &Path, files: &[PathBuf], complaints: &mut Vec<String>) -
         }
         if file.extension().is_some_and(|extension| extension == "rs") {
             let text = read(&root.join(file))?;
-            complaints.extend(sources::check(&file.to_string_lossy(), &text));
+            let path = file.to_string_lossy();
+            complaints.extend(sources::check(&path, &text));
+            complaints.extend(doors::check(&path, &text));
         }
     }
     Ok(())
@@ -77,6 +87,28 @@ fn check_crates(root: &Path, complaints: &mut Vec<String>) -> Result<()> {
         complaints.extend(manifest.check());
     }
     complaints.extend(manifest::check_lock(&read(&root.join("Cargo.lock"))?)?);
+    Ok(())
+}
+
+/// What imports what inside the crates, and what they show.
+fn check_modules(root: &Path, files: &[PathBuf], complaints: &mut Vec<String>) -> Result<()> {
+    let names: Vec<_> = files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    let mut sources = BTreeMap::new();
+    for name in names.iter().filter(|name| name.contains("/src/") && name.ends_with(".rs")) {
+        sources.insert(name.clone(), read(&root.join(name))?);
+    }
+    let libraries = names.iter().filter_map(|name| {
+        Some((name.strip_prefix("crates/")?.strip_suffix("/src/lib.rs")?, name))
+    });
+    let crates: Vec<_> = libraries
+        .map(|(name, library)| (name.to_owned(), modules::read(library, &sources)))
+        .collect();
+    for (name, modules) in &crates {
+        complaints.extend(circles::check(name, modules));
+        complaints.extend(exports::check_root_imports(modules));
+    }
+    complaints.extend(exports::check_names(&crates));
+    complaints.extend(exports::check_module_style(names.iter().map(String::as_str)));
     Ok(())
 }
 

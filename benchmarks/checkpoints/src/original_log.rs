@@ -1,6 +1,6 @@
-//! The original's design of 2018, re-created by its description (engine facts, sections 3.1, 3.4,
-//! 3.8): a list of checkpoints, each with a list of items and an index of keys; a remover that runs
-//! again and again, with and without the regression of freeing under the lock.
+//! The original's design of 2018, re-created by its description (docs/specification/engine.md,
+//! sections 3.1, 3.4, 3.8): a list of checkpoints, each with a list of items and an index of keys;
+//! a remover that runs again and again, with and without the regression of freeing under the lock.
 
 use std::collections::{HashMap, LinkedList, VecDeque};
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! `QueueDirtyWithManyClosedUnrefCheckpoints`, in both versions of the original (engine facts,
-//! section 3.10), and with a front end that has other work, too.
+//! `QueueDirtyWithManyClosedUnrefCheckpoints`, in both versions of the original
+//! (docs/specification/engine.md, section 3.10), and with a front end that has other work, too.
 //!
 //! A front end that does nothing else than to queue takes an unfair lock again before anybody who
 //! waits for it has woken up, and so hardly meets those that keep the lock for long. One that does

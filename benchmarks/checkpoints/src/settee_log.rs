@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use document::{Item, Seqno};
-use vbucket::checkpoint::{CheckpointManager, CursorId, Detached, Persistence, ReadLimit};
+use vbucket::checkpoint::{CheckpointManager, CursorId, Detached, LogPersistence, ReadLimit};
 
 use crate::log::{Garbage, Log, Mutations, lock};
 
@@ -30,7 +30,7 @@ impl SetteeLog {
     /// A log that closes its checkpoint after every item. With `keeps_all` a reader that never
     /// moves keeps everything: the same work without any removal.
     pub fn new(keeps_all: bool) -> Self {
-        let mut log = CheckpointManager::continuing(Seqno(0), Persistence::File);
+        let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
         log.set_checkpoint_bytes_max(1);
         if keeps_all {
             log.register("keeps all", Seqno(0), true).expect("seqno 0 is there");

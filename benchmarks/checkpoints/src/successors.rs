@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use document::{Item, Seqno};
-use vbucket::checkpoint::{CheckpointKind, CheckpointManager, CursorId, Persistence, Snapshot};
+use vbucket::checkpoint::{CheckpointKind, CheckpointManager, CursorId, LogPersistence, Snapshot};
 
 use crate::log::Mutations;
 
@@ -49,7 +49,7 @@ fn extract_closed(count: usize) -> f64 {
 
 /// Expelling N items of one checkpoint that both readers have read.
 fn expel(count: usize, kind: CheckpointKind, is_closed: bool) -> f64 {
-    let mut log = CheckpointManager::continuing(Seqno(0), Persistence::File);
+    let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
     let stream = log.register("stream", Seqno(0), true).expect("seqno 0 is there").id;
     let snapshot = Snapshot {
         end: Seqno(count as u64),
@@ -115,7 +115,7 @@ fn create_checkpoint(count: usize) -> f64 {
 
 /// A log of `count` checkpoints of one item each.
 fn with_checkpoints(count: usize) -> CheckpointManager {
-    let mut log = CheckpointManager::continuing(Seqno(0), Persistence::File);
+    let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
     log.set_checkpoint_bytes_max(1);
     let mut mutations = Mutations::default();
     let mut newest: Option<Item> = None;

@@ -17,8 +17,8 @@ const AUTH_CONTINUE: u16 = 0x21;
 const MECHANISM: &[u8] = b"SCRAM-SHA512";
 
 /// Features of a present SDK that shape data operations: TCP_NODELAY, mutation tokens, xattrs,
-/// extended errors, select bucket, JSON, tracing, alternative frames, collections.
-const FEATURES: [u16; 9] = [0x03, 0x04, 0x06, 0x07, 0x08, 0x0b, 0x0f, 0x10, 0x12];
+/// extended errors, select bucket, JSON, tracing, alternative frames, durable writes, collections.
+const FEATURES: [u16; 10] = [0x03, 0x04, 0x06, 0x07, 0x08, 0x0b, 0x0f, 0x10, 0x11, 0x12];
 
 /// How to log in.
 #[derive(Clone, Debug)]
@@ -49,7 +49,12 @@ pub fn bootstrap(stream: &mut TcpStream, login: &Login) -> Result<()> {
 }
 
 fn log_in(stream: &mut TcpStream, login: &Login) -> Result<()> {
-    let scram = ScramClient::new(HashAlgorithm::Sha512, &login.user, login.password.as_bytes());
+    let scram = ScramClient::new(
+        HashAlgorithm::Sha512,
+        &login.user,
+        login.password.as_bytes(),
+        &platform::Entropy::real(),
+    );
     let (status, _, challenge) = ask(stream, SASL_AUTH, MECHANISM, &scram.first())?;
     ensure!(status == AUTH_CONTINUE, "SASL_AUTH: status {status:#x}");
     let (answer, expected) = scram.answer(&challenge)?;

@@ -1,5 +1,10 @@
 //! Requests and responses of each server, as bytes.
 
+mod binary;
+mod resp;
+mod text;
+
+use binary::Form;
 use document::Vbid;
 
 /// How a server is spoken to.
@@ -7,8 +12,20 @@ use document::Vbid;
 pub enum Dialect {
     /// The memcached binary protocol as it was.
     Memcached,
-    /// The same as Couchbase's clients speak it: collections, tracing, vBuckets.
+    /// The memcached text protocol.
+    Text,
+    /// The binary protocol as Couchbase's clients speak it: collections, tracing, vBuckets.
     Couchbase {
+        /// vBuckets of the bucket.
+        vbuckets: u16,
+    },
+    /// The same; a write is answered when a majority of its nodes has it on disk.
+    CouchbaseDurable {
+        /// vBuckets of the bucket.
+        vbuckets: u16,
+    },
+    /// The same, but what is read and written is one path of a JSON document.
+    SubDocument {
         /// vBuckets of the bucket.
         vbuckets: u16,
     },
@@ -47,137 +64,113 @@ pub struct Response {
     pub is_success: bool,
 }
 
-const HEADER_SIZE: usize = 24;
-/// The magic of a response with frame infos. Its key length is one byte; nobody here needs it.
-const MAGICS: [u8; 2] = [0x81, 0x18];
-
 impl Dialect {
     /// Appends a request.
     pub fn encode(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let binary = |form, vbuckets, out: &mut Vec<u8>| {
+            let vbucket = Vbid::of_name(key, vbuckets).0;
+            // The default collection is number 0, as LEB128 in front of the key.
+            binary::encode(form, operation, vbucket, &[&[0], key].concat(), value, out);
+        };
         match self {
-            Self::Redis => encode_resp(operation, key, value, out),
-            Self::Memcached => encode_binary(operation, 0, &[], key, value, out),
-            Self::Couchbase { vbuckets } => {
-                let vbucket = Vbid::of_name(key, vbuckets).0;
-                // The default collection is number 0, as LEB128 in front of the key.
-                encode_binary(operation, vbucket, &[0], key, value, out);
-            }
+            Self::Redis => resp::encode(operation, key, value, out),
+            Self::Text => text::encode(operation, key, value, out),
+            Self::Memcached => binary::encode(Form::Whole, operation, 0, key, value, out),
+            Self::Couchbase { vbuckets } => binary(Form::Whole, vbuckets, out),
+            Self::CouchbaseDurable { vbuckets } => binary(Form::Durable, vbuckets, out),
+            Self::SubDocument { vbuckets } => binary(Form::Path, vbuckets, out),
         }
     }
 
     /// The first response. None while it is incomplete.
     pub fn parse(self, bytes: &[u8]) -> Option<Response> {
         match self {
-            Self::Redis => parse_resp(bytes),
-            Self::Memcached | Self::Couchbase { .. } => parse_binary(bytes),
+            Self::Redis => resp::parse(bytes),
+            Self::Text => text::parse(bytes),
+            Self::Memcached
+            | Self::Couchbase { .. }
+            | Self::CouchbaseDurable { .. }
+            | Self::SubDocument { .. } => binary::parse(bytes),
         }
     }
-}
 
-fn encode_binary(
-    operation: Operation,
-    vbucket: u16,
-    prefix: &[u8],
-    key: &[u8],
-    value: &[u8],
-    out: &mut Vec<u8>,
-) {
-    // Flags and expiry, both 0.
-    let (opcode, extras, value): (u8, &[u8], &[u8]) = match operation {
-        Operation::Get => (0x00, &[], &[]),
-        Operation::Set => (0x01, &[0; 8], value),
-        Operation::Delete => (0x04, &[], &[]),
-    };
-    let key_size = (prefix.len() + key.len()) as u16;
-    let body_size = u32::from(key_size) + (extras.len() + value.len()) as u32;
-    out.extend_from_slice(&[0x80, opcode]);
-    out.extend_from_slice(&key_size.to_be_bytes());
-    out.extend_from_slice(&[extras.len() as u8, 0]);
-    out.extend_from_slice(&vbucket.to_be_bytes());
-    out.extend_from_slice(&body_size.to_be_bytes());
-    out.extend_from_slice(&[0; 12]);
-    for section in [extras, prefix, key, value] {
-        out.extend_from_slice(section);
-    }
-}
-
-fn parse_binary(bytes: &[u8]) -> Option<Response> {
-    let header = bytes.get(..HEADER_SIZE)?;
-    let body_size = u32::from_be_bytes(header.get(8..12)?.try_into().ok()?);
-    let size = HEADER_SIZE + body_size as usize;
-    let is_success = MAGICS.contains(&header[0]) && header[6..8] == [0, 0];
-    (bytes.len() >= size).then_some(Response { size, is_success })
-}
-
-fn encode_resp(operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    let words: &[&[u8]] = match operation {
-        Operation::Get => &[b"GET", key],
-        Operation::Set => &[b"SET", key, value],
-        Operation::Delete => &[b"DEL", key],
-    };
-    push_number(b'*', words.len(), out);
-    for word in words {
-        push_number(b'$', word.len(), out);
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-fn push_number(mark: u8, number: usize, out: &mut Vec<u8>) {
-    out.push(mark);
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    let mut rest = number;
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
+    /// Whether a response that is no success says that the server does not know such requests.
+    pub fn says_unknown(self, response: &[u8]) -> bool {
+        match self {
+            Self::Redis => response.starts_with(b"-ERR unknown"),
+            Self::Text => text::says_unknown(response),
+            Self::Memcached
+            | Self::Couchbase { .. }
+            | Self::CouchbaseDurable { .. }
+            | Self::SubDocument { .. } => binary::says_unknown(response),
         }
     }
-    out.extend_from_slice(&digits[at..]);
-    out.extend_from_slice(b"\r\n");
-}
 
-/// `+OK`, `-ERR ...`, `:1`, or `$` with the size of a value, -1 for none.
-fn parse_resp(bytes: &[u8]) -> Option<Response> {
-    let end = bytes.iter().position(|&byte| byte == b'\r')?;
-    let line_size = end + 2;
-    if bytes.len() < line_size {
-        return None;
+    /// A response that is no success, for people.
+    pub fn shown(self, response: &[u8]) -> String {
+        match self {
+            Self::Redis | Self::Text => String::from_utf8_lossy(response).trim().to_owned(),
+            Self::Memcached
+            | Self::Couchbase { .. }
+            | Self::CouchbaseDurable { .. }
+            | Self::SubDocument { .. } => match binary::status(response) {
+                Some(status) => format!("status {status:#x}"),
+                None => "no status".to_owned(),
+            },
+        }
     }
-    if bytes[0] != b'$' {
-        return Some(Response { size: line_size, is_success: matches!(bytes[0], b'+' | b':') });
-    }
-    let digits = std::str::from_utf8(&bytes[1..end]).ok();
-    let Some(value_size) = digits.and_then(|digits| digits.parse::<usize>().ok()) else {
-        return Some(Response { size: line_size, is_success: false });
-    };
-    let size = line_size + value_size + 2;
-    (bytes.len() >= size).then_some(Response { size, is_success: true })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const COUCHBASE: Dialect = Dialect::Couchbase { vbuckets: 1024 };
+
+    fn encode(dialect: Dialect, operation: Operation) -> Vec<u8> {
+        let mut out = Vec::new();
+        dialect.encode(operation, b"key", b"value", &mut out);
+        out
+    }
+
     #[test]
     fn requests_are_what_the_specifications_say() {
-        let encode = |dialect: Dialect, operation| {
-            let mut out = Vec::new();
-            dialect.encode(operation, b"key", b"value", &mut out);
-            out
-        };
         let set = encode(Dialect::Redis, Operation::Set);
         assert_eq!(set, b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n");
+        assert_eq!(encode(Dialect::Text, Operation::Set), b"set key 0 0 5\r\nvalue\r\n");
+        assert_eq!(encode(Dialect::Text, Operation::Get), b"get key\r\n");
         let set = encode(Dialect::Memcached, Operation::Set);
         assert_eq!(set[..12], [0x80, 1, 0, 3, 8, 0, 0, 0, 0, 0, 0, 16]);
         assert!(set.ends_with(b"\0\0\0\0\0\0\0\0keyvalue"));
-        let get = encode(Dialect::Couchbase { vbuckets: 1024 }, Operation::Get);
+        let get = encode(COUCHBASE, Operation::Get);
         let vbucket = Vbid::of_name(b"key", 1024).0.to_be_bytes();
         assert_eq!(get[..8], [0x80, 0, 0, 4, 0, 0, vbucket[0], vbucket[1]]);
         assert!(get.ends_with(b"\0key"));
+    }
+
+    #[test]
+    fn a_durable_write_names_its_level_and_a_read_does_not() {
+        let durable = Dialect::CouchbaseDurable { vbuckets: 1024 };
+        let set = encode(durable, Operation::Set);
+        assert_eq!(set[..5], [0x08, 1, 2, 4, 8], "frame infos of 2 bytes, a key of 4");
+        assert_eq!(set[8..12], [0, 0, 0, 2 + 8 + 4 + 5]);
+        assert_eq!(set[24..26], [0x11, 3], "durability, one byte: persist to majority");
+        assert!(set.ends_with(b"\0keyvalue"));
+        assert_eq!(encode(durable, Operation::Get), encode(COUCHBASE, Operation::Get));
+    }
+
+    #[test]
+    fn a_path_stands_between_key_and_value() {
+        let sub_document = Dialect::SubDocument { vbuckets: 1024 };
+        let get = encode(sub_document, Operation::Get);
+        assert_eq!((get[1], get[4]), (0xc5, 3));
+        assert_eq!(get[24..], *b"\0\x05\0\0keyfield");
+        let set = encode(sub_document, Operation::Set);
+        assert_eq!((set[1], set[4]), (0xc8, 4));
+        assert!(set[24..].starts_with(b"\0\x05\x01\x01\0keyfield\""));
+        assert!(set.ends_with(b"\"") && set.len() == 24 + 4 + 4 + 5 + 7);
+        let string = &set[24 + 4 + 4 + 5 + 1..set.len() - 1];
+        assert!(string.iter().all(u8::is_ascii_lowercase), "JSON: {}", string.escape_ascii());
     }
 
     #[test]
@@ -194,6 +187,10 @@ mod tests {
             (redis, b"$3\r\nabc\r\n", true),
             (redis, b"$-1\r\n", false),
             (redis, b"-ERR no\r\n", false),
+            (Dialect::Text, b"STORED\r\n", true),
+            (Dialect::Text, b"VALUE key 0 3\r\nabc\r\nEND\r\n", true),
+            (Dialect::Text, b"END\r\n", false),
+            (Dialect::Text, b"ERROR\r\n", false),
         ] {
             for size in 0..bytes.len() {
                 assert_eq!(dialect.parse(&bytes[..size]), None, "{size} of {bytes:?}");
@@ -202,5 +199,17 @@ mod tests {
             assert_eq!(dialect.parse(bytes), Some(response));
             assert_eq!(dialect.parse(&[bytes, b"more"].concat()), Some(response));
         }
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_no_refusal() {
+        let answer = |status| [0x81, 0xc5, 0, 0, 0, 0, 0, status];
+        assert!(COUCHBASE.says_unknown(&answer(0x81)) && COUCHBASE.says_unknown(&answer(0x83)));
+        assert!(!COUCHBASE.says_unknown(&answer(0x01)) && !COUCHBASE.says_unknown(&[0x81]));
+        assert!(Dialect::Text.says_unknown(b"ERROR\r\n"));
+        assert!(Dialect::Text.says_unknown(b"SERVER_ERROR the binary protocol only\r\n"));
+        assert!(!Dialect::Text.says_unknown(b"SERVER_ERROR out of memory\r\n"));
+        assert_eq!(COUCHBASE.shown(&answer(0x83)), "status 0x83");
+        assert_eq!(Dialect::Text.shown(b"ERROR\r\n"), "ERROR");
     }
 }

@@ -45,7 +45,14 @@ enum Keys<'a> {
     Each { next: usize, end: usize },
     /// Any below a number.
     Random { random: &'a mut Random, below: u64 },
+    /// So many, in leaps through the keys below a number: the same ones each time, and none twice
+    /// before all the others have come.
+    Leaps { next: usize, below: usize, left: usize },
 }
+
+/// Keys from one to the next in [`Keys::Leaps`]. Prime, so that it meets every key of any number
+/// that it does not divide.
+const LEAP: usize = 7919;
 
 struct Connection {
     stream: TcpStream,
@@ -103,6 +110,12 @@ impl Generator {
         let measured = self.run(cell, keys, Some(Duration::from_secs_f64(seconds)));
         self.random = random;
         measured
+    }
+
+    /// Asks for so many keys below `key_count`, which are the same in each call.
+    pub fn ask(&mut self, cell: &Cell, key_count: usize, requests: usize) -> Result<Measured> {
+        assert!(!key_count.is_multiple_of(LEAP), "leaps of {LEAP} miss keys of {key_count}");
+        self.run(cell, Keys::Leaps { next: 0, below: key_count, left: requests }, None)
     }
 
     /// Returns when the time is over or the keys are used up, and no response is outstanding.
@@ -251,6 +264,27 @@ impl Keys<'_> {
                 (index < *end).then_some(index)
             }
             Self::Random { random, below } => usize::try_from(random.below(*below)).ok(),
+            Self::Leaps { next, below, left } => {
+                *left = left.checked_sub(1)?;
+                let index = *next;
+                *next = (index + LEAP) % *below;
+                Some(index)
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaps_meet_every_key_once_and_end() {
+        let mut keys = Keys::Leaps { next: 0, below: 1000, left: 1000 };
+        let mut met: Vec<usize> = std::iter::from_fn(|| keys.next()).collect();
+        assert_eq!(met[..3], [0, 919, 838]);
+        met.sort_unstable();
+        assert_eq!(met, (0..1000).collect::<Vec<_>>());
+        assert_eq!(keys.next(), None);
     }
 }

@@ -44,6 +44,12 @@ pub fn stolen_and_total_ticks() -> Result<(u64, u64)> {
     Ok((ticks.get(7).copied().unwrap_or(0), ticks.iter().take(8).sum()))
 }
 
+/// How many threads ran or wanted to, on the average of the last minute.
+pub fn load_average() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(text.split_whitespace().next().context("/proc/loadavg has fields")?.parse()?)
+}
+
 fn write_over(file: &File, size: u64) -> Result<()> {
     let zeros = vec![0; 1 << 20];
     for position in (0..size).step_by(zeros.len()) {
@@ -63,5 +69,6 @@ mod tests {
         assert!(!times.is_empty() && times.len() <= 100, "{}", times.len());
         let after = stolen_and_total_ticks().expect("Linux counts time");
         assert!(after.1 > before.1 && after.0 >= before.0);
+        assert!(load_average().expect("Linux counts threads") >= 0.0);
     }
 }

@@ -42,7 +42,7 @@ impl CpuTime {
 
 /// What was read of a thread; none if the thread ended after it was listed: its file is gone, or
 /// (ESRCH) was open already and has nothing behind it.
-fn unless_ended(read: io::Result<String>) -> io::Result<Option<String>> {
+pub(crate) fn unless_ended(read: io::Result<String>) -> io::Result<Option<String>> {
     const ESRCH: i32 = 3;
     match read {
         Ok(text) => Ok(Some(text)),

@@ -51,8 +51,11 @@ impl Program {
     }
 
     /// How the names of the threads begin that serve connections, if the program names them.
-    pub fn front_end_threads(self) -> Option<&'static str> {
-        (self == Self::Settee).then_some("FrontEnd")
+    pub const fn front_end_threads(self) -> Option<&'static str> {
+        match self {
+            Self::Settee => Some("FrontEnd"),
+            Self::Memcached | Self::Redis => None,
+        }
     }
 
     /// The version, for the report.
@@ -73,7 +76,25 @@ impl Server {
     pub fn start(program: Program, cores: &[usize]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
         let port = free_port()?;
-        let mut command = command(program, port, directory.path())?;
+        let command = command(program, port, directory.path())?;
+        Self::start_command(program, command, port, directory, cores)
+    }
+
+    /// The same for a node of this binary.
+    pub fn start_node(binary: &Path, cores: &[usize]) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
+        let command = settee_command(binary, directory.path());
+        // The node chooses its ports, and its ready file says which.
+        Self::start_command(Program::Settee, command, 0, directory, cores)
+    }
+
+    fn start_command(
+        program: Program,
+        mut command: Command,
+        port: u16,
+        directory: TempDir,
+        cores: &[usize],
+    ) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = on_cores(cores, || command.spawn())?;
         let child = child.with_context(|| format!("cannot start {}", program.name()))?;
@@ -148,7 +169,7 @@ impl Server {
 fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
     let port = port.to_string();
     let mut command = match program {
-        Program::Settee => return settee_command(directory),
+        Program::Settee => return Ok(settee_command(&settee_binary()?, directory)),
         Program::Memcached => Command::new("memcached"),
         Program::Redis => Command::new("redis-server"),
     };
@@ -188,14 +209,14 @@ fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
 
 /// The node on an empty data directory inside `directory`, with free ports and its ready file in
 /// `directory/ready`.
-fn settee_command(directory: &Path) -> Result<Command> {
-    let mut command = Command::new(settee_binary()?);
+fn settee_command(binary: &Path, directory: &Path) -> Command {
+    let mut command = Command::new(binary);
     command.args(["serve", "--threads", "1", "--host", "127.0.0.1", "--port", "0"]);
     command.args(["--management-port", "0", "--memcached-port", "0", "--memory-quota", "8GiB"]);
     command.args(["--password", PASSWORD, "--log-level", "error"]);
     command.arg("--data-dir").arg(directory.join("data"));
     command.arg("--ready-file").arg(directory.join("ready"));
-    Ok(command)
+    command
 }
 
 /// From the environment variable SETTEE_BINARY, or built now. A relative path starts in the
@@ -204,13 +225,29 @@ pub fn settee_binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os("SETTEE_BINARY") {
         return std::fs::canonicalize(&path).with_context(|| format!("no binary at {path:?}"));
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    build_node(&repository(), &target_directory()).context("say SETTEE_BINARY=path")
+}
+
+/// A release build of the node from the sources in `root`, of whichever package it is there.
+pub(crate) fn build_node(root: &Path, target: &Path) -> Result<PathBuf> {
     let mut build = Command::new("cargo");
-    build.args(["build", "--quiet", "--release", "-p", "node"]).current_dir(&root);
-    ensure!(build.status()?.success(), "cannot build the node; say SETTEE_BINARY=path");
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| root.join("target"), PathBuf::from);
+    build.args(["build", "--quiet", "--release", "--bin", "settee"]).current_dir(root);
+    build.arg("--target-dir").arg(target);
+    ensure!(build.status()?.success(), "cannot build the node in {}", root.display());
     Ok(std::fs::canonicalize(target.join("release/settee"))?)
+}
+
+/// The root of the repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where cargo puts what it builds of the node.
+pub(crate) fn target_directory() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR");
+    let target = target.map_or_else(|| repository().join("target"), PathBuf::from);
+    // Whoever gets it may be in another directory.
+    std::path::absolute(&target).unwrap_or(target)
 }
 
 /// Does something with this thread, and the processes that it starts, on some CPUs only.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use bucket::{Completion, Completions, Refused, Session};
+use bucket::{Attempted, Completion, Completions, Refused, Session};
 use platform::{Clock, Instant, Random};
 use vbucket::Waiter;
 
@@ -192,8 +192,8 @@ impl<'a> Driver<'a> {
             Err(refused) => bail!("a store was refused: {refused:?}"),
         };
         match self.served.bucket.wait_for_persistence(&mut self.session, vbid, seqno) {
-            Err(Refused::Pending) => {}
-            Ok(()) => {
+            Ok(Attempted::Waits) => {}
+            Ok(Attempted::Answered(())) => {
                 let now = self.clock.now();
                 self.finish(writer, now);
             }

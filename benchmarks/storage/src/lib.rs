@@ -3,7 +3,7 @@
 
 pub mod appliers;
 /// Paces the appliers as the bucket does: the bucket's own source.
-#[path = "../../../crates/bucket/src/apply_pace.rs"]
+#[path = "../../../crates/bucket/src/disk/apply_pace.rs"]
 mod apply_pace;
 pub mod commit_table;
 pub mod compaction;

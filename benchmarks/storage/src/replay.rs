@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use document::Seqno;
-use platform::Clock;
 use platform::files::RealFiles;
+use platform::{Clock, Entropy};
 use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions, VbucketRecord};
 
 use crate::directories::Directory;
@@ -60,6 +60,7 @@ fn open(options: &Options, directory: &Path) -> Result<(Store, storage::StartRep
     let bytes_max = if options.is_quick { 4 << 20 } else { defaults.bytes_max };
     let segment_bytes = defaults.segment_bytes.min(bytes_max / 4);
     let options = StoreOptions {
+        entropy: Entropy::real(),
         clock: Clock::real(),
         open_files_max: OPEN_FILES_MAX,
         journal: Some(JournalOptions { bytes_max, segment_bytes, ..defaults }),

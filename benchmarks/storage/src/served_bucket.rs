@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use bucket::{Bucket, BucketConfig, Completions, Incoming, Persistence, Refused, Session};
+use bucket::{Bucket, BucketConfig, Completions, Incoming, Persistence, Refused, Session, Write};
 use bucket::{Surroundings, WarmupPhase};
-use document::{ItemMeta, Seqno, Vbid};
+use document::{Seqno, Vbid};
 use executor::{ExecutorPool, PoolOptions};
-use platform::{Clock, Random};
-use vbucket::{StoreMode, WriteCondition};
+use platform::{Clock, Entropy};
+use vbucket::Written;
 
 use crate::counted_files::CountedFiles;
 use crate::directories::Directory;
@@ -109,7 +109,7 @@ impl ServedBucket {
             files: Arc::new(files.clone()),
             pool: pool.clone(),
             completions,
-            random_seed: Random::from_system().next_u64(),
+            entropy: Entropy::real(),
         };
         let config = BucketConfig {
             vbucket_count: size.vbuckets,
@@ -139,18 +139,9 @@ impl ServedBucket {
     pub fn store(&self, session: &mut Session, document: &Document) -> Result<Seqno, Refused> {
         let vbid = self.size.vbid(document.number);
         let key = document.key();
-        let value = Incoming::plain(&document.body);
-        let (meta, condition) = (ItemMeta::default(), WriteCondition::default());
-        let stored = self.bucket.store(
-            session,
-            StoreMode::Set,
-            vbid,
-            key.as_key(),
-            meta,
-            value,
-            condition,
-        )?;
-        Ok(stored.seqno)
+        let write = Write::set(vbid, key.as_key(), Incoming::plain(&document.body));
+        let stored = self.bucket.store(session, write)?.answer().and_then(Written::done);
+        Ok(stored.expect("what is neither evicted nor durable is written at once").seqno)
     }
 
     /// Ends it in order: everything is in the files.

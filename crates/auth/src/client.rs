@@ -5,6 +5,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use platform::Entropy;
 use subtle::ConstantTimeEq;
 
 use crate::credentials::{ITERATIONS_MAX, ITERATIONS_MIN, Keys};
@@ -13,7 +14,7 @@ use crate::scram::{encode_name, xor};
 
 /// Why the client ends the login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClientError {
+pub enum ScramClientError {
     /// The server's message is malformed, or its nonce does not continue ours.
     #[error("the server's message makes no sense")]
     Malformed,
@@ -43,9 +44,9 @@ pub struct Expected(Vec<u8>);
 
 impl ScramClient {
     /// Begins a login.
-    pub fn new(algorithm: HashAlgorithm, user: &str, password: &[u8]) -> Self {
+    pub fn new(algorithm: HashAlgorithm, user: &str, password: &[u8], entropy: &Entropy) -> Self {
         let mut bytes = [0; 18];
-        platform::random::secret(&mut bytes);
+        entropy.fill(&mut bytes);
         Self::with_nonce(algorithm, user, password, &STANDARD.encode(bytes))
     }
 
@@ -64,7 +65,7 @@ impl ScramClient {
     }
 
     /// The data of SASL_STEP, in answer to the server's challenge. Milliseconds of work.
-    pub fn answer(self, server_first: &[u8]) -> Result<(Vec<u8>, Expected), ClientError> {
+    pub fn answer(self, server_first: &[u8]) -> Result<(Vec<u8>, Expected), ScramClientError> {
         self.answer_with(&mut KeyCache::default(), server_first)
     }
 
@@ -74,14 +75,15 @@ impl ScramClient {
         self,
         cache: &mut KeyCache,
         server_first: &[u8],
-    ) -> Result<(Vec<u8>, Expected), ClientError> {
-        let server_first = std::str::from_utf8(server_first).map_err(|_| ClientError::Malformed)?;
-        let challenge = Challenge::parse(server_first).ok_or(ClientError::Malformed)?;
+    ) -> Result<(Vec<u8>, Expected), ScramClientError> {
+        let server_first =
+            std::str::from_utf8(server_first).map_err(|_| ScramClientError::Malformed)?;
+        let challenge = Challenge::parse(server_first).ok_or(ScramClientError::Malformed)?;
         if !challenge.nonce.starts_with(&self.nonce) || challenge.nonce.len() == self.nonce.len() {
-            return Err(ClientError::Malformed);
+            return Err(ScramClientError::Malformed);
         }
         if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&challenge.iterations) {
-            return Err(ClientError::Iterations(challenge.iterations));
+            return Err(ScramClientError::Iterations(challenge.iterations));
         }
         let Challenge { nonce, salt, iterations } = challenge;
         let keys = cache.keys(self.algorithm, &self.password, salt, iterations);
@@ -89,7 +91,7 @@ impl ScramClient {
         let signed = [self.first_bare.as_str(), server_first, &without_proof].join(",");
         let stored_key = self.algorithm.hash(&keys.client_key);
         let client_signature = self.algorithm.hmac(&stored_key, signed.as_bytes());
-        let proof = xor(&keys.client_key, &client_signature).ok_or(ClientError::Malformed)?;
+        let proof = xor(&keys.client_key, &client_signature).ok_or(ScramClientError::Malformed)?;
         let client_final = format!("{without_proof},p={}", STANDARD.encode(proof));
         let expected = Expected(self.algorithm.hmac(&keys.server_key, signed.as_bytes()));
         Ok((client_final.into_bytes(), expected))
@@ -145,11 +147,11 @@ impl fmt::Debug for KeyCache {
 
 impl Expected {
     /// Whether the server knows the password, by its last message.
-    pub fn check(self, server_final: &[u8]) -> Result<(), ClientError> {
-        let signature = server_final.strip_prefix(b"v=").ok_or(ClientError::Malformed)?;
-        let signature = STANDARD.decode(signature).map_err(|_| ClientError::Malformed)?;
+    pub fn check(self, server_final: &[u8]) -> Result<(), ScramClientError> {
+        let signature = server_final.strip_prefix(b"v=").ok_or(ScramClientError::Malformed)?;
+        let signature = STANDARD.decode(signature).map_err(|_| ScramClientError::Malformed)?;
         let is_expected: bool = signature.ct_eq(&self.0).into();
-        if is_expected { Ok(()) } else { Err(ClientError::WrongServerSignature) }
+        if is_expected { Ok(()) } else { Err(ScramClientError::WrongServerSignature) }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What is kept of a password.
 
+use platform::Entropy;
 use subtle::ConstantTimeEq;
 
 use crate::mechanism::HashAlgorithm;
 
-/// Rounds of PBKDF2 for new passwords. Source: protocol specification, section 8.2.
+/// Rounds of PBKDF2 for new passwords. Source: docs/specification/protocol.md, section 8.2.
 pub const ITERATIONS_DEFAULT: u32 = 15_000;
 /// Fewer rounds are refused, here as by clients (RFC 7677, section 4).
 pub const ITERATIONS_MIN: u32 = 4_096;
@@ -70,11 +71,11 @@ impl Keys {
 impl Credentials {
     /// Hashes a password with new salts; `iterations` below [`ITERATIONS_MIN`] or above
     /// [`ITERATIONS_MAX`] count as these. Milliseconds of work, on purpose.
-    pub fn new(password: &[u8], iterations: u32) -> Self {
+    pub fn new(password: &[u8], iterations: u32, entropy: &Entropy) -> Self {
         let iterations = iterations.clamp(ITERATIONS_MIN, ITERATIONS_MAX);
         let hashed = |algorithm| {
             let mut salt = vec![0; SALT_SIZE];
-            platform::random::secret(&mut salt);
+            entropy.fill(&mut salt);
             HashedPassword::new(algorithm, password, salt, iterations)
         };
         Self {
@@ -100,8 +101,8 @@ mod tests {
 
     #[test]
     fn only_the_password_matches_and_salts_differ() {
-        let first = Credentials::new(b"secret", 0);
-        let second = Credentials::new(b"secret", 0);
+        let first = Credentials::new(b"secret", 0, &Entropy::real());
+        let second = Credentials::new(b"secret", 0, &Entropy::real());
         for algorithm in HashAlgorithm::ALL {
             let hashed = first.hashed(algorithm);
             assert_eq!(hashed.iterations, ITERATIONS_MIN);

@@ -1,9 +1,16 @@
-//! One connection's login, message by message. Source: protocol specification, section 8.2.
+//! One connection's login, message by message. Source: docs/specification/protocol.md, section 8.2.
+
+use platform::Entropy;
 
 use crate::mechanism::{HashAlgorithm, Mechanism};
 use crate::plain::PlainAttempt;
 use crate::scram::{ClientFirst, ServerScram};
 use crate::users::Users;
+
+/// Bytes of a login message. SCRAM repeats the client's nonce in its answers and keeps it until the
+/// next message, for whoever has not logged in.
+const MESSAGE_BYTES_MAX: usize = 4096;
+const TOO_LARGE: &str = "a login message has at most 4096 bytes";
 
 /// The login of one connection. Behind one that failed it holds the name that was said.
 #[derive(Default)]
@@ -48,11 +55,20 @@ impl Exchange {
         if data.is_empty() {
             return Outcome::OutOfPlace("the login says nothing");
         }
+        if data.len() > MESSAGE_BYTES_MAX {
+            return Outcome::OutOfPlace(TOO_LARGE);
+        }
         match Mechanism::from_name(mechanism) {
             None => Outcome::Failed,
             Some(Mechanism::Plain) => self.start_plain(users, data),
             Some(Mechanism::Scram(algorithm)) => self.start_scram(users, algorithm, data),
         }
+    }
+
+    /// Bytes that a login under way keeps of what the client has said.
+    pub fn held_bytes(&self) -> usize {
+        let claimed_user = self.claimed_user.as_ref().map_or(0, String::capacity);
+        claimed_user + self.running.as_ref().map_or(0, |running| running.scram.held_bytes())
     }
 
     /// SASL_STEP.
@@ -62,6 +78,9 @@ impl Exchange {
         };
         if Mechanism::from_name(mechanism) != Some(Mechanism::Scram(algorithm)) {
             return Outcome::OutOfPlace("the login began with another mechanism");
+        }
+        if data.len() > MESSAGE_BYTES_MAX {
+            return Outcome::OutOfPlace(TOO_LARGE);
         }
         match scram.finish(data) {
             Some((user, server_final)) => Outcome::Done { user, server_final },
@@ -92,17 +111,15 @@ impl Exchange {
         let Some(first) = ClientFirst::parse(data) else { return Outcome::Failed };
         self.claimed_user = Some(first.user.clone());
         let login = users.login(&first.user, algorithm);
-        let (scram, challenge) = ServerScram::begin(&first, login, &server_nonce());
+        let (scram, challenge) = ServerScram::begin(&first, login, &server_nonce(users.entropy()));
         self.running = Some(Running { algorithm, scram });
         Outcome::Continue(challenge)
     }
 }
 
 /// 16 hexadecimal digits, as clients expect.
-fn server_nonce() -> String {
-    let mut bytes = [0; 8];
-    platform::random::secret(&mut bytes);
-    format!("{:016x}", u64::from_be_bytes(bytes))
+fn server_nonce(entropy: &Entropy) -> String {
+    format!("{:016x}", entropy.next_u64())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::hint::black_box;
 use std::sync::LazyLock;
 
+use platform::Entropy;
+
 use crate::client::ScramClient;
 use crate::exchange::{Exchange, Outcome};
 use crate::mechanism::{HashAlgorithm, MECHANISMS};
@@ -25,7 +27,7 @@ pub fn scram(bytes: &[u8]) {
         }
     }
     // Its nonce is random, so that no challenge gets as far as hashing the password.
-    let client = ScramClient::new(HashAlgorithm::Sha1, "u", b"p");
+    let client = ScramClient::new(HashAlgorithm::Sha1, "u", b"p", &Entropy::real());
     black_box(client.answer(bytes).is_ok());
 }
 

@@ -1,7 +1,8 @@
 //! Who is speaking: users, their passwords, SASL PLAIN and SCRAM.
 //!
 //! Nothing here reads or writes a connection: an [`Exchange`] is given what the client said and
-//! answers what to say. Sources: protocol specification, section 8.2; RFC 5802; RFC 7677; RFC 4616.
+//! answers what to say. Sources: docs/specification/protocol.md, section 8.2; RFC 5802; RFC 7677;
+//! RFC 4616.
 #![warn(clippy::indexing_slicing)]
 
 pub mod client;

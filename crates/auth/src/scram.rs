@@ -1,5 +1,5 @@
 //! The messages of SCRAM, and the server's half of the conversation. Sources: RFC 5802, section 5;
-//! protocol specification, section 8.2.
+//! docs/specification/protocol.md, section 8.2.
 //!
 //! ```text
 //! client-first   n,,n=<user>,r=<client nonce>
@@ -98,6 +98,12 @@ impl ServerScram {
             signed: [first.bare, &server_first].join(","),
         };
         (scram, server_first.into_bytes())
+    }
+
+    /// Bytes that wait for client-final.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let texts = [&self.user, &self.gs2_header, &self.nonce, &self.signed];
+        texts.iter().map(|text| text.capacity()).sum()
     }
 
     /// Answers client-final with the user and server-final; `None` when the login failed.

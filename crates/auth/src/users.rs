@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use platform::Entropy;
+
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_DEFAULT, SALT_SIZE};
 use crate::mechanism::HashAlgorithm;
 use crate::plain::PlainAttempt;
 use crate::verified_cache::{VerifiedCache, tag};
 
-/// Bytes of a user's name. Source: protocol specification, section 19.1.
+/// Bytes of a user's name. Source: docs/specification/protocol.md, section 19.1.
 pub const USER_NAME_SIZE_MAX: usize = 128;
 
 /// How users are kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UsersConfig {
     /// Rounds of PBKDF2 for new passwords.
     pub iterations: u32,
     /// Passwords that are remembered as verified.
     pub verified_max: usize,
+    /// Where salts and nonces come from.
+    pub entropy: Entropy,
 }
 
 /// The registry of users, shared by all connections.
@@ -37,7 +41,7 @@ pub struct Users {
 
 impl Default for UsersConfig {
     fn default() -> Self {
-        Self { iterations: ITERATIONS_DEFAULT, verified_max: 1024 }
+        Self { iterations: ITERATIONS_DEFAULT, verified_max: 1024, entropy: Entropy::real() }
     }
 }
 
@@ -45,20 +49,26 @@ impl Users {
     /// No users yet.
     pub fn new(config: UsersConfig) -> Self {
         let (mut secret, mut decoy_secret) = ([0; 32], [0; 32]);
-        platform::random::secret(&mut secret);
-        platform::random::secret(&mut decoy_secret);
+        config.entropy.fill(&mut secret);
+        config.entropy.fill(&mut decoy_secret);
+        let verified_max = config.verified_max;
         Self {
             config,
             secret,
             decoy_secret: RwLock::new(decoy_secret),
             credentials: RwLock::default(),
-            verified: Mutex::new(VerifiedCache::new(config.verified_max)),
+            verified: Mutex::new(VerifiedCache::new(verified_max)),
         }
+    }
+
+    /// Where salts and nonces come from.
+    pub(crate) fn entropy(&self) -> &Entropy {
+        &self.config.entropy
     }
 
     /// Gives a user, new or not, this password. Milliseconds of work, on purpose.
     pub fn set_password(&self, user: &str, password: &[u8]) {
-        self.insert(user, Credentials::new(password, self.config.iterations));
+        self.insert(user, Credentials::new(password, self.config.iterations, self.entropy()));
     }
 
     /// Gives a user, new or not, these credentials. Forgets the passwords verified before.
@@ -186,7 +196,8 @@ mod tests {
     use super::*;
 
     fn users() -> Users {
-        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 4 });
+        let users =
+            Users::new(UsersConfig { iterations: 4096, verified_max: 4, ..UsersConfig::default() });
         users.set_password("bob", b"secret");
         users
     }

@@ -158,7 +158,7 @@ mod tests {
     use crate::users::UsersConfig;
 
     fn users() -> Users {
-        Users::new(UsersConfig { iterations: 4096, verified_max: 4 })
+        Users::new(UsersConfig { iterations: 4096, verified_max: 4, ..UsersConfig::default() })
     }
 
     #[test]
@@ -179,7 +179,8 @@ mod tests {
     fn names_that_nobody_has_look_the_same_after_a_start_and_like_those_of_others() {
         let before = users();
         before.set_password("bob", b"secret");
-        let after = Users::new(UsersConfig { iterations: 5000, verified_max: 4 });
+        let after =
+            Users::new(UsersConfig { iterations: 5000, verified_max: 4, ..UsersConfig::default() });
         after.add_from_json(&before.to_json()).unwrap();
         for algorithm in [HashAlgorithm::Sha1, HashAlgorithm::Sha256, HashAlgorithm::Sha512] {
             let seen = |users: &Users, name: &str| {

@@ -1,327 +1,35 @@
-//! Which vBuckets' files are to be compacted, which are being, and what has come of it.
+//! Files are written anew without what nothing needs.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod compact_file;
+pub(crate) mod compactor;
+mod compactors;
+mod fragmentation;
+mod orders;
+mod plan;
+mod settings;
+pub(crate) mod watcher;
 
-use document::{Seqno, Vbid};
-use platform::Instant;
-use storage::{CompactionPhase, CompactionProgress, CompactionReport};
+pub use plan::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 
-use crate::bucket::Bucket;
-use crate::compaction_settings::CompactionSettings;
+use self::compactors::Compactors;
+use self::plan::Compactions;
 use crate::config::BucketConfig;
-use crate::refused::Refused;
 
-/// What somebody wants of a compaction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactionOrder {
-    /// Seconds since 1970: tombstones from before it go; 0 for the bucket's own purge age.
-    pub purge_before_seconds: u32,
-    /// Of these, only those up to here; 0 for all.
-    pub purge_before_seqno: Seqno,
-    /// All tombstones go.
-    pub drop_deletes: bool,
+/// What a bucket knows of its compactions. Which of it changes, only the files of this folder say.
+pub(crate) struct Compaction {
+    /// What is to be compacted, what is being, and what has come of it.
+    plan: Compactions,
+    /// Who does it.
+    tasks: Compactors,
 }
 
-/// What became of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompactionEnd {
-    /// The file is compacted, or there is none.
-    Done,
-    /// The file could not be compacted; the log says why.
-    Failed,
-    /// It was stopped: the vBucket's history has ended, the node stops, or somebody wants so.
-    Aborted,
-}
-
-type OnEnd = Box<dyn FnOnce(CompactionEnd) + Send>;
-
-/// The compactions of a bucket.
-pub(crate) struct Compactions {
-    pub(crate) settings: CompactionSettings,
-    pub(crate) counters: CompactionCounters,
-    plan: Mutex<Plan>,
-}
-
-/// What has been done.
-#[derive(Debug, Default)]
-pub(crate) struct CompactionCounters {
-    pub(crate) done: AtomicU64,
-    pub(crate) failed: AtomicU64,
-    pub(crate) aborted: AtomicU64,
-    pub(crate) bytes_freed: AtomicU64,
-    pub(crate) tombstones_purged: AtomicU64,
-    pub(crate) prepares_purged: AtomicU64,
-    pub(crate) of_dropped_collections: AtomicU64,
-    pub(crate) expired: AtomicU64,
-    pub(crate) damaged_bodies: AtomicU64,
-}
-
-#[derive(Default)]
-struct Plan {
-    /// In the order in which they were given.
-    ordered: VecDeque<Ordered>,
-    /// Fragmented files that nobody has asked to compact, the worst first.
-    fragmented: VecDeque<Vbid>,
-    running: Vec<Running>,
-    is_stopping: bool,
-}
-
-struct Ordered {
-    vbid: Vbid,
-    order: CompactionOrder,
-    on_end: Vec<OnEnd>,
-}
-
-struct Running {
-    vbid: Vbid,
-    progress: CompactionProgress,
-    since: Instant,
-}
-
-/// A compaction that is to begin now.
-pub(crate) struct Begun {
-    pub(crate) vbid: Vbid,
-    pub(crate) order: CompactionOrder,
-    pub(crate) progress: CompactionProgress,
-    on_end: Vec<OnEnd>,
-}
-
-/// One compaction that is under way.
-#[derive(Clone, Copy, Debug)]
-pub struct RunningCompaction {
-    /// Of which vBucket.
-    pub vbid: Vbid,
-    /// What it is doing.
-    pub phase: CompactionPhase,
-    /// Bytes of the new file so far.
-    pub bytes_done: u64,
-    /// Bytes that the new file will have, about.
-    pub bytes_total: u64,
-    /// For how long it has been running.
-    pub took: std::time::Duration,
-    /// For how long it will go on at this pace; `None` as long as nothing is written.
-    pub left: Option<std::time::Duration>,
-}
-
-/// What compaction has done, and what waits.
-#[derive(Clone, Debug, Default)]
-pub struct CompactionStatistics {
-    /// Those that are under way.
-    pub running: Vec<RunningCompaction>,
-    /// vBuckets that wait because somebody has asked for it.
-    pub ordered_count: usize,
-    /// vBuckets that wait because their files are fragmented.
-    pub fragmented_count: usize,
-    /// Files compacted.
-    pub done: u64,
-    /// Compactions that failed.
-    pub failed: u64,
-    /// Compactions that were stopped.
-    pub aborted: u64,
-    /// Bytes by which files have become smaller.
-    pub bytes_freed: u64,
-    /// Tombstones left out.
-    pub tombstones_purged: u64,
-    /// Completed prepares left out.
-    pub prepares_purged: u64,
-    /// Documents of dropped collections left out.
-    pub of_dropped_collections: u64,
-    /// Documents deleted because a compaction found them past their time.
-    pub expired: u64,
-    /// Documents copied although their bodies cannot be read, each time they were.
-    pub damaged_bodies: u64,
-}
-
-impl CompactionOrder {
-    /// What serves both.
-    fn merge(&mut self, other: Self) {
-        self.purge_before_seconds = self.purge_before_seconds.max(other.purge_before_seconds);
-        self.purge_before_seqno = self.purge_before_seqno.max(other.purge_before_seqno);
-        self.drop_deletes |= other.drop_deletes;
-    }
-}
-
-impl Compactions {
+impl Compaction {
     pub(crate) fn new(config: &BucketConfig) -> Self {
-        let settings = CompactionSettings::new(config);
-        Self { settings, counters: CompactionCounters::default(), plan: Mutex::default() }
+        Self { plan: Compactions::new(config), tasks: Compactors::default() }
     }
 
-    /// Takes an order. One for a vBucket that has one already joins it.
-    fn order(&self, vbid: Vbid, order: CompactionOrder, on_end: Option<OnEnd>) {
-        let mut plan = self.lock();
-        if plan.is_stopping {
-            drop(plan);
-            on_end.into_iter().for_each(|on_end| on_end(CompactionEnd::Aborted));
-            return;
-        }
-        plan.fragmented.retain(|waiting| *waiting != vbid);
-        match plan.ordered.iter_mut().find(|waiting| waiting.vbid == vbid) {
-            Some(waiting) => {
-                waiting.order.merge(order);
-                waiting.on_end.extend(on_end);
-            }
-            None => {
-                let on_end = on_end.into_iter().collect();
-                plan.ordered.push_back(Ordered { vbid, order, on_end });
-            }
-        }
-    }
-
-    /// From now on these fragmented files wait, the worst first.
-    pub(crate) fn set_fragmented(&self, vbids: Vec<Vbid>) {
-        let mut plan = self.lock();
-        let is_ordered = |vbid: &Vbid| plan.ordered.iter().any(|waiting| waiting.vbid == *vbid);
-        let is_running = |vbid: &Vbid| plan.running.iter().any(|running| running.vbid == *vbid);
-        let waiting = vbids.into_iter().filter(|vbid| !is_ordered(vbid) && !is_running(vbid));
-        plan.fragmented = waiting.collect();
-    }
-
-    /// The next compaction, orders first. Whoever takes it ends it.
-    pub(crate) fn begin(&self, now: Instant) -> Option<Begun> {
-        let mut plan = self.lock();
-        if plan.is_stopping {
-            return None;
-        }
-        let Plan { ordered, fragmented, running, .. } = &mut *plan;
-        let is_free = |vbid: Vbid| !running.iter().any(|running| running.vbid == vbid);
-        let next = ordered.iter().position(|waiting| is_free(waiting.vbid));
-        let next = match next.and_then(|index| ordered.remove(index)) {
-            Some(next) => next,
-            None => {
-                let index = fragmented.iter().position(|vbid| is_free(*vbid))?;
-                let vbid = fragmented.remove(index)?;
-                Ordered { vbid, order: CompactionOrder::default(), on_end: Vec::new() }
-            }
-        };
-        let progress = CompactionProgress::new();
-        running.push(Running { vbid: next.vbid, progress: progress.clone(), since: now });
-        Some(Begun { vbid: next.vbid, order: next.order, progress, on_end: next.on_end })
-    }
-
-    /// A compaction has ended; who has asked for it hears how.
-    pub(crate) fn end(&self, begun: Begun, end: CompactionEnd) {
-        self.lock().running.retain(|running| running.vbid != begun.vbid);
-        begun.on_end.into_iter().for_each(|on_end| on_end(end));
-    }
-
-    /// Stops what is under way and forgets what waits.
-    pub(crate) fn cancel(&self) {
-        self.stop(false);
-    }
-
-    /// The same, and takes no orders any more.
+    /// Stops what is under way, and takes no orders any more.
     pub(crate) fn close(&self) {
-        self.stop(true);
-    }
-
-    fn stop(&self, is_for_good: bool) {
-        let mut plan = self.lock();
-        plan.is_stopping |= is_for_good;
-        plan.running.iter().for_each(|running| running.progress.abort());
-        plan.fragmented.clear();
-        let ordered = std::mem::take(&mut plan.ordered);
-        drop(plan);
-        for on_end in ordered.into_iter().flat_map(|waiting| waiting.on_end) {
-            on_end(CompactionEnd::Aborted);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn statistics(&self, now: Instant) -> CompactionStatistics {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let plan = self.lock();
-        let counters = &self.counters;
-        CompactionStatistics {
-            running: plan.running.iter().map(|running| running.describe(now)).collect(),
-            ordered_count: plan.ordered.len(),
-            fragmented_count: plan.fragmented.len(),
-            done: load(&counters.done),
-            failed: load(&counters.failed),
-            aborted: load(&counters.aborted),
-            bytes_freed: load(&counters.bytes_freed),
-            tombstones_purged: load(&counters.tombstones_purged),
-            prepares_purged: load(&counters.prepares_purged),
-            of_dropped_collections: load(&counters.of_dropped_collections),
-            expired: load(&counters.expired),
-            damaged_bodies: load(&counters.damaged_bodies),
-        }
-    }
-}
-
-impl CompactionCounters {
-    pub(crate) fn note(&self, report: &CompactionReport) {
-        let add = |counter: &AtomicU64, count| {
-            counter.fetch_add(count, Ordering::Relaxed);
-        };
-        let freed = report.file_bytes_before.saturating_sub(report.file_bytes_after);
-        add(&self.done, 1);
-        add(&self.bytes_freed, freed);
-        add(&self.tombstones_purged, report.purged.tombstones);
-        add(&self.prepares_purged, report.purged.prepares);
-        add(&self.of_dropped_collections, report.purged.of_dropped_collections);
-        add(&self.damaged_bodies, report.damaged.count);
-    }
-}
-
-impl Running {
-    fn describe(&self, now: Instant) -> RunningCompaction {
-        let (bytes_done, bytes_total) = (self.progress.bytes_done(), self.progress.bytes_total());
-        let took = now.since(self.since);
-        let ratio = bytes_total.saturating_sub(bytes_done) as f64 / bytes_done.max(1) as f64;
-        let left = took.as_secs_f64() * ratio;
-        RunningCompaction {
-            vbid: self.vbid,
-            phase: self.progress.phase(),
-            bytes_done,
-            bytes_total,
-            took,
-            left: (bytes_done > 0)
-                .then(|| std::time::Duration::try_from_secs_f64(left).unwrap_or_default()),
-        }
-    }
-}
-
-impl Bucket {
-    /// Has a vBucket's file compacted, after those that were asked for before. `on_end` hears how
-    /// it went, on another thread.
-    pub fn compact(
-        &self,
-        vbid: Vbid,
-        order: CompactionOrder,
-        on_end: impl FnOnce(CompactionEnd) + Send + 'static,
-    ) -> Result<(), Refused> {
-        self.check_has_disk()?;
-        if self.0.slot(vbid).is_none() {
-            return Err(Refused::NotMyVbucket);
-        }
-        self.0.compactions.order(vbid, order, Some(Box::new(on_end)));
-        self.0.compactors.wake();
-        Ok(())
-    }
-
-    /// Has the files of all vBuckets compacted, behind everything that was asked for before.
-    pub fn compact_all(&self) -> Result<(), Refused> {
-        self.check_has_disk()?;
-        for (vbid, _) in self.0.slots() {
-            self.0.compactions.order(vbid, CompactionOrder::default(), None);
-        }
-        self.0.compactors.wake();
-        Ok(())
-    }
-
-    /// Stops compactions that are under way and forgets those that wait.
-    pub fn cancel_compactions(&self) {
-        self.0.compactions.cancel();
-    }
-
-    /// What compaction has done and is doing.
-    pub fn compaction_statistics(&self) -> CompactionStatistics {
-        self.0.compactions.statistics(self.0.clock.now())
+        self.plan.close();
     }
 }

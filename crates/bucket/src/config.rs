@@ -1,15 +1,20 @@
 //! What an operator decides about a bucket. The names and defaults are those of the original's
-//! configuration (engine facts, section 9) where it has them.
+//! configuration (docs/specification/engine.md, section 9) where it has them.
+
+mod bucket_type;
+mod durability;
+mod named;
 
 use std::time::Duration;
 
 use storage::JournalOptions;
 use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
 
-use crate::bucket_type::{BucketType, FullPolicy};
-use crate::compression::CompressionMode;
-use crate::durability_config::DurabilityConfig;
-use crate::named::Named;
+use crate::memory::CompressionMode;
+
+pub use bucket_type::{BucketType, FullPolicy};
+pub use durability::{DurabilityConfig, DurabilityMinLevel};
+pub use named::Named;
 
 /// How documents leave memory and are found again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,25 +160,24 @@ impl Persistence {
 /// The configuration of one bucket.
 #[derive(Clone, Debug)]
 pub struct BucketConfig {
+    // What it is. Number of vBuckets and type are fixed when it is made.
     /// The bucket's name.
     pub name: String,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
     /// Whether a bucket that is there must have as many; otherwise it keeps its own number.
     pub demands_vbucket_count: bool,
-    /// Durable writes.
-    pub durability: DurabilityConfig,
     /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
     /// in a new one.
     pub bucket_type: Option<BucketType>,
-    /// What an ephemeral bucket does when its memory is full, to begin with.
-    pub ephemeral_full_policy: FullPolicy,
-    /// Seconds for which an ephemeral bucket keeps tombstones, to begin with.
-    pub ephemeral_metadata_purge_age_seconds: u64,
-    /// Seconds between two searches for old tombstones, to begin with.
-    pub ephemeral_metadata_purge_interval_seconds: u64,
-    /// How long such a search goes on without a break.
-    pub ephemeral_metadata_purge_chunk_duration: Duration,
+
+    // What writers are promised.
+    /// Durable writes.
+    pub durability: DurabilityConfig,
+    /// How long SEQNO_PERSISTENCE waits at most.
+    pub seqno_persistence_timeout: Duration,
+
+    // Memory of documents, and how they leave it.
     /// Bytes that documents may take in memory, to begin with. Writes are refused above
     /// [`BucketConfig::mutation_memory_ratio`] of it.
     pub memory_quota_bytes: u64,
@@ -189,6 +193,10 @@ pub struct BucketConfig {
     pub quota_poll_interval: Duration,
     /// How documents leave memory.
     pub eviction: EvictionConfig,
+    /// How often documents are deleted whose time is over and that nobody reads.
+    pub expiry_pager_interval: Duration,
+
+    // Memory of logs.
     /// Part of the quota that checkpoints may take.
     pub checkpoint_memory_ratio: f64,
     /// Part of the checkpoints' quota from which on their memory is recovered.
@@ -197,6 +205,8 @@ pub struct BucketConfig {
     pub checkpoint_memory_lower_mark: f64,
     /// Tasks that free what has left the logs.
     pub checkpoint_destruction_tasks: usize,
+
+    // How values are kept, and pages filled.
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
     /// A value is kept compressed when it takes at least so many times its bytes inflated, to begin
@@ -213,6 +223,37 @@ pub struct BucketConfig {
     /// Bytes that the process occupies beyond what the bucket uses, below which the defragmenter
     /// does nothing.
     pub defragmenter_wasted_bytes_min: u64,
+
+    // A bucket without files.
+    /// What an ephemeral bucket does when its memory is full, to begin with.
+    pub ephemeral_full_policy: FullPolicy,
+    /// Seconds for which an ephemeral bucket keeps tombstones, to begin with.
+    pub ephemeral_metadata_purge_age_seconds: u64,
+    /// Seconds between two searches for old tombstones, to begin with.
+    pub ephemeral_metadata_purge_interval_seconds: u64,
+    /// How long such a search goes on without a break.
+    pub ephemeral_metadata_purge_chunk_duration: Duration,
+
+    // The way to the disk, and back.
+    /// Where documents become durable first.
+    pub persistence: Persistence,
+    /// Whether to go on without a journal that was in use when the node ended.
+    pub accepts_lost_journal: bool,
+    /// Bytes of one vBucket's items that a flush takes at most (plus the last checkpoint).
+    pub flush_batch_bytes_max: usize,
+    /// With a journal, time from one flush of what nobody waits for to the next. What clients were
+    /// only told to be in memory is durable so much later, at most, and the time of a flush.
+    pub flush_interval: Duration,
+    /// Pause between a failed flush and the next try.
+    pub flush_retry_interval: Duration,
+    /// How files follow the journal.
+    pub apply: ApplyConfig,
+    /// Files that the bucket keeps open at most.
+    pub open_files_max: usize,
+    /// Requests that may wait for values from files at most; more are answered "temporary failure".
+    pub fetches_waiting_max: usize,
+
+    // Compaction, and what leaves files.
     /// The part of a file, in percent, from which on it is compacted if nothing needs it, to begin
     /// with; 0 for never.
     pub compaction_fragmentation_percent: u8,
@@ -232,27 +273,6 @@ pub struct BucketConfig {
     /// Whether files keep tombstones that do not say when they were made
     /// (`retain_erroneous_tombstones`).
     pub retain_erroneous_tombstones: bool,
-    /// How often documents are deleted whose time is over and that nobody reads.
-    pub expiry_pager_interval: Duration,
-    /// How long SEQNO_PERSISTENCE waits at most.
-    pub seqno_persistence_timeout: Duration,
-    /// Bytes of one vBucket's items that a flush takes at most (plus the last checkpoint).
-    pub flush_batch_bytes_max: usize,
-    /// Where documents become durable first.
-    pub persistence: Persistence,
-    /// Whether to go on without a journal that was in use when the node ended.
-    pub accepts_lost_journal: bool,
-    /// With a journal, time from one flush of what nobody waits for to the next. What clients were
-    /// only told to be in memory is durable so much later, at most, and the time of a flush.
-    pub flush_interval: Duration,
-    /// How files follow the journal.
-    pub apply: ApplyConfig,
-    /// Pause between a failed flush and the next try.
-    pub flush_retry_interval: Duration,
-    /// Files that the bucket keeps open at most.
-    pub open_files_max: usize,
-    /// Requests that may wait for values from files at most; more are answered "temporary failure".
-    pub fetches_waiting_max: usize,
 }
 
 impl BucketConfig {

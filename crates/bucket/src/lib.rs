@@ -1,77 +1,54 @@
 //! One bucket: its vBuckets, their files, and the background tasks that join the two.
 //!
 //! Front-end workers call the operations of [`Bucket`] with a [`Session`] of their own. An
-//! operation never blocks: what must wait for a file answers [`Refused::Pending`] and is completed
+//! operation never blocks: what must wait for a file answers [`Attempted::Waits`] and is completed
 //! later through [`Completions`].
+//!
+//! A subject has a folder, with its tasks beside its rules and its queues, and a part of the core
+//! whose inside only the files of that folder see:
+//!
+//! - `config`: what an operator decides.
+//! - `core`: the vBuckets, the one door into them, and what they want done. Knows no task.
+//! - `disk`: flushes, files that follow the journal, fetches, backfills and backups.
+//! - `memory`: quota and marks, whether writes are let in, and who makes room.
+//! - `compaction`: which files are written anew, when, and how fast.
+//! - `roles`: how vBuckets come, change, begin anew and go.
+//! - `start`: what is found in the directory, and how it is loaded.
+//! - `operations`: what clients ask for.
+//!
+//! `open` and `close` stand on top of all.
 
-mod absent_vbuckets;
-mod adoption;
-mod apply_pace;
-mod back_off;
-mod backfill;
-mod backing_store;
-mod bucket;
-mod bucket_file;
-mod bucket_type;
-mod checkpoint_memory;
+mod close;
 mod compaction;
-mod compaction_settings;
-mod completion;
-mod compression;
 mod config;
-mod damage;
-mod durability_config;
-mod effects;
-mod emptying;
-mod file_state;
-mod frozen;
-mod memory_limits;
-mod named;
+mod core;
+mod disk;
+mod memory;
+mod open;
 mod operations;
-mod page_density;
-mod rebuild;
-mod refused;
-mod reset;
-mod role_flush;
-mod rollback;
-mod session;
-mod settings;
-mod start_up;
+mod roles;
+mod start;
 mod statistics;
-mod stream_observer;
-mod tasks;
-mod timings;
-mod value;
-mod vbucket_life;
-mod vbucket_slot;
-mod write_gate;
 
-pub use adoption::is_bucket_directory;
-pub use backfill::{Backfill, BackfillFacts, BackfillOrder};
-pub use bucket::{Bucket, Surroundings};
-pub use bucket_file::describe_restored;
-pub use bucket_type::{BucketType, FullPolicy};
+pub use crate::core::{
+    Attempted, Bucket, Completion, Completions, Refused, Session, StreamObserver, Surroundings,
+};
+pub use crate::core::{DamageKind, Timings, VbucketDamage, WriteBlock};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
-pub use completion::{Completion, Completions};
-pub use compression::{CompressionMode, inflated};
-pub use config::{ApplyConfig, BucketConfig, EvictionConfig, Persistence, PersistenceMode};
-pub use damage::{DamageKind, VbucketDamage};
-pub use durability_config::{DurabilityConfig, DurabilityMinLevel};
-pub use frozen::{FreezeError, FrozenBucket, FrozenEntry};
-pub use memory_limits::{MemoryParameter, QuotaError};
-pub use named::Named;
-pub use operations::{Counter, CounterRequest, Observed, ObservedState, Placement};
-pub use refused::Refused;
-pub use reset::ResetLoss;
-pub use session::Session;
-pub use start_up::OpenError;
+pub use config::{
+    ApplyConfig, BucketConfig, BucketType, DurabilityConfig, DurabilityMinLevel, EvictionConfig,
+    FullPolicy, Named, Persistence, PersistenceMode,
+};
+pub use disk::{Backfill, BackfillFacts, BackfillOrder};
+pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
+pub use memory::{CompressionMode, inflated};
+pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
+pub use operations::{
+    Addition, Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Write, body_of,
+};
+pub use roles::{LifeError, NewRole, ResetLoss};
+pub use start::{OpenError, WarmupPhase, WarmupProgress, describe_restored, is_bucket_directory};
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
-pub use stream_observer::StreamObserver;
-pub use tasks::{WarmupPhase, WarmupProgress};
-pub use timings::Timings;
-pub use value::{Incoming, body_of};
 pub use vbucket::Topology;
 pub use vbucket::eviction::EvictionPolicy;
-pub use vbucket_life::{LifeError, NewRole};
-pub use write_gate::WriteBlock;

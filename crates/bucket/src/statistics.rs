@@ -7,94 +7,53 @@ use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
 use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
 
-use crate::bucket::Bucket;
-use crate::tasks::WarmupProgress;
-use crate::write_gate::WriteBlock;
-
-/// Counters of background work.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) rollbacks: AtomicU64,
-    pub(crate) commits: AtomicU64,
-    pub(crate) commits_failed: AtomicU64,
-    pub(crate) applies: AtomicU64,
-    pub(crate) applies_failed: AtomicU64,
-    pub(crate) journal_full_waits: AtomicU64,
-    pub(crate) items_persisted: AtomicU64,
-    pub(crate) flusher_deduplications: AtomicU64,
-    pub(crate) values_fetched: AtomicU64,
-    pub(crate) documents_fetched: AtomicU64,
-    pub(crate) reads_failed: AtomicU64,
-    pub(crate) pager_rounds: AtomicU64,
-    pub(crate) evictions: AtomicU64,
-    pub(crate) decayer_rounds: AtomicU64,
-    pub(crate) expiry_pager_rounds: AtomicU64,
-    pub(crate) compressor_visited: AtomicU64,
-    pub(crate) compressor_compressed: AtomicU64,
-    pub(crate) defragmenter_rounds: AtomicU64,
-    pub(crate) defragmenter_moved: AtomicU64,
-}
-
-impl Counters {
-    pub(crate) fn add(&self, counter: &AtomicU64, count: usize) {
-        counter.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-}
+use crate::core::{Bucket, WriteBlock};
+use crate::start::WarmupProgress;
 
 /// A bucket at one moment. Sums over vBuckets are taken one vBucket at a time.
 #[derive(Clone, Debug)]
 pub struct BucketStatistics {
+    // vBuckets, and how far they are loaded.
+    /// vBuckets by their role: active, replica, pending, dead.
+    pub vbucket_counts: [usize; 4],
+    /// vBuckets whose files are damaged: out of service, refusing writes, or in part.
+    pub damaged_vbucket_count: usize,
+    /// Copies that began empty and do not have yet what the active ones held then.
+    pub incomplete_count: usize,
+    /// Requests that wait for pending vBuckets to take up another role.
+    pub parked_count: usize,
+    /// How far loading has come.
+    pub warmup: WarmupProgress,
+    /// Sums of what the vBuckets have done.
+    pub vbuckets: VbucketStatistics,
+
+    // Documents.
     /// Documents.
     pub document_count: usize,
+    /// Documents of active vBuckets.
+    pub active_document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
     /// Documents of which nothing is in memory.
     pub evicted_count: usize,
+    /// Tombstones not flushed yet, or not purged.
+    pub tombstone_count: usize,
+    /// Locked documents.
+    pub lock_count: usize,
+    /// Documents by the bits of their datatype.
+    pub datatype_counts: DatatypeCounts,
     /// Look-ups of keys in files, and their results, that are in memory.
     pub lookup_count: usize,
     /// Keys in the filters of what is on disk and may not be in memory.
     pub filter_key_count: usize,
     /// Bytes of these filters.
     pub filter_bytes: usize,
-    /// Tombstones not flushed yet, or not purged.
-    pub tombstone_count: usize,
-    /// Items that wait for a flusher.
-    pub queued_item_count: usize,
-    /// vBuckets that wait for a flusher.
-    pub queued_vbucket_count: usize,
-    /// Checkpoints of all vBuckets.
-    pub checkpoint_count: u64,
-    /// Documents by the bits of their datatype.
-    pub datatype_counts: DatatypeCounts,
-    /// Locked documents.
-    pub lock_count: usize,
+
+    // Memory: what is in use, and what may be.
     /// Bytes of documents in memory, and of the tables that find them.
     pub documents_bytes: u64,
     /// Bytes of the structure of logs.
     pub log_bytes: u64,
-    /// Bytes of checkpoints as their quota counts them: items in full although tables hold
-    /// them, too.
-    pub checkpoints_bytes: u64,
-    /// Bytes of checkpoints that have left their logs and wait to be freed.
-    pub checkpoints_pending_bytes: u64,
-    /// Items that have left logs.
-    pub checkpoint_items_removed: u64,
-    /// Bytes of logs that they and their slots were.
-    pub checkpoint_bytes_removed: u64,
-    /// Bytes above which an open checkpoint is closed while there are streams.
-    pub checkpoint_bytes_max: usize,
-    /// Bytes that checkpoints may take.
-    pub checkpoints_quota_bytes: u64,
-    /// Bytes of checkpoints from which on memory is recovered.
-    pub checkpoints_upper_mark_bytes: u64,
-    /// Bytes of checkpoints down to which it is recovered.
-    pub checkpoints_lower_mark_bytes: u64,
-    /// Runs of the recovery.
-    pub checkpoint_recoveries: u64,
-    /// Cursors of streams that it dropped.
-    pub cursors_dropped: u64,
-    /// Writes refused because of checkpoints.
-    pub checkpoint_refusals: u64,
     /// Bytes that documents may take.
     pub memory_quota_bytes: u64,
     /// Bytes in use at which the pager stops, and above which it begins.
@@ -103,34 +62,69 @@ pub struct BucketStatistics {
     pub memory_ratios: [f64; 3],
     /// Bytes above which writes are refused.
     pub used_bytes_max: u64,
-    /// Sums of what the vBuckets have done.
-    pub vbuckets: VbucketStatistics,
-    /// vBuckets by their role: active, replica, pending, dead.
-    pub vbucket_counts: [usize; 4],
-    /// Documents of active vBuckets.
-    pub active_document_count: usize,
-    /// Requests that wait for pending vBuckets to take up another role.
-    pub parked_count: usize,
-    /// Rollbacks of vBuckets.
-    pub rollbacks: u64,
+
+    // Logs: their memory, and its recovery.
+    /// Checkpoints of all vBuckets.
+    pub checkpoint_count: u64,
+    /// Bytes of checkpoints as their quota counts them: items in full although tables hold
+    /// them, too.
+    pub checkpoints_bytes: u64,
+    /// Bytes of checkpoints that have left their logs and wait to be freed.
+    pub checkpoints_pending_bytes: u64,
+    /// Bytes that checkpoints may take.
+    pub checkpoints_quota_bytes: u64,
+    /// Bytes of checkpoints from which on memory is recovered.
+    pub checkpoints_upper_mark_bytes: u64,
+    /// Bytes of checkpoints down to which it is recovered.
+    pub checkpoints_lower_mark_bytes: u64,
+    /// Bytes above which an open checkpoint is closed while there are streams.
+    pub checkpoint_bytes_max: usize,
+    /// Items that have left logs.
+    pub checkpoint_items_removed: u64,
+    /// Bytes of logs that they and their slots were.
+    pub checkpoint_bytes_removed: u64,
+    /// Runs of the recovery.
+    pub checkpoint_recoveries: u64,
+    /// Cursors of streams that it dropped.
+    pub cursors_dropped: u64,
+
+    // Writes that were refused, and why some are now.
+    /// Writes refused because of memory.
+    pub memory_refusals: u64,
+    /// Writes refused because of checkpoints.
+    pub checkpoint_refusals: u64,
+    /// Writes refused because of the disk.
+    pub disk_refusals: u64,
+    /// Why writes are refused now, if they are.
+    pub disk_block: Option<WriteBlock>,
+
+    // The way to the disk.
+    /// Items that wait for a flusher.
+    pub queued_item_count: usize,
+    /// vBuckets that wait for a flusher.
+    pub queued_vbucket_count: usize,
     /// Commits of vBucket files.
     pub commits: u64,
     /// Commits that failed (and are tried again).
     pub commits_failed: u64,
     /// Items that became durable.
     pub items_persisted: u64,
+    /// Queued versions that a newer one in the same flush made superfluous.
+    pub flusher_deduplications: u64,
     /// The journal; `None` without one.
     pub journal: Option<JournalUsage>,
+    /// Flushes that waited for room in it.
+    pub journal_full_waits: u64,
     /// How far files are behind it.
     pub backlog: BacklogUsage,
     /// Files brought up to date with it.
     pub applies: u64,
     /// Files that could not be (which is tried again).
     pub applies_failed: u64,
-    /// Flushes that waited for room in it.
-    pub journal_full_waits: u64,
-    /// Queued versions that a newer one in the same flush made superfluous.
-    pub flusher_deduplications: u64,
+    /// Rollbacks of vBuckets.
+    pub rollbacks: u64,
+
+    // The way back.
     /// Values fetched for requests.
     pub values_fetched: u64,
     /// Keys that were not in memory and were looked up in files.
@@ -139,10 +133,12 @@ pub struct BucketStatistics {
     pub fetches_waiting: usize,
     /// Fetches that failed.
     pub reads_failed: u64,
-    /// Rounds of the expiry pager.
-    pub expiry_pager_rounds: u64,
+
+    // Work on documents in memory.
     /// Rounds of the item pager.
     pub pager_rounds: u64,
+    /// Rounds of the expiry pager.
+    pub expiry_pager_rounds: u64,
     /// Rounds of the decayer of frequency counters.
     pub decayer_rounds: u64,
     /// Items that the compressor has looked at.
@@ -153,16 +149,6 @@ pub struct BucketStatistics {
     pub defragmenter_rounds: u64,
     /// Documents that it has moved.
     pub defragmenter_moved: u64,
-    /// Writes refused because of memory.
-    pub memory_refusals: u64,
-    /// Writes refused because of the disk.
-    pub disk_refusals: u64,
-    /// Why writes are refused now, if they are.
-    pub disk_block: Option<WriteBlock>,
-    /// vBuckets whose files are damaged: out of service, refusing writes, or in part.
-    pub damaged_vbucket_count: usize,
-    /// How far loading has come.
-    pub warmup: WarmupProgress,
 }
 
 impl Bucket {
@@ -170,6 +156,9 @@ impl Bucket {
     pub fn statistics(&self) -> BucketStatistics {
         let core = &self.0;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (limits, gate) = (core.memory.limits(), core.disk.gate());
+        let checkpoints = core.memory.checkpoint_counts();
+        let refusals = gate.refusal_counts();
         let mut statistics = BucketStatistics {
             document_count: 0,
             ejected_count: 0,
@@ -179,7 +168,7 @@ impl Bucket {
             filter_bytes: 0,
             tombstone_count: 0,
             queued_item_count: 0,
-            queued_vbucket_count: core.flush_queues.waiting_count(),
+            queued_vbucket_count: core.disk.flushes_waiting_count(),
             checkpoint_count: 0,
             datatype_counts: DatatypeCounts::default(),
             lock_count: 0,
@@ -187,19 +176,19 @@ impl Bucket {
             log_bytes: core.account.log_bytes(),
             checkpoints_bytes: core.account.checkpoints_bytes(),
             checkpoints_pending_bytes: core.account.pending_destruction_bytes(),
-            checkpoint_items_removed: load(&core.destroyers.items_removed),
-            checkpoint_bytes_removed: load(&core.destroyers.bytes_removed),
+            checkpoint_items_removed: checkpoints.items_removed,
+            checkpoint_bytes_removed: checkpoints.bytes_removed,
             checkpoint_bytes_max: core.account.checkpoint_limits().with_streams_bytes,
-            checkpoints_quota_bytes: core.checkpoint_marks.quota_bytes(),
-            checkpoints_upper_mark_bytes: core.checkpoint_marks.upper_bytes(),
-            checkpoints_lower_mark_bytes: core.checkpoint_marks.lower_bytes(),
-            checkpoint_recoveries: load(&core.checkpoint_recovery.runs),
-            cursors_dropped: load(&core.checkpoint_recovery.cursors_dropped),
-            checkpoint_refusals: load(&core.gate.checkpoint_refusals),
-            memory_quota_bytes: core.limits.quota_bytes(),
-            watermarks: core.limits.watermarks(),
-            memory_ratios: core.limits.ratios(),
-            used_bytes_max: core.limits.mutation_bytes_max(),
+            checkpoints_quota_bytes: checkpoints.quota_bytes,
+            checkpoints_upper_mark_bytes: checkpoints.upper_mark_bytes,
+            checkpoints_lower_mark_bytes: checkpoints.lower_mark_bytes,
+            checkpoint_recoveries: checkpoints.recoveries,
+            cursors_dropped: checkpoints.cursors_dropped,
+            checkpoint_refusals: refusals.checkpoints,
+            memory_quota_bytes: limits.quota_bytes(),
+            watermarks: limits.watermarks(),
+            memory_ratios: limits.ratios(),
+            used_bytes_max: limits.mutation_bytes_max(),
             vbuckets: VbucketStatistics::default(),
             vbucket_counts: [0; 4],
             active_document_count: 0,
@@ -216,7 +205,7 @@ impl Bucket {
             flusher_deduplications: load(&core.counters.flusher_deduplications),
             values_fetched: load(&core.counters.values_fetched),
             documents_fetched: load(&core.counters.documents_fetched),
-            fetches_waiting: core.fetch_queue.waiting_count(),
+            fetches_waiting: core.disk.fetches_waiting_count(),
             reads_failed: load(&core.counters.reads_failed),
             expiry_pager_rounds: load(&core.counters.expiry_pager_rounds),
             pager_rounds: load(&core.counters.pager_rounds),
@@ -225,27 +214,26 @@ impl Bucket {
             compressor_compressed: load(&core.counters.compressor_compressed),
             defragmenter_rounds: load(&core.counters.defragmenter_rounds),
             defragmenter_moved: load(&core.counters.defragmenter_moved),
-            memory_refusals: load(&core.gate.memory_refusals),
-            disk_refusals: load(&core.gate.disk_refusals),
-            disk_block: core.gate.disk_block(),
+            memory_refusals: refusals.memory,
+            disk_refusals: refusals.disk,
+            disk_block: gate.disk_block(),
             damaged_vbucket_count: core.damaged_count(),
+            incomplete_count: 0,
             warmup: core.warmup.progress(core.clock.now()),
         };
         self.for_each_vbucket(|_, vbucket| statistics.add(vbucket));
         statistics
     }
 
-    /// Looks at every loaded vBucket, one lock at a time. `look` must not block.
-    pub fn for_each_vbucket(&self, mut look: impl FnMut(Vbid, &Vbucket)) {
-        for (vbid, slot) in self.0.slots() {
-            if let Some(vbucket) = slot.lock().as_ref() {
-                look(vbid, vbucket);
-            }
-        }
+    /// The copies that began empty and do not have yet what the active ones held then, in order.
+    pub fn incomplete_vbuckets(&self) -> Vec<Vbid> {
+        let mut incomplete = Vec::new();
+        self.for_each_vbucket(|vbid, vbucket| {
+            incomplete.extend((!vbucket.is_whole()).then_some(vbid));
+        });
+        incomplete
     }
-}
 
-impl Bucket {
     /// Bytes of all vBucket files, and of what in them is live. Asks the system for every file:
     /// not for front-end workers in a hurry.
     pub fn file_sizes(&self) -> FileSizes {
@@ -257,14 +245,6 @@ impl Bucket {
             }
         }
         sum
-    }
-
-    /// Looks at one vBucket, if it is loaded. `look` must not block.
-    pub fn with_vbucket(&self, vbid: Vbid, look: impl FnOnce(&Vbucket)) {
-        let Some(slot) = self.0.slot(vbid) else { return };
-        if let Some(vbucket) = slot.lock().as_ref() {
-            look(vbucket);
-        }
     }
 }
 
@@ -284,6 +264,7 @@ impl BucketStatistics {
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
         self.parked_count += vbucket.parked_count();
+        self.incomplete_count += usize::from(!vbucket.is_whole());
         match vbucket.state() {
             VbucketState::Active => {
                 self.vbucket_counts[0] += 1;

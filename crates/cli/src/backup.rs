@@ -25,7 +25,7 @@ use serde_json::json;
 
 use crate::output::print;
 use crate::server_arguments::ServerArguments;
-pub use restore::{Restored, fetch};
+pub use restore::{RestoreReport, fetch};
 pub use target::TargetArguments;
 
 /// Back a bucket of a running node up, or list backups
@@ -147,8 +147,8 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what a restore came to.
-pub fn report(arguments: &RestoreArguments, restored: &Restored) -> anyhow::Result<ExitCode> {
-    let Restored { backup, documents, bytes, vbuckets, deleted, .. } = restored;
+pub fn report(arguments: &RestoreArguments, restored: &RestoreReport) -> anyhow::Result<ExitCode> {
+    let RestoreReport { backup, documents, bytes, vbuckets, deleted, .. } = restored;
     let deleted = deleted.len();
     let (bucket, directory) = (&arguments.bucket, arguments.data_dir.display());
     if arguments.json {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use platform::files::RealFiles;
 use platform::{Files, OpenMode};
-use storage::couchstore::{CouchFile, Header};
+use storage::couchstore::{CouchFile, FileHeader};
 use storage::journal::{GroupView, RecordView, SegmentSummary, SegmentView};
 use storage::{DocumentView, Order, Selection, StorageError, VBSTATE};
 
@@ -99,7 +99,7 @@ const HEADER_ALIGNMENT: u64 = 4096;
 /// Writes what was read, in one of the two forms.
 trait Form {
     fn file(&mut self, path: &Path, size: u64) -> io::Result<()>;
-    fn header(&mut self, header: &Header) -> io::Result<()>;
+    fn header(&mut self, header: &FileHeader) -> io::Result<()>;
     fn state(&mut self, content: &[u8]) -> io::Result<()>;
     fn key(&mut self, document: &DocumentView<'_>) -> io::Result<()>;
     fn document(&mut self, document: &DocumentView<'_>) -> io::Result<()>;
@@ -190,7 +190,7 @@ fn dump_file(
     Ok(())
 }
 
-fn choose_header(file: &CouchFile, position: Option<u64>) -> anyhow::Result<Header> {
+fn choose_header(file: &CouchFile, position: Option<u64>) -> anyhow::Result<FileHeader> {
     if let Some(position) = position {
         return header_at(file, position);
     }
@@ -206,7 +206,7 @@ fn choose_header(file: &CouchFile, position: Option<u64>) -> anyhow::Result<Head
     Ok(header)
 }
 
-fn header_at(file: &CouchFile, position: u64) -> anyhow::Result<Header> {
+fn header_at(file: &CouchFile, position: u64) -> anyhow::Result<FileHeader> {
     let path = file.path().display();
     let hint = "--all-headers lists the headers there are";
     if !position.is_multiple_of(HEADER_ALIGNMENT) || position >= file.size()? {
@@ -218,7 +218,7 @@ fn header_at(file: &CouchFile, position: u64) -> anyhow::Result<Header> {
     }
 }
 
-fn dump_headers(file: &CouchFile, newest: Header, form: &mut dyn Form) -> anyhow::Result<()> {
+fn dump_headers(file: &CouchFile, newest: FileHeader, form: &mut dyn Form) -> anyhow::Result<()> {
     let mut state = Some(newest);
     while let Some(header) = state {
         form.header(&header)?;
@@ -230,7 +230,7 @@ fn dump_headers(file: &CouchFile, newest: Header, form: &mut dyn Form) -> anyhow
 fn dump_documents(
     arguments: &DumpArguments,
     file: &CouchFile,
-    header: &Header,
+    header: &FileHeader,
     form: &mut dyn Form,
 ) -> anyhow::Result<()> {
     let selection = Selection {

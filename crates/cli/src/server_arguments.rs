@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use client::{ClientError, Connection, ConnectionOptions, Login, NodeAddress};
+use client::{ClientError, Connection, ConnectionOptions, Login, ServerAddress};
 use protocol::Status;
 
 /// The port of Couchbase-like servers.
@@ -49,7 +49,7 @@ pub struct ServerArguments {
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The first node that answers is used. Never empty.
-    pub nodes: Vec<NodeAddress>,
+    pub nodes: Vec<ServerAddress>,
     /// How to connect.
     pub options: ConnectionOptions,
 }
@@ -85,14 +85,14 @@ impl ServerArguments {
                 .with_context(|| format!("--spec {spec} is no connection string"));
         }
         let port = self.port.unwrap_or(default_port(self.memcached));
-        let nodes = vec![NodeAddress::new(&self.host, port)];
+        let nodes = vec![ServerAddress::new(&self.host, port)];
         Ok(Place { nodes, bucket: self.bucket.clone(), is_classic: self.memcached })
     }
 }
 
 impl Target {
     /// Connects to the first node that answers.
-    pub fn connect(&self) -> anyhow::Result<(NodeAddress, Connection)> {
+    pub fn connect(&self) -> anyhow::Result<(ServerAddress, Connection)> {
         let mut failure = None;
         for node in &self.nodes {
             match Connection::open(node, &self.options) {
@@ -121,7 +121,7 @@ pub(crate) fn explain(error: ClientError) -> anyhow::Error {
 }
 
 struct Place {
-    nodes: Vec<NodeAddress>,
+    nodes: Vec<ServerAddress>,
     bucket: Option<String>,
     is_classic: bool,
 }
@@ -150,11 +150,11 @@ fn default_port(is_classic: bool) -> u16 {
     if is_classic { MEMCACHED_PORT } else { DATA_PORT }
 }
 
-fn parse_host(text: &str, default_port: u16) -> anyhow::Result<NodeAddress> {
+fn parse_host(text: &str, default_port: u16) -> anyhow::Result<ServerAddress> {
     // "[::1]:11210" or "[::1]"
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
         let port = rest.strip_prefix(':').map_or(Ok(default_port), str::parse);
-        return Ok(NodeAddress::new(host, port.context("the port is a number")?));
+        return Ok(ServerAddress::new(host, port.context("the port is a number")?));
     }
     let (host, port) = match text.split_once(':') {
         Some((host, port)) => {
@@ -165,7 +165,7 @@ fn parse_host(text: &str, default_port: u16) -> anyhow::Result<NodeAddress> {
         None => (text, default_port),
     };
     ensure!(!host.is_empty(), "a host is missing");
-    Ok(NodeAddress::new(host, port))
+    Ok(ServerAddress::new(host, port))
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn connection_strings_are_understood() {
-        let node = NodeAddress::new;
+        let node = ServerAddress::new;
         for (spec, nodes, bucket, is_classic) in [
             ("couchbase://localhost/b", vec![node("localhost", 11210)], Some("b"), false),
             ("couchbase://127.0.0.1:12000", vec![node("127.0.0.1", 12000)], None, false),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use platform::files::RealFiles;
 use platform::{Clock, FileErrorKind, Files, Instant, OpenMode, terminal};
 use serde_json::{Value, json};
-use storage::couchstore::{CouchFile, Header};
+use storage::couchstore::{CouchFile, FileHeader};
 use storage::{Finding, Scope, Severity, StorageError, Verification, verify_file};
 
 use crate::file_list::{bucket_files, is_segment};
@@ -218,7 +218,7 @@ fn to_json(path: &Path, outcome: &Outcome) -> Value {
         "header_position": newest.map(|header| header.position),
         "high_seqno": newest.map(|header| header.high_seqno),
         "purge_seqno": newest.map(|header| header.purge_seqno),
-        "live_bytes": newest.map(Header::live_bytes),
+        "live_bytes": newest.map(FileHeader::live_bytes),
         "states": verification.header_count,
         "documents": verification.document_count,
         "tombstones": verification.tombstone_count,

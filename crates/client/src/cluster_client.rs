@@ -5,7 +5,7 @@ use protocol::{Feature, Opcode, Status};
 
 use crate::connection::Connection;
 use crate::error::ClientError;
-use crate::options::{ConnectionOptions, NodeAddress};
+use crate::options::{ConnectionOptions, ServerAddress};
 use crate::response::OwnedResponse;
 use crate::routing::Routing;
 
@@ -18,13 +18,13 @@ pub struct ClusterClient {
     options: ConnectionOptions,
     routing: Routing,
     /// By address, because a new map may number the nodes anew.
-    connections: Vec<(NodeAddress, Connection)>,
+    connections: Vec<(ServerAddress, Connection)>,
 }
 
 impl ClusterClient {
     /// Connects to one node and asks it about the others. A server that knows no map is used as
     /// the only node.
-    pub fn connect(node: &NodeAddress, options: ConnectionOptions) -> Result<Self, ClientError> {
+    pub fn connect(node: &ServerAddress, options: ConnectionOptions) -> Result<Self, ClientError> {
         let mut connection = Connection::open(node, &options)?;
         let routing = fetch_routing(&mut connection, node)?;
         let routing = routing.unwrap_or_else(|| Routing::single(node.clone()));
@@ -60,7 +60,7 @@ impl ClusterClient {
 
     fn call_at(
         &mut self,
-        node: &NodeAddress,
+        node: &ServerAddress,
         name: &[u8],
         vbucket: u16,
         request: &Request<'_>,
@@ -76,7 +76,7 @@ impl ClusterClient {
     }
 
     /// Takes the map out of a NOT_MY_VBUCKET response, or asks the node for it.
-    fn refresh(&mut self, node: &NodeAddress, config: &[u8]) -> Result<(), ClientError> {
+    fn refresh(&mut self, node: &ServerAddress, config: &[u8]) -> Result<(), ClientError> {
         let routing = match Routing::parse(config, node) {
             Some(routing) => Some(routing),
             None => fetch_routing(self.connection(node)?, node)?,
@@ -90,7 +90,7 @@ impl ClusterClient {
         Ok(())
     }
 
-    fn connection(&mut self, node: &NodeAddress) -> Result<&mut Connection, ClientError> {
+    fn connection(&mut self, node: &ServerAddress) -> Result<&mut Connection, ClientError> {
         let found = self.connections.iter().position(|(address, _)| address == node);
         let index = match found {
             Some(index) => index,
@@ -108,7 +108,7 @@ impl ClusterClient {
 /// Asks for the bucket's map. `None` when the server has none to give.
 pub fn fetch_routing(
     connection: &mut Connection,
-    node: &NodeAddress,
+    node: &ServerAddress,
 ) -> Result<Option<Routing>, ClientError> {
     if !connection.features().contains(Feature::SelectBucket) {
         return Ok(None);

@@ -10,14 +10,15 @@ use protocol::{Feature, FeatureSet, Magic, Opcode};
 
 use crate::error::ClientError;
 use crate::handshake;
-use crate::options::{ConnectionOptions, NodeAddress};
+use crate::options::{ConnectionOptions, ServerAddress};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::response::OwnedResponse;
+use crate::transport::{Stream, Transport};
 
 /// A blocking connection. After any error but [`ClientError::Refused`] it is of no further use.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     address: String,
     timeout: std::time::Duration,
     features: FeatureSet,
@@ -28,9 +29,26 @@ pub struct Connection {
 
 impl Connection {
     /// Connects, says hello, logs in and selects the bucket.
-    pub fn open(node: &NodeAddress, options: &ConnectionOptions) -> Result<Self, ClientError> {
+    pub fn open(node: &ServerAddress, options: &ConnectionOptions) -> Result<Self, ClientError> {
+        Self::begin(Stream::Socket(connect(node, options)?), node, options)
+    }
+
+    /// The same over a stream that is there.
+    pub fn over(
+        stream: impl Transport + 'static,
+        node: &ServerAddress,
+        options: &ConnectionOptions,
+    ) -> Result<Self, ClientError> {
+        Self::begin(Stream::Other(Box::new(stream)), node, options)
+    }
+
+    fn begin(
+        stream: Stream,
+        node: &ServerAddress,
+        options: &ConnectionOptions,
+    ) -> Result<Self, ClientError> {
         let mut connection = Self {
-            stream: connect(node, options)?,
+            stream,
             address: node.to_string(),
             timeout: options.timeout,
             features: FeatureSet::NONE,
@@ -126,11 +144,15 @@ impl Connection {
         }
     }
 
-    /// The socket, for callers that bring their own loop. Nothing may be under way.
+    /// The socket of a connection that was [opened](Connection::open), for callers that bring their
+    /// own loop. Nothing may be under way.
     pub fn into_stream(self) -> TcpStream {
         assert!(self.unsent.is_empty(), "every request was sent");
         assert_eq!(self.received.unread_size(), 0, "every response was read");
-        self.stream
+        match self.stream {
+            Stream::Socket(socket) => socket,
+            Stream::Other(stream) => panic!("{stream:?} is no socket"),
+        }
     }
 
     pub(crate) fn refused(&self, operation: &'static str, response: &OwnedResponse) -> ClientError {
@@ -149,7 +171,7 @@ impl Connection {
     }
 }
 
-fn connect(node: &NodeAddress, options: &ConnectionOptions) -> Result<TcpStream, ClientError> {
+fn connect(node: &ServerAddress, options: &ConnectionOptions) -> Result<TcpStream, ClientError> {
     let unreachable = |cause| ClientError::Unreachable { address: node.to_string(), cause };
     let addresses = network::resolve(&node.host, node.port).map_err(unreachable)?;
     let mut failure = None;

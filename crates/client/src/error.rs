@@ -52,7 +52,7 @@ pub enum ClientError {
         /// Host and port.
         address: String,
         /// What was wrong.
-        cause: auth::client::ClientError,
+        cause: auth::client::ScramClientError,
     },
     /// What came is not the protocol. Callers close the connection: it is a bug, or the port
     /// belongs to something else.

@@ -16,7 +16,7 @@ use auth::{Users, UsersConfig};
 use platform::{network, threads};
 use protocol::{FeatureSet, Status};
 
-use crate::options::NodeAddress;
+use crate::options::ServerAddress;
 
 /// What the server can do.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub struct FakeServer {
 pub(crate) struct State {
     pub(crate) options: FakeOptions,
     pub(crate) users: Option<Users>,
-    pub(crate) documents: Mutex<BTreeMap<Vec<u8>, Document>>,
+    pub(crate) documents: Mutex<BTreeMap<Vec<u8>, FakeDocument>>,
     /// Answers to the next document commands, instead of carrying them out.
     pub(crate) failures: Mutex<VecDeque<Status>>,
     pub(crate) statistics: Mutex<BTreeMap<String, Vec<(String, String)>>>,
@@ -56,7 +56,7 @@ pub(crate) struct State {
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct FakeDocument {
     /// The body.
     pub value: Vec<u8>,
     /// flags:4 expiry:4.
@@ -110,12 +110,12 @@ impl FakeServer {
     }
 
     /// Where it listens.
-    pub fn node(&self) -> NodeAddress {
-        NodeAddress::new(self.address.ip().to_string(), self.address.port())
+    pub fn node(&self) -> ServerAddress {
+        ServerAddress::new(self.address.ip().to_string(), self.address.port())
     }
 
     /// A copy of all documents, by the name that the client gave them.
-    pub fn documents(&self) -> BTreeMap<Vec<u8>, Document> {
+    pub fn documents(&self) -> BTreeMap<Vec<u8>, FakeDocument> {
         lock(&self.state.documents).clone()
     }
 
@@ -147,7 +147,7 @@ impl FakeServer {
     }
 
     /// Hands out a new map, in which `owners` has the node's index for each vBucket.
-    pub fn set_map(&self, revision: i64, nodes: &[NodeAddress], owners: &[usize]) {
+    pub fn set_map(&self, revision: i64, nodes: &[ServerAddress], owners: &[usize]) {
         let me = nodes.iter().position(|node| *node == self.node());
         let extended: Vec<_> = nodes
             .iter()

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use auth::Mechanism;
 use auth::client::{ScramClient, plain};
+use platform::Entropy;
 use protocol::client::Request;
 use protocol::{Feature, FeatureSet, Opcode, Status, hello};
 
@@ -64,7 +65,8 @@ fn log_in(connection: &mut Connection, login: &Login) -> Result<(), ClientError>
         }
         Mechanism::Scram(algorithm) => algorithm,
     };
-    let scram = ScramClient::new(algorithm, &login.user, login.password.as_bytes());
+    let password = login.password.as_bytes();
+    let scram = ScramClient::new(algorithm, &login.user, password, &Entropy::real());
     let challenge = say(connection, Opcode::SaslAuth, login, &scram.first())?;
     if challenge.status() != Some(Status::AuthContinue) {
         return finish(connection, &challenge);

@@ -12,12 +12,14 @@ pub mod options;
 pub mod receive_buffer;
 pub mod response;
 pub mod routing;
+mod transport;
 
 pub use cluster_client::ClusterClient;
 pub use connection::Connection;
 pub use error::{ClientError, status_name};
 pub use fake_server::FakeServer;
-pub use options::{ConnectionOptions, Login, NodeAddress};
+pub use options::{ConnectionOptions, Login, ServerAddress};
 pub use receive_buffer::ReceiveBuffer;
 pub use response::OwnedResponse;
 pub use routing::Routing;
+pub use transport::Transport;

@@ -10,7 +10,7 @@ use protocol::{Feature, FeatureSet};
 
 /// Where a node listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeAddress {
+pub struct ServerAddress {
     /// Host name or address.
     pub host: String,
     /// The data port.
@@ -43,14 +43,14 @@ pub struct ConnectionOptions {
     pub is_classic: bool,
 }
 
-impl NodeAddress {
+impl ServerAddress {
     /// A host and its data port.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
 }
 
-impl fmt::Display for NodeAddress {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             return write!(formatter, "[{}]:{}", self.host, self.port);

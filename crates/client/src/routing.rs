@@ -1,16 +1,16 @@
-//! Which node owns a document. Source: client compatibility specification, section 5.
+//! Which node owns a document. Source: docs/specification/clients.md, section 5.
 
 use std::collections::BTreeSet;
 
 use document::Vbid;
 use serde::Deserialize;
 
-use crate::options::NodeAddress;
+use crate::options::ServerAddress;
 
 /// What a client knows of a bucket's map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
-    nodes: Vec<NodeAddress>,
+    nodes: Vec<ServerAddress>,
     /// For each vBucket the index of its node; `None` where no node is active. Invariant: the
     /// length is a power of two, the indices are below `nodes.len()`.
     owners: Vec<Option<usize>>,
@@ -29,13 +29,13 @@ pub struct Route {
 
 impl Routing {
     /// One node that owns everything as vBucket 0: a server without Couchbase's extensions.
-    pub fn single(node: NodeAddress) -> Self {
+    pub fn single(node: ServerAddress) -> Self {
         Self { nodes: vec![node], owners: vec![Some(0)], revision: (0, 0) }
     }
 
     /// Reads a bucket's configuration as `asked`, the node that was asked, sent it. `None` when it
     /// is none, or says nothing about vBuckets.
-    pub fn parse(config: &[u8], asked: &NodeAddress) -> Option<Self> {
+    pub fn parse(config: &[u8], asked: &ServerAddress) -> Option<Self> {
         let config: Config = serde_json::from_slice(config).ok()?;
         let map = config.server_map?;
         let nodes = match config.nodes_ext {
@@ -54,7 +54,7 @@ impl Routing {
     }
 
     /// The nodes.
-    pub fn nodes(&self) -> &[NodeAddress] {
+    pub fn nodes(&self) -> &[ServerAddress] {
         &self.nodes
     }
 
@@ -119,17 +119,17 @@ struct ServerMap {
 
 impl ExtendedNode {
     /// A node without a name is the one that was asked; a node without data is none for us.
-    fn address(&self, asked: &str) -> Option<NodeAddress> {
+    fn address(&self, asked: &str) -> Option<ServerAddress> {
         let host = self.hostname.as_deref().unwrap_or("$HOST");
-        Some(NodeAddress::new(host.replace("$HOST", asked), self.services.kv?))
+        Some(ServerAddress::new(host.replace("$HOST", asked), self.services.kv?))
     }
 }
 
-fn parse_server_list(servers: &[String], asked: &str) -> Option<Vec<NodeAddress>> {
+fn parse_server_list(servers: &[String], asked: &str) -> Option<Vec<ServerAddress>> {
     let parse = |server: &String| {
         let (host, port) = server.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        Some(NodeAddress::new(host.replace("$HOST", asked), port.parse().ok()?))
+        Some(ServerAddress::new(host.replace("$HOST", asked), port.parse().ok()?))
     };
     servers.iter().map(parse).collect()
 }
@@ -144,14 +144,14 @@ mod tests {
         "vBucketServerMap":{"serverList":["a:1","$HOST:2"],
                             "vBucketMap":[[0,1],[1,0],[-1,0],[5]]}}"#;
 
-    fn asked() -> NodeAddress {
-        NodeAddress::new("asked", 9)
+    fn asked() -> ServerAddress {
+        ServerAddress::new("asked", 9)
     }
 
     #[test]
     fn a_map_routes_each_document_to_its_node() {
         let routing = Routing::parse(CONFIG.as_bytes(), &asked()).unwrap();
-        let expected = [NodeAddress::new("a", 1), NodeAddress::new("asked", 2)];
+        let expected = [ServerAddress::new("a", 1), ServerAddress::new("asked", 2)];
         assert_eq!(routing.nodes(), expected);
         assert_eq!(routing.vbucket_count(), 4);
         for name in ["hello", "foo", "a", "b", "c", "d", "e"] {
@@ -166,7 +166,7 @@ mod tests {
     fn an_older_server_has_only_a_server_list() {
         let config = CONFIG.replace("nodesExt", "other");
         let routing = Routing::parse(config.as_bytes(), &asked()).unwrap();
-        assert_eq!(routing.nodes(), [NodeAddress::new("a", 1), NodeAddress::new("asked", 2)]);
+        assert_eq!(routing.nodes(), [ServerAddress::new("a", 1), ServerAddress::new("asked", 2)]);
     }
 
     #[test]

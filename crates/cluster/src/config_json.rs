@@ -1,5 +1,5 @@
-//! The maps as JSON documents, in the one form that all SDKs accept. Source: client compatibility
-//! specification, section 5.
+//! The maps as JSON documents, in the one form that all SDKs accept. Source:
+//! docs/specification/clients.md, section 5.
 
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ mod tests {
     fn map() -> ClusterMap {
         ClusterMap {
             revision: Revision { epoch: 1, revision: 5 },
-            uuid: Uuid::random(),
+            uuid: Uuid::random(&platform::Entropy::real()),
             name: "test".to_owned(),
             nodes: vec![address(11210)],
             this_node: Some(0),
@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_bucket_config_has_every_field_that_some_client_needs() {
-        let bucket = BucketMap::on_one_node("default", Uuid::random(), 16);
+        let bucket =
+            BucketMap::on_one_node("default", Uuid::random(&platform::Entropy::real()), 16);
         let config: Value = serde_json::from_str(&map().bucket_config(&bucket)).unwrap();
         for pointer in [
             "/rev",
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn only_a_bucket_with_a_disk_promises_what_needs_one() {
-        let bucket = BucketMap::on_one_node("default", Uuid::random(), 16);
+        let bucket =
+            BucketMap::on_one_node("default", Uuid::random(&platform::Entropy::real()), 16);
         for (bucket, has_disk) in [(bucket.clone(), true), (bucket.ephemeral(), false)] {
             let config: Value = serde_json::from_str(&map().bucket_config(&bucket)).unwrap();
             let capabilities = config["bucketCapabilities"].as_array().unwrap();

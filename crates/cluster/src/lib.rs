@@ -1,5 +1,6 @@
 //! Which node owns which vBucket, and how that is told to clients.
 
+mod bucket_plan;
 mod cluster_map;
 mod config_json;
 mod membership_changes;
@@ -8,6 +9,7 @@ mod plan;
 mod plan_json;
 mod uuid;
 
+pub use bucket_plan::BucketPlan;
 pub use cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision};
 pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;

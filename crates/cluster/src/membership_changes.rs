@@ -36,7 +36,7 @@ impl ClusterPlan {
         plan.revision.revision += 1;
         let index = plan.nodes.len();
         plan.nodes.push(node);
-        for chain in &mut plan.chains {
+        for chain in plan.chains_mut() {
             // Without an active copy there is nothing to copy.
             let has_active = chain.first().copied().flatten().is_some();
             let missing = chain.iter_mut().find(|holder| holder.is_none());
@@ -47,14 +47,28 @@ impl ClusterPlan {
         Ok(plan)
     }
 
-    /// The next plan, without the node of this index. Of each vBucket that was active there
-    /// `choose` names the replica to be promoted, one of the indices that it is given; a vBucket
-    /// without a replica has no active copy any more. Copies that are lost are not replaced.
+    /// The next plan, without the node of this index. Of each vBucket of each bucket that was
+    /// active there `choose` names the replica to be promoted, one of the indices that it is given;
+    /// a vBucket without a replica has no active copy any more. Copies that are lost are not
+    /// replaced.
     pub fn failed_over(
         &self,
         lost: usize,
-        mut choose: impl FnMut(u16, &[usize]) -> usize,
+        mut choose: impl FnMut(&str, u16, &[usize]) -> usize,
     ) -> Result<Self, FailoverError> {
+        let mut promoted = self.clone();
+        for (bucket, vbid, chain) in promoted.named_chains_mut() {
+            if chain.first() == Some(&Some(lost)) {
+                promote(chain, |replicas| choose(bucket, vbid, replicas));
+            }
+        }
+        promoted.without(lost)
+    }
+
+    /// The next plan without a node that is given up, in which nobody takes its place: of what it
+    /// had active there are replicas alone. Who carries it out follows the node no more, so that
+    /// nothing comes to be held, or acknowledged, while it is found out who is to be promoted.
+    pub fn without(&self, lost: usize) -> Result<Self, FailoverError> {
         if lost >= self.nodes.len() {
             return Err(FailoverError::NoSuchNode);
         }
@@ -64,13 +78,8 @@ impl ClusterPlan {
         let mut plan = self.clone();
         plan.revision.revision += 1;
         plan.nodes.remove(lost);
-        for (vbid, chain) in (0_u16..).zip(&mut plan.chains) {
-            if chain.first() == Some(&Some(lost)) {
-                promote(chain, |replicas| choose(vbid, replicas));
-            }
-            for holder in chain.iter_mut() {
-                *holder = holder.filter(|&node| node != lost).map(|node| node - after(node, lost));
-            }
+        for holder in plan.chains_mut().flatten() {
+            *holder = holder.filter(|&node| node != lost).map(|node| node - after(node, lost));
         }
         Ok(plan)
     }
@@ -81,7 +90,7 @@ impl ClusterPlan {
         let mut plan = self.clone();
         plan.revision.revision += 1;
         let hands_over = |chain: &&mut Vec<Option<usize>>| is_replicated_from(node, chain);
-        for chain in plan.chains.iter_mut().filter(hands_over) {
+        for chain in plan.chains_mut().filter(hands_over) {
             chain.insert(0, None);
             chain.pop();
         }
@@ -93,16 +102,16 @@ impl ClusterPlan {
     pub fn handed_over(
         &self,
         node: usize,
-        mut choose: impl FnMut(u16, &[usize]) -> Option<usize>,
+        mut choose: impl FnMut(&str, u16, &[usize]) -> Option<usize>,
     ) -> Self {
         let mut plan = self.clone();
         plan.revision.revision += 1;
-        for (vbid, chain) in (0_u16..).zip(&mut plan.chains) {
+        for (bucket, vbid, chain) in plan.named_chains_mut() {
             if !is_replicated_from(node, chain) {
                 continue;
             }
             let replicas: Vec<usize> = chain.iter().skip(1).copied().flatten().collect();
-            if let Some(chosen) = choose(vbid, &replicas) {
+            if let Some(chosen) = choose(bucket, vbid, &replicas) {
                 promote(chain, |_| chosen);
                 if let Some(place) = chain.iter_mut().find(|holder| holder.is_none()) {
                     *place = Some(node);
@@ -110,6 +119,18 @@ impl ClusterPlan {
             }
         }
         plan
+    }
+
+    fn chains_mut(&mut self) -> impl Iterator<Item = &mut Vec<Option<usize>>> {
+        self.buckets.values_mut().flat_map(|bucket| &mut bucket.chains)
+    }
+
+    /// Every chain, with its bucket and vBucket.
+    fn named_chains_mut(&mut self) -> impl Iterator<Item = (&str, u16, &mut Vec<Option<usize>>)> {
+        self.buckets.iter_mut().flat_map(|(name, bucket)| {
+            let chains = (0_u16..).zip(&mut bucket.chains);
+            chains.map(|(vbid, chain)| (name.as_str(), vbid, chain))
+        })
     }
 }
 
@@ -141,12 +162,27 @@ fn promote(chain: &mut Vec<Option<usize>>, choose: impl FnOnce(&[usize]) -> usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket_plan::BucketPlan;
     use crate::plan::tests::nodes;
+
+    /// A plan of one bucket.
+    fn balanced(node_count: u16, replica_count: usize, vbucket_count: u16) -> ClusterPlan {
+        let bucket = BucketPlan::balanced(node_count.into(), replica_count, vbucket_count);
+        ClusterPlan::of_nodes(nodes(node_count)).with_bucket("b", bucket)
+    }
+
+    fn with_chains(mut plan: ClusterPlan, chains: Vec<Vec<Option<usize>>>) -> ClusterPlan {
+        plan.buckets.get_mut("b").unwrap().chains = chains;
+        plan
+    }
+
+    fn chains(plan: &ClusterPlan) -> &[Vec<Option<usize>>] {
+        &plan.buckets["b"].chains
+    }
 
     #[test]
     fn replicas_take_the_places_of_what_is_lost() {
-        let mut plan = ClusterPlan::balanced(nodes(4), 2, 8);
-        plan.chains = vec![
+        let chains_before = vec![
             vec![Some(1), Some(0), Some(3)],
             vec![Some(1), Some(2), None],
             vec![Some(1), None, None],
@@ -156,12 +192,13 @@ mod tests {
             vec![Some(1), None, Some(3)],
             vec![Some(2), Some(3), Some(1)],
         ];
-        let next = plan.failed_over(1, |_, replicas| replicas[replicas.len() - 1]).unwrap();
+        let plan = with_chains(balanced(4, 2, 8), chains_before);
+        let next = plan.failed_over(1, |_, _, replicas| replicas[replicas.len() - 1]).unwrap();
         assert_eq!(next.revision.revision, plan.revision.revision + 1);
         let names: Vec<&str> = next.nodes.iter().map(|node| node.name.as_str()).collect();
         assert_eq!(names, ["n_0@127.0.0.1", "n_2@127.0.0.1", "n_3@127.0.0.1"]);
         assert_eq!(
-            next.chains,
+            chains(&next),
             [
                 vec![Some(2), Some(0), None],
                 vec![Some(1), None, None],
@@ -178,31 +215,31 @@ mod tests {
 
     #[test]
     fn who_comes_back_holds_the_copies_that_are_missing() {
-        let plan = ClusterPlan::balanced(nodes(2), 1, 4);
-        let alone = plan.failed_over(0, |_, _| 0).unwrap();
+        let plan = balanced(2, 1, 4);
+        let alone = plan.failed_over(0, |_, _, _| 0).unwrap();
         assert_eq!(alone.joined(nodes(2)[1].clone()), Err(JoinError::AlreadyHere));
         let mut both = alone.joined(nodes(2)[0].clone()).unwrap();
-        assert!(both.chains.iter().all(|chain| *chain == [Some(0), Some(1)]));
+        assert!(chains(&both).iter().all(|chain| *chain == [Some(0), Some(1)]));
         assert_eq!(both.revision.revision, plan.revision.revision + 2);
-        both.chains[0] = vec![None, Some(0)];
+        both.buckets.get_mut("b").unwrap().chains[0] = vec![None, Some(0)];
         let three = both.joined(nodes(3)[2].clone()).unwrap();
-        assert_eq!(three.chains[0], [None, Some(0)], "nobody has what is lost");
-        assert_eq!(three.chains[1], [Some(0), Some(1)], "no copy is missing");
+        assert_eq!(chains(&three)[0], [None, Some(0)], "nobody has what is lost");
+        assert_eq!(chains(&three)[1], [Some(0), Some(1)], "no copy is missing");
         assert_eq!(three.check(), Ok(()));
     }
 
     #[test]
     fn a_node_hands_over_what_others_have_replicas_of() {
-        let mut plan = ClusterPlan::balanced(nodes(3), 2, 4);
-        plan.chains = vec![
+        let chains_before = vec![
             vec![Some(0), Some(1), Some(2)],
             vec![Some(0), Some(1), None],
             vec![Some(0), None, None],
             vec![Some(2), Some(0), Some(1)],
         ];
+        let plan = with_chains(balanced(3, 2, 4), chains_before);
         let still = plan.held_still(0);
         assert_eq!(
-            still.chains,
+            chains(&still),
             [
                 vec![None, Some(0), Some(1)],
                 vec![None, Some(0), Some(1)],
@@ -210,9 +247,9 @@ mod tests {
                 vec![Some(2), Some(0), Some(1)],
             ]
         );
-        let next = plan.handed_over(0, |_, replicas| replicas.last().copied());
+        let next = plan.handed_over(0, |_, _, replicas| replicas.last().copied());
         assert_eq!(
-            next.chains,
+            chains(&next),
             [
                 vec![Some(2), Some(1), Some(0)],
                 vec![Some(1), Some(0), None],
@@ -220,7 +257,7 @@ mod tests {
                 vec![Some(2), Some(0), Some(1)],
             ]
         );
-        assert_eq!(plan.handed_over(0, |_, _| None).chains, plan.chains);
+        assert_eq!(chains(&plan.handed_over(0, |_, _, _| None)), chains(&plan));
         for changed in [still, next] {
             assert_eq!(changed.revision.revision, plan.revision.revision + 1);
             assert_eq!(changed.check(), Ok(()));
@@ -229,10 +266,33 @@ mod tests {
 
     #[test]
     fn the_last_node_and_strangers_are_not_given_up() {
-        let plan = ClusterPlan::balanced(nodes(2), 1, 4);
-        assert_eq!(plan.failed_over(2, |_, _| 0), Err(FailoverError::NoSuchNode));
-        let alone = plan.failed_over(0, |_, _| unreachable!("there is one replica")).unwrap();
-        assert!(alone.chains.iter().all(|chain| *chain == [Some(0), None]));
-        assert_eq!(alone.failed_over(0, |_, _| 0), Err(FailoverError::LastNode));
+        let plan = balanced(2, 1, 4);
+        assert_eq!(plan.failed_over(2, |_, _, _| 0), Err(FailoverError::NoSuchNode));
+        let alone = plan.failed_over(0, |_, _, _| unreachable!("there is one replica")).unwrap();
+        assert!(chains(&alone).iter().all(|chain| *chain == [Some(0), None]));
+        assert_eq!(alone.failed_over(0, |_, _, _| 0), Err(FailoverError::LastNode));
+    }
+
+    #[test]
+    fn every_bucket_changes_with_the_nodes_and_is_chosen_for_by_name() {
+        let plan = balanced(3, 2, 1).with_bucket("c", BucketPlan::balanced(3, 2, 2));
+        let mut asked = Vec::new();
+        let next = plan.failed_over(0, |bucket, vbid, replicas| {
+            asked.push((bucket.to_owned(), vbid));
+            replicas[if bucket == "b" { 0 } else { 1 }]
+        });
+        let next = next.unwrap();
+        assert_eq!(asked, [("b".to_owned(), 0), ("c".to_owned(), 0)]);
+        assert_eq!(chains(&next), [[Some(0), Some(1), None]]);
+        assert_eq!(next.buckets["c"].chains, [[Some(1), Some(0), None], [Some(0), Some(1), None]]);
+        let back = next.joined(nodes(1)[0].clone()).unwrap();
+        let mut holders = back.buckets.values().flat_map(|bucket| bucket.chains.iter().flatten());
+        assert!(holders.all(Option::is_some));
+        let still = plan.held_still(0);
+        assert_eq!(chains(&still)[0][0], None);
+        assert_eq!(still.buckets["c"].chains[0][0], None);
+        for changed in [next, back, still] {
+            assert_eq!(changed.check(), Ok(()));
+        }
     }
 }

@@ -1,5 +1,8 @@
-//! What every node of a cluster is to do: who holds which vBucket, and in which role.
+//! What every node of a cluster is to do: its nodes, and the plan of each bucket.
 
+use std::collections::BTreeMap;
+
+use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision};
 use crate::uuid::Uuid;
 
@@ -20,15 +23,10 @@ pub struct ClusterPlan {
     pub revision: Revision,
     /// The cluster's identity, if it is said; otherwise each node tells its own.
     pub cluster_uuid: Option<Uuid>,
-    /// The bucket's identity, likewise.
-    pub bucket_uuid: Option<Uuid>,
     /// The nodes, at least one, with different names.
     pub nodes: Vec<PlannedNode>,
-    /// Copies beside the active one.
-    pub replica_count: usize,
-    /// For each vBucket the node index of the active copy, then those of `replica_count` replicas,
-    /// all different; `None` where no node holds that copy.
-    pub chains: Vec<Vec<Option<usize>>>,
+    /// Who holds what of each bucket, by its name.
+    pub buckets: BTreeMap<String, BucketPlan>,
 }
 
 /// What one node is to do with one vBucket.
@@ -43,27 +41,21 @@ pub enum VbucketRole {
 }
 
 impl ClusterPlan {
-    /// The first plan of a cluster: every node is active for the same number of vBuckets, and the
-    /// replicas of these are spread over all others. Needs more nodes than replicas.
-    pub fn balanced(nodes: Vec<PlannedNode>, replica_count: usize, vbucket_count: u16) -> Self {
-        let count = nodes.len();
-        assert!(count > replica_count, "the copies of a vBucket are on different nodes");
-        let chain = |vbid: usize| {
-            let active = vbid % count;
-            let replica = |number| {
-                let distance = 1 + (vbid / count + number) % (count - 1);
-                Some((active + distance) % count)
-            };
-            std::iter::once(Some(active)).chain((0..replica_count).map(replica)).collect()
-        };
+    /// The first plan of a cluster, which has no bucket yet.
+    pub fn of_nodes(nodes: Vec<PlannedNode>) -> Self {
         Self {
             revision: Revision { epoch: 1, revision: 1 },
             cluster_uuid: None,
-            bucket_uuid: None,
             nodes,
-            replica_count,
-            chains: (0..usize::from(vbucket_count)).map(chain).collect(),
+            buckets: BTreeMap::new(),
         }
+    }
+
+    /// The same plan with a bucket of that name, instead of what it had under it.
+    #[must_use]
+    pub fn with_bucket(mut self, name: &str, bucket: BucketPlan) -> Self {
+        self.buckets.insert(name.to_owned(), bucket);
+        self
     }
 
     /// The index of the node called `name`.
@@ -71,9 +63,9 @@ impl ClusterPlan {
         self.nodes.iter().position(|node| node.name == name)
     }
 
-    /// What the node with this index is to do with a vBucket.
-    pub fn role(&self, vbid: u16, node: usize) -> VbucketRole {
-        let Some(chain) = self.chains.get(usize::from(vbid)) else { return VbucketRole::None };
+    /// What the node with this index is to do with a vBucket of a bucket.
+    pub fn role(&self, bucket: &str, vbid: u16, node: usize) -> VbucketRole {
+        let chain = self.buckets.get(bucket).map_or(&[][..], |bucket| bucket.chain(vbid));
         match chain.iter().position(|&holder| holder == Some(node)) {
             Some(0) => VbucketRole::Active(self.names(chain)),
             Some(_) => VbucketRole::Replica(chain.first().copied().flatten()),
@@ -99,15 +91,12 @@ impl ClusterPlan {
         }
     }
 
-    /// Where the bucket's documents are. `own_uuid` is its identity where the plan says none.
-    pub fn bucket_map(&self, name: &str, own_uuid: Uuid, is_ephemeral: bool) -> BucketMap {
-        BucketMap {
-            name: name.to_owned(),
-            uuid: self.bucket_uuid.unwrap_or(own_uuid),
-            is_ephemeral,
-            replica_count: self.replica_count,
-            chains: self.chains.clone(),
-        }
+    /// Where the documents of a bucket are, if it is in the plan. `own_uuid` is its identity where
+    /// the plan says none.
+    pub fn bucket_map(&self, name: &str, own_uuid: Uuid, is_ephemeral: bool) -> Option<BucketMap> {
+        let BucketPlan { uuid, replica_count, chains } = self.buckets.get(name)?.clone();
+        let uuid = uuid.unwrap_or(own_uuid);
+        Some(BucketMap { name: name.to_owned(), uuid, is_ephemeral, replica_count, chains })
     }
 }
 
@@ -129,38 +118,32 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_balanced_plan_gives_every_node_its_share_of_both_roles() {
-        for (node_count, replica_count) in [(1, 0), (2, 0), (2, 1), (3, 1), (3, 2), (5, 2), (6, 3)]
-        {
-            let plan = ClusterPlan::balanced(nodes(node_count), replica_count, 1024);
-            let mut copies = vec![vec![0_usize; replica_count + 1]; usize::from(node_count)];
-            for chain in &plan.chains {
-                let mut holders: Vec<usize> = chain.iter().map(|holder| holder.unwrap()).collect();
-                holders.iter().enumerate().for_each(|(place, &node)| copies[node][place] += 1);
-                holders.sort_unstable();
-                holders.dedup();
-                assert_eq!(holders.len(), replica_count + 1, "copies are on different nodes");
-            }
-            let places = copies.iter().flatten();
-            let (fewest, most) = (places.clone().min().unwrap(), places.max().unwrap());
-            assert!(most - fewest <= usize::from(node_count), "{node_count} nodes: {copies:?}");
-        }
-    }
-
-    #[test]
     fn a_node_reads_its_roles_from_the_plan() {
-        let mut plan = ClusterPlan::balanced(nodes(3), 1, 4);
-        plan.chains[1] = vec![Some(2), None];
+        let mut bucket = BucketPlan::balanced(3, 1, 4);
+        bucket.chains[1] = vec![Some(2), None];
+        let plan = ClusterPlan::of_nodes(nodes(3))
+            .with_bucket("small", BucketPlan::balanced(3, 0, 1))
+            .with_bucket("b", bucket);
         let names = |names: [Option<&str>; 2]| {
             VbucketRole::Active(names.map(|name| name.map(str::to_owned)).to_vec())
         };
         let (zero, one, two) = ("n_0@127.0.0.1", "n_1@127.0.0.1", "n_2@127.0.0.1");
-        assert_eq!(plan.role(0, 0), names([Some(zero), Some(one)]));
-        assert_eq!(plan.role(0, 1), VbucketRole::Replica(Some(0)));
-        assert_eq!(plan.role(0, 2), VbucketRole::None);
-        assert_eq!(plan.role(1, 2), names([Some(two), None]));
-        assert_eq!(plan.role(4, 0), VbucketRole::None, "there is no such vBucket");
-        plan.chains[0][0] = None;
-        assert_eq!(plan.role(0, 1), VbucketRole::Replica(None), "nobody to follow");
+        assert_eq!(plan.role("b", 0, 0), names([Some(zero), Some(one)]));
+        assert_eq!(plan.role("b", 0, 1), VbucketRole::Replica(Some(0)));
+        assert_eq!(plan.role("b", 0, 2), VbucketRole::None);
+        assert_eq!(plan.role("b", 1, 2), names([Some(two), None]));
+        assert_eq!(plan.role("b", 4, 0), VbucketRole::None, "there is no such vBucket");
+        let alone = VbucketRole::Active(vec![Some(zero.to_owned())]);
+        assert_eq!(plan.role("small", 0, 0), alone, "each bucket has chains of its own");
+        assert_eq!(plan.role("small", 0, 1), VbucketRole::None);
+        assert_eq!(plan.role("other", 0, 0), VbucketRole::None, "there is no such bucket");
+    }
+
+    #[test]
+    fn without_an_active_copy_there_is_nobody_to_follow() {
+        let mut bucket = BucketPlan::balanced(3, 1, 4);
+        bucket.chains[0][0] = None;
+        let plan = ClusterPlan::of_nodes(nodes(3)).with_bucket("b", bucket);
+        assert_eq!(plan.role("b", 0, 1), VbucketRole::Replica(None));
     }
 }

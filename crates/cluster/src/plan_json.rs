@@ -1,8 +1,16 @@
 //! Plans as JSON documents: the file that a node starts with, and the body of a REST request.
+//!
+//! A plan of one bucket says its chains beside the nodes, as plans did before there were several,
+//! perhaps without a name; one of several says them by name. The first form is written wherever
+//! it will do, for programs that read it.
 
+use std::collections::BTreeMap;
+
+use document::limits::BUCKET_NAME_SIZE_MAX;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
+use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{NodeAddress, Revision};
 use crate::plan::{ClusterPlan, PlannedNode};
 use crate::uuid::Uuid;
@@ -17,21 +25,45 @@ const NAME_BYTES_MAX: usize = 100;
 #[error("{0}")]
 pub struct InvalidPlan(String);
 
+/// For each vBucket its holders, as in [`BucketPlan::chains`].
+type Chains = Vec<Vec<Option<usize>>>;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
     rev: (i64, i64),
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster_uuid: Option<String>,
+    /// The only bucket's name; older documents have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bucket: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bucket_uuid: Option<String>,
     nodes: Vec<Node>,
-    replicas: usize,
-    vbuckets: Vec<Vec<Option<usize>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replicas: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vbuckets: Option<Chains>,
+    /// Several buckets, instead of the fields that say one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    buckets: Option<BTreeMap<String, Bucket>>,
     /// What a node adds when it shows its plan, which may be handed to others as it is.
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "it is read to be left out")]
     pending: Option<IgnoredAny>,
+    #[serde(default, skip_serializing)]
+    #[expect(dead_code, reason = "it is read to be left out")]
+    incomplete: Option<IgnoredAny>,
+}
+
+/// One of several buckets.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bucket {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uuid: Option<String>,
+    replicas: usize,
+    vbuckets: Chains,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,12 +75,57 @@ struct Node {
     mgmt: u16,
 }
 
+impl Document {
+    /// The buckets by name; one that has none is called `unnamed`.
+    fn take_buckets(&mut self, unnamed: &str) -> Result<BTreeMap<String, BucketPlan>, InvalidPlan> {
+        let only = (self.replicas.take(), self.vbuckets.take());
+        let (name, uuid) = (self.bucket.take(), self.bucket_uuid.take());
+        let missing = |field| Err(InvalidPlan(format!("missing field `{field}`")));
+        match (self.buckets.take(), only) {
+            (None, (Some(replicas), Some(vbuckets))) => {
+                let name = name.unwrap_or_else(|| unnamed.to_owned());
+                let uuid = parse_uuid("bucket_uuid", uuid)?;
+                let bucket = BucketPlan { uuid, replica_count: replicas, chains: vbuckets };
+                Ok(BTreeMap::from([(name, bucket)]))
+            }
+            (None, (None, _)) => missing("replicas"),
+            (None, (_, None)) => missing("vbuckets"),
+            (Some(buckets), (None, None)) if name.is_none() && uuid.is_none() => {
+                buckets.into_iter().map(|(name, bucket)| bucket.into_plan(name)).collect()
+            }
+            (Some(_), _) => Err(InvalidPlan(
+                "buckets: they say uuid, replicas and vbuckets themselves, and nothing beside them \
+                 does"
+                .to_owned(),
+            )),
+        }
+    }
+}
+
+impl Bucket {
+    fn into_plan(self, name: String) -> Result<(String, BucketPlan), InvalidPlan> {
+        let uuid = parse_uuid(&format!("buckets.{name}.uuid"), self.uuid)?;
+        Ok((name, BucketPlan { uuid, replica_count: self.replicas, chains: self.vbuckets }))
+    }
+
+    fn of(plan: &BucketPlan) -> Self {
+        Self {
+            uuid: plan.uuid.map(|uuid| uuid.to_string()),
+            replicas: plan.replica_count,
+            vbuckets: plan.chains.clone(),
+        }
+    }
+}
+
 impl ClusterPlan {
-    /// Reads `{"rev": [epoch, revision], "nodes": [{"name", "host", "kv", "mgmt"}], "replicas": 1,
-    /// "vbuckets": [[0, 1], ...]}`, where a chain has node indices, and null for a missing copy.
-    pub fn parse(text: &str) -> Result<Self, InvalidPlan> {
-        let document: Document = serde_json::from_str(text)
+    /// Reads `{"rev": [epoch, revision], "nodes": [{"name", "host", "kv", "mgmt"}], "bucket":
+    /// "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain has node indices, and
+    /// null for a missing copy; or, instead of the last three, `"buckets": {"default": {"replicas":
+    /// 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called `unnamed`.
+    pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
+        let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
+        let buckets = document.take_buckets(unnamed)?;
         let (epoch, revision) = document.rev;
         let node = |node: Node| PlannedNode {
             name: node.name,
@@ -61,10 +138,8 @@ impl ClusterPlan {
         let plan = Self {
             revision: Revision { epoch, revision },
             cluster_uuid: parse_uuid("cluster_uuid", document.cluster_uuid)?,
-            bucket_uuid: parse_uuid("bucket_uuid", document.bucket_uuid)?,
             nodes: document.nodes.into_iter().map(node).collect(),
-            replica_count: document.replicas,
-            chains: document.vbuckets,
+            buckets,
         };
         plan.check()?;
         Ok(plan)
@@ -78,15 +153,28 @@ impl ClusterPlan {
             kv: node.address.data_port,
             mgmt: node.address.management_port,
         };
-        let document = Document {
+        let mut document = Document {
             rev: (self.revision.epoch, self.revision.revision),
             cluster_uuid: self.cluster_uuid.map(|uuid| uuid.to_string()),
-            bucket_uuid: self.bucket_uuid.map(|uuid| uuid.to_string()),
+            bucket: None,
+            bucket_uuid: None,
             nodes: self.nodes.iter().map(node).collect(),
-            replicas: self.replica_count,
-            vbuckets: self.chains.clone(),
+            replicas: None,
+            vbuckets: None,
+            buckets: None,
             pending: None,
+            incomplete: None,
         };
+        let mut buckets: BTreeMap<String, Bucket> =
+            self.buckets.iter().map(|(name, plan)| (name.clone(), Bucket::of(plan))).collect();
+        if buckets.len() != 1 {
+            document.buckets = Some(buckets);
+        } else if let Some((name, Bucket { uuid, replicas, vbuckets })) = buckets.pop_first() {
+            document.bucket = Some(name);
+            document.bucket_uuid = uuid;
+            document.replicas = Some(replicas);
+            document.vbuckets = Some(vbuckets);
+        }
         serde_json::to_string(&document).expect("a plan is JSON")
     }
 
@@ -97,18 +185,31 @@ impl ClusterPlan {
             return Err(InvalidPlan(format!("rev [{epoch}, {revision}]: both begin with 1")));
         }
         self.check_nodes()?;
-        if self.replica_count > REPLICA_COUNT_MAX {
-            let count = self.replica_count;
-            return Err(InvalidPlan(format!("replicas {count}: at most {REPLICA_COUNT_MAX}")));
+        let mut buckets = self.buckets.iter();
+        buckets.try_for_each(|(name, bucket)| self.check_bucket(name, bucket))
+    }
+
+    fn check_bucket(&self, name: &str, bucket: &BucketPlan) -> Result<(), InvalidPlan> {
+        if !is_bucket_name(name) {
+            return Err(InvalidPlan(format!(
+                "bucket `{name}`: a name has 1 to {BUCKET_NAME_SIZE_MAX} letters, digits and . _ % \
+                 -, and does not begin with a dot"
+            )));
         }
-        let count = self.chains.len();
+        let BucketPlan { replica_count, chains, .. } = bucket;
+        if *replica_count > REPLICA_COUNT_MAX {
+            return Err(InvalidPlan(format!(
+                "replicas {replica_count}: at most {REPLICA_COUNT_MAX}"
+            )));
+        }
+        let count = chains.len();
         let count_max = usize::from(document::limits::VBUCKET_COUNT_MAX);
         if !count.is_power_of_two() || count > count_max {
             let message = format!("vbuckets: {count} chains; clients need a power of two");
             return Err(InvalidPlan(message));
         }
-        let mut chains = self.chains.iter().enumerate();
-        chains.try_for_each(|(vbid, chain)| self.check_chain(vbid, chain))
+        let mut chains = chains.iter().enumerate();
+        chains.try_for_each(|(vbid, chain)| self.check_chain(vbid, chain, *replica_count))
     }
 
     fn check_nodes(&self) -> Result<(), InvalidPlan> {
@@ -139,14 +240,18 @@ impl ClusterPlan {
         Ok(())
     }
 
-    fn check_chain(&self, vbid: usize, chain: &[Option<usize>]) -> Result<(), InvalidPlan> {
-        let length = self.replica_count + 1;
+    fn check_chain(
+        &self,
+        vbid: usize,
+        chain: &[Option<usize>],
+        replica_count: usize,
+    ) -> Result<(), InvalidPlan> {
+        let length = replica_count + 1;
         if chain.len() != length {
             let message = format!(
-                "vbuckets[{vbid}]: {} entries; the active node and {} replicas make {length}, \
-                 with null for a missing one",
+                "vbuckets[{vbid}]: {} entries; the active node and {replica_count} replicas make \
+                 {length}, with null for a missing one",
                 chain.len(),
-                self.replica_count
             );
             return Err(InvalidPlan(message));
         }
@@ -164,6 +269,14 @@ impl ClusterPlan {
     }
 }
 
+/// Names of directories, too: one that begins with a dot is not a bucket's.
+fn is_bucket_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
+    (1..=BUCKET_NAME_SIZE_MAX).contains(&name.len())
+        && name.bytes().all(is_allowed)
+        && !name.starts_with('.')
+}
+
 fn parse_uuid(name: &str, text: Option<String>) -> Result<Option<Uuid>, InvalidPlan> {
     let Some(text) = text else { return Ok(None) };
     let uuid = Uuid::parse(&text);
@@ -172,40 +285,112 @@ fn parse_uuid(name: &str, text: Option<String>) -> Result<Option<Uuid>, InvalidP
 
 #[cfg(test)]
 mod tests {
+    use platform::{Entropy, Random, seeds};
+
     use super::*;
     use crate::plan::tests::nodes;
 
+    /// The form before buckets had names.
+    const UNNAMED: &str = r#"{"rev":[1,1],"nodes":[{"name":"a","host":"h","kv":1,"mgmt":2},
+        {"name":"b","host":"h","kv":3,"mgmt":4}],"replicas":1,"vbuckets":[[0,1],[1,null]]}"#;
+    const NAMED: &str = r#"{"rev":[1,1],"nodes":[{"name":"a","host":"h","kv":1,"mgmt":2},
+        {"name":"b","host":"h","kv":3,"mgmt":4}],"buckets":{
+        "x":{"replicas":1,"vbuckets":[[0,1],[1,null]]},
+        "y":{"uuid":"0123456789abcdef0123456789abcdef","replicas":0,"vbuckets":[[1]]}}}"#;
+
+    fn parse(text: &str) -> Result<ClusterPlan, InvalidPlan> {
+        ClusterPlan::parse(text, "default")
+    }
+
+    /// A plan of so many buckets, some of them with copies that nobody holds.
+    fn random_plan(random: &mut Random, bucket_count: u64) -> ClusterPlan {
+        let node_count = 1 + random.below(4);
+        let count = u16::try_from(node_count).unwrap();
+        let mut plan = ClusterPlan::of_nodes(nodes(count));
+        plan.revision = Revision { epoch: 2, revision: 7 };
+        for number in 0..bucket_count {
+            let replica_count = usize::try_from(random.below(node_count)).unwrap();
+            let mut bucket = BucketPlan::balanced(count.into(), replica_count, 1 << number);
+            for chain in &mut bucket.chains {
+                let place = usize::try_from(random.below(4)).unwrap();
+                if let Some(holder) = chain.get_mut(place) {
+                    *holder = None;
+                }
+            }
+            let has_uuid = random.below(2) == 0;
+            bucket.uuid = has_uuid.then(|| Uuid::random(&Entropy::simulated(number)));
+            plan = plan.with_bucket(&format!("bucket-{number}"), bucket);
+        }
+        plan
+    }
+
     #[test]
     fn a_plan_survives_writing_and_reading() {
-        let mut plan = ClusterPlan::balanced(nodes(3), 2, 16);
-        assert_eq!(ClusterPlan::parse(&plan.to_json()), Ok(plan.clone()));
-        plan.cluster_uuid = Some(Uuid::random());
-        plan.bucket_uuid = Some(Uuid::random());
-        plan.revision = Revision { epoch: 2, revision: 7 };
-        plan.chains[3] = vec![None, None, Some(1)];
-        assert_eq!(ClusterPlan::parse(&plan.to_json()), Ok(plan));
+        for seed in seeds::seeds(100) {
+            let mut random = Random::from_seed(seed);
+            for bucket_count in 0..5 {
+                let mut plan = random_plan(&mut random, bucket_count);
+                assert_eq!(parse(&plan.to_json()), Ok(plan.clone()), "seed {seed}");
+                plan.cluster_uuid = Some(Uuid::random(&Entropy::simulated(seed)));
+                assert_eq!(parse(&plan.to_json()), Ok(plan), "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bucket_without_a_name_has_the_one_that_the_reader_says() {
+        let plan = ClusterPlan::parse(UNNAMED, "mine").unwrap();
+        let chains = vec![vec![Some(0), Some(1)], vec![Some(1), None]];
+        let bucket = BucketPlan { uuid: None, replica_count: 1, chains };
+        assert_eq!(plan.buckets, BTreeMap::from([("mine".to_owned(), bucket)]));
+        let written = plan.to_json();
+        assert_eq!(ClusterPlan::parse(&written, "other"), Ok(plan), "it has a name from then on");
+        // Programs go on finding the chains where they were.
+        for field in [r#""bucket":"mine""#, r#""replicas":1"#, r#""vbuckets":[[0,1],[1,null]]"#] {
+            assert!(written.contains(field), "{written}");
+        }
+    }
+
+    #[test]
+    fn several_buckets_have_names() {
+        let plan = parse(NAMED).unwrap();
+        assert_eq!(plan.buckets.keys().collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!(plan.buckets["x"].replica_count, 1);
+        assert_eq!(plan.buckets["y"].chains, [[Some(1)]]);
+        assert!(plan.buckets["x"].uuid.is_none() && plan.buckets["y"].uuid.is_some());
+        let shown = plan.to_json().replacen('{', r#"{"pending":[],"incomplete":{"x":[1]},"#, 1);
+        assert_eq!(parse(&shown), Ok(plan), "what a node shows may be handed to others");
     }
 
     #[test]
     fn what_is_wrong_is_said() {
-        let good = r#"{"rev":[1,1],"nodes":[{"name":"a","host":"h","kv":1,"mgmt":2},
-            {"name":"b","host":"h","kv":3,"mgmt":4}],"replicas":1,"vbuckets":[[0,1],[1,null]]}"#;
-        assert!(ClusterPlan::parse(good).is_ok());
-        for (from, to, advice) in [
-            ("[1,1]", "[1,0]", "begin with 1"),
-            ("\"rev\":[1,1],", "", "missing field `rev`"),
-            ("\"rev\"", "\"x\":1,\"rev\"", "unknown field `x`"),
-            ("\"b\"", "\"a\"", "two are called `a`"),
-            ("\"b\"", "\"\"", "visible characters"),
-            ("\"kv\":3", "\"kv\":1", "two have the address h:1"),
-            ("\"replicas\":1", "\"replicas\":4", "at most 3"),
-            ("[1,null]", "[1]", "vbuckets[1]: 1 entries"),
-            ("[1,null]", "[1,2]", "vbuckets[1]: there is no node 2"),
-            ("[1,null]", "[1,1]", "node 1 holds two copies"),
-            ("[1,null]]", "[1,null],[1,0]]", "power of two"),
+        assert!(parse(UNNAMED).is_ok() && parse(NAMED).is_ok());
+        for (good, from, to, advice) in [
+            (UNNAMED, "[1,1]", "[1,0]", "begin with 1"),
+            (UNNAMED, "\"rev\":[1,1],", "", "missing field `rev`"),
+            (UNNAMED, "\"replicas\":1,", "", "missing field `replicas`"),
+            (UNNAMED, ",\"vbuckets\":[[0,1],[1,null]]", "", "missing field `vbuckets`"),
+            (UNNAMED, "\"rev\"", "\"x\":1,\"rev\"", "unknown field `x`"),
+            (UNNAMED, "\"b\"", "\"a\"", "two are called `a`"),
+            (UNNAMED, "\"b\"", "\"\"", "visible characters"),
+            (UNNAMED, "\"kv\":3", "\"kv\":1", "two have the address h:1"),
+            (UNNAMED, "\"replicas\":1", "\"replicas\":4", "at most 3"),
+            (UNNAMED, "[1,null]", "[1]", "vbuckets[1]: 1 entries"),
+            (UNNAMED, "[1,null]", "[1,2]", "vbuckets[1]: there is no node 2"),
+            (UNNAMED, "[1,null]", "[1,1]", "node 1 holds two copies"),
+            (UNNAMED, "[1,null]]", "[1,null],[1,0]]", "power of two"),
+            (UNNAMED, "\"rev\"", "\"bucket\":\"a/b\",\"rev\"", "bucket `a/b`: a name has"),
+            (NAMED, "\"x\"", "\".x\"", "bucket `.x`: a name has"),
+            (NAMED, "[[1]]", "[[1],[1],[1]]", "power of two"),
+            (NAMED, "[[1]]", "[[2]]", "there is no node 2"),
+            (NAMED, "\"replicas\":0,", "", "missing field `replicas`"),
+            (NAMED, "0123", "", "buckets.y.uuid: 32 hexadecimal digits"),
+            (NAMED, "\"rev\"", "\"replicas\":1,\"rev\"", "nothing beside them does"),
+            (NAMED, "\"rev\"", "\"bucket\":\"x\",\"rev\"", "nothing beside them does"),
         ] {
             let text = good.replacen(from, to, 1);
-            let InvalidPlan(message) = ClusterPlan::parse(&text).unwrap_err();
+            assert_ne!(text, good, "{from}");
+            let InvalidPlan(message) = parse(&text).unwrap_err();
             assert!(message.contains(advice), "{message}");
         }
     }

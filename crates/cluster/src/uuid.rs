@@ -2,15 +2,17 @@
 
 use std::fmt;
 
+use platform::Entropy;
+
 /// 128 random bits, written as 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uuid(u128);
 
 impl Uuid {
     /// A new name.
-    pub fn random() -> Self {
+    pub fn random(entropy: &Entropy) -> Self {
         let mut bytes = [0; 16];
-        platform::random::secret(&mut bytes);
+        entropy.fill(&mut bytes);
         Self(u128::from_be_bytes(bytes))
     }
 
@@ -45,7 +47,7 @@ mod tests {
 
     #[test]
     fn parts_of_two_bearers_have_four_names() {
-        let (one, other) = (Uuid::random(), Uuid::random());
+        let (one, other) = (Uuid::random(&Entropy::real()), Uuid::random(&Entropy::real()));
         assert_eq!(one.derived("a"), one.derived("a"));
         let names = [one.derived("a"), one.derived("b"), other.derived("a"), other.derived("b")];
         for (index, name) in names.iter().enumerate() {
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_name_survives_writing_and_reading() {
-        let uuid = Uuid::random();
+        let uuid = Uuid::random(&Entropy::real());
         assert_eq!(Uuid::parse(&uuid.to_string()), Some(uuid));
         for text in
             ["", "12", "+2345678901234567890123456789012", "x2345678901234567890123456789012"]

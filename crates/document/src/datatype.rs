@@ -1,4 +1,4 @@
-//! What the bytes of a value are. Source: protocol specification, section 7.
+//! What the bytes of a value are. Source: docs/specification/protocol.md, section 7.
 
 /// Datatype bits of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

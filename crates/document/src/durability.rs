@@ -1,6 +1,7 @@
 //! How safe a durable write must be before it is answered.
 
-/// Where a durable write must be before it counts. Source: protocol specification, section 11.
+/// Where a durable write must be before it counts. Source: docs/specification/protocol.md,
+/// section 11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum DurabilityLevel {

@@ -1,4 +1,4 @@
-//! Expiry times. Source: protocol specification, section 19.2.
+//! Expiry times. Source: docs/specification/protocol.md, section 19.2.
 
 /// Requests up to this many seconds (30 days) are relative, larger ones absolute.
 pub const RELATIVE_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;

@@ -41,7 +41,7 @@ pub struct HistogramSnapshot {
 
 /// A non-empty bucket: `count` values of `from..=to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// The smallest value that falls into it.
     pub from: u64,
     /// The largest value that falls into it.
@@ -151,10 +151,10 @@ impl HistogramSnapshot {
     }
 
     /// The buckets that hold anything, smallest values first.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.buckets.iter().map(|&(bucket, count)| {
             let (from, to) = bounds_of(bucket);
-            Bucket { from, to, count }
+            HistogramBucket { from, to, count }
         })
     }
 

@@ -1,7 +1,7 @@
 //! The key of a document: its collection and its name, in one encoded run of bytes.
 //!
 //! The encoded form is the one of the wire (collections negotiated) and of the file: the collection
-//! id as unsigned LEB128, then the name. Source: protocol specification, section 9.1.
+//! id as unsigned LEB128, then the name. Source: docs/specification/protocol.md, section 9.1.
 
 use std::fmt;
 use std::ops::Deref;

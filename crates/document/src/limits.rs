@@ -1,4 +1,4 @@
-//! What a document may be at most. Source: protocol specification, section 19.1.
+//! What a document may be at most. Source: docs/specification/protocol.md, section 19.1.
 
 /// Bytes of a document name in the default collection.
 pub const KEY_SIZE_MAX: usize = 250;

@@ -1,4 +1,4 @@
-//! The extended attributes in front of a body. Source: protocol specification, section 13.
+//! The extended attributes in front of a body. Source: docs/specification/protocol.md, section 13.
 //!
 //! ```text
 //! u32 total | entries: { u32 length, key, 0, JSON value, 0 } ... | body
@@ -16,12 +16,11 @@ pub fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
 /// with an underscore): what survives a deletion. Empty when there are none.
 pub fn system_only(value: &[u8]) -> Vec<u8> {
     let mut kept = vec![0; 4];
-    let mut entries = split(value).and_then(|(section, _)| section.get(4..)).unwrap_or_default();
-    while let Some((entry, rest)) = split(entries) {
+    let entries = split(value).and_then(|(section, _)| section.get(4..)).unwrap_or_default();
+    for entry in whole_entries(entries) {
         if entry.get(4) == Some(&b'_') {
             kept.extend_from_slice(entry);
         }
-        entries = rest;
     }
     if kept.len() == 4 {
         return Vec::new();
@@ -29,6 +28,36 @@ pub fn system_only(value: &[u8]) -> Vec<u8> {
     let total = u32::try_from(kept.len() - 4).expect("a part of a value is below 4 GiB");
     kept[..4].copy_from_slice(&total.to_be_bytes());
     kept
+}
+
+/// One attribute of a section, whose length word is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XattrEntry<'a> {
+    /// The key. Not empty.
+    pub key: &'a [u8],
+    /// A JSON text.
+    pub value: &'a [u8],
+    /// Bytes of the entry, its own length word included.
+    pub size: usize,
+}
+
+/// The attributes of a section behind its length word, up to the first that is malformed.
+pub fn entries(section: &[u8]) -> impl Iterator<Item = XattrEntry<'_>> {
+    whole_entries(section).map_while(|entry| {
+        let pair = entry.get(4..)?.strip_suffix(&[0])?;
+        let end = pair.iter().position(|&byte| byte == 0).filter(|end| *end > 0)?;
+        let (key, value) = pair.split_at_checked(end)?;
+        Some(XattrEntry { key, value: value.strip_prefix(&[0])?, size: entry.len() })
+    })
+}
+
+/// The entries with their length words.
+fn whole_entries(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (entry, rest) = split(section)?;
+        section = rest;
+        Some(entry)
+    })
 }
 
 #[cfg(test)]
@@ -53,6 +82,23 @@ mod tests {
         assert_eq!(system_only(&value), b"\x00\x00\x00\x09\x00\x00\x00\x05_s\x002\x00");
         assert_eq!(system_only(&value[..2]), b"");
         assert_eq!(system_only(b"\x00\x00\x00\x00body"), b"");
+    }
+
+    #[test]
+    fn entries_are_told_up_to_what_is_malformed() {
+        let good = b"\x00\x00\x00\x07_k\x00123\x00";
+        let entry = XattrEntry { key: b"_k", value: b"123", size: 11 };
+        assert_eq!(entries(good).collect::<Vec<_>>(), [entry]);
+        assert_eq!(entries(&[&good[..], good].concat()).count(), 2);
+        for bad in [
+            &b"\x00\x00\x00\x06_k\x00123"[..],
+            b"\x00\x00\x00\x05_k123\x00",
+            b"\x00\x00\x00\x05\x00123\x00",
+            b"\x00\x00\x00\x09_k\x00123\x00",
+            b"\x00\x00\x00\x00",
+        ] {
+            assert_eq!(entries(&[&good[..], bad].concat()).count(), 1, "{bad:?}");
+        }
     }
 
     #[test]

@@ -17,11 +17,14 @@
 
 mod deterministic_pool;
 mod idioms;
+mod loop_handle;
+mod loops;
 #[cfg(all(test, feature = "model"))]
 mod models;
 mod options;
 mod owner;
 mod pool;
+mod pool_core;
 mod queue;
 mod statistics;
 mod sync;
@@ -40,10 +43,14 @@ pub use idioms::visits::{
     Interrupt, Revisit, StepOutcome, VbucketVisitor, VisitOrder, VisitOutcome, VisitTask,
     visit_async, visit_stepwise,
 };
+pub use loop_handle::{LoopHandle, LoopHasPanicked};
+pub use loops::Looping;
 pub use options::{PoolOptions, THREADS_MAX, ThreadCounts, ThreadSetting};
-pub use owner::{Owner, OwnerIsGone, OwnerScope, Shutdown};
+pub use owner::Owner;
+pub use owner::terms::{OwnerIsGone, OwnerScope, Shutdown};
 pub use pool::ExecutorPool;
 pub use statistics::{TaskRuns, TaskStatisticsSnapshot, TaskStatus, Workload};
 pub use task::cell::TaskHandle;
+pub use task::kind::{TaskClass, TaskKind};
 pub use task::name::TaskName;
-pub use task::{Next, Task, TaskClass, TaskContext, TaskKind};
+pub use task::{Next, Task, TaskContext};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::task::{TaskClass, TaskKind};
+use crate::task::kind::{TaskClass, TaskKind};
 
 /// Threads of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct PoolOptions {
 }
 
 /// How an operator sets the number of threads of a kind, in the words of the original's settings
-/// (engine specification, section 1.2).
+/// (docs/specification/engine.md, section 1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThreadSetting {
     /// "default", "balanced" or "-1", for readers and writers also "0": what suits clients that
@@ -51,6 +51,11 @@ const IO_THREADS_PER_CPU: usize = 2;
 pub const THREADS_MAX: usize = 128;
 
 impl ThreadSetting {
+    /// What can be said, for people.
+    pub fn range() -> String {
+        format!("1 to {THREADS_MAX}, balanced, disk_io_optimized")
+    }
+
     /// The number of normal threads of `kind` on a machine of `cpus` CPUs.
     pub fn normal_threads(self, kind: TaskKind, cpus: usize) -> usize {
         let io_threads = cpus * IO_THREADS_PER_CPU;
@@ -87,7 +92,7 @@ impl FromStr for ThreadSetting {
 
 impl PoolOptions {
     /// The default for a machine of `cpus` CPUs: the numbers that operators know from the original
-    /// (engine specification, section 1.2).
+    /// (docs/specification/engine.md, section 1.2).
     pub fn for_cpus(cpus: usize) -> Self {
         let normal = |kind| ThreadSetting::Balanced.normal_threads(kind, cpus);
         let counts = |kind| ThreadCounts { normal: normal(kind), quick: 0 };

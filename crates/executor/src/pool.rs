@@ -1,24 +1,27 @@
-//! The pool: threads, queues and timers, and what users do with them.
+//! The pool as its users see it: it starts, takes tasks, tells of them, and ends.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
-use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use platform::{Clock, Instant};
+use platform::Clock;
 
+use crate::loop_handle::LoopHandle;
+use crate::loops::{self, Looping, SteppedLoop};
 use crate::options::{PoolOptions, ThreadCounts};
-use crate::owner::{Owner, OwnerCore, OwnerIsGone, OwnerScope, Shutdown};
-use crate::queue::RunQueue;
+use crate::owner::core::OwnerCore;
+use crate::owner::terms::{OwnerIsGone, OwnerScope};
+use crate::owner::{Owner, wait_until_empty};
+use crate::pool_core::PoolCore;
 use crate::statistics::{TaskStatisticsSnapshot, Workload};
 use crate::task::cell::{TaskCell, TaskHandle};
+use crate::task::kind::{TaskClass, TaskKind};
 use crate::task::name::TaskName;
 use crate::task::state::TaskState;
-use crate::task::{Next, Task, TaskClass, TaskContext, TaskKind};
+use crate::task::{Next, Task, TaskContext};
 use crate::threads::Threads;
-use crate::threads::worker;
+use crate::threads::work::process;
 use crate::timers::{Resolution, Timers};
 
 /// Runs tasks. A handle: clones are the same pool. The pool shuts down when [`shutdown`] is called
@@ -32,25 +35,6 @@ pub struct ExecutorPool(Arc<Running>);
 struct Running {
     core: Arc<PoolCore>,
     threads: Mutex<Threads>,
-}
-
-/// What all parts of a pool share.
-#[derive(Debug)]
-pub(crate) struct PoolCore {
-    pub(crate) clock: Clock,
-    pub(crate) timers: Timers,
-    queues: [RunQueue; TaskKind::ALL.len()],
-    /// Whether tasks run on threads of the pool, or one by one when somebody says so.
-    has_threads: bool,
-    owners: Mutex<Owners>,
-    /// What the first task that panicked said.
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-}
-
-#[derive(Debug, Default)]
-struct Owners {
-    all: Vec<Weak<OwnerCore>>,
-    is_shut_down: bool,
 }
 
 /// Shards of timers for each CPU, so that threads seldom meet at one.
@@ -190,6 +174,34 @@ impl ExecutorPool {
         })
     }
 
+    /// Starts a readiness loop on a thread of its own, or, in a pool without threads, among what is
+    /// run step by step. Linux shows the first 15 bytes of `name`.
+    pub fn spawn_loop(&self, name: &str, looping: impl Looping) -> io::Result<LoopHandle> {
+        if self.0.core.has_threads {
+            let thread = platform::threads::spawn(name, move || loops::run(looping))?;
+            return Ok(LoopHandle::of_thread(thread));
+        }
+        let stepped = Arc::new(SteppedLoop::new(name, Box::new(looping), self.clock()));
+        self.0.core.add_loop(Arc::clone(&stepped));
+        Ok(LoopHandle::of_steps(stepped, self.clock().clone()))
+    }
+
+    /// Whether tasks run by themselves, or one by one when somebody says so.
+    pub fn has_threads(&self) -> bool {
+        self.0.core.has_threads
+    }
+
+    /// In a pool without threads runs one task on the caller, who waits for what tasks do. Whether
+    /// there was one.
+    pub fn help(&self) -> bool {
+        let core = &self.0.core;
+        if core.has_threads {
+            return false;
+        }
+        let task = TaskKind::ALL.iter().find_map(|&kind| core.queue(kind).try_pop());
+        task.map(|task| process(task, core.clock.now())).is_some()
+    }
+
     /// What the tasks of all owners have done, by name.
     pub fn statistics(&self) -> Vec<TaskStatisticsSnapshot> {
         let mut by_name = BTreeMap::<_, TaskStatisticsSnapshot>::new();
@@ -234,8 +246,7 @@ impl ExecutorPool {
 
     /// How often a thread of the pool has returned from waiting. Stands still while nothing is due.
     pub fn wakeups(&self) -> u64 {
-        let core = &self.0.core;
-        core.timers.wakeups() + core.queues.iter().map(RunQueue::wakeups).sum::<u64>()
+        self.0.core.wakeups()
     }
 
     /// The clock that tells deadlines.
@@ -243,7 +254,8 @@ impl ExecutorPool {
         &self.0.core.clock
     }
 
-    /// Unregisters all owners by force and ends all threads. A task must not do that: it would wait
+    /// Unregisters all owners by force and ends all threads. Loops without a thread get no more
+    /// turns; the others end as they are told to. A task must not do that: it would wait
     /// for itself.
     pub fn shutdown(&self) {
         self.0.shutdown();
@@ -257,9 +269,11 @@ impl ExecutorPool {
 
 impl Running {
     fn shutdown(&self) {
-        self.core.end_all_owners();
-        self.core.timers.stop();
-        self.core.queues.iter().for_each(RunQueue::stop);
+        for owner in self.core.end_all_owners() {
+            wait_until_empty(&self.core, &owner);
+        }
+        self.core.forget_loops();
+        self.core.stop_threads();
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).join();
     }
 }
@@ -269,91 +283,6 @@ impl Drop for Running {
         self.shutdown();
         if !std::thread::panicking() {
             self.core.resume_panic();
-        }
-    }
-}
-
-impl PoolCore {
-    fn new(clock: Clock, timers: Timers, has_threads: bool) -> Self {
-        Self {
-            clock,
-            timers,
-            queues: Default::default(),
-            has_threads,
-            owners: Mutex::default(),
-            panic: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn queue(&self, kind: TaskKind) -> &RunQueue {
-        &self.queues[kind as usize]
-    }
-
-    /// Waits until the last task of `owner` has been destroyed; its tasks must be ending already.
-    pub(crate) fn wait_until_destroyed(&self, owner: &OwnerCore) {
-        if self.has_threads {
-            owner.wait_until_empty();
-        } else {
-            self.run_until_empty(owner);
-        }
-        self.resume_panic();
-    }
-
-    /// Without threads nobody else ends the tasks of `owner`.
-    fn run_until_empty(&self, owner: &OwnerCore) {
-        while !owner.is_empty() {
-            let task = TaskKind::ALL.iter().find_map(|&kind| self.queue(kind).try_pop());
-            worker::process(task.expect("a task that ends is in a queue"), self.clock.now());
-        }
-    }
-
-    /// Wakes threads for tasks that have waited since before `limit` although some sleep. Answers
-    /// whether younger ones wait.
-    pub(crate) fn relieve_overdue(&self, limit: Instant) -> bool {
-        self.queues.iter().fold(false, |waits, queue| queue.relieve_overdue(limit) | waits)
-    }
-
-    /// Keeps what a task said when it panicked, for whoever waits next.
-    pub(crate) fn record_panic(&self, panic: Box<dyn Any + Send>) {
-        self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
-    }
-
-    /// Goes on with the panic of a task, if there was one.
-    fn resume_panic(&self) {
-        let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
-    }
-
-    fn add_owner(&self, owner: &Arc<OwnerCore>) {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        if owners.is_shut_down {
-            owner.end_tasks(Shutdown::Force);
-            return;
-        }
-        owners.all.retain(|owner| owner.strong_count() > 0);
-        owners.all.push(Arc::downgrade(owner));
-    }
-
-    fn owners(&self) -> Vec<Arc<OwnerCore>> {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.all.iter().filter_map(Weak::upgrade).collect()
-    }
-
-    fn end_all_owners(&self) {
-        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        owners.is_shut_down = true;
-        let all = std::mem::take(&mut owners.all);
-        drop(owners);
-        let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-        all.iter().for_each(|owner| owner.end_tasks(Shutdown::Force));
-        for owner in &all {
-            if self.has_threads {
-                owner.wait_until_empty();
-            } else {
-                self.run_until_empty(owner);
-            }
         }
     }
 }

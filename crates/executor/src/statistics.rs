@@ -6,7 +6,7 @@ use document::{Histogram, HistogramSnapshot};
 use platform::Instant;
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::task::TaskKind;
+use crate::task::kind::TaskKind;
 use crate::task::name::TaskName;
 
 /// What the tasks of one name have done for one owner.

@@ -1,5 +1,5 @@
-//! Answers in the words that clients recognise. Source: client compatibility specification,
-//! section 10: clients match substrings of these texts.
+//! Answers in the words that clients recognise. Source: docs/specification/clients.md, section 10:
+//! clients match substrings of these texts.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -1,8 +1,6 @@
 //! HTTP Basic authentication (RFC 7617) on every request.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use auth::{PlainAttempt, TooManyLogins};
 use axum::extract::{Request, State};
@@ -11,50 +9,17 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use platform::{Clock, Seldom};
 use tokio::sync::oneshot;
 
 use crate::connection::Slot;
-use crate::metric::Metric;
-use crate::routes::Context;
+use crate::context::Context;
 
-/// As the original says it. Source: ecosystem specification, section 4.1.
+/// As the original says it. Source: docs/specification/clients.md, section 10.
 const CHALLENGE: &str = "Basic realm=\"Couchbase Server Admin / REST\"";
-
-/// Log lines about logins that failed come at most as often.
-const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Who asks. Every handler behind [`require_user`] finds it in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User(pub(crate) String);
-
-/// Logins that failed: all are counted, some are logged.
-#[derive(Debug)]
-pub(crate) struct FailedLogins {
-    clock: Clock,
-    count: AtomicU64,
-    log: Seldom,
-}
-
-impl Default for FailedLogins {
-    fn default() -> Self {
-        Self { clock: Clock::real(), count: AtomicU64::new(0), log: Seldom::every(LOG_INTERVAL) }
-    }
-}
-
-impl FailedLogins {
-    fn note(&self, user: &str) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        if let Some(unlogged) = self.log.passes(self.clock.now()) {
-            tracing::warn!(?user, unlogged, "a login at the REST port failed");
-        }
-    }
-
-    pub(crate) fn metric(&self) -> Metric {
-        let count = self.count.load(Ordering::Relaxed) as f64;
-        Metric::counter("cm_auth_errors_total", "Logins at the REST port that failed", count)
-    }
-}
 
 /// Lets the request through when it names a user and that user's password.
 pub(crate) async fn require_user(

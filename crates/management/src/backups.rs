@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::node_view::BackupSource;
+use crate::bucket_view::BackupSource;
 
 /// Backups at a time.
 const BACKUPS_MAX: usize = 2;
@@ -16,9 +16,15 @@ const STREAMS_MAX: usize = 8;
 /// All backups.
 #[derive(Default)]
 pub(crate) struct Backups {
-    by_name: Mutex<BTreeMap<String, Arc<dyn BackupSource>>>,
+    by_name: Mutex<BTreeMap<String, Begun>>,
     begun: AtomicUsize,
     streams: AtomicUsize,
+}
+
+/// One that has begun.
+struct Begun {
+    bucket: String,
+    source: Arc<dyn BackupSource>,
 }
 
 /// A backup's place among them; it is over when this is dropped.
@@ -44,21 +50,23 @@ impl Backups {
         self.take_leave(|backups| &backups.streams, STREAMS_MAX)
     }
 
-    /// Puts a backup in place, under a name that nobody can guess.
-    pub(crate) fn add(self: &Arc<Self>, source: Arc<dyn BackupSource>) -> Backup {
+    /// Puts a backup of a bucket in place, under a name that nobody can guess.
+    pub(crate) fn add(self: &Arc<Self>, bucket: String, source: Arc<dyn BackupSource>) -> Backup {
         let mut secret = [0; 16];
-        platform::random::secret(&mut secret);
+        platform::Entropy::real().fill(&mut secret);
         let mut name = String::new();
         for byte in secret {
             write!(name, "{byte:02x}").expect("a string takes everything");
         }
-        self.lock().insert(name.clone(), source);
+        self.lock().insert(name.clone(), Begun { bucket, source });
         Backup { backups: Arc::clone(self), name }
     }
 
-    /// The backup of that name.
-    pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn BackupSource>> {
-        self.lock().get(name).cloned()
+    /// The backup of that name, if it is one of the bucket.
+    pub(crate) fn find(&self, bucket: &str, name: &str) -> Option<Arc<dyn BackupSource>> {
+        let backups = self.lock();
+        let begun = backups.get(name).filter(|begun| begun.bucket == bucket)?;
+        Some(Arc::clone(&begun.source))
     }
 
     fn take_leave(
@@ -70,7 +78,7 @@ impl Backups {
         (counter(self).fetch_add(1, Ordering::AcqRel) < max).then_some(leave)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn BackupSource>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Begun>> {
         self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

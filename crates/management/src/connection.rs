@@ -18,8 +18,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::limits::Limits;
 use crate::metric::Metric;
-use crate::server::until_stopped;
 use crate::stalling_stream::StallingStream;
+use crate::stopping::until_stopped;
 
 /// Serves requests until the client leaves, breaks the rules, or the server stops. What ends a
 /// connection is the client's business: it is told, and nobody else needs to know.

@@ -1,26 +1,31 @@
 //! The REST port: how clients, tools and operators look at a node.
 //!
-//! What it says comes from a [`NodeView`], which `node` implements; nothing here knows buckets or
-//! connections of the data port. Sources: client compatibility specification, section 10; ecosystem
-//! specification, section 4.
+//! What it says comes from a [`NodeView`] and its [`BucketView`]s, which `settee` implements;
+//! nothing here knows buckets or connections of the data port. Source:
+//! docs/specification/clients.md, section 10.
 #![warn(clippy::indexing_slicing)]
 
 mod answers;
 mod authentication;
 mod backups;
+mod bucket_view;
 mod connection;
+mod context;
 mod cross_site;
+mod failed_logins;
 mod limits;
 mod metric;
 mod node_view;
 mod routes;
 mod server;
 mod stalling_stream;
+mod stopping;
 
+pub use bucket_view::{
+    BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
+    BucketView, DamagedVbucket, FlushError, ResetError, Warmup,
+};
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
-pub use node_view::{
-    BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    CarryOutError, DamagedVbucket, FlushError, NodeFacts, NodeView, ResetError, Warmup,
-};
+pub use node_view::{CarryOutError, NodeFacts, NodeView};
 pub use server::{Handle, ManagementServer};

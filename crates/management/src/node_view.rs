@@ -1,26 +1,27 @@
 //! What the REST port needs to know of its node.
 
-use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{BucketMap, ClusterMap, PendingVbucket};
+use cluster::ClusterMap;
 
+use crate::bucket_view::BucketView;
 use crate::metric::Metric;
 
-/// A node with one bucket, as the REST port sees it. Calls come from several threads, must not wait
-/// for disks or locks held long ([`NodeView::flush`] may), and must not panic.
+/// A node, as the REST port sees it. Calls come from several threads, must not wait for disks or
+/// locks held long, and must not panic.
 pub trait NodeView: Send + Sync {
     /// The cluster and this node's place in it.
     fn cluster_map(&self) -> ClusterMap;
 
-    /// Where the bucket's documents are.
-    fn bucket_map(&self) -> BucketMap;
+    /// All buckets, in the order of their names.
+    fn buckets(&self) -> Vec<Arc<dyn BucketView>>;
+
+    /// The bucket of that name.
+    fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>>;
 
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;
-
-    /// The vBuckets that are not yet what the plan says, in order. The node tries them again.
-    fn pending_vbuckets(&self) -> Vec<PendingVbucket>;
 
     /// Has the node do its part of another plan, and its clients told of it; what is left is
     /// pending. Has a thread of its own and may take seconds.
@@ -29,42 +30,8 @@ pub trait NodeView: Send + Sync {
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
 
-    /// The bucket in figures.
-    fn bucket(&self) -> BucketFacts;
-
     /// The node in figures.
     fn node(&self) -> NodeFacts;
-
-    /// How far the bucket is read back into memory.
-    fn warmup(&self) -> Warmup;
-
-    /// Removes every document of the bucket. Returns when they are gone; may take seconds.
-    fn flush(&self) -> Result<(), FlushError>;
-
-    /// Has the files of the bucket compacted, behind the caller's back; otherwise says why not.
-    fn compact(&self) -> Result<(), String>;
-
-    /// Stops compactions that are under way or wait.
-    fn cancel_compactions(&self);
-
-    /// Holds the bucket's files as they are, for a backup. Has a thread of its own and may take as
-    /// long as the files are behind what was acknowledged.
-    fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError>;
-
-    /// The vBuckets whose files are damaged, in order.
-    fn damaged_vbuckets(&self) -> Vec<DamagedVbucket>;
-
-    /// Says, for people, what a damaged vBucket would lose by beginning anew. Has a thread of its
-    /// own and may read files.
-    fn reset_loss(&self, vbid: u16) -> Result<String, ResetError>;
-
-    /// Has a damaged vBucket begin anew, without what is lost. Has a thread of its own and may take
-    /// seconds.
-    fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError>;
-
-    /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
-    /// force later.
-    fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
 
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
@@ -81,114 +48,6 @@ pub enum CarryOutError {
     Stopping,
 }
 
-/// A vBucket whose file is damaged.
-#[derive(Clone, Debug)]
-pub struct DamagedVbucket {
-    /// Which.
-    pub vbid: u16,
-    /// What it cannot do, in words.
-    pub kind: &'static str,
-    /// What is wrong with its file.
-    pub reason: String,
-}
-
-/// Why a vBucket does not begin anew. The texts are for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ResetError {
-    /// It is not here.
-    NotHere(String),
-    /// There is no reason to, or another way out.
-    Refused(String),
-    /// Clients may try again.
-    Failed(String),
-}
-
-/// Takes the bytes of a backup, in order. An error ends the writing.
-pub type BackupSink = Box<dyn FnMut(&[u8]) -> io::Result<()> + Send>;
-
-/// A bucket's files as they were at one moment. Dropping it lets go of them.
-pub trait BackupSource: Send + Sync {
-    /// What there is.
-    fn catalogue(&self) -> BackupCatalogue;
-
-    /// Gives `sink` the file of a vBucket, once; otherwise says why not. Has a thread of its own.
-    fn write(&self, vbid: u16, sink: BackupSink) -> Result<(), String>;
-}
-
-/// What is in a backup.
-#[derive(Clone, Debug, Default)]
-pub struct BackupCatalogue {
-    /// The vBuckets that have files, in order.
-    pub vbuckets: Vec<BackupVbucket>,
-    /// The vBuckets that were deleted, in order.
-    pub deleted: Vec<u16>,
-    /// The vBuckets that never had anything to be in a file, in order. All others have one.
-    pub empty: Vec<u16>,
-    /// How far the moments of the files lie apart.
-    pub took: Duration,
-}
-
-/// One vBucket of a backup.
-#[derive(Clone, Debug)]
-pub struct BackupVbucket {
-    /// Which.
-    pub vbid: u16,
-    /// Names its state: letters, digits and hyphens. The same state gives the same bytes.
-    pub state: String,
-    /// Bytes that it will have, about.
-    pub bytes: u64,
-    /// Whether its moment is that of its reading.
-    pub is_late: bool,
-}
-
-/// Why there is no backup. The texts are for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BackupError {
-    /// There never will be one.
-    Impossible(String),
-    /// Clients may try again.
-    Failed(String),
-}
-
-/// The bucket in figures.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct BucketFacts {
-    /// Memory that the bucket may use.
-    pub quota_bytes: u64,
-    /// Memory that it uses.
-    pub memory_used_bytes: u64,
-    /// Bytes of keys and values that it holds.
-    pub data_used_bytes: u64,
-    /// Bytes of its files.
-    pub disk_used_bytes: u64,
-    /// Live documents.
-    pub items: u64,
-    /// Operations in the last second.
-    pub operations_per_second: f64,
-    /// Documents read from disk on behalf of clients in the last second.
-    pub disk_fetches_per_second: f64,
-    /// Whether [`NodeView::flush`] would do it.
-    pub flush_enabled: bool,
-    /// The type, storage and eviction of the bucket.
-    pub kind: BucketKind,
-    /// What happens to compressed values: `off`, `passive` or `active`.
-    pub compression_mode: &'static str,
-}
-
-/// What kind of bucket it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BucketKind {
-    /// Keys are in memory and on disk, and values where there is room.
-    #[default]
-    Couchbase,
-    /// Documents are on disk, and those that are used in memory.
-    FullEviction,
-    /// Documents are in memory alone; when it is full, some are deleted.
-    EphemeralAutoDelete,
-    /// Documents are in memory alone; when it is full, new ones are refused.
-    EphemeralFailNewData,
-}
-
 /// The node in figures.
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
@@ -202,62 +61,6 @@ pub struct NodeFacts {
     pub memory_total_bytes: u64,
     /// The part of it that nobody uses.
     pub memory_free_bytes: u64,
-}
-
-/// How far the bucket is read back into memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Warmup {
-    /// Whether the node serves all documents.
-    pub is_finished: bool,
-    /// Documents read so far.
-    pub items_loaded: u64,
-    /// Documents that there are to read, as far as is known.
-    pub items_expected: u64,
-}
-
-/// Why nothing was removed, or not all.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FlushError {
-    /// The operator did not enable it. Clients show this to the user.
-    Disabled,
-    /// Clients may try again. The text is for people.
-    Failed(String),
-}
-
-impl Warmup {
-    /// The part that is done, 0 to 1.
-    pub fn progress(&self) -> f64 {
-        if self.is_finished {
-            return 1.0;
-        }
-        let expected = self.items_expected.max(1) as f64;
-        (self.items_loaded as f64 / expected).min(1.0)
-    }
-
-    /// The node's status, in the word that clients wait for: `healthy`, before that `warmup`.
-    pub fn status(&self) -> &'static str {
-        if self.is_finished { "healthy" } else { "warmup" }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn progress_is_a_part_of_one_whatever_is_expected() {
-        let warmup = |is_finished, items_loaded, items_expected| Warmup {
-            is_finished,
-            items_loaded,
-            items_expected,
-        };
-        for (warmup, progress) in [
-            (warmup(false, 0, 0), 0.0),
-            (warmup(false, 50, 200), 0.25),
-            (warmup(false, 300, 200), 1.0),
-            (warmup(true, 0, 0), 1.0),
-        ] {
-            assert_eq!(warmup.progress(), progress, "{warmup:?}");
-        }
-    }
+    /// Operations in the last second, of all buckets.
+    pub operations_per_second: f64,
 }

@@ -7,12 +7,12 @@ mod cluster_plan;
 mod collections;
 mod damage;
 mod health;
+mod named_bucket;
 mod streaming;
 mod users;
 
 use std::sync::Arc;
 
-use auth::{PasswordChecker, Users};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -20,31 +20,11 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, delete, get, patch, post, put};
-use tokio::sync::watch;
 
 use crate::answers;
-use crate::authentication::{FailedLogins, require_user};
-use crate::backups::Backups;
-use crate::connection::Connections;
+use crate::authentication::require_user;
+use crate::context::Context;
 use crate::cross_site::refuse_other_sites;
-use crate::limits::Limits;
-use crate::node_view::NodeView;
-
-/// What all handlers share.
-pub(crate) struct Context {
-    pub(crate) view: Arc<dyn NodeView>,
-    pub(crate) users: Arc<Users>,
-    /// Where passwords are checked.
-    pub(crate) passwords: PasswordChecker,
-    pub(crate) limits: Limits,
-    pub(crate) connections: Arc<Connections>,
-    pub(crate) failed_logins: FailedLogins,
-    pub(crate) backups: Arc<Backups>,
-    /// Turns true once.
-    pub(crate) stopped: watch::Receiver<bool>,
-    /// Changes with the maps.
-    pub(crate) maps_changed: watch::Receiver<()>,
-}
 
 /// All requests. Only `/healthz` is answered to everybody.
 pub(crate) fn router(context: Arc<Context>) -> Router {

@@ -12,11 +12,13 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::authentication::FailedLogins;
 use crate::connection::{Connections, serve_connection};
+use crate::context::Context;
+use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
-use crate::routes::{self, Context};
+use crate::routes;
+use crate::stopping::until_stopped;
 
 /// Threads that carry out cluster maps and flush buckets.
 const BLOCKING_THREADS_MAX: usize = 2;
@@ -112,11 +114,6 @@ impl Drop for Handle {
             tracing::error!("the management thread ended with a panic");
         }
     }
-}
-
-/// Returns when the server is to stop, or its handle is gone, which means the same.
-pub(crate) async fn until_stopped(mut stopped: watch::Receiver<bool>) {
-    drop(stopped.wait_for(|&stopped| stopped).await);
 }
 
 async fn serve(listener: TcpListener, context: Arc<Context>) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use auth::{Users, UsersConfig};
-use platform::{FileErrorKind, Files};
+use platform::{Entropy, FileErrorKind, Files};
 
 use crate::config::NodeConfig;
 
@@ -16,10 +16,15 @@ const VERIFIED_MAX: usize = 1024;
 /// no order.
 pub(crate) fn open_users(
     files: &dyn Files,
+    entropy: &Entropy,
     path: &Path,
     config: &NodeConfig,
 ) -> anyhow::Result<(Users, (Option<String>, bool))> {
-    let users = Users::new(UsersConfig { verified_max: VERIFIED_MAX, ..UsersConfig::default() });
+    let users = Users::new(UsersConfig {
+        verified_max: VERIFIED_MAX,
+        entropy: entropy.clone(),
+        ..UsersConfig::default()
+    });
     match files.read_all(path) {
         Ok(content) => {
             let text = String::from_utf8(content).context("users.json is not text")?;
@@ -35,15 +40,15 @@ pub(crate) fn open_users(
     {
         return Ok((users, (Some(password.clone()), false)));
     }
-    if config.password.is_none() && is_known && !config.sets_password {
+    if config.password.is_none() && is_known && !config.set_password {
         return Ok((users, (None, false)));
     }
-    if !config.sets_password && !users.names().is_empty() {
+    if !config.set_password && !users.names().is_empty() {
         refuse(&users, is_known, path, config)?;
     }
     let (password, is_new) = match &config.password {
         Some(password) => (password.clone(), false),
-        None => (auth::generate_password(), true),
+        None => (auth::generate_password(entropy), true),
     };
     users.set_password(&config.user, password.as_bytes());
     files.replace_all(path, users.to_json().as_bytes())?;
@@ -70,17 +75,16 @@ mod tests {
     use platform::files::RealFiles;
 
     use super::*;
-    use crate::settings::Settings;
 
     /// What a start with this user, password and `--set-password` says.
     fn start(path: &Path, user: &str, password: Option<&str>, sets: bool) -> anyhow::Result<Users> {
-        let settings = Settings {
-            user: Some(user.to_owned()),
+        let config = NodeConfig {
+            user: user.to_owned(),
             password: password.map(str::to_owned),
-            set_password: Some(sets),
-            ..Settings::default()
+            set_password: sets,
+            ..NodeConfig::default()
         };
-        open_users(&RealFiles, path, &settings.resolve().unwrap()).map(|(users, _)| users)
+        open_users(&RealFiles, &Entropy::real(), path, &config).map(|(users, _)| users)
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The data directory: whose it is, and that no two nodes use it at once.
 //!
 //! ```text
-//! settee.json     the mark of a data directory, with the node's and the cluster's identity
-//! lock            held by the node that uses it
-//! users.json      names and hashed passwords
-//! buckets/<name>/ one directory a bucket
+//! settee.json      the mark of a data directory, with the node's and the cluster's identity
+//! lock             held by the node that uses it
+//! users.json       names and hashed passwords
+//! cluster-map.json the map that the node has carried out last, and its name there
+//! buckets/<name>/  one directory a bucket
 //! ```
 //!
 //! One of the original's server is taken over: its bucket stays where it is, in `<name>/` or
@@ -15,18 +16,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use cluster::Uuid;
 use platform::process::FileLock;
-use platform::{FileError, FileErrorKind, Files};
+use platform::{Entropy, FileError, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
 const MARK_NAME: &str = "settee.json";
 const LOCK_NAME: &str = "lock";
 const USERS_NAME: &str = "users.json";
+const CLUSTER_MAP_NAME: &str = "cluster-map.json";
 const BUCKETS_NAME: &str = "buckets";
 /// The version of the directory's layout.
 const FORMAT: u32 = 1;
 
 /// A data directory that this process may use, as long as this value lives.
-pub(crate) struct DataDirectory {
+pub struct DataDirectory {
     path: PathBuf,
     pub(crate) cluster_uuid: Uuid,
     _lock: FileLock,
@@ -40,25 +42,33 @@ struct Mark {
 
 impl DataDirectory {
     /// Opens `path`, creating it when it is missing. Refuses a directory with anything in it that
-    /// no node has made, unless the original's files of the bucket called `bucket_name` are among
-    /// it, and one that another node uses.
-    pub(crate) fn open(files: &dyn Files, path: &Path, bucket_name: &str) -> anyhow::Result<Self> {
+    /// no node has made, unless the original's files of one of these buckets are among it, and one
+    /// that another node uses.
+    pub fn open(
+        files: &dyn Files,
+        entropy: &Entropy,
+        path: &Path,
+        bucket_names: &[&str],
+    ) -> anyhow::Result<Self> {
         let names = files
             .create_directories(path)
             .and_then(|()| files.list(path))
             .context("the data directory cannot be made or read; give another with --data-dir")?;
         let is_ours = names.iter().any(|name| name == MARK_NAME);
         let is_unused = names.iter().all(|name| name == LOCK_NAME);
-        if !is_ours && !is_unused && original_bucket(files, path, bucket_name).is_none() {
+        let is_original = |name: &&str| original_bucket(files, path, name).is_some();
+        if !is_ours && !is_unused && !bucket_names.iter().any(is_original) {
             bail!(
                 "{} holds files of something else ({}), and no couchstore files of the bucket \
-                 `{bucket_name}`; give an empty or a new directory with --data-dir, or the name of \
+                 `{}`; give an empty or a new directory with --data-dir, or the name of \
                  a bucket in it with --bucket",
                 path.display(),
-                first_names(&names)
+                first_names(&names),
+                bucket_names.join("`, `")
             );
         }
-        let lock = FileLock::try_acquire(&path.join(LOCK_NAME))
+        let lock = files
+            .try_lock(&path.join(LOCK_NAME))
             .with_context(|| format!("cannot lock {}", path.display()))?;
         let Some(lock) = lock else {
             bail!(
@@ -66,7 +76,7 @@ impl DataDirectory {
                 path.display()
             );
         };
-        let cluster_uuid = open_mark(files, &path.join(MARK_NAME))?;
+        let cluster_uuid = open_mark(files, entropy, &path.join(MARK_NAME))?;
         Ok(Self { path: path.to_path_buf(), cluster_uuid, _lock: lock })
     }
 
@@ -76,14 +86,14 @@ impl DataDirectory {
         let has = |name| files.exists(&path.join(name)).unwrap_or(false);
         // The mark is made under the lock: who begins just now has none yet.
         let is_made = has(MARK_NAME) && has(LOCK_NAME);
-        is_made.then(|| FileLock::try_acquire(&path.join(LOCK_NAME)).ok().flatten())?
+        is_made.then(|| files.try_lock(&path.join(LOCK_NAME)).ok().flatten())?
     }
 
     /// Where the bucket called `name` is kept.
     ///
     /// # Errors
     /// The system does not say whether there is one: nobody may make another.
-    pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
+    pub fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
         let own = self.path.join(BUCKETS_NAME).join(name);
         if files.exists(&own)? {
             return Ok(own);
@@ -91,20 +101,20 @@ impl DataDirectory {
         Ok(original_bucket(files, &self.path, name).unwrap_or(own))
     }
 
-    /// Refuses to make a second bucket beside one that is there: a name that was mistyped would
-    /// look like a loss of all documents.
-    pub(crate) fn check_bucket(&self, files: &dyn Files, name: &str) -> anyhow::Result<()> {
-        if files.exists(&self.bucket(files, name)?)? {
-            return Ok(());
-        }
-        let others = self.buckets(files)?;
-        if !others.is_empty() {
-            bail!(
-                "{} has no bucket `{name}`, but `{}`; give that with --bucket, or another \
-                 --data-dir for a new one",
-                self.path.display(),
-                others.join("`, `")
-            );
+    /// Refuses to make a bucket beside one that is there and not among these: a name that was
+    /// mistyped would look like a loss of all documents.
+    pub(crate) fn check_buckets(&self, files: &dyn Files, names: &[&str]) -> anyhow::Result<()> {
+        let mut others = self.buckets(files)?;
+        others.retain(|name| !names.contains(&name.as_str()));
+        for name in names {
+            if !others.is_empty() && !files.exists(&self.bucket(files, name)?)? {
+                bail!(
+                    "{} has no bucket `{name}`, but `{}`; give that with --bucket, or another \
+                     --data-dir for a new one",
+                    self.path.display(),
+                    others.join("`, `")
+                );
+            }
         }
         Ok(())
     }
@@ -124,13 +134,18 @@ impl DataDirectory {
     }
 
     /// Makes the file of users its user's alone where an earlier version has left it to others.
-    pub(crate) fn make_users_private(&self) {
-        match platform::process::make_private(&self.users()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+    pub(crate) fn make_users_private(&self, files: &dyn Files) {
+        match files.make_private(&self.users()) {
+            Err(error) if error.kind != FileErrorKind::NotFound => {
                 tracing::warn!(%error, "others may be able to read the hashed passwords");
             }
             _ => {}
         }
+    }
+
+    /// Where the cluster map is remembered.
+    pub(crate) fn cluster_map(&self) -> PathBuf {
+        self.path.join(CLUSTER_MAP_NAME)
     }
 
     /// Where users are kept.
@@ -148,7 +163,7 @@ fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf
     places.into_iter().find(|place| bucket::is_bucket_directory(files, place))
 }
 
-fn open_mark(files: &dyn Files, path: &Path) -> anyhow::Result<Uuid> {
+fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<Uuid> {
     match files.read_all(path) {
         Ok(content) => {
             let damaged = || {
@@ -165,7 +180,7 @@ fn open_mark(files: &dyn Files, path: &Path) -> anyhow::Result<Uuid> {
             Uuid::parse(&mark.cluster_uuid).with_context(damaged)
         }
         Err(error) if error.kind == FileErrorKind::NotFound => {
-            let uuid = Uuid::random();
+            let uuid = Uuid::random(entropy);
             let mark = Mark { format: FORMAT, cluster_uuid: uuid.to_string() };
             files.replace_all(path, &serde_json::to_vec_pretty(&mark)?)?;
             Ok(uuid)
@@ -189,25 +204,32 @@ mod tests {
     fn a_directory_is_marked_locked_and_opened_again() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data");
-        let first = DataDirectory::open(&RealFiles, &path, "b").unwrap();
+        let first = DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"]).unwrap();
         let uuid = first.cluster_uuid;
-        let second = DataDirectory::open(&RealFiles, &path, "b").err().unwrap().to_string();
+        let second = DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"])
+            .err()
+            .unwrap()
+            .to_string();
         assert!(second.contains("another node uses"), "{second}");
         assert_eq!(first.bucket(&RealFiles, "b").unwrap(), path.join("buckets/b"));
         drop(first);
-        assert_eq!(DataDirectory::open(&RealFiles, &path, "b").unwrap().cluster_uuid, uuid);
+        assert_eq!(
+            DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"]).unwrap().cluster_uuid,
+            uuid
+        );
     }
 
     #[test]
     fn a_mistyped_bucket_is_not_made_beside_the_one_that_is_there() {
         let root = tempfile::tempdir().unwrap();
-        let directory = DataDirectory::open(&RealFiles, root.path(), "orders").unwrap();
-        directory.check_bucket(&RealFiles, "orders").unwrap();
+        let directory =
+            DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["orders"]).unwrap();
+        directory.check_buckets(&RealFiles, &["orders"]).unwrap();
         let bucket = directory.bucket(&RealFiles, "orders").unwrap();
         RealFiles.create_directories(&bucket).unwrap();
         RealFiles.create_directories(&root.path().join("buckets/.restoring-x")).unwrap();
-        directory.check_bucket(&RealFiles, "orders").unwrap();
-        let error = directory.check_bucket(&RealFiles, "order").unwrap_err().to_string();
+        directory.check_buckets(&RealFiles, &["orders"]).unwrap();
+        let error = directory.check_buckets(&RealFiles, &["order"]).unwrap_err().to_string();
         assert!(error.contains("`orders`") && error.contains("--bucket"), "{error}");
         assert!(!error.contains("restoring"), "{error}");
     }
@@ -216,7 +238,10 @@ mod tests {
     fn foreign_files_are_left_alone() {
         let root = tempfile::tempdir().unwrap();
         RealFiles.replace_all(&root.path().join("letter.txt"), b"Dear ...").unwrap();
-        let error = DataDirectory::open(&RealFiles, root.path(), "b").err().unwrap().to_string();
+        let error = DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["b"])
+            .err()
+            .unwrap()
+            .to_string();
         assert!(error.contains("letter.txt"), "{error}");
         assert_eq!(RealFiles.list(root.path()).unwrap(), ["letter.txt"]);
     }
@@ -229,13 +254,17 @@ mod tests {
             RealFiles.create_directories(&bucket).unwrap();
             RealFiles.create_directories(&root.path().join("@2i")).unwrap();
             RealFiles.replace_all(&bucket.join("17.couch.4"), b"").unwrap();
-            let other = DataDirectory::open(&RealFiles, root.path(), "other").err().unwrap();
+            let other = DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["other"])
+                .err()
+                .unwrap();
             assert!(other.to_string().contains("`other`"), "{other}");
             for _ in 0..2 {
-                let directory = DataDirectory::open(&RealFiles, root.path(), "travel").unwrap();
+                let directory =
+                    DataDirectory::open(&RealFiles, &Entropy::real(), root.path(), &["travel"])
+                        .unwrap();
                 assert_eq!(directory.bucket(&RealFiles, "travel").unwrap(), bucket);
-                directory.check_bucket(&RealFiles, "travel").unwrap();
-                let error = directory.check_bucket(&RealFiles, "new").unwrap_err().to_string();
+                directory.check_buckets(&RealFiles, &["travel"]).unwrap();
+                let error = directory.check_buckets(&RealFiles, &["new"]).unwrap_err().to_string();
                 assert!(error.contains("`travel`"), "{error}");
             }
         }

@@ -1,28 +1,27 @@
-//! The process: configuration, the order in which the parts start and stop, nothing else.
+//! A node: its parts put together in the world that it is given, and the order in which they start
+//! and stop. What a process has around it, and REST, is in `settee`.
 
 mod administrator;
-mod backup_source;
+mod bucket_settings;
+mod buckets;
 mod client_limits;
-mod cluster_run;
-pub mod config;
-mod damage;
+mod config;
 mod data_directory;
-mod logging;
+mod doors;
 mod membership;
-mod memory_size;
-mod metrics;
 mod node;
-mod node_view;
 mod peer_copies;
-mod ready_file;
-mod restore;
-mod serve;
-mod setting_values;
-pub mod settings;
+mod remembered_map;
 mod temporary_directory;
+mod world;
 
-pub use cluster_run::{ClusterRunArguments, cluster_run};
-pub use node::Node;
-pub use restore::restore;
-pub use serve::{ServeArguments, serve};
-pub use setting_values::{Choice, MemorySize, Threads};
+pub use bucket_settings::BucketSettings;
+pub use buckets::{NodeBucket, NodeBuckets};
+pub use config::NodeConfig;
+pub use data_directory::DataDirectory;
+pub use doors::cannot_listen;
+pub use membership::{CarriedOut, Membership};
+pub use node::{Node, VERSION};
+pub use peer_copies::{Copies, Held, PeerLogin, Peers};
+pub use temporary_directory::temporary_data_directory;
+pub use world::World;

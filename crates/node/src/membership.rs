@@ -1,26 +1,29 @@
 //! The node's part in its cluster: carrying out a plan, and telling clients what follows from it.
 
+mod bucket_member;
 mod retry;
 mod roles;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use anyhow::Context;
-use bucket::{Bucket, BucketType};
 use cluster::{
-    BucketMap, ClusterMap, ClusterPlan, NodeAddress, PendingVbucket, PlannedNode, Revision, Uuid,
-    VbucketRole,
+    BucketMap, ClusterMap, ClusterPlan, InvalidPlan, NodeAddress, PendingVbucket, PlannedNode,
+    Revision, Uuid,
 };
-use document::Vbid;
-use replication::{Follow, PeerAddress, Replicator};
+use platform::Clock;
+use replication::Replicator;
 use server::{ClusterView, Server};
 
-pub(crate) use retry::RetryThread;
-use waiting::Waiting;
+use bucket_member::BucketMember;
+pub(crate) use retry::RunningRetries;
+use waiting::Answers;
 
+use crate::buckets::NodeBuckets;
 use crate::peer_copies::AskPeer;
+use crate::remembered_map::RememberedMap;
 
 /// Who this node is.
 #[derive(Clone, Debug)]
@@ -35,7 +38,7 @@ pub(crate) struct Identity {
 
 /// What becomes of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CarriedOut {
+pub enum CarriedOut {
     /// The node does its part, but for what [`Membership::pending`] says.
     Done,
     /// It has a newer one.
@@ -45,96 +48,132 @@ pub(crate) enum CarriedOut {
 }
 
 /// A node's membership.
-pub(crate) struct Membership {
+pub struct Membership {
     identity: Identity,
-    bucket: Bucket,
-    bucket_uuid: Uuid,
+    /// By name.
+    buckets: BTreeMap<String, BucketMember>,
+    /// The bucket of a plan that names none.
+    default_bucket: String,
     /// Held while a plan is carried out.
     carrying_out: Mutex<()>,
     plan: Mutex<ClusterPlan>,
-    /// What is left of the plan, in the order of vBuckets.
-    pending: Mutex<Vec<PendingVbucket>>,
-    /// What of it waits for others.
-    waiting: Mutex<Waiting>,
     ask_peer: OnceLock<AskPeer>,
+    remembered: RememberedMap,
+    /// Whether the plan is not remembered yet: the disk did not take it.
+    is_unremembered: AtomicBool,
     retries: retry::Retries,
-    replicator: OnceLock<Arc<Replicator>>,
     server: OnceLock<Arc<Server>>,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Membership {
     /// The membership of a node that has no plan yet: it is alone.
-    pub(crate) fn new(identity: Identity, bucket: Bucket) -> anyhow::Result<Self> {
-        let bucket_uuid = Uuid::parse(bucket.uuid()).context("the bucket's uuid is damaged")?;
+    pub(crate) fn new(
+        identity: Identity,
+        node_buckets: &NodeBuckets,
+        remembered: RememberedMap,
+        clock: Clock,
+    ) -> anyhow::Result<Self> {
         let this = PlannedNode { name: identity.name.clone(), address: identity.address.clone() };
-        let plan = ClusterPlan::balanced(vec![this], 0, bucket.config().vbucket_count);
+        let mut plan = ClusterPlan::of_nodes(vec![this]);
+        let mut buckets = BTreeMap::new();
+        for bucket in node_buckets.all() {
+            let member = BucketMember::new(bucket)?;
+            plan = plan.with_bucket(bucket.name(), member.alone());
+            buckets.insert(bucket.name().to_owned(), member);
+        }
         Ok(Self {
             identity,
-            bucket,
-            bucket_uuid,
+            buckets,
+            default_bucket: node_buckets.default_bucket().name().to_owned(),
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
-            pending: Mutex::default(),
-            waiting: Mutex::default(),
             ask_peer: OnceLock::new(),
-            retries: retry::Retries::new(),
-            replicator: OnceLock::new(),
+            remembered,
+            is_unremembered: AtomicBool::new(false),
+            retries: retry::Retries::new(clock),
             server: OnceLock::new(),
             notify: OnceLock::new(),
         })
     }
 
     /// From now on `replicator` follows whom the plan says.
-    pub(crate) fn replicate_with(&self, replicator: Arc<Replicator>) {
-        assert!(self.replicator.set(replicator).is_ok(), "a bucket has one replicator");
-        self.follow(&self.plan());
+    pub(crate) fn replicate_with(&self, replicator: &Replicator) {
+        let plan = self.plan();
+        let this = self.this_node_in(&plan);
+        for member in self.buckets.values() {
+            member.replicate_with(replicator);
+            member.follow(&plan, this);
+        }
     }
 
     /// From now on the clients of `server` are told of changes.
     pub(crate) fn serve_with(&self, server: Arc<Server>) {
-        server.show_pending(self.pending());
+        for (name, member) in &self.buckets {
+            server.show_pending(name, member.pending());
+        }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
     }
 
     /// Has `notify` called after each change.
-    pub(crate) fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
+    pub fn watch(&self, notify: Box<dyn Fn() + Send + Sync>) {
         assert!(self.notify.set(notify).is_ok(), "a node has one management port");
     }
 
     /// The plan that the node carries out.
-    pub(crate) fn plan(&self) -> ClusterPlan {
+    pub fn plan(&self) -> ClusterPlan {
         self.lock_plan().clone()
     }
 
-    /// The vBuckets that are not yet what the plan says. They are tried again.
-    pub(crate) fn pending(&self) -> Vec<PendingVbucket> {
-        self.lock_pending().clone()
+    /// Reads a plan. One that names no bucket is about the node's first.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(&self, text: &str) -> Result<ClusterPlan, InvalidPlan> {
+        ClusterPlan::parse(text, &self.default_bucket)
+    }
+
+    /// The vBuckets of a bucket that are not yet what the plan says. They are tried again.
+    pub fn pending(&self, bucket: &str) -> Vec<PendingVbucket> {
+        self.buckets.get(bucket).map_or_else(Vec::new, BucketMember::pending)
     }
 
     /// This node's place in a plan; `None` if it has none.
-    pub(crate) fn this_node_in(&self, plan: &ClusterPlan) -> Option<usize> {
+    pub fn this_node_in(&self, plan: &ClusterPlan) -> Option<usize> {
         plan.index_of(&self.identity.name)
     }
 
-    /// The maps that clients are told.
-    pub(crate) fn maps(&self) -> (ClusterMap, BucketMap) {
-        self.maps_of(&self.lock_plan())
+    /// The cluster, as clients are told.
+    pub fn cluster_map(&self) -> ClusterMap {
+        self.cluster_map_of(&self.lock_plan())
+    }
+
+    /// Where the documents of a bucket are, as clients are told; `None` if the node has no such
+    /// bucket.
+    pub fn bucket_map(&self, bucket: &str) -> Option<BucketMap> {
+        self.buckets.get(bucket)?.map(&self.lock_plan())
     }
 
     /// The maps, as the data port tells them.
     pub(crate) fn view(&self) -> ClusterView {
-        view_of(&self.maps())
+        let plan = self.lock_plan();
+        let map = self.cluster_map_of(&plan);
+        let config_of = |(name, member): (&String, &BucketMember)| {
+            Some((name.clone(), map.bucket_config(&member.map(&plan)?)))
+        };
+        ClusterView {
+            revision: map.revision,
+            global_config: map.global_config(),
+            bucket_configs: self.buckets.iter().filter_map(config_of).collect(),
+        }
     }
 
     /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
     /// follow, and what clients are told. A vBucket that cannot play its role stops none of this:
     /// it is pending, and tried again. The same plan again does no harm.
-    pub(crate) fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
+    pub fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = usize::from(self.bucket.config().vbucket_count);
-        if plan.chains.len() != count {
-            let reason = format!("the map has {} vBuckets, the bucket {count}", plan.chains.len());
+        if let Err(reason) = self.check(plan) {
             return CarriedOut::Refused(reason);
         }
         let current = self.plan();
@@ -149,22 +188,51 @@ impl Membership {
                 format!("the node has another map of revision [{epoch}, {revision}]; raise it");
             return CarriedOut::Refused(reason);
         }
-        self.adapt_waiting(plan, is_first);
-        let pending = self.take_up_roles(plan, 0..self.bucket.config().vbucket_count);
-        self.follow(plan);
+        if is_first || *plan != current {
+            self.remember(plan);
+        }
+        let this = self.this_node_in(plan);
+        let mut left = Vec::with_capacity(self.buckets.len());
+        for member in self.buckets.values() {
+            member.adapt_waiting(plan, this, is_first);
+            let pending = member.take_up_roles(plan, this, 0..member.vbucket_count());
+            member.follow(plan, this);
+            left.push((member, pending));
+        }
+        let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         *self.lock_plan() = plan.clone();
         self.tell();
         tracing::info!(
             epoch = plan.revision.epoch,
             revision = plan.revision.revision,
             nodes = plan.nodes.len(),
-            is_member = plan.index_of(&self.identity.name).is_some(),
-            pending = pending.len(),
+            is_member = this.is_some(),
+            buckets = plan.buckets.len(),
+            pending = pending_count,
             "the cluster map is carried out"
         );
-        self.retries.begin(!pending.is_empty());
-        self.show_pending(pending);
+        self.retries.begin(pending_count > 0 || self.is_unremembered());
+        for (member, pending) in left {
+            member.show_pending(pending, self.server.get());
+        }
         CarriedOut::Done
+    }
+
+    /// Whether the plan is one for the buckets of this node; if not, why.
+    fn check(&self, plan: &ClusterPlan) -> Result<(), String> {
+        if let Some(name) = plan.buckets.keys().find(|&name| !self.buckets.contains_key(name)) {
+            return Err(format!("the map has a bucket `{name}`, and the node has none"));
+        }
+        for (name, member) in &self.buckets {
+            let Some(bucket) = plan.buckets.get(name) else {
+                return Err(format!("the node has a bucket `{name}`, and the map has none"));
+            };
+            let (planned, count) = (bucket.chains.len(), usize::from(member.vbucket_count()));
+            if planned != count {
+                return Err(format!("the map has {planned} vBuckets, the bucket `{name}` {count}"));
+            }
+        }
+        Ok(())
     }
 
     /// Tries what is left of the plan again.
@@ -173,59 +241,71 @@ impl Membership {
         let answers = self.ask_peers(&asked);
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = self.plan();
-        if plan == asked {
-            self.hear_peers(&plan, &answers);
+        if self.is_unremembered() {
+            self.remember(&plan);
         }
-        let before = self.pending();
-        let pending = self.take_up_roles(&plan, before.iter().map(|pending| pending.vbid));
-        let has_advanced = pending.len() < before.len();
-        if has_advanced {
-            self.follow(&plan);
+        let this = self.this_node_in(&plan);
+        let (mut pending_count, mut has_advanced) = (0, false);
+        let mut left = Vec::with_capacity(self.buckets.len());
+        for (name, member) in &self.buckets {
+            if let Some(answers) = answers.get(name).filter(|_| plan == asked) {
+                member.hear_peers(&plan, this, answers);
+            }
+            let before = member.pending();
+            let vbids = before.iter().map(|pending| pending.vbid);
+            let pending = member.take_up_roles(&plan, this, vbids);
+            if pending.len() < before.len() {
+                has_advanced = true;
+                member.follow(&plan, this);
+            }
+            pending_count += pending.len();
+            left.push((member, pending));
         }
-        self.retries.tried(!pending.is_empty(), has_advanced);
-        self.show_pending(pending);
+        self.retries.tried(pending_count > 0 || self.is_unremembered(), has_advanced);
+        for (member, pending) in left {
+            member.show_pending(pending, self.server.get());
+        }
     }
 
-    fn show_pending(&self, pending: Vec<PendingVbucket>) {
-        let before = std::mem::replace(&mut *self.lock_pending(), pending.clone());
-        let mut fresh: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
-        for PendingVbucket { vbid, wanted, reason } in
-            pending.iter().filter(|pending| !before.contains(pending))
+    /// Asks those for whom vBuckets wait, by bucket. Not while a plan is carried out: answers take
+    /// their time.
+    fn ask_peers(&self, plan: &ClusterPlan) -> BTreeMap<String, Answers> {
+        let (Some(this), Some(ask)) = (self.this_node_in(plan), self.ask_peer.get()) else {
+            return BTreeMap::new();
+        };
+        let members = self.buckets.iter();
+        members.map(|(name, member)| (name.clone(), member.ask_peers(plan, this, ask))).collect()
+    }
+
+    /// Has the node ask others with `ask`.
+    pub(crate) fn ask_with(&self, ask: AskPeer) {
+        assert!(self.ask_peer.set(ask).is_ok(), "there is one way to ask");
+    }
+
+    /// A start that is told of no map goes on with this one. That it cannot be written keeps nobody
+    /// from carrying it out.
+    fn remember(&self, plan: &ClusterPlan) {
+        let written = self.remembered.write(&self.identity.name, plan);
+        let was_unremembered = self.is_unremembered.swap(written.is_err(), Ordering::Relaxed);
+        if let Err(error) = written
+            && !was_unremembered
         {
-            fresh.entry((wanted, reason)).or_default().push(vbid.to_string());
+            tracing::warn!(
+                %error,
+                "the cluster map cannot be kept in the data directory, which is tried again"
+            );
         }
-        for ((wanted, reason), vbuckets) in fresh {
-            let vbuckets = vbuckets.join(", ");
-            tracing::warn!(vbuckets, wanted, reason, "vBuckets are not yet what the map says");
-        }
-        if pending.is_empty() && !before.is_empty() {
-            tracing::info!("every vBucket is what the cluster map says");
-        }
-        if let Some(server) = self.server.get() {
-            server.show_pending(pending);
-        }
+    }
+
+    fn is_unremembered(&self) -> bool {
+        self.is_unremembered.load(Ordering::Relaxed)
     }
 
     /// Lets a node alone take durable writes: it is the only one that has to hold them. The roles
     /// that an operator has given to vBuckets stay.
     pub(crate) fn serve_alone(&self) {
-        self.bucket.assume_topology(&vec![vec![Some(self.identity.name.clone())]]);
-    }
-
-    /// Has the replicas of this node follow the active copies on others.
-    fn follow(&self, plan: &ClusterPlan) {
-        let Some(replicator) = self.replicator.get() else { return };
-        let this = plan.index_of(&self.identity.name);
-        let follow = |number: u16| match plan.role(number, this?) {
-            VbucketRole::Replica(active) => {
-                let PlannedNode { name, address } = plan.nodes.get(active?)?.clone();
-                let peer = PeerAddress { name, host: address.host, port: address.data_port };
-                Some(Follow { vbid: Vbid(number), peer })
-            }
-            VbucketRole::Active(_) | VbucketRole::None => None,
-        };
-        let count = self.bucket.config().vbucket_count;
-        replicator.follow((0..count).filter_map(follow).collect());
+        let topology = vec![vec![Some(self.identity.name.clone())]];
+        self.buckets.values().for_each(|member| member.bucket.assume_topology(&topology));
     }
 
     fn tell(&self) {
@@ -237,30 +317,13 @@ impl Membership {
         }
     }
 
-    fn maps_of(&self, plan: &ClusterPlan) -> (ClusterMap, BucketMap) {
+    fn cluster_map_of(&self, plan: &ClusterPlan) -> ClusterMap {
         let Identity { name, address, cluster_uuid } = &self.identity;
-        let is_ephemeral = self.bucket.bucket_type() == BucketType::Ephemeral;
-        let bucket_name = &self.bucket.config().name;
-        (
-            plan.cluster_map(name, address.clone(), *cluster_uuid),
-            plan.bucket_map(bucket_name, self.bucket_uuid, is_ephemeral),
-        )
-    }
-
-    fn lock_pending(&self) -> MutexGuard<'_, Vec<PendingVbucket>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        plan.cluster_map(name, address.clone(), *cluster_uuid)
     }
 
     fn lock_plan(&self) -> MutexGuard<'_, ClusterPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn view_of((map, bucket): &(ClusterMap, BucketMap)) -> ClusterView {
-    ClusterView {
-        revision: map.revision,
-        global_config: map.global_config(),
-        bucket_config: map.bucket_config(bucket),
     }
 }
 

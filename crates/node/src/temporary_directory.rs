@@ -8,7 +8,12 @@ use platform::files::remove_tree;
 use crate::data_directory::DataDirectory;
 
 /// What the names of such directories begin with.
-pub(crate) const PREFIX: &str = "settee-dev";
+const PREFIX: &str = "settee-dev";
+
+/// Where a node that keeps nothing may have its data directory: a path that is not there yet.
+pub fn temporary_data_directory() -> PathBuf {
+    platform::process::temporary_path(PREFIX)
+}
 
 /// Removes the directory when it is dropped. What is in use there has to be dropped before.
 pub(crate) struct TemporaryDirectory(PathBuf);
@@ -45,7 +50,7 @@ fn sweep(files: &dyn Files, directory: &Path) {
     }
 }
 
-/// Whether [`platform::process::temporary_path`] may have made it: prefix, process, random part.
+/// Whether [`temporary_data_directory`] may have made it: prefix, process, random part.
 fn is_name(name: &str) -> bool {
     let rest = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix('-'));
     rest.and_then(|rest| rest.split_once('-')).is_some_and(|(process, random)| {
@@ -65,7 +70,10 @@ mod tests {
     fn what_killed_nodes_left_goes_and_nothing_else() {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
-        let make = |name: &str| DataDirectory::open(&RealFiles, &path(name), "b").unwrap();
+        let make = |name: &str| {
+            DataDirectory::open(&RealFiles, &platform::Entropy::real(), &path(name), &["b"])
+                .unwrap()
+        };
         drop(make("settee-dev-12-0123456789abcdef"));
         let _used = make("settee-dev-13-0123456789abcdef");
         RealFiles.create_directories(&path("settee-dev-14-0123456789abcdef")).unwrap();
@@ -73,7 +81,7 @@ mod tests {
         drop(make("settee-data"));
         let own = path("settee-dev-15-0123456789abcdef");
         let temporary = TemporaryDirectory::new(&RealFiles, &own);
-        drop(DataDirectory::open(&RealFiles, &own, "b").unwrap());
+        drop(DataDirectory::open(&RealFiles, &platform::Entropy::real(), &own, &["b"]).unwrap());
         drop(temporary);
         let left = RealFiles.list(root.path()).unwrap();
         let expected = [

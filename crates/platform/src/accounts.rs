@@ -149,8 +149,8 @@ fn stripe_of_this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::UniqueBytes;
     use crate::allocator::rounded_size;
+    use crate::shared_bytes::UniqueBytes;
 
     #[test]
     fn a_block_counts_until_its_last_owner_is_gone_wherever_that_is() {

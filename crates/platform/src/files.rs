@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::aligned_buffer::is_aligned;
+use crate::process::FileLock;
 
 /// How [`Files::open`] opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +108,21 @@ pub trait Files: Send + Sync {
     /// position, out of an [`crate::AlignedBuffer`]; nobody reads through it.
     fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
         self.open(path, mode)
+    }
+
+    /// Takes the lock on `path`, creating the file. `None` when another process holds it. A disk
+    /// that no other process can have needs none.
+    fn try_lock(&self, path: &Path) -> Result<Option<FileLock>, FileError> {
+        if !self.exists(path)? {
+            self.open(path, OpenMode::CreateNew)?;
+        }
+        Ok(Some(FileLock::of_nobody_else()))
+    }
+
+    /// Makes a file its user's alone, where there are others.
+    fn make_private(&self, path: &Path) -> Result<(), FileError> {
+        let _ = path;
+        Ok(())
     }
 
     /// Renames a file, replacing the target. Durable only after [`Files::sync_directory`].
@@ -244,6 +260,15 @@ impl OpenMode {
 }
 
 impl Files for RealFiles {
+    fn try_lock(&self, path: &Path) -> Result<Option<FileLock>, FileError> {
+        FileLock::try_acquire(path).map_err(|error| FileError::new("lock", path, error))
+    }
+
+    fn make_private(&self, path: &Path) -> Result<(), FileError> {
+        let made = crate::process::make_private(path);
+        made.map_err(|error| FileError::new("make private", path, error))
+    }
+
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
         let file =
             mode.options().open(path).map_err(|error| FileError::new("open", path, error))?;

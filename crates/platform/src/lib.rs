@@ -1,8 +1,8 @@
 //! The outside world behind one door: time, files, network, randomness, threads and memory.
 //!
 //! Nothing above this crate calls the operating system, and nothing above it contains `unsafe`
-//! (architecture invariant 1). What the simulator replaces is a trait here ([`Files`], [`Clock`]);
-//! what it never needs to replace is a plain function.
+//! (architecture invariant 1). What a simulation replaces is a handle here ([`Files`], [`Clock`],
+//! [`Entropy`], [`network::Network`]); what it never needs to replace is a plain function.
 
 pub mod accounts;
 pub mod aligned_buffer;
@@ -10,6 +10,7 @@ pub mod allocator;
 pub mod child;
 pub mod clock;
 pub mod counting_allocator;
+mod entropy;
 pub mod files;
 pub mod network;
 pub mod no_free;
@@ -24,6 +25,7 @@ pub mod threads;
 
 pub use aligned_buffer::AlignedBuffer;
 pub use clock::{Clock, Instant, WallTime};
+pub use entropy::Entropy;
 pub use files::{DiskSpace, File, FileError, FileErrorKind, Files, OpenMode};
 pub use random::Random;
 pub use seldom::Seldom;

@@ -1,75 +1,74 @@
-//! The network: readiness polling and sockets, through mio, and the one place that binds.
+//! The network: sockets that never block and the waiting for them, real or simulated; and, for
+//! tools and the control plane, the one place that opens blocking sockets.
+
+mod blocking;
+mod poll;
+mod readiness;
+mod real;
+mod stream;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::time::Duration;
 
-pub use mio::event::Event;
-pub use mio::net::{TcpListener, TcpStream};
-pub use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use crate::simulated::network::Host;
 
-/// Silence of a peer after which it is asked whether it is there.
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
-/// Time between two such questions.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-/// Questions without an answer after which it is taken for gone.
-const KEEPALIVE_PROBES: u32 = 6;
+pub use blocking::{connect, connect_within, listen_standard};
+pub use poll::{Poll, Registry, Waker};
+pub use readiness::{Readiness, Token};
+pub use stream::{Listener, Stream, is_about_one_connection};
 
-/// A non-blocking listener on `address`; port 0 takes any free one.
-pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address)
+/// A machine's way to others. A handle: clones lead to the same network.
+#[derive(Clone, Debug, Default)]
+pub struct Network(Kind);
+
+#[derive(Clone, Debug, Default)]
+enum Kind {
+    #[default]
+    Real,
+    Simulated(Host),
 }
 
-/// A blocking standard listener on `address`, for control-plane servers that bring their own
-/// runtime. Port 0 takes any free one.
-pub fn listen_standard(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    std::net::TcpListener::bind(address)
-}
+impl Network {
+    /// The network of the operating system.
+    pub fn real() -> Self {
+        Self(Kind::Real)
+    }
 
-/// A blocking client connection, with small writes sent at once.
-pub fn connect(address: SocketAddr) -> io::Result<std::net::TcpStream> {
-    let stream = std::net::TcpStream::connect(address)?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
+    /// A place to wait for sockets of this network.
+    pub fn poll(&self) -> io::Result<Poll> {
+        match &self.0 {
+            Kind::Real => Ok(Poll::real(real::Poll::new()?)),
+            Kind::Simulated(host) => Ok(Poll::simulated(host.poll())),
+        }
+    }
 
-/// The same, given up after `timeout`.
-pub fn connect_within(address: SocketAddr, timeout: Duration) -> io::Result<std::net::TcpStream> {
-    let stream = std::net::TcpStream::connect_timeout(&address, timeout)?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
+    /// A listener on `address`; port 0 takes any free one.
+    pub fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
+        match &self.0 {
+            Kind::Real => Ok(Listener::Real(mio::net::TcpListener::bind(address)?)),
+            Kind::Simulated(host) => Ok(Listener::Simulated(host.listen(address)?)),
+        }
+    }
 
-/// Prepares a connection that was just accepted: small writes are sent at once, and a peer that has
-/// gone without a word is noticed within two minutes. Best effort: a socket that takes no option
-/// serves all the same.
-pub fn prepare_accepted(socket: &TcpStream) {
-    use rustix::net::sockopt;
-    socket.set_nodelay(true).ok();
-    if sockopt::set_socket_keepalive(socket, true).is_ok() {
-        sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE).ok();
-        sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL).ok();
-        sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES).ok();
+    /// A connection that is being made. Small writes are sent at once.
+    pub fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
+        match &self.0 {
+            Kind::Real => {
+                let stream = mio::net::TcpStream::connect(address)?;
+                // A socket that takes no option serves all the same.
+                stream.set_nodelay(true).ok();
+                Ok(Stream::Real(stream))
+            }
+            Kind::Simulated(host) => Ok(Stream::Simulated(host.connect(address)?)),
+        }
     }
 }
 
-/// Whether an accept failed because of the one connection that was next: others wait behind it.
-/// Source: accept(2), "Error handling".
-pub fn is_about_one_connection(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    const ERRORS: [Errno; 10] = [
-        Errno::INTR,
-        Errno::CONNABORTED,
-        Errno::PROTO,
-        Errno::NETDOWN,
-        Errno::NOPROTOOPT,
-        Errno::HOSTDOWN,
-        Errno::HOSTUNREACH,
-        Errno::OPNOTSUPP,
-        Errno::NETUNREACH,
-        Errno::PERM,
-    ];
-    Errno::from_io_error(error).is_some_and(|errno| ERRORS.contains(&errno))
+impl From<Host> for Network {
+    /// A simulated network, as one of its machines sees it.
+    fn from(host: Host) -> Self {
+        Self(Kind::Simulated(host))
+    }
 }
 
 /// The addresses of a host name, or of an address in text form. Never empty.

@@ -57,7 +57,7 @@ pub fn check_bulk() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SharedBytes;
+    use crate::shared_bytes::SharedBytes;
 
     #[test]
     fn a_large_block_freed_in_a_zone_is_caught() {

@@ -96,16 +96,21 @@ pub fn make_private(path: &Path) -> io::Result<()> {
 /// process dies however it dies.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: fs::File,
+    _file: Option<fs::File>,
 }
 
 impl FileLock {
+    /// A lock that nobody else could hold.
+    pub(crate) fn of_nobody_else() -> Self {
+        Self { _file: None }
+    }
+
     /// Takes the lock on `path`, creating the file. `Ok(None)` when another process holds it.
     pub fn try_acquire(path: &Path) -> io::Result<Option<Self>> {
         let mut options = fs::OpenOptions::new();
         let file = options.create(true).truncate(false).read(true).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { _file: Some(file) })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(error),
         }
@@ -120,7 +125,7 @@ pub fn id() -> u32 {
 /// A path for temporary files that nobody else has: in the system's directory for such, with
 /// `prefix`, this process's id and a random part. Nothing is created.
 pub fn temporary_path(prefix: &str) -> std::path::PathBuf {
-    let random = crate::Random::from_system().next_u64();
+    let random = crate::entropy::Entropy::real().next_u64();
     std::env::temp_dir().join(format!("{prefix}-{}-{random:016x}", id()))
 }
 

@@ -1,7 +1,7 @@
 //! Randomness: one generator for everything, seeded by the system or by a test.
 
 /// A small fast generator (SplitMix64: Steele, Lea, Flood, OOPSLA 2014). Not for secrets; those
-/// come from [`secret`].
+/// come from [`Entropy`](crate::Entropy).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -9,13 +9,6 @@ impl Random {
     /// The same seed gives the same numbers.
     pub fn from_seed(seed: u64) -> Self {
         Self(seed)
-    }
-
-    /// Seeded by the operating system.
-    pub fn from_system() -> Self {
-        let mut seed = [0; 8];
-        secret(&mut seed);
-        Self(u64::from_be_bytes(seed))
     }
 
     /// The next 64 random bits.
@@ -42,12 +35,6 @@ impl Random {
             chunk.copy_from_slice(&word[..chunk.len()]);
         }
     }
-}
-
-/// Fills `bytes` with unpredictable bytes from the operating system. Panics when the system has
-/// none: a node without them can neither name itself nor keep a password.
-pub fn secret(bytes: &mut [u8]) {
-    getrandom::fill(bytes).expect("the operating system gives random bytes");
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::Instant;
+use crate::clock::Instant;
 
 /// Lets one of many through in a while, and counts the others. Threads may share it.
 #[derive(Debug)]

@@ -5,17 +5,21 @@
 //!
 //! ```text
 //! allocation: | 8 bits heat, 24 bits references | 7 bits account, 25 bits length | bytes ... |
-//!             alignment 4
+//!             alignment 4; with room for a sequel 8, and behind the bytes | padding | 64 bits |
 //! ```
 //!
 //! Heat is a number that the owners share and that decides nothing here: how much the block is
 //! used. It stands in the word that every clone touches anyway.
+//!
+//! A *sequel* is the same block with a number, which is added once, when others may hold the block
+//! already: what differs from it by a number needs neither a copy nor an allocation. Which of the
+//! two a handle stands for is said by its lower bits, which the alignment leaves free.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::accounts::{self, AccountId};
 use crate::allocator::rounded_size;
@@ -41,43 +45,79 @@ const LENGTH_MASK: u32 = (1 << ACCOUNT_SHIFT) - 1;
 /// Above this many references something leaks; the process stops before the count wraps.
 const REFERENCES_MAX: u32 = REFERENCES_MASK / 2;
 
-/// Bytes that any number of owners read. Cloning counts; nobody writes.
+/// Bits of a handle: the block has room for a sequel.
+const HAS_ROOM: usize = 1;
+/// The handle stands for the sequel. Only of a block that has one.
+const IS_SEQUEL: usize = 2;
+const HANDLE_BITS: usize = HAS_ROOM | IS_SEQUEL;
+const _: () = assert!(HANDLE_BITS < align_of::<Prefix>());
+
+const SEQUEL_SIZE: usize = size_of::<AtomicU64>();
+/// The number of a sequel that is still to come.
+const NO_SEQUEL: u64 = 0;
+
+/// Bytes that any number of owners read. Cloning counts; nobody writes. The address of the block
+/// with the bits of the handle.
 pub struct SharedBytes(NonNull<Prefix>);
 
 /// Bytes with one owner, who may still write. Becomes [`SharedBytes`] by [`UniqueBytes::share`].
 pub struct UniqueBytes(SharedBytes);
 
-// SAFETY: the bytes behind a `SharedBytes` are never written while it exists, and the count is
-// atomic, so owners on several threads only ever read shared memory.
+// SAFETY: the bytes behind a `SharedBytes` are never written while it exists, and the count and
+// the number of a sequel are atomic, so owners on several threads only ever read shared memory.
 unsafe impl Send for SharedBytes {}
-// SAFETY: as above; `&SharedBytes` gives no more than reading and counting.
+// SAFETY: as above; `&SharedBytes` gives no more than reading, counting and that number.
 unsafe impl Sync for SharedBytes {}
 
 impl UniqueBytes {
     /// A block of `length` zero bytes.
     pub fn zeroed(length: usize) -> Self {
-        let layout = layout_of(length);
+        Self::zeroed_as(length, 0)
+    }
+
+    /// The same with room for a sequel.
+    pub fn zeroed_with_room(length: usize) -> Self {
+        Self::zeroed_as(length, HAS_ROOM)
+    }
+
+    fn zeroed_as(length: usize, handle_bits: usize) -> Self {
+        let layout = layout_of(length, handle_bits);
         // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
         let memory = unsafe { alloc_zeroed(layout) };
-        Self(SharedBytes(initialise(memory, layout, length)))
+        Self(initialise(memory, layout, length, handle_bits))
     }
 
     /// A block that holds `parts`, one after the other.
     pub fn concatenated(parts: &[&[u8]]) -> Self {
+        Self::concatenated_as(parts, 0)
+    }
+
+    /// The same with room for a sequel.
+    pub fn concatenated_with_room(parts: &[&[u8]]) -> Self {
+        Self::concatenated_as(parts, HAS_ROOM)
+    }
+
+    #[inline]
+    fn concatenated_as(parts: &[&[u8]], handle_bits: usize) -> Self {
         let length = parts.iter().map(|part| part.len()).sum();
-        let layout = layout_of(length);
+        let layout = layout_of(length, handle_bits);
         // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
         let memory = unsafe { alloc(layout) };
-        let prefix = initialise(memory, layout, length);
+        let block = initialise(memory, layout, length, handle_bits);
         let mut offset = PREFIX_SIZE;
         for part in parts {
-            // SAFETY: the offsets of all parts together end at PREFIX_SIZE + length, the size of
-            // the allocation; the fresh allocation overlaps no slice that exists.
+            // SAFETY: the offsets of all parts together end at PREFIX_SIZE + length, which the
+            // allocation has; the fresh allocation overlaps no slice that exists.
             unsafe { memory.add(offset).copy_from_nonoverlapping(part.as_ptr(), part.len()) };
             offset += part.len();
         }
         assert!(offset == PREFIX_SIZE + length, "every byte of the block is initialised");
-        Self(SharedBytes(prefix))
+        Self(block)
+    }
+
+    /// Bytes that the block takes from the allocator, its rounding left out.
+    pub fn allocation_size(&self) -> usize {
+        self.0.allocation_size()
     }
 
     /// Counts the block for `account` from now until its last owner lets it go.
@@ -117,9 +157,51 @@ impl SharedBytes {
         UniqueBytes::concatenated(&[bytes]).share()
     }
 
-    /// Bytes that a block of `length` bytes takes from the allocator, its rounding left out.
-    pub const fn allocation_size(length: usize) -> usize {
-        PREFIX_SIZE + length
+    /// Bytes that the block takes from the allocator, its rounding left out.
+    pub fn allocation_size(&self) -> usize {
+        size_of_block(self.length(), self.handle_bits())
+    }
+
+    /// The number of the sequel that this handle stands for; `None` if it stands for the block
+    /// itself.
+    #[inline]
+    pub fn sequel(&self) -> Option<u64> {
+        if self.handle_bits() & IS_SEQUEL == 0 {
+            return None;
+        }
+        // Relaxed: it was set before there was a handle that stands for it.
+        self.room().map(|number| number.load(Ordering::Relaxed))
+    }
+
+    /// The block as its sequel `number`. `None` if it has no room for one, or another already.
+    ///
+    /// # Panics
+    /// If `number` is 0.
+    pub fn with_sequel(&self, number: u64) -> Option<Self> {
+        assert!(number != NO_SEQUEL, "a sequel has a number");
+        // Relaxed: the number is all that is said, and whoever gets the handle sees what was
+        // before it.
+        let (room, order) = (self.room()?, Ordering::Relaxed);
+        let known = room.compare_exchange(NO_SEQUEL, number, order, order);
+        if known.is_err_and(|known| known != number) {
+            return None;
+        }
+        let mut sequel = self.clone();
+        sequel.0 = sequel.0.map_addr(|address| address | IS_SEQUEL);
+        Some(sequel)
+    }
+
+    /// Where the number of the sequel is.
+    fn room(&self) -> Option<&AtomicU64> {
+        if self.handle_bits() & HAS_ROOM == 0 {
+            return None;
+        }
+        let at = sequel_offset(self.length());
+        // SAFETY: with room for a sequel the allocation goes on for SEQUEL_SIZE bytes behind `at`.
+        let place = unsafe { self.block_pointer().cast::<u8>().add(at) };
+        // SAFETY: `initialise` wrote an `AtomicU64` there, which is aligned as the block is and
+        // outside of the bytes, and which is written by atomic operations alone from then on.
+        Some(unsafe { &*place.cast::<AtomicU64>() })
     }
 
     /// How many owners there are. Only a hint where other threads clone and drop.
@@ -169,7 +251,7 @@ impl SharedBytes {
         let length = self.prefix().length | (u32::from(account.bits()) << ACCOUNT_SHIFT);
         // SAFETY: there is one owner, and it is borrowed mutably: nobody reads or writes the
         // prefix meanwhile. The pointer is valid as long as the owner lives.
-        unsafe { (*self.0.as_ptr()).length = length };
+        unsafe { (*self.block_pointer()).length = length };
         accounts::count(account, self.counted_bytes());
     }
 
@@ -178,20 +260,29 @@ impl SharedBytes {
     }
 
     fn counted_bytes(&self) -> i64 {
-        let bytes = rounded_size(Self::allocation_size(self.length()));
+        let bytes = rounded_size(self.allocation_size());
         i64::try_from(bytes).expect("a block has less than 32 MiB")
     }
 
     fn prefix(&self) -> &Prefix {
         // SAFETY: the pointer comes from `initialise`, which wrote a `Prefix` there, and the
         // allocation lives as long as any owner does.
-        unsafe { self.0.as_ref() }
+        unsafe { &*self.block_pointer() }
     }
 
     fn bytes_pointer(&self) -> *mut u8 {
-        // SAFETY: the allocation is PREFIX_SIZE + length bytes, so the sum stays inside of it or
-        // at its end.
-        unsafe { self.0.as_ptr().cast::<u8>().add(PREFIX_SIZE) }
+        // SAFETY: the allocation has at least PREFIX_SIZE + length bytes, so the sum stays inside
+        // of it or at its end.
+        unsafe { self.block_pointer().cast::<u8>().add(PREFIX_SIZE) }
+    }
+
+    /// Where the block is, which is aligned so that the bits of the handle are zero there.
+    fn block_pointer(&self) -> *mut Prefix {
+        self.0.as_ptr().map_addr(|address| address & !HANDLE_BITS)
+    }
+
+    fn handle_bits(&self) -> usize {
+        self.0.addr().get() & HANDLE_BITS
     }
 }
 
@@ -227,11 +318,11 @@ impl Drop for SharedBytes {
         if account != AccountId::NOBODY {
             accounts::count(account, -self.counted_bytes());
         }
-        let layout = layout_of(self.length());
+        let layout = layout_of(self.length(), self.handle_bits());
         no_free::check(layout.size());
         // SAFETY: the count fell to zero, so this was the last owner; the memory was allocated
-        // with the layout of the same length.
-        unsafe { dealloc(self.0.as_ptr().cast::<u8>(), layout) };
+        // with the layout of the same length and room.
+        unsafe { dealloc(self.block_pointer().cast::<u8>(), layout) };
     }
 }
 
@@ -247,90 +338,42 @@ impl fmt::Debug for UniqueBytes {
     }
 }
 
-fn layout_of(length: usize) -> Layout {
+/// Where the number of a sequel is in a block of `length` bytes.
+const fn sequel_offset(length: usize) -> usize {
+    (PREFIX_SIZE + length).next_multiple_of(align_of::<AtomicU64>())
+}
+
+const fn size_of_block(length: usize, handle_bits: usize) -> usize {
+    if handle_bits & HAS_ROOM == 0 {
+        return PREFIX_SIZE + length;
+    }
+    sequel_offset(length) + SEQUEL_SIZE
+}
+
+fn layout_of(length: usize, handle_bits: usize) -> Layout {
     assert!(length <= LENGTH_MASK as usize, "a block holds less than 32 MiB");
-    Layout::from_size_align(PREFIX_SIZE + length, align_of::<Prefix>())
+    let has_room = handle_bits & HAS_ROOM != 0;
+    let alignment = if has_room { align_of::<AtomicU64>() } else { align_of::<Prefix>() };
+    Layout::from_size_align(size_of_block(length, handle_bits), alignment)
         .expect("a 25-bit length with its prefix is a valid layout")
 }
 
-fn initialise(memory: *mut u8, layout: Layout, length: usize) -> NonNull<Prefix> {
+/// The first handle of a block whose bytes are still to be written.
+fn initialise(memory: *mut u8, layout: Layout, length: usize, handle_bits: usize) -> SharedBytes {
     let Some(prefix) = NonNull::new(memory.cast::<Prefix>()) else {
         handle_alloc_error(layout);
     };
-    let length = u32::try_from(length).expect("layout_of has checked the length");
+    let length_field = u32::try_from(length).expect("layout_of has checked the length");
     // SAFETY: the memory is fresh, at least PREFIX_SIZE bytes and aligned for a `Prefix`.
-    unsafe { prefix.write(Prefix { references: AtomicU32::new(1), length }) };
-    prefix
+    unsafe { prefix.write(Prefix { references: AtomicU32::new(1), length: length_field }) };
+    if handle_bits & HAS_ROOM != 0 {
+        // SAFETY: with room for a sequel the layout goes on for SEQUEL_SIZE bytes behind this.
+        let place = unsafe { memory.add(sequel_offset(length)) };
+        // SAFETY: the place is aligned for an `AtomicU64`: the layout is, and the offset.
+        unsafe { place.cast::<AtomicU64>().write(AtomicU64::new(NO_SEQUEL)) };
+    }
+    SharedBytes(prefix.map_addr(|address| address | handle_bits))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_stand_one_after_the_other() {
-        let bytes = UniqueBytes::concatenated(&[b"ab", b"", b"cde"]).share();
-        assert_eq!(&*bytes, b"abcde");
-        assert_eq!(&*UniqueBytes::concatenated(&[]), b"");
-    }
-
-    #[test]
-    fn a_unique_block_is_written_and_then_shared() {
-        let mut bytes = UniqueBytes::zeroed(3);
-        bytes[1] = 7;
-        let first = bytes.share();
-        let second = first.clone();
-        assert_eq!(second.owner_count(), 2);
-        drop(first);
-        assert_eq!(&*second, [0, 7, 0]);
-        assert_eq!(second.owner_count(), 1);
-    }
-
-    #[test]
-    fn the_last_of_many_threads_frees() {
-        let bytes = SharedBytes::copy_of(&[9; 100]);
-        let threads: Vec<_> = (0..4)
-            .map(|_| {
-                let bytes = bytes.clone();
-                std::thread::spawn(move || {
-                    for _ in 0..100 {
-                        assert_eq!(bytes.clone()[99], 9);
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(bytes.owner_count(), 1);
-    }
-
-    #[test]
-    fn heat_and_owners_do_not_disturb_each_other() {
-        let bytes = SharedBytes::copy_of(b"abc");
-        for heat in [0, 1, 127, 255] {
-            bytes.set_heat(heat);
-            let other = bytes.clone();
-            assert_eq!((other.heat(), other.owner_count(), &*other), (heat, 2, &b"abc"[..]));
-        }
-        assert_eq!(bytes.owner_count(), 1);
-    }
-
-    #[test]
-    fn only_a_sole_owner_charges() {
-        let account = crate::accounts::Account::open();
-        let mut bytes = SharedBytes::copy_of(&[1; 50]);
-        let other = bytes.clone();
-        assert!(!bytes.charge_if_alone(account.id()));
-        drop(other);
-        assert!(bytes.charge_if_alone(account.id()));
-        assert!(bytes.charge_if_alone(account.id()), "it counts for it already");
-        assert_eq!(account.bytes(), rounded_size(58) as u64);
-        assert_eq!((bytes.len(), bytes[49]), (50, 1));
-    }
-
-    #[test]
-    fn the_pointer_is_thin() {
-        assert_eq!(size_of::<Option<SharedBytes>>(), 8);
-    }
-}
+mod tests;

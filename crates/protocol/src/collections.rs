@@ -1,5 +1,5 @@
-//! Paths of collections, and the manifest that every bucket begins with. Source: protocol
-//! specification, sections 9.2 and 9.3.
+//! Paths of collections, and the manifest that every bucket begins with. Source:
+//! docs/specification/protocol.md, sections 9.2 and 9.3.
 
 /// The name that an empty part of a path stands for.
 pub const DEFAULT_NAME: &str = "_default";

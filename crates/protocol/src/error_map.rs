@@ -1,5 +1,5 @@
-//! The map by which clients learn statuses that are newer than they are. Sources: protocol
-//! specification, section 5; client compatibility, section 6.
+//! The map by which clients learn statuses that are newer than they are. Source:
+//! docs/specification/protocol.md, section 5.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Where one frame ends and the next begins. Source: protocol specification, section 1.
+//! Where one frame ends and the next begins. Source: docs/specification/protocol.md, section 1.
 //!
 //! ```text
 //! classic  (0x80-0x83): magic opcode key:2 ...

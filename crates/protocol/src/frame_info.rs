@@ -1,4 +1,4 @@
-//! What travels in front of the extras. Source: protocol specification, section 2.
+//! What travels in front of the extras. Source: docs/specification/protocol.md, section 2.
 //!
 //! ```text
 //! byte 0: id (high nibble), payload size (low nibble)

@@ -10,6 +10,10 @@ use crate::frame_info::FrameInfos;
 use crate::hello::{Agent, Feature, FeatureSet, negotiate};
 use crate::opcode::Opcode;
 use crate::request::*;
+use crate::subdocument::{PathDocumentExtras, PathExtras, PathSpecForm, path_specs};
+use crate::text::answer::{Facts, MetaHead, Recaching, meta_line};
+use crate::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_line};
+use crate::text::request::Request;
 use crate::validate;
 use crate::vbucket::VbucketChange;
 
@@ -23,6 +27,44 @@ pub fn frame(bytes: &[u8]) {
         one(&frame);
         black_box(Frame::parse_without_value(rest, size_max));
         rest = rest.get(consumed..).expect("a frame lies within the buffer");
+    }
+}
+
+/// Reads `bytes` as a connection of the text protocol would, to the end.
+pub fn text(bytes: &[u8]) {
+    let (mut rest, mut place) = (bytes, TextPlace::default());
+    loop {
+        black_box(read_block_end(rest));
+        let (Taken { size, next }, swallowed) = match read(place, rest) {
+            Step::Incomplete => return,
+            Step::Begun { line_size, block_size, .. } => {
+                let line = rest.get(..line_size).expect("a line lies within the buffer");
+                assert!(read_line(line).is_some(), "a line that was kept is read again");
+                let needed = line_size.saturating_add(block_size);
+                assert!(rest.len() <= needed.saturating_add(1), "a block that is whole is seen");
+                return;
+            }
+            Step::Skipped(taken) => (taken, 0),
+            Step::Request { request, taken, .. } => {
+                answer_to(&request);
+                (taken, 0)
+            }
+            Step::Wrong { taken, swallowed, .. } => (taken, swallowed),
+        };
+        assert!(size > 0 || next != place, "a stream makes progress");
+        let rest_after = rest.get(size..).expect("a step lies within the buffer");
+        rest = rest_after.get(swallowed..).unwrap_or_default();
+        place = next;
+    }
+}
+
+fn answer_to(request: &Request<'_>) {
+    if let Request::Meta(meta) = request {
+        let mut out = Vec::new();
+        let (facts, recaching) = (Some(Facts::default()), Recaching::default());
+        meta_line(&mut out, MetaHead::Value(0), meta, facts, recaching);
+        let line_count = out.iter().filter(|byte| **byte == b'\n').count();
+        assert_eq!(line_count, 1, "an answer is one line");
     }
 }
 
@@ -48,8 +90,24 @@ fn requests(frame: &Frame<'_>) {
     black_box((observed_uuid(value), observed_keys(value).count(), error_map_version(value)));
     black_box((BucketSelection::parse(key), Sasl::parse(frame), Stat::parse(frame)));
     black_box((Agent::parse(key).is_ok(), VbucketChange::parse(extras, value)));
+    black_box((PathDocumentExtras::parse(extras), paths(extras, value)));
     if let Some(path) = collection_path(frame) {
         black_box((CollectionPath::parse(path), scope_of(path)));
+    }
+}
+
+/// Reads a value as paths, and looks whether writing them gives the value again.
+fn paths(extras: &[u8], value: &[u8]) {
+    if let Some((path, rest)) = PathExtras::parse(extras).and_then(|extras| extras.split(value)) {
+        assert_eq!([path, rest].concat(), value, "nothing of the value is lost");
+    }
+    for form in [PathSpecForm::Lookup, PathSpecForm::Mutation] {
+        let mut written = Vec::new();
+        let specs: Option<Vec<_>> = path_specs(form, value).collect();
+        for spec in specs.iter().flatten() {
+            spec.encode(form, &mut written);
+        }
+        assert!(specs.is_none() || written == value, "what is written is what was read");
     }
 }
 
@@ -97,6 +155,24 @@ mod tests {
             frame(&stream);
             stream.truncate(usize::try_from(random.below(200)).unwrap());
             frame(&stream);
+        }
+    }
+
+    #[test]
+    fn random_lines_never_panic() {
+        const PIECES: [&str; 24] = [
+            "get ", "gat 5 ", "set ", "ms ", "mg ", "ma ", "cas ", "k ", "k", " ", "\r\n", "\n",
+            "0 ", "2 ", "-1 ", "hi\r\n", "YQ== ", "b ", "v ", "N30 ", "O1 ", "MA ", "noreply",
+            "\r",
+        ];
+        for seed in platform::seeds::seeds(2_000) {
+            let mut random = platform::Random::from_seed(seed);
+            let mut stream = String::new();
+            for _ in 0..random.below(60) {
+                let index = usize::try_from(random.below(24)).unwrap();
+                stream.push_str(PIECES[index]);
+            }
+            text(stream.as_bytes());
         }
     }
 

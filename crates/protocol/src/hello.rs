@@ -1,4 +1,4 @@
-//! What client and server agree on. Source: protocol specification, section 6.
+//! What client and server agree on. Source: docs/specification/protocol.md, section 6.
 
 use crate::validate::Invalid;
 

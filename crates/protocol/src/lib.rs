@@ -1,4 +1,5 @@
-//! The memcached binary protocol with Couchbase's extensions: bytes to requests, and back.
+//! The memcached binary protocol with Couchbase's extensions, and memcached's text protocol: bytes
+//! to requests, and back.
 //!
 //! Pure functions: no input, no output, no clock. Nothing here panics, whatever the bytes
 //! (architecture invariant 4); `docs/protocol.md` says where each rule lives.
@@ -25,6 +26,8 @@ pub mod response;
 pub mod server_request;
 pub mod shape;
 pub mod status;
+pub mod subdocument;
+pub mod text;
 pub mod validate;
 pub mod vbucket;
 

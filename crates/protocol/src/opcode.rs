@@ -1,4 +1,4 @@
-//! Every command there is. Source: protocol specification, section 25.
+//! Every command there is. Source: docs/specification/protocol.md, section 25.
 
 mod table;
 

@@ -1,5 +1,5 @@
-//! The fields of the requests, by command. Sources: protocol specification, sections 8 to 10, 14
-//! and 17.
+//! The fields of the requests, by command. Sources: docs/specification/protocol.md, sections 8 to
+//! 10, 14 and 17.
 //!
 //! Every function takes the bytes of one section and answers `None` when they are not what the
 //! command needs: EINVAL, unless its documentation says otherwise.
@@ -192,7 +192,7 @@ pub fn verbosity(extras: &[u8]) -> Option<u32> {
     touch_expiry(extras).map(|level| level.min(2))
 }
 
-/// What SET_PARAM sets. Source: protocol specification, section 18.1.
+/// What SET_PARAM sets. Source: docs/specification/protocol.md, section 18.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameter<'a> {
     /// 1 persistence and threads, 2 replication, 3 checkpoints, 4 DCP, 5 vBucket, 6 configuration.
@@ -214,7 +214,8 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// What COMPACT_DB leaves out of a vBucket's file. Source: protocol specification, section 18.1.
+/// What COMPACT_DB leaves out of a vBucket's file. Source: docs/specification/protocol.md,
+/// section 18.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactDb {
     /// Tombstones from before this second since 1970 go; 0 for the bucket's own purge age.

@@ -1,4 +1,4 @@
-//! Writing responses. Sources: protocol specification, sections 1, 2.2 and 3.2.
+//! Writing responses. Sources: docs/specification/protocol.md, sections 1, 2.2 and 3.2.
 
 use document::Datatype;
 use serde_json::{Map, Value, json};

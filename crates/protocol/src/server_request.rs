@@ -1,5 +1,5 @@
-//! What the server says unasked, on connections that may be spoken to. Source: protocol
-//! specification, section 23.
+//! What the server says unasked, on connections that may be spoken to. Source:
+//! docs/specification/protocol.md, section 23.
 
 use document::Datatype;
 

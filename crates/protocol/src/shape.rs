@@ -1,5 +1,4 @@
-//! What the requests of a command look like. Sources: protocol specification, the tables of
-//! sections 8 to 18.
+//! What the requests of a command look like. Source: docs/specification/protocol.md, section 25.
 
 /// Whether a section may, must or must not be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

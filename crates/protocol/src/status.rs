@@ -1,5 +1,5 @@
 //! What a response says about its request, and what the error map says about that. Sources:
-//! protocol specification, sections 4 and 5.
+//! docs/specification/protocol.md, sections 4 and 5.
 
 use crate::error_map::Attribute;
 
@@ -312,7 +312,7 @@ impl Status {
     }
 
     /// Whether a response with this status has the body of its command, so that an error context
-    /// must never take its place (protocol specification, section 3.2).
+    /// must never take its place (docs/specification/protocol.md, section 3.2).
     pub fn has_own_body(self) -> bool {
         matches!(
             self,
@@ -329,7 +329,8 @@ impl Status {
     }
 
     /// The status for a client without the feature Xerror, which knows only the oldest ones.
-    /// `None`: it knows none that fits, and the connection is closed (section 3.3).
+    /// `None`: it knows none that fits. The original closes the connection then; this server sends
+    /// the extended status (docs/specification/protocol.md, section 3.3).
     pub fn without_xerror(self, context: LegacyContext) -> Option<Self> {
         Some(match self {
             Self::Locked if context == LegacyContext::Mutation => Self::KeyEexists,

@@ -1,5 +1,5 @@
-//! Whether a request has the form of its command. Source: protocol specification, section 3.1,
-//! step 5. What the frame's bytes mean is for later steps.
+//! Whether a request has the form of its command. Source: docs/specification/protocol.md,
+//! section 3.1, step 3. What the frame's bytes mean is for later steps.
 
 use document::Datatype;
 use document::limits::ENCODED_KEY_SIZE_MAX;

@@ -1,4 +1,4 @@
-//! The fields of SET_VBUCKET and DEL_VBUCKET. Source: protocol specification, section 18.1.
+//! The fields of SET_VBUCKET and DEL_VBUCKET. Source: docs/specification/protocol.md, section 18.1.
 
 use document::VbucketState;
 use serde::Deserialize;

@@ -9,7 +9,7 @@ use document::{Seqno, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
 
 use crate::producer::ProducerShared;
-use crate::replicator::{Inbox, LinkStatus};
+use crate::replicator::{BucketInbox, LinkStatus};
 
 /// Passes news of a bucket's vBuckets on to who has subscribed to them, and knows the bucket's
 /// producers by name. One a bucket; see [`Bucket::observe_streams`].
@@ -18,8 +18,8 @@ pub struct Hub {
     listeners: Box<[RwLock<Arc<[Listener]>>]>,
     next_subscription: AtomicU64,
     producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
-    /// Of the bucket's replicator, once there is one.
-    replicator: OnceLock<Arc<Inbox>>,
+    /// What tells the replicator of the bucket, once there is one.
+    replicator: OnceLock<Arc<BucketInbox>>,
 }
 
 #[derive(Clone)]
@@ -83,7 +83,7 @@ impl Hub {
     }
 
     /// From now on the replicator with this mailbox is the bucket's.
-    pub(crate) fn replicate_with(&self, inbox: Arc<Inbox>) {
+    pub(crate) fn replicate_with(&self, inbox: Arc<BucketInbox>) {
         assert!(self.replicator.set(inbox).is_ok(), "a bucket has one replicator");
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Producer`] is one connection that reads vBuckets. It has neither socket nor thread: its
 //! owner gives it messages and room to write. A [`consumer::Consumer`] is one connection that
-//! writes replicas, likewise; the [`Replicator`] is the thread that owns those of a bucket. What
+//! writes replicas, likewise; the [`Replicator`] is the loop that owns those of all buckets. What
 //! other threads have to tell them goes through the [`Hub`], of which each bucket has one.
 
 mod backfill;
@@ -13,4 +13,6 @@ pub mod replicator;
 
 pub use hub::{Hub, Subscription};
 pub use producer::{Answer, MessageSink, Opening, Producer};
-pub use replicator::{Credentials, Follow, LinkStatus, PeerAddress, Replicator};
+pub use replicator::{
+    BucketReplicator, Follow, FollowerLogin, LinkStatus, PeerAddress, Replicator,
+};

@@ -2,35 +2,60 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// The part of the budget that strangers may use up: what they hold is not missed by clients.
+const STRANGERS_SHARE: usize = 8;
+/// Bytes that a stranger may hold when the share of all of them is used up. A login takes less.
+pub(crate) const STRANGER_BYTES_MIN: usize = 1 << 10;
+
 /// Bytes that are received and not executed yet, of requests that wait, and of answers that their
-/// readers have not taken, of all connections. One budget bounds them: when it is used up large
-/// requests are refused, nobody gets more answers than it reads, and nobody new is let in.
+/// readers have not taken, of all connections. One budget bounds them, of which strangers have a
+/// share of their own. When that of the clients is used up large requests are refused, nobody gets
+/// more answers than it reads, and nobody new is let in. When that of the strangers is used up
+/// those who hold more than a login takes are let go of.
 ///
-/// A connection that keeps up with its client holds nothing, so the count is seldom written.
+/// A connection that keeps up with its client holds nothing, so the counts are seldom written.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct ClientMemory {
-    used_bytes: AtomicUsize,
+    by_clients: AtomicUsize,
+    by_strangers: AtomicUsize,
     bytes_max: usize,
+}
+
+/// Who makes the node hold something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// It is known who it is, or nobody asks.
+    #[default]
+    Client,
+    /// It has not said who it is.
+    Stranger,
+}
+
+/// What a connection makes the node hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) holder: Holder,
+    pub(crate) bytes: usize,
 }
 
 impl ClientMemory {
     pub(crate) fn with_limit(bytes_max: usize) -> Self {
-        Self { used_bytes: AtomicUsize::new(0), bytes_max }
+        Self { by_clients: AtomicUsize::new(0), by_strangers: AtomicUsize::new(0), bytes_max }
     }
 
-    /// A connection that held `before` bytes holds `now`.
-    pub(crate) fn settle(&self, before: usize, now: usize) {
-        if now >= before {
-            self.used_bytes.fetch_add(now - before, Ordering::Relaxed);
-        } else {
-            self.used_bytes.fetch_sub(before - now, Ordering::Relaxed);
-        }
+    /// A connection that held `before` holds `now`.
+    pub(crate) fn settle(&self, before: Held, now: Held) {
+        self.used_by(now.holder).fetch_add(now.bytes, Ordering::Relaxed);
+        self.used_by(before.holder).fetch_sub(before.bytes, Ordering::Relaxed);
     }
 
     /// Bytes that are held.
     pub(crate) fn used_bytes(&self) -> usize {
-        self.used_bytes.load(Ordering::Relaxed)
+        [Holder::Client, Holder::Stranger]
+            .map(|holder| self.used_by(holder).load(Ordering::Relaxed))
+            .iter()
+            .sum()
     }
 
     /// Bytes that may be held. What a turn adds beyond them is still taken.
@@ -38,8 +63,76 @@ impl ClientMemory {
         self.bytes_max
     }
 
+    /// Bytes of those that strangers may have the node hold.
+    pub(crate) fn strangers_bytes_max(&self) -> usize {
+        self.bytes_max / STRANGERS_SHARE
+    }
+
     /// Whether `bytes` more may be held.
-    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.used_bytes().saturating_add(bytes) <= self.bytes_max
+    pub(crate) fn has_room_for(&self, holder: Holder, bytes: usize) -> bool {
+        let bytes_max = match holder {
+            Holder::Client => self.bytes_max - self.strangers_bytes_max(),
+            Holder::Stranger => self.strangers_bytes_max(),
+        };
+        self.used_by(holder).load(Ordering::Relaxed).saturating_add(bytes) <= bytes_max
+    }
+
+    /// Whether somebody who holds this has to go.
+    pub(crate) fn is_too_much(&self, held: Held) -> bool {
+        held.holder == Holder::Stranger
+            && held.bytes > STRANGER_BYTES_MIN
+            && !self.has_room_for(Holder::Stranger, 0)
+    }
+
+    fn used_by(&self, holder: Holder) -> &AtomicUsize {
+        match holder {
+            Holder::Client => &self.by_clients,
+            Holder::Stranger => &self.by_strangers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn held(holder: Holder, bytes: usize) -> Held {
+        Held { holder, bytes }
+    }
+
+    #[test]
+    fn what_strangers_hold_is_not_missed_by_clients() {
+        let memory = ClientMemory::with_limit(8 * MIB);
+        memory.settle(Held::default(), held(Holder::Stranger, 2 * MIB));
+        assert!(!memory.has_room_for(Holder::Stranger, 0));
+        assert!(memory.has_room_for(Holder::Client, 7 * MIB));
+        memory.settle(Held::default(), held(Holder::Client, 8 * MIB));
+        assert!(!memory.has_room_for(Holder::Client, 0));
+        assert_eq!(memory.used_bytes(), 10 * MIB);
+    }
+
+    #[test]
+    fn who_logs_in_takes_along_what_it_holds() {
+        let memory = ClientMemory::with_limit(8 * MIB);
+        let stranger = held(Holder::Stranger, 2 * MIB);
+        memory.settle(Held::default(), stranger);
+        memory.settle(stranger, held(Holder::Client, 3 * MIB));
+        assert!(memory.has_room_for(Holder::Stranger, MIB));
+        assert!(!memory.has_room_for(Holder::Client, 5 * MIB));
+        memory.settle(held(Holder::Client, 3 * MIB), Held::default());
+        assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_stranger_with_more_than_a_login_goes_when_the_share_is_used_up() {
+        let memory = ClientMemory::with_limit(8 * MIB);
+        let (small, large) = (STRANGER_BYTES_MIN, STRANGER_BYTES_MIN + 1);
+        assert!(!memory.is_too_much(held(Holder::Stranger, large)), "there is room");
+        memory.settle(Held::default(), held(Holder::Stranger, MIB + 1));
+        assert!(memory.is_too_much(held(Holder::Stranger, large)));
+        assert!(!memory.is_too_much(held(Holder::Stranger, small)));
+        assert!(!memory.is_too_much(held(Holder::Client, large)));
     }
 }

@@ -1,5 +1,6 @@
 //! The cluster as this node tells it to clients.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cluster::{PendingVbucket, Revision};
@@ -11,36 +12,48 @@ pub struct ClusterView {
     pub revision: Revision,
     /// For clients that have selected no bucket.
     pub global_config: String,
-    /// For those that have.
-    pub bucket_config: String,
+    /// For those that have, by the bucket's name.
+    pub bucket_configs: BTreeMap<String, String>,
 }
 
-/// The state that counts now. Its lock is held for a copy of a pointer.
-pub(crate) struct SharedView {
-    view: Mutex<Arc<ClusterView>>,
-    pending: Mutex<Arc<Vec<PendingVbucket>>>,
+/// One configuration as clients are told it: of a bucket, or the global one.
+#[derive(Debug)]
+pub(crate) struct RenderedMap {
+    pub(crate) revision: Revision,
+    pub(crate) config: String,
 }
 
-impl SharedView {
-    pub(crate) fn new(view: ClusterView) -> Self {
-        Self { view: Mutex::new(Arc::new(view)), pending: Mutex::default() }
+/// The one that counts now. Its lock is held for a copy of a pointer.
+pub(crate) struct SharedMap(Mutex<Arc<RenderedMap>>);
+
+/// The vBuckets of a bucket that are not yet what the cluster's plan says. Its lock is held for a
+/// copy of a pointer.
+#[derive(Default)]
+pub(crate) struct SharedPending(Mutex<Arc<Vec<PendingVbucket>>>);
+
+impl SharedMap {
+    pub(crate) fn new(revision: Revision, config: String) -> Self {
+        Self(Mutex::new(Arc::new(RenderedMap { revision, config })))
     }
 
-    pub(crate) fn get(&self) -> Arc<ClusterView> {
-        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn get(&self) -> Arc<RenderedMap> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts `view` into the place of the one that was there.
-    pub(crate) fn replace(&self, view: ClusterView) {
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+    /// Puts another one into the place of the one that was there.
+    pub(crate) fn replace(&self, revision: Revision, config: String) {
+        let map = Arc::new(RenderedMap { revision, config });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = map;
+    }
+}
+
+impl SharedPending {
+    pub(crate) fn get(&self) -> Arc<Vec<PendingVbucket>> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The vBuckets that are not yet what the cluster's plan says.
-    pub(crate) fn pending(&self) -> Arc<Vec<PendingVbucket>> {
-        Arc::clone(&self.pending.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn replace_pending(&self, pending: Vec<PendingVbucket>) {
-        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(pending);
+    /// Puts others into the place of those that were there.
+    pub(crate) fn replace(&self, pending: Vec<PendingVbucket>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(pending);
     }
 }

@@ -3,20 +3,36 @@
 //! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it
 //! is bytes in, bytes out, and completions by token, and knows neither socket nor thread.
 
+mod bucket_statistics;
+mod buckets;
 mod client_memory;
 mod cluster_view;
 mod commands;
+mod compaction_statistics;
+mod completed;
 mod connection;
 mod delayed_flush;
+mod entrance;
+mod journal_statistics;
 mod limits;
+mod parameters;
+mod recache_marks;
 mod shared;
+mod statistic;
 mod statistics;
+mod strangers;
 mod timings;
 mod worker;
 
+pub use bucket_statistics::BUCKET_STATISTICS;
+pub use buckets::ServedBucket;
 pub use cluster_view::ClusterView;
+pub use compaction_statistics::COMPACTION_STATISTICS;
+pub use journal_statistics::JOURNAL_STATISTICS;
 pub use limits::ServerLimits;
+pub use parameters::{Buckets, PARAMETERS, RuntimeParameter, ShownIn};
 pub use shared::ServerOptions;
-pub use statistics::ServerStatistics;
+pub use statistic::{MetricName, Statistic, StatisticKind};
+pub use statistics::{SERVER_STATISTICS, ServerStatistics};
 pub use timings::CommandTimings;
 pub use worker::{Doors, Mailboxes, Parts, Server, open_door};

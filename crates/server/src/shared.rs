@@ -5,17 +5,17 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
-use bucket::Bucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
 use platform::{Clock, Seldom};
-use replication::Hub;
 
+use crate::buckets::BucketRegistry;
 use crate::client_memory::ClientMemory;
-use crate::cluster_view::SharedView;
-use crate::delayed_flush::DelayedFlush;
+use crate::cluster_view::SharedMap;
 use crate::limits::ServerLimits;
+use crate::recache_marks::RecacheMarks;
 use crate::statistics::{ServerStatistics, WorkerCounters};
+use crate::strangers::Strangers;
 use crate::timings::CommandTimings;
 use crate::worker::Mailboxes;
 
@@ -26,30 +26,29 @@ pub struct ServerOptions {
     pub limits: ServerLimits,
     /// The version that clients are told.
     pub version: String,
-    /// Whether FLUSH empties the bucket; otherwise it is not supported.
-    pub flush_enabled: bool,
 }
 
 /// Log lines about what strangers do come at most as often.
 pub(crate) const STRANGERS_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shared by all workers, immutable but for counters and the view of the cluster.
+/// Shared by all workers, immutable but for counters, the buckets and the view of the cluster.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: ServerOptions,
     pub(crate) users: Arc<Users>,
     /// Where passwords are checked.
     pub(crate) passwords: PasswordChecker,
-    /// The one bucket of this node.
-    pub(crate) bucket: Bucket,
-    /// Where news of its vBuckets reach streams.
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) cluster: SharedView,
+    /// What connections can select.
+    pub(crate) buckets: BucketRegistry,
+    /// What clients are told that have selected no bucket.
+    pub(crate) global_map: SharedMap,
     pub(crate) pool: ExecutorPool,
     pub(crate) owner: Owner,
     pub(crate) mailboxes: Mailboxes,
     /// What connections hold.
     pub(crate) client_memory: ClientMemory,
+    /// Connections without a login, of all workers.
+    pub(crate) strangers: Strangers,
     /// Connections that were accepted and are not closed yet, those on their way to their worker
     /// included.
     pub(crate) connection_count: AtomicUsize,
@@ -57,8 +56,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
     pub(crate) timings: Vec<Arc<CommandTimings>>,
-    /// What FLUSH has ordered for later.
-    pub(crate) delayed_flush: DelayedFlush,
+    /// What clients of the text protocol have to make anew.
+    pub(crate) recache_marks: RecacheMarks,
     /// Bounds the log lines about logins that fail.
     pub(crate) failed_logins: Seldom,
     /// Bounds the log lines about clients of other protocols.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use document::key::KeyBuf;
 use document::{Cas, Item, ItemBuilder, ItemMeta, RevSeqno, Seqno, Vbid, VbucketState};
 use platform::files::{RealFiles, remove_tree};
-use platform::{Clock, File, FileError, Files, OpenMode};
+use platform::{Clock, Entropy, File, FileError, Files, OpenMode};
 use storage::VbucketRecord;
 use storage::journal::{Journal, JournalOptions, Lsn, Record, ReplayedRecord};
 
@@ -111,7 +111,7 @@ fn nanoseconds(rounds: u32, mut body: impl FnMut()) -> f64 {
 }
 
 fn open(files: Arc<dyn Files>, directory: &Path) -> Journal {
-    Journal::open(files, directory, OPTIONS, Clock::real(), &mut |_, _| Ok(()))
+    Journal::open(files, directory, OPTIONS, Clock::real(), Entropy::real(), &mut |_, _| Ok(()))
         .expect("the directory can be written")
         .0
 }
@@ -169,8 +169,15 @@ fn replay(directory: &Path) {
             }
             Ok(())
         };
-        Journal::open(Arc::new(RealFiles), directory, OPTIONS, Clock::real(), &mut count)
-            .expect("what was written is read");
+        Journal::open(
+            Arc::new(RealFiles),
+            directory,
+            OPTIONS,
+            Clock::real(),
+            Entropy::real(),
+            &mut count,
+        )
+        .expect("what was written is read");
     });
     println!("replay of {items_found} items: {:.0} ns an item", time / items_found as f64);
 }

@@ -30,12 +30,13 @@ use std::sync::Arc;
 use document::{Seqno, Vbid};
 use platform::OpenMode;
 
-use crate::StorageError;
 use crate::couchstore::{CouchFile, layout};
-use crate::open_files::Entry;
-use crate::start_up::remove_if_there;
-use crate::store::{Store, lock};
-use crate::vbucket_file::Snapshot;
+use crate::error::StorageError;
+use crate::locks::lock;
+use crate::removal::remove_if_there;
+use crate::store::Store;
+use crate::store::open_files::Entry;
+use crate::store::vbucket_file::Snapshot;
 pub use damaged_bodies::{DamagedBodies, DamagedBody};
 pub use frozen::{FrozenFacts, FrozenVbucket};
 pub use pace::CompactionPace;

@@ -3,7 +3,7 @@
 //! A file is an append-only sequence of chunks in 4096-byte blocks. Three B+trees (documents by
 //! id, documents by seqno, local documents) hang on a header; each commit appends what changed and
 //! a new header. Reading bytes that somebody else wrote, or that a disk has damaged, gives
-//! [`crate::StorageError::Corrupt`], never a panic and never an endless walk.
+//! [`crate::error::StorageError::Corrupt`], never a panic and never an endless walk.
 
 mod body_compression;
 mod btree_build;
@@ -31,6 +31,6 @@ pub use document_info::DocumentInfo;
 pub(crate) use document_info::{BODY_IS_SNAPPY, REV_META_SIZE_MAX, RevMeta};
 pub(crate) use file::BodyReader;
 pub use file::{CouchFile, OpenReport, Reader};
-pub use header::Header;
+pub use header::FileHeader;
 pub(crate) use local_document::LocalEdit;
 pub(crate) use scratch::Scratch;

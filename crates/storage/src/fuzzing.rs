@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use document::{Seqno, Vbid};
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, OpenMode};
+use platform::{Clock, Entropy, OpenMode};
 
-use crate::couchstore::{CouchFile, Header};
-use crate::disk_document;
+use crate::couchstore::{CouchFile, FileHeader};
 use crate::journal::{
     Journal, JournalOptions, Place, Record, image_around, read_segment, verify_segments,
 };
-use crate::vbucket_file::Snapshot;
-use crate::{Order, Selection, documents, verify_file};
+use crate::records::disk_document;
+use crate::records::document_view::{Order, Selection, documents};
+use crate::store::vbucket_file::Snapshot;
+use crate::verify::verify_file;
 
 /// Reads a whole file image as a vBucket's file: all headers, all trees, all bodies. What is
 /// damaged is passed over.
@@ -33,7 +34,7 @@ pub fn read_couchstore_file(bytes: &[u8]) {
     }
 }
 
-fn read_state(file: &Arc<CouchFile>, header: &Header) {
+fn read_state(file: &Arc<CouchFile>, header: &FileHeader) {
     let snapshot = Snapshot { file: file.clone(), header: header.clone() };
     let mut reader = file.reader(header);
     let mut ids = Vec::new();
@@ -87,7 +88,10 @@ fn read_segment_image(image: &[u8]) {
         portion_bytes: 4096,
     };
     let clock = Clock::simulated(platform::WallTime(0));
-    let opened = Journal::open(Arc::new(files), directory, options, clock, &mut |_, _| Ok(()));
+    let opened =
+        Journal::open(Arc::new(files), directory, options, clock, Entropy::real(), &mut |_, _| {
+            Ok(())
+        });
     if let Ok((journal, _)) = opened {
         journal.append(&[Record::Delete { vbid: Vbid(0) }], &mut |_, outcome| drop(outcome));
     }

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use platform::{Clock, Files};
+use platform::{Clock, Entropy, Files};
 
 pub(crate) use layout::image_around;
 pub use names::DIRECTORY as JOURNAL_DIRECTORY;
@@ -36,8 +36,8 @@ pub use view::{
     is_segment_name, read_segment, segment_view,
 };
 
-use crate::StorageError;
-use crate::store::lock;
+use crate::error::StorageError;
+use crate::locks::lock;
 use filling::Filling;
 use options::Room;
 pub(crate) use record::RawContent;
@@ -73,9 +73,10 @@ impl Journal {
         bucket_directory: &Path,
         options: JournalOptions,
         clock: Clock,
+        entropy: Entropy,
         replay: &mut dyn FnMut(Lsn, ReplayedRecord) -> Result<(), StorageError>,
     ) -> Result<(Self, JournalReport), StorageError> {
-        Self::open_with(files, bucket_directory, options, clock, &mut AllRecords(replay))
+        Self::open_with(files, bucket_directory, options, clock, entropy, &mut AllRecords(replay))
     }
 
     /// The same, for who looks at all records before any is handed out.
@@ -84,11 +85,12 @@ impl Journal {
         bucket_directory: &Path,
         options: JournalOptions,
         clock: Clock,
+        entropy: Entropy,
         visitor: &mut dyn Visitor,
     ) -> Result<(Self, JournalReport), StorageError> {
         options.check();
         let directory = Directory::new(files, bucket_directory);
-        let (writer, report) = replay::open(&directory, options, clock, visitor)?;
+        let (writer, report) = replay::open(&directory, options, clock, entropy, visitor)?;
         let usage = Mutex::new(writer.usage());
         let journal = Self {
             id: writer.id(),

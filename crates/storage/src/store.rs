@@ -3,34 +3,50 @@
 //! Any number of threads commit to and read from different vBuckets at once. Of one vBucket,
 //! commits exclude each other; readers use the last committed state and wait for no commit.
 
+pub(crate) mod compaction_reserve;
+pub(crate) mod doubt;
+pub(crate) mod file_view;
+pub(crate) mod flush_batch;
+pub(crate) mod open_files;
+pub(crate) mod rollback;
+pub(crate) mod room;
+pub(crate) mod set_aside;
+pub(crate) mod start_up;
+pub(crate) mod vbucket_file;
+pub(crate) mod witness;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+use std::sync::{Arc, RwLock};
 
-use document::{CollectionId, Item, Key, Map, Seqno, Vbid};
-use platform::{Clock, Files, OpenMode};
+use document::{CollectionId, Item, Key, Seqno, Vbid};
+use platform::{Clock, Entropy, Files, OpenMode};
 
-use crate::StorageError;
-use crate::backlog::bytes_of;
-use crate::collection_statistics::{self, CollectionStatistics};
-use crate::couchstore::{CouchFile, Header, layout};
-use crate::file_view::FileView;
-use crate::flush_batch::{Applied, CommitReport, FlushBatch};
+use crate::behind::backlog::bytes_of;
+use crate::behind::journalled::Journalled;
+use crate::couchstore::{CouchFile, FileHeader, layout};
+use crate::error::StorageError;
 use crate::journal::JournalOptions;
-use crate::journalled::Journalled;
-use crate::open_files::{Doubt, Entry, Handle, OpenFiles};
-use crate::room::CompactionReserve;
-use crate::start_up::{self, LastStop, StartReport, remove_if_there};
-use crate::vbucket_file::{self, CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
-use crate::vbucket_record::VbucketRecord;
-use crate::witness::{Witness, Witnesses};
+use crate::locks::{lock, lock_exclusive, lock_shared};
+use crate::records::collection_statistics::{self, CollectionStatistics};
+use crate::records::vbucket_record::VbucketRecord;
+use crate::removal::remove_if_there;
+use crate::store::compaction_reserve::CompactionReserve;
+use crate::store::file_view::FileView;
+use crate::store::flush_batch::{Applied, CommitReport, FlushBatch};
+use crate::store::open_files::{Doubt, Entries, Entry, Handle, OpenFiles, witnesses_of};
+use crate::store::start_up::{LastStop, StartReport};
+use crate::store::vbucket_file::{CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
+use crate::store::witness::Witnesses;
 
 /// How a store is to work.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Where commit times come from.
     pub clock: Clock,
+    /// Where the journal's names come from.
+    pub entropy: Entropy,
     /// File handles kept open, at most. Beyond it the least recently used idle one is closed.
     pub open_files_max: usize,
     /// The journal in front of the files; `None` for a store whose commits go to the files at once.
@@ -46,14 +62,12 @@ pub struct FileSizes {
     pub live_bytes: u64,
 }
 
-/// The vBuckets of a store that have or had a file.
-pub(crate) type Entries = RwLock<Map<Vbid, Arc<Entry>>>;
-
 /// The files of a bucket.
 pub struct Store {
     pub(crate) files: Arc<dyn Files>,
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
     entries: Arc<Entries>,
     pub(crate) open_files: OpenFiles,
     /// `None` when commits go to the files at once.
@@ -97,6 +111,7 @@ impl Store {
             files,
             directory: directory.to_path_buf(),
             clock: options.clock,
+            entropy: options.entropy,
             entries: Arc::new(RwLock::new(handles.into_iter().map(entry).collect())),
             open_files: OpenFiles::new(options.open_files_max),
             journalled: None,
@@ -403,7 +418,7 @@ impl Store {
         old_revision: u64,
         batch: FileBatch<'_>,
         buffers: &mut CommitBuffers,
-    ) -> Result<(Header, Applied), StorageError> {
+    ) -> Result<(FileHeader, Applied), StorageError> {
         let boot_path = self.directory.join(layout::boot_file(vbid));
         let path = self.directory.join(layout::data_file(vbid, old_revision + 1));
         check_order(batch, &path, 0)?;
@@ -473,7 +488,7 @@ impl Store {
     }
 
     pub(crate) fn entry(&self, vbid: Vbid) -> Option<Arc<Entry>> {
-        self.entries.read().expect(NO_PANIC).get(&vbid).cloned()
+        lock_shared(&self.entries).get(&vbid).cloned()
     }
 
     /// Where the file of a vBucket is; `None` when it has none.
@@ -486,7 +501,7 @@ impl Store {
 
     /// All vBuckets that have or had a file, in order.
     pub(crate) fn entries_in_order(&self) -> Vec<Arc<Entry>> {
-        let mut entries: Vec<_> = self.entries.read().expect(NO_PANIC).values().cloned().collect();
+        let mut entries: Vec<_> = lock_shared(&self.entries).values().cloned().collect();
         entries.sort_unstable_by_key(|entry| entry.vbid);
         entries
     }
@@ -495,29 +510,9 @@ impl Store {
         if let Some(entry) = self.entry(vbid) {
             return entry;
         }
-        let mut entries = self.entries.write().expect(NO_PANIC);
+        let mut entries = lock_exclusive(&self.entries);
         entries.entry(vbid).or_insert_with(|| Entry::new(vbid, Handle::default())).clone()
     }
-}
-
-/// Where the files of `entries` are, in the order of vBuckets.
-pub(crate) fn witnesses_of(entries: &Entries) -> Vec<Witness> {
-    let entries = entries.read().expect(NO_PANIC);
-    let witness = |entry: &Arc<Entry>| {
-        let handle = lock(&entry.handle);
-        // The power may take a new name away again.
-        handle.witness.filter(|_| !handle.is_name_unsure)
-    };
-    let mut witnesses: Vec<Witness> = entries.values().filter_map(witness).collect();
-    witnesses.sort_unstable_by_key(|witness| witness.vbid);
-    witnesses
-}
-
-const NO_PANIC: &str = "no thread has panicked with this lock";
-
-/// Locks what no thread has panicked with.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect(NO_PANIC)
 }
 
 fn check_order(batch: FileBatch<'_>, path: &Path, high_seqno: u64) -> Result<(), StorageError> {

@@ -14,10 +14,10 @@ mod subtree;
 mod tally;
 mod trees;
 
-use crate::StorageError;
 use crate::couchstore::chunk::BLOCK_SIZE;
 use crate::couchstore::header::{self, Block};
-use crate::couchstore::{CouchFile, Header};
+use crate::couchstore::{CouchFile, FileHeader};
+use crate::error::StorageError;
 pub(crate) use findings::Findings;
 pub use findings::{Finding, Scope, Severity};
 use tally::Tally;
@@ -29,7 +29,7 @@ pub struct Verification {
     /// Bytes of the file.
     pub file_size: u64,
     /// The newest state whose header is whole.
-    pub newest: Option<Header>,
+    pub newest: Option<FileHeader>,
     /// States that were checked, the newest included.
     pub header_count: u64,
     /// Documents alive in the newest state, prepares and aborts left out.
@@ -83,7 +83,7 @@ pub fn verify_file(file: &CouchFile) -> Result<Verification, StorageError> {
 /// is a commit that did not end, or that is under way.
 fn note_unfinished(
     file: &CouchFile,
-    newest: &Header,
+    newest: &FileHeader,
     file_size: u64,
     findings: &mut Findings,
 ) -> Result<(), StorageError> {
@@ -112,7 +112,7 @@ fn note_if_header(
 /// Checks the newest state and all before it.
 fn check_states(
     file: &CouchFile,
-    newest: &Header,
+    newest: &FileHeader,
     verification: &mut Verification,
     findings: &mut Findings,
 ) -> Result<(), StorageError> {
@@ -141,9 +141,9 @@ fn check_states(
 /// The state before `header`. A broken chain is a finding and ends it.
 fn step_back(
     file: &CouchFile,
-    header: &Header,
+    header: &FileHeader,
     findings: &mut Findings,
-) -> Result<Option<Header>, StorageError> {
+) -> Result<Option<FileHeader>, StorageError> {
     let before = if header.version < 14 {
         header::find_newest(file.file(), header.position, &mut |skipped| {
             findings.problem(Scope::History, skipped.position, skipped.what);

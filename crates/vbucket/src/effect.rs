@@ -6,11 +6,7 @@ use platform::Instant;
 use crate::checkpoint::CursorId;
 use crate::destruction::Destruction;
 use crate::operation::SyncWriteEnd;
-
-/// Whoever waits for something that a vBucket will report: an opaque name that the bucket gives
-/// out and takes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Waiter(pub u64);
+use crate::waiter::Waiter;
 
 /// An action for after the lock. The order of effects is the order in which they came about.
 #[derive(Debug)]

@@ -1,16 +1,7 @@
-//! The branches of a vBucket's history. Source: engine facts, section 6.2.
+//! The branches of a vBucket's history. Source: docs/specification/engine.md, section 6.2.
 
 use document::limits::FAILOVER_ENTRIES_MAX;
-use document::{Seqno, VbUuid};
-
-/// One branch: `uuid` wrote everything after `seqno`, until the next newer entry's seqno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FailoverEntry {
-    /// The branch.
-    pub uuid: VbUuid,
-    /// Where it begins.
-    pub seqno: Seqno,
-}
+use document::{FailoverEntry, Seqno, VbUuid};
 
 /// Where a consumer wants its stream to begin, and what it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +84,7 @@ impl FailoverTable {
 
     /// The seqno that a consumer has to go back to before its stream can begin; `None` when it can.
     /// `high` is the highest seqno here, `purge` the highest of a tombstone that was purged.
-    /// Source: protocol specification, section 20.5.
+    /// Source: docs/specification/protocol.md, section 20.5.
     pub fn rollback_point(
         &self,
         request: &StreamStart,

@@ -1,4 +1,4 @@
-//! The hybrid logical clock that names versions. Source: engine facts, section 6.3.
+//! The hybrid logical clock that names versions. Source: docs/specification/engine.md, section 6.3.
 
 use document::Cas;
 use platform::WallTime;

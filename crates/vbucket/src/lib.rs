@@ -17,25 +17,29 @@ mod operation;
 mod persistence;
 mod statistics;
 mod vbucket;
+mod waiter;
 
 pub use destruction::Destruction;
 pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
 };
-pub use effect::{Effect, Waiter};
-pub use failover_table::{FailoverEntry, FailoverTable, StreamStart};
+pub use effect::Effect;
+pub use failover_table::{FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
 pub use operation::{
     Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest,
-    WriteCondition,
+    WriteCondition, Written,
 };
 pub use persistence::{
-    FileFacts, FlushBatch, PersistentState, SeqnoStatus, SnapshotRange, Topology,
+    FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
 pub use statistics::VbucketStatistics;
-pub use vbucket::{
-    Departures, EvictableSample, Paged, PagingLimits, ReceiveError, Received, ReceivedSnapshot,
-    RecoveryStep, Restored, RoleChange, StreamPosition, Vbucket,
-};
+pub use vbucket::Vbucket;
+pub use vbucket::paging::{EvictableSample, Paged, PagingLimits};
+pub use vbucket::receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPosition};
+pub use vbucket::recovery::RecoveryStep;
+pub use vbucket::restore::{Departures, Restored};
+pub use vbucket::role::RoleChange;
+pub use waiter::Waiter;

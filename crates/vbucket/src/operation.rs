@@ -1,10 +1,10 @@
 //! What operations take and answer.
 
-use document::{Cas, DurabilityLevel, Item, ItemBuilder, Seqno, VbUuid};
+use document::{Cas, DurabilityLevel, Item, ItemBuilder, Operation, Seqno, VbUuid};
 use platform::{Instant, WallTime};
 
-use crate::effect::Waiter;
 use crate::eviction::Lookup;
+use crate::waiter::Waiter;
 
 /// The time of an operation, read once by the caller.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,10 +34,20 @@ pub struct WriteCondition {
     /// Set when the new version was computed from an old one: the seqno of that. Another version
     /// in its place answers [`Refusal::Changed`].
     pub computed_from: Option<Seqno>,
-    /// Keep the expiry of the version that is replaced.
+    /// Keep the expiry of the version that is replaced. The builder has room for one
+    /// ([`ItemBuilder::with_room_for_expiry`]).
     pub preserve_expiry: bool,
     /// Set when the write is to be durable.
     pub sync_write: Option<SyncWriteRequest>,
+}
+
+impl WriteCondition {
+    /// What a version that is written under this condition is in the history of its vBucket: that
+    /// is what it has to be built as.
+    pub fn operation(&self) -> Operation {
+        let prepare = |request: SyncWriteRequest| Operation::Prepare(request.level);
+        self.sync_write.map_or(Operation::Mutation, prepare)
+    }
 }
 
 /// What a durable write asks for.
@@ -71,6 +81,26 @@ pub struct Mutation {
     pub uuid: VbUuid,
 }
 
+/// A write that was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is done, and visible.
+    Done(Mutation),
+    /// It is durable, and has begun: its waiter hears of its end
+    /// ([`crate::Effect::SyncWriteEnded`]), which may have come already.
+    Begun,
+}
+
+impl Written {
+    /// The mutation, unless it is that of a durable write.
+    pub fn done(self) -> Option<Mutation> {
+        match self {
+            Self::Done(mutation) => Some(mutation),
+            Self::Begun => None,
+        }
+    }
+}
+
 /// How a durable write has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncWriteEnd {
@@ -89,14 +119,12 @@ pub enum SyncWriteEnd {
     Dropped,
 }
 
-/// Why an operation did not happen. Outcomes, not errors: each has its answer on the wire.
+/// Why an operation did not happen. Outcomes, not errors. Most are answered; the last group is work
+/// for whoever has asked, who then tries again.
 #[derive(Debug)]
 pub enum Refusal {
     /// The vBucket does not serve requests here.
     NotActive,
-    /// The vBucket is about to take up another role: have the request wait
-    /// ([`crate::Vbucket::park`]), and try again then.
-    NotYetActive,
     /// As [`Refusal::NotYetActive`], but too many requests wait. Said by whoever keeps the
     /// vBuckets, never by one.
     TooManyParked,
@@ -116,18 +144,8 @@ pub enum Refusal {
     Locked,
     /// Nobody holds its lock.
     NotLocked,
-    /// Its value is only in the file: fetch it ([`crate::Vbucket::restore_value`]) and try again.
-    /// This is its metadata.
-    Ejected(Item),
-    /// It is not in memory, and the file may have it: look the key up there
-    /// ([`crate::Vbucket::finish_lookup`]) and try again.
-    Absent(Box<Lookup>),
     /// As [`Refusal::Absent`], but too many keys are being looked up.
     TooManyLookups,
-    /// The new version was computed from one that is no longer the newest: compute it again.
-    Changed,
-    /// The durable write has begun: whoever asked for it hears of its end.
-    SyncWriteBegun,
     /// A durable write of the document has not ended.
     SyncWriteInProgress,
     /// A durable write of the document may have been committed by another node before this one
@@ -139,6 +157,17 @@ pub enum Refusal {
     NoTopology,
     /// A bucket without files cannot have this level.
     InvalidDurabilityLevel,
+    /// The vBucket is about to take up another role: have the request wait
+    /// ([`crate::Vbucket::park`]), and try again then.
+    NotYetActive,
+    /// Its value is only in the file: fetch it ([`crate::Vbucket::restore_value`]) and try again.
+    /// This is its metadata.
+    Ejected(Item),
+    /// It is not in memory, and the file may have it: look the key up there
+    /// ([`crate::Vbucket::finish_lookup`]) and try again.
+    Absent(Box<Lookup>),
+    /// The new version was computed from one that is no longer the newest: compute it again.
+    Changed,
     /// The document has xattrs, which a store keeps: put those of the version that is there in
     /// front of the body that was to be stored, with the seqno of the former as
     /// [`WriteCondition::computed_from`].

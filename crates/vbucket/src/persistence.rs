@@ -1,10 +1,11 @@
 //! What passes between a vBucket and its file.
 
-use document::{Cas, Datatype, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState};
+use document::{
+    Cas, Datatype, FailoverEntry, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState,
+};
 
 use platform::Instant;
 
-use crate::FailoverEntry;
 use crate::checkpoint::{CheckpointKind, LogRange, ReadLimit, Snapshot};
 
 /// Who must hold durable writes: chains of node names, the active first. `None` in a chain stands
@@ -151,6 +152,8 @@ pub struct PersistentState {
     pub snapshot: SnapshotRange,
     /// Tombstones up to here may be missing in it; never above its highest seqno.
     pub purge_seqno: Seqno,
+    /// A copy that began empty is whole once it is consistent up to here.
+    pub whole_from_seqno: Seqno,
     /// The rest.
     pub facts: FileFacts,
 }
@@ -167,6 +170,7 @@ impl PersistentState {
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
             purge_seqno: Seqno(0),
+            whole_from_seqno: Seqno(0),
             facts: FileFacts::NONE,
         }
     }
@@ -187,9 +191,9 @@ impl PersistentState {
     }
 }
 
-/// What a flush is to make durable: everything up to [`FlushBatch::high_seqno`], whole.
+/// What a flush is to make durable: everything up to [`FlushWork::high_seqno`], whole.
 #[derive(Debug)]
-pub struct FlushBatch {
+pub struct FlushWork {
     /// Whose.
     pub vbid: Vbid,
     /// What was flushed before ends here.
@@ -216,7 +220,7 @@ pub struct BatchItems {
     pub superfluous: usize,
 }
 
-impl FlushBatch {
+impl FlushWork {
     pub(crate) fn new(
         vbid: Vbid,
         previous_seqno: Seqno,
@@ -234,12 +238,12 @@ impl FlushBatch {
     }
 
     /// Items that it holds, older versions of the same document included. Known once
-    /// [`FlushBatch::take_items`] or [`FlushBatch::count_items`] was called.
+    /// [`FlushWork::take_items`] or [`FlushWork::count_items`] was called.
     pub fn item_count(&self) -> usize {
         self.item_count.expect("a batch is counted before it is flushed")
     }
 
-    /// Counts the items for a store that keeps none. Like [`FlushBatch::take_items`] not under the
+    /// Counts the items for a store that keeps none. Like [`FlushWork::take_items`] not under the
     /// vBucket's lock.
     pub fn count_items(&mut self) {
         self.item_count = Some(self.range.as_ref().map_or(0, LogRange::item_count));

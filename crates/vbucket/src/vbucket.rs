@@ -6,27 +6,28 @@ mod ephemeral;
 mod flush;
 mod locking;
 mod lookup;
-mod paging;
+pub(crate) mod paging;
 mod read;
-mod receiving;
+pub(crate) mod receiving;
 mod receiving_prepares;
-mod recovery;
-mod restore;
-mod role;
+pub(crate) mod recovery;
+pub(crate) mod restore;
+pub(crate) mod role;
 mod streams;
 mod sync_writes;
+mod wholeness;
 mod write;
 
-use document::{Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
+use document::{FailoverEntry, Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::{Instant, Random};
 
-use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, Persistence};
+use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, LogPersistence};
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
-use crate::failover_table::{FailoverEntry, FailoverTable};
+use crate::failover_table::FailoverTable;
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::Hlc;
 use crate::memory_account::{MemoryAccount, MemoryUse};
@@ -34,12 +35,7 @@ use crate::persistence::{
     FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
 use crate::statistics::VbucketStatistics;
-
-pub use paging::{EvictableSample, Paged, PagingLimits};
-pub use receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPosition};
-pub use recovery::RecoveryStep;
-pub use restore::{Departures, Restored};
-pub use role::RoleChange;
+use crate::waiter::Waiter;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
 /// because every mutation happens under the one lock that the caller holds around a call.
@@ -80,6 +76,8 @@ pub struct Vbucket {
     /// Up to here tombstones may be missing in the snapshot that comes: where it begins they are
     /// not missed yet, and each seqno that comes leaves some behind it.
     received_purge_seqno: Seqno,
+    /// A copy that began empty is whole once it is consistent up to here.
+    whole_from_seqno: Seqno,
     /// Another node takes the vBucket over and cannot keep up with those who write to it.
     is_takeover_late: bool,
     /// Who must hold durable writes.
@@ -145,7 +143,7 @@ impl Vbucket {
             durability_limits: limits,
             last_abort_seqno: None,
             is_takeover_late: false,
-            checkpoints: CheckpointManager::continuing(Seqno(0), Persistence::File),
+            checkpoints: CheckpointManager::continuing(Seqno(0), LogPersistence::File),
             clock: Hlc::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
@@ -157,6 +155,7 @@ impl Vbucket {
             is_ephemeral: false,
             purge_seqno: Seqno(0),
             received_purge_seqno: Seqno(0),
+            whole_from_seqno: wholeness::of_empty(state),
             topology: Topology::new(),
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,
@@ -341,6 +340,7 @@ impl Vbucket {
                 false => self.snapshot,
             },
             purge_seqno: self.purge_seqno(),
+            whole_from_seqno: self.whole_from_seqno,
             facts: self.facts,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::manifest::Manifest;
 
-/// Any crate may use it in its tests.
-const TEST_SUPPORT: &str = "platform";
+/// Any crate may use them in its tests.
+const TEST_SUPPORT: [&str; 2] = ["platform", "blessed"];
 
 /// One row of the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -76,7 +76,8 @@ fn check_crate(
     let is_allowed = |name: &str| {
         row.may_use.iter().any(|used| used == name || (used == "all" && is_lower(name)))
     };
-    let for_tests = manifest.dev_dependencies.iter().filter(|name| *name != TEST_SUPPORT);
+    let is_support = |name: &&String| TEST_SUPPORT.contains(&name.as_str());
+    let for_tests = manifest.dev_dependencies.iter().filter(|name| !is_support(name));
     for used in manifest.dependencies.iter().chain(for_tests) {
         let is_member = members.contains(&used.as_str()) || rows.iter().any(|r| r.name == *used);
         if is_member && *used != manifest.name && !is_allowed(used) {
@@ -141,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn tests_may_use_platform_but_nothing_else_beyond_the_row() {
+    fn tests_may_use_their_support_but_nothing_else_beyond_the_row() {
         let rows = parse(&DOCUMENT.replace("document, platform", "document"));
-        assert!(check(&rows, &[manifest("bucket", &[], &["platform"])]).is_empty());
+        assert!(check(&rows, &[manifest("bucket", &[], &["platform", "blessed"])]).is_empty());
         assert_eq!(check(&rows, &[manifest("bucket", &["platform"], &[])]).len(), 1);
         assert_eq!(check(&rows, &[manifest("bucket", &[], &["node"])]).len(), 1);
     }

@@ -8,10 +8,10 @@ use peers::dialect::{Dialect, Operation};
 use peers::generator::{Generator, Measured};
 use peers::load::{Cell, Target};
 use peers::options::Options;
+use peers::perf_count::{PerfCount, PerfEvent};
 use peers::process_stat::CpuTime;
 use peers::report::{self, Figure, ratio};
 use peers::servers::{Program, Server, generator_core, pin_thread};
-use peers::syscalls::SyscallCount;
 use serde_json::{Value, json};
 
 const BENCH: &str = "peers";
@@ -249,7 +249,9 @@ impl Variant<'_> {
 
     /// System calls of a request. An idle server makes so few that they do not show.
     fn count_syscalls(&mut self, cell: &Cell, keys: usize, seconds: f64) -> Result<Option<f64>> {
-        let Some(count) = SyscallCount::start(self.server.pid()) else { return Ok(None) };
+        let Some(count) = PerfCount::start(PerfEvent::Syscalls, self.server.pid()) else {
+            return Ok(None);
+        };
         let measured = self.generator.measure(cell, keys, seconds)?;
         let counted = count.finish()?;
         self.server.wait_until_flushed()?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use document::{Cas, Seqno, VbUuid, Vbid, VbucketState};
-use platform::Clock;
-use storage::{FailoverEntry, StorageError};
+use document::{Cas, FailoverEntry, Seqno, VbUuid, Vbid, VbucketState};
+use platform::{Clock, Entropy};
+use storage::StorageError;
 use storage::{FlushBatch, JournalOptions, Store, StoreOptions, VbucketRecord};
 
 use super::Engine;
@@ -82,6 +82,7 @@ pub(super) fn open_reopened(directory: &Path) -> Result<Box<dyn Engine>> {
 fn open(directory: &Path, mode: Mode) -> Result<Box<dyn Engine>> {
     platform::process::raise_open_files_limit();
     let options = StoreOptions {
+        entropy: Entropy::real(),
         clock: Clock::real(),
         open_files_max: if mode.is_reopened { 1 } else { OPEN_FILES_MAX },
         journal: mode.has_journal.then(JournalOptions::default),

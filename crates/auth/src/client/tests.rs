@@ -4,6 +4,7 @@ use super::*;
 use crate::credentials::{Credentials, HashedPassword};
 use crate::scram::{ClientFirst, ServerScram};
 use crate::users::Login;
+use platform::Entropy;
 
 /// A conversation out of an RFC, word by word.
 struct Vector {
@@ -49,7 +50,7 @@ fn both_sides_speak_the_rfcs_conversations() {
         let Vector { algorithm, client_nonce, server_nonce, salt, messages } = vector;
         let salt = STANDARD.decode(salt).unwrap();
         let hashed = HashedPassword::new(algorithm, b"pencil", salt, 4096);
-        let known = Some(std::sync::Arc::new(Credentials::new(b"pencil", 4096)));
+        let known = Some(std::sync::Arc::new(Credentials::new(b"pencil", 4096, &Entropy::real())));
         let client = ScramClient::with_nonce(algorithm, "user", b"pencil", client_nonce);
 
         let first = client.first();
@@ -73,15 +74,15 @@ fn a_dubious_challenge_ends_the_login() {
         client.answer(challenge.as_bytes()).map(|(answer, _)| answer).err()
     };
     for (challenge, error) in [
-        ("", ClientError::Malformed),
-        ("r=abcd", ClientError::Malformed),
-        ("r=abc,s=QSXC,i=4096", ClientError::Malformed),
-        ("r=xbcd,s=QSXC,i=4096", ClientError::Malformed),
-        ("r=abcd,s=QS?C,i=4096", ClientError::Malformed),
-        ("r=abcd,s=QSXC,i=many", ClientError::Malformed),
-        ("m=x,r=abcd,s=QSXC,i=4096", ClientError::Malformed),
-        ("r=abcd,s=QSXC,i=4095", ClientError::Iterations(4095)),
-        ("r=abcd,s=QSXC,i=4000000000", ClientError::Iterations(4_000_000_000)),
+        ("", ScramClientError::Malformed),
+        ("r=abcd", ScramClientError::Malformed),
+        ("r=abc,s=QSXC,i=4096", ScramClientError::Malformed),
+        ("r=xbcd,s=QSXC,i=4096", ScramClientError::Malformed),
+        ("r=abcd,s=QS?C,i=4096", ScramClientError::Malformed),
+        ("r=abcd,s=QSXC,i=many", ScramClientError::Malformed),
+        ("m=x,r=abcd,s=QSXC,i=4096", ScramClientError::Malformed),
+        ("r=abcd,s=QSXC,i=4095", ScramClientError::Iterations(4095)),
+        ("r=abcd,s=QSXC,i=4000000000", ScramClientError::Iterations(4_000_000_000)),
     ] {
         assert_eq!(answer(challenge), Some(error), "{challenge}");
     }
@@ -92,9 +93,9 @@ fn a_dubious_challenge_ends_the_login() {
 fn a_server_without_the_password_is_found_out() {
     let expected = || Expected(vec![1, 2, 3]);
     assert_eq!(expected().check(b"v=AQID"), Ok(()));
-    assert_eq!(expected().check(b"v=AQIE"), Err(ClientError::WrongServerSignature));
-    assert_eq!(expected().check(b"v="), Err(ClientError::WrongServerSignature));
-    assert_eq!(expected().check(b"e=other-error"), Err(ClientError::Malformed));
+    assert_eq!(expected().check(b"v=AQIE"), Err(ScramClientError::WrongServerSignature));
+    assert_eq!(expected().check(b"v="), Err(ScramClientError::WrongServerSignature));
+    assert_eq!(expected().check(b"e=other-error"), Err(ScramClientError::Malformed));
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use super::*;
 use crate::client::{ScramClient, plain};
 use crate::users::UsersConfig;
+use platform::Entropy;
 
 const PASSWORD: &[u8] = b"pass,word=1";
 
 fn users() -> Users {
-    let users = Users::new(UsersConfig { iterations: 4096, verified_max: 8 });
+    let users =
+        Users::new(UsersConfig { iterations: 4096, verified_max: 8, ..UsersConfig::default() });
     users.set_password("bob,=", PASSWORD);
     users
 }
@@ -25,7 +27,7 @@ fn login(
     tamper: impl Fn(String) -> String,
 ) -> Outcome {
     let mut exchange = Exchange::default();
-    let client = ScramClient::new(algorithm, user, password);
+    let client = ScramClient::new(algorithm, user, password, &Entropy::real());
     let Outcome::Continue(challenge) = exchange.start(users, name(algorithm), &client.first())
     else {
         panic!("every wellformed beginning is challenged")
@@ -74,7 +76,7 @@ fn a_message_that_was_tampered_with_fails() {
 #[test]
 fn a_failed_step_leaves_no_second_guess() {
     let users = users();
-    let client = ScramClient::new(HashAlgorithm::Sha1, "bob,=", PASSWORD);
+    let client = ScramClient::new(HashAlgorithm::Sha1, "bob,=", PASSWORD, &Entropy::real());
     let first = client.first();
     let mut exchange = Exchange::default();
     let Outcome::Continue(challenge) = exchange.start(&users, "SCRAM-SHA1", &first) else {
@@ -127,4 +129,21 @@ fn messages_out_of_place_end_the_login() {
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", first), Outcome::Continue(_)));
     assert!(matches!(exchange.step("SCRAM-SHA256", b"c=biws"), Outcome::OutOfPlace(_)));
     assert!(!exchange.is_running());
+}
+
+#[test]
+fn a_message_has_a_bound_before_anything_of_it_is_kept() {
+    let users = users();
+    let scram = name(HashAlgorithm::Sha512);
+    for (nonce_bytes, is_challenged) in [(4000, true), (5000, false)] {
+        let first = format!("n,,n=bob=2C=3D,r={}", "x".repeat(nonce_bytes));
+        let mut exchange = Exchange::default();
+        let outcome = exchange.start(&users, scram, first.as_bytes());
+        assert_eq!(matches!(outcome, Outcome::Continue(_)), is_challenged, "{nonce_bytes}");
+        let last = format!("c=biws,r={}", "x".repeat(5000));
+        assert!(matches!(exchange.step(scram, last.as_bytes()), Outcome::OutOfPlace(_)));
+    }
+    let password = format!("\0bob,=\0{}", "x".repeat(5000));
+    let outcome = Exchange::default().start(&users, "PLAIN", password.as_bytes());
+    assert!(matches!(outcome, Outcome::OutOfPlace(_)));
 }

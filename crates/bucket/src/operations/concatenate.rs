@@ -1,13 +1,11 @@
 //! APPEND and PREPEND.
 
 use document::{Item, Key, Vbid};
-use vbucket::{Mutation, Refusal, StoreMode, WriteCondition};
+use vbucket::{Refusal, StoreMode, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
-use crate::value::{Incoming, body_of, check_size, inflated_incoming, with_body};
+use super::value::{Incoming, body_of, check_size, inflated_incoming, with_body};
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 /// Where the new bytes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +16,30 @@ pub enum Placement {
     Back,
 }
 
+/// Bytes that a client adds to a document.
+#[derive(Clone, Copy, Debug)]
+pub struct Addition<'a> {
+    /// Where the document belongs.
+    pub vbid: Vbid,
+    /// What it is called.
+    pub key: Key<'a>,
+    /// Where the bytes go.
+    pub placement: Placement,
+    /// The bytes.
+    pub added: Incoming<'a>,
+    /// Which version they may be added to, and how durable the new one is to be.
+    pub condition: WriteCondition,
+}
+
 impl Bucket {
     /// Adds bytes to the body of a document; flags, expiry and xattrs stay.
     pub fn concatenate(
         &self,
         session: &mut Session,
-        vbid: Vbid,
-        key: Key<'_>,
-        placement: Placement,
-        added: Incoming<'_>,
-        condition: WriteCondition,
-    ) -> Result<Mutation, Refused> {
-        self.check_write_gate(vbid)?;
+        addition: Addition<'_>,
+    ) -> Result<Attempted<Written>, Refused> {
+        let Addition { vbid, key, placement, added, condition } = addition;
+        self.check_write_gate(vbid, &condition, added.body.len())?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let added = inflated_incoming(added)?;
         for _ in 0..ATTEMPTS_MAX {
@@ -37,11 +47,15 @@ impl Bucket {
             let found = self
                 .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let existing = match self.answer(session, vbid, found) {
+                Ok(Attempted::Answered(existing)) => existing,
+                Ok(Attempted::Waits) => return Ok(Attempted::Waits),
                 Err(Refused::NotFound) => return Err(Refused::NotStored),
-                result => result?,
+                Err(refused) => return Err(refused),
             };
             let body = concatenated(&existing, placement, &added)?;
-            let builder = with_body(&existing, &body, existing.meta(), &self.0.compression);
+            let (meta, operation) = (existing.meta(), condition.operation());
+            let compression = self.0.memory.compression();
+            let builder = with_body(&existing, &body, meta, operation, compression);
             let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(StoreMode::Replace, builder, condition, now, effects)

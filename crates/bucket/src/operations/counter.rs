@@ -1,13 +1,11 @@
 //! INCREMENT and DECREMENT.
 
-use document::{Datatype, Item, ItemBuilder, ItemMeta, Key, Vbid};
-use vbucket::{Mutation, Refusal, StoreMode, WriteCondition};
+use document::{Datatype, Item, ItemBuilder, ItemMeta, Key, Operation, Vbid};
+use vbucket::{Refusal, StoreMode, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
-use crate::value::{body_of, with_body};
+use super::value::{body_of, with_body};
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 /// A change of a counter: a document whose body is a decimal number of 64 bits.
 #[derive(Clone, Copy, Debug)]
@@ -18,19 +16,23 @@ pub struct CounterRequest {
     pub delta: u64,
     /// What a counter is created with: its number and its absolute expiry. `None`: not created.
     pub created_with: Option<(u64, u32)>,
+    /// The absolute expiry that a counter which is there has from now on. `None`: as before.
+    pub expiry: Option<u32>,
 }
 
 /// A counter that has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Its number now.
+    /// Its number now, or once it is written.
     pub number: u64,
+    /// Its absolute expiry.
+    pub expiry: u32,
     /// The version that holds it.
-    pub mutation: Mutation,
+    pub written: Written,
 }
 
 impl Bucket {
-    /// Changes a counter. The condition's CAS is ignored: counters have none.
+    /// Changes a counter.
     pub fn count(
         &self,
         session: &mut Session,
@@ -38,44 +40,55 @@ impl Bucket {
         key: Key<'_>,
         request: CounterRequest,
         condition: WriteCondition,
-    ) -> Result<Counter, Refused> {
-        self.check_write_gate(vbid)?;
+    ) -> Result<Attempted<Counter>, Refused> {
+        self.check_write_gate(vbid, &condition, 0)?;
         let condition = self.as_durable_as_configured(session, condition)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);
             let found = self
                 .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
             let (number, builder, mode, computed_from) = match self.answer(session, vbid, found) {
-                Ok(existing) => {
+                Ok(Attempted::Answered(existing)) => {
                     let number = request.applied_to(number_of(&existing)?);
-                    let builder = self.counter_version(&existing, number);
+                    let operation = condition.operation();
+                    let builder =
+                        self.counter_version(&existing, number, request.expiry, operation);
                     (number, builder, StoreMode::Replace, Some(existing.seqno()))
                 }
+                Ok(Attempted::Waits) => return Ok(Attempted::Waits),
                 Err(Refused::NotFound) => {
                     let (number, expiry) = request.created_with.ok_or(Refused::NotFound)?;
-                    (number, new_counter(key, number, expiry), StoreMode::Add, None)
+                    let builder = new_counter(key, number, expiry, condition.operation());
+                    (number, builder, StoreMode::Add, None)
                 }
                 Err(refused) => return Err(refused),
             };
+            let expiry = builder.meta().expiry;
             let condition = WriteCondition { computed_from, ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(mode, builder, condition, now, effects)
             });
             match result {
                 Err(Refusal::Changed | Refusal::Exists) => {}
-                Err(Refusal::SyncWriteBegun) => return Err(Refused::SyncWriteBegun(Some(number))),
                 result => {
-                    let mutation = self.answer(session, vbid, result)?;
-                    return Ok(Counter { number, mutation });
+                    let counted = result.map(|written| Counter { number, expiry, written });
+                    return self.answer(session, vbid, counted);
                 }
             }
         }
         Err(Refused::Contended)
     }
 
-    fn counter_version(&self, existing: &Item, number: u64) -> ItemBuilder {
-        let text = number.to_string();
-        with_body(existing, text.as_bytes(), existing.meta(), &self.0.compression)
+    fn counter_version(
+        &self,
+        existing: &Item,
+        number: u64,
+        expiry: Option<u32>,
+        operation: Operation,
+    ) -> ItemBuilder {
+        let (text, meta) = (number.to_string(), existing.meta());
+        let meta = ItemMeta { expiry: expiry.unwrap_or(meta.expiry), ..meta };
+        with_body(existing, text.as_bytes(), meta, operation, self.0.memory.compression())
     }
 }
 
@@ -89,9 +102,9 @@ impl CounterRequest {
     }
 }
 
-fn new_counter(key: Key<'_>, number: u64, expiry: u32) -> ItemBuilder {
+fn new_counter(key: Key<'_>, number: u64, expiry: u32, operation: Operation) -> ItemBuilder {
     let meta = ItemMeta { expiry, datatype: Datatype::JSON, ..ItemMeta::default() };
-    ItemBuilder::new(key, meta, number.to_string().as_bytes())
+    ItemBuilder::step(key, meta, operation, number.to_string().as_bytes())
 }
 
 /// The number in a document: one to twenty digits and nothing else.

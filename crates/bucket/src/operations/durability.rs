@@ -1,37 +1,42 @@
 //! Which writes are durable.
 
-use document::DurabilityLevel;
+use document::{DurabilityLevel, Operation};
 use vbucket::{SyncWriteRequest, WriteCondition};
 
-use crate::bucket::Bucket;
-use crate::bucket_type::BucketType;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::config::BucketType;
+use crate::core::{Bucket, Refused, Session};
 
 impl Bucket {
-    /// The condition of a write that is as durable as the bucket demands, at least (source: engine
-    /// facts, section 5.1).
+    /// The condition of a write that is as durable as the bucket demands, at least (source:
+    /// docs/specification/engine.md, section 5.1).
     pub(super) fn as_durable_as_configured(
         &self,
         session: &Session,
         mut condition: WriteCondition,
     ) -> Result<WriteCondition, Refused> {
-        let config = self.config().durability;
-        let level_min = config.level_min.0;
-        match &mut condition.sync_write {
-            Some(request) => request.level = request.level.max(level_min.unwrap_or(request.level)),
+        let level = self.level_of(condition.sync_write.map(|request| request.level));
+        condition.sync_write = level.map(|level| match condition.sync_write {
+            Some(asked) => SyncWriteRequest { level, ..asked },
             None => {
-                let deadline = self.time_of(session).monotonic.after(config.timeout_default);
-                let waiter = session.waiter;
-                condition.sync_write =
-                    level_min.map(|level| SyncWriteRequest { level, deadline, waiter });
+                let timeout = self.config().durability.timeout_default;
+                let deadline = self.time_of(session).monotonic.after(timeout);
+                SyncWriteRequest { level, deadline, waiter: session.waiter }
             }
-        }
-        let level = condition.sync_write.map(|request| request.level);
+        });
         let persists = level.is_some_and(|level| level != DurabilityLevel::Majority);
         if persists && self.bucket_type() == BucketType::Ephemeral {
             return Err(Refused::InvalidDurabilityLevel);
         }
         Ok(condition)
+    }
+
+    /// What a write whose client asks for `level` is best built as.
+    pub fn operation_of(&self, level: Option<DurabilityLevel>) -> Operation {
+        self.level_of(level).map_or(Operation::Mutation, Operation::Prepare)
+    }
+
+    /// The level of a write whose client asks for `level`.
+    fn level_of(&self, level: Option<DurabilityLevel>) -> Option<DurabilityLevel> {
+        level.max(self.config().durability.level_min.0)
     }
 }

@@ -6,9 +6,7 @@ use document::limits::{LOCK_SECONDS_DEFAULT, LOCK_SECONDS_MAX};
 use document::{Cas, Key, Vbid};
 use vbucket::Found;
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
     /// Locks a document for `seconds` (0 or too many: the default) and returns it with the CAS
@@ -19,7 +17,7 @@ impl Bucket {
         vbid: Vbid,
         key: Key<'_>,
         seconds: u32,
-    ) -> Result<Found, Refused> {
+    ) -> Result<Attempted<Found>, Refused> {
         let seconds = match seconds {
             1..=LOCK_SECONDS_MAX => seconds,
             _ => LOCK_SECONDS_DEFAULT,
@@ -38,7 +36,7 @@ impl Bucket {
         vbid: Vbid,
         key: Key<'_>,
         cas: Cas,
-    ) -> Result<(), Refused> {
+    ) -> Result<Attempted<()>, Refused> {
         let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, _| vbucket.unlock(key, cas, now));
         self.answer(session, vbid, result)

@@ -3,9 +3,7 @@
 use document::{Key, Vbid};
 use vbucket::Found;
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
     /// The newest version of `key` for its metadata: tombstones and documents whose time is over
@@ -15,7 +13,7 @@ impl Bucket {
         session: &mut Session,
         vbid: Vbid,
         key: Key<'_>,
-    ) -> Result<Found, Refused> {
+    ) -> Result<Attempted<Found>, Refused> {
         let now = self.time_of(session);
         let found = self.attempt(session, vbid, |vbucket, _| vbucket.get_metadata(key, now));
         self.answer(session, vbid, found)

@@ -3,9 +3,7 @@
 use document::{Cas, Key, VbUuid, Vbid, VbucketState};
 use vbucket::{Refusal, SeqnoStatus};
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 /// Where a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +34,7 @@ impl Bucket {
         session: &mut Session,
         vbid: Vbid,
         key: Key<'_>,
-    ) -> Result<Observed, Refused> {
+    ) -> Result<Attempted<Observed>, Refused> {
         let now = self.time_of(session);
         let seen = self.attempt(session, vbid, |vbucket, effects| {
             let seen = vbucket.observe(key, now)?;
@@ -45,8 +43,13 @@ impl Bucket {
             }
             Ok(seen)
         });
-        let Some((item, is_persisted)) = self.answer(session, vbid, seen)? else {
-            return Ok(Observed { state: ObservedState::NotFound, cas: Cas::ANY });
+        let (item, is_persisted) = match self.answer(session, vbid, seen)? {
+            Attempted::Answered(Some(seen)) => seen,
+            Attempted::Answered(None) => {
+                let nowhere = Observed { state: ObservedState::NotFound, cas: Cas::ANY };
+                return Ok(Attempted::Answered(nowhere));
+            }
+            Attempted::Waits => return Ok(Attempted::Waits),
         };
         let state = match (item.is_deleted(), is_persisted) {
             (true, true) => ObservedState::NotFound,
@@ -54,7 +57,7 @@ impl Bucket {
             (false, true) => ObservedState::Persisted,
             (false, false) => ObservedState::NotPersisted,
         };
-        Ok(Observed { state, cas: item.cas() })
+        Ok(Attempted::Answered(Observed { state, cas: item.cas() }))
     }
 
     /// How far the branch `uuid` of the vBucket's history has come; not found when it never ran
@@ -64,7 +67,7 @@ impl Bucket {
         session: &mut Session,
         vbid: Vbid,
         uuid: VbUuid,
-    ) -> Result<SeqnoStatus, Refused> {
+    ) -> Result<Attempted<SeqnoStatus>, Refused> {
         let status = self.attempt(session, vbid, |vbucket, effects| {
             if vbucket.state() == VbucketState::Dead {
                 return Err(Refusal::NotActive);

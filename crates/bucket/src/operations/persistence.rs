@@ -3,19 +3,17 @@
 use document::{Seqno, Vbid, VbucketState};
 use vbucket::Refusal;
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
-    /// Answers once everything up to `seqno` is on disk: at once, or as [`Refused::Pending`] and
-    /// later through the session's waiter.
+    /// Answers once everything up to `seqno` is on disk: at once, or later through the session's
+    /// waiter.
     pub fn wait_for_persistence(
         &self,
         session: &mut Session,
         vbid: Vbid,
         seqno: Seqno,
-    ) -> Result<(), Refused> {
+    ) -> Result<Attempted<()>, Refused> {
         self.check_has_disk()?;
         let timeout = self.config().seqno_persistence_timeout;
         let deadline = self.time_of(session).monotonic.after(timeout);
@@ -26,10 +24,11 @@ impl Bucket {
             }
             Ok(vbucket.wait_for_persistence(seqno, deadline, waiter, effects))
         });
-        if self.answer(session, vbid, result)? {
-            return Ok(());
+        match self.answer(session, vbid, result)? {
+            Attempted::Answered(true) => return Ok(Attempted::Answered(())),
+            Attempted::Answered(false) => self.expect_timeout(deadline),
+            Attempted::Waits => {}
         }
-        self.expect_timeout(deadline);
-        Err(Refused::Pending)
+        Ok(Attempted::Waits)
     }
 }

@@ -3,13 +3,16 @@
 use document::{Key, Vbid};
 use vbucket::Found;
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
     /// The live document `key`.
-    pub fn get(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<Found, Refused> {
+    pub fn get(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        key: Key<'_>,
+    ) -> Result<Attempted<Found>, Refused> {
         let now = self.time_of(session);
         let found = self.attempt(session, vbid, |vbucket, effects| vbucket.get(key, now, effects));
         self.answer(session, vbid, found)
@@ -21,7 +24,7 @@ impl Bucket {
         session: &mut Session,
         vbid: Vbid,
         key: Key<'_>,
-    ) -> Result<Found, Refused> {
+    ) -> Result<Attempted<Found>, Refused> {
         let now = self.time_of(session);
         let found =
             self.attempt(session, vbid, |vbucket, effects| vbucket.get_replica(key, now, effects));

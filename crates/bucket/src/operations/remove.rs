@@ -1,11 +1,9 @@
 //! DELETE, and EVICT_KEY, which only removes from memory.
 
 use document::{Key, Vbid};
-use vbucket::{Mutation, WriteCondition};
+use vbucket::{WriteCondition, Written};
 
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
     /// Deletes a document. Let in even when memory is short: it makes room.
@@ -15,7 +13,7 @@ impl Bucket {
         vbid: Vbid,
         key: Key<'_>,
         condition: WriteCondition,
-    ) -> Result<Mutation, Refused> {
+    ) -> Result<Attempted<Written>, Refused> {
         self.check_disk(vbid)?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let now = self.time_of(session);
@@ -26,15 +24,21 @@ impl Bucket {
     }
 
     /// Drops a value from memory that is on disk.
-    pub fn evict(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> Result<(), Refused> {
+    pub fn evict(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        key: Key<'_>,
+    ) -> Result<Attempted<()>, Refused> {
         self.check_has_disk()?;
         let now = self.time_of(session);
         let result =
             self.attempt(session, vbid, |vbucket, effects| Ok(vbucket.eject(key, now, effects)));
         match self.answer(session, vbid, result)? {
-            None => Err(Refused::NotFound),
-            Some(false) => Err(Refused::NotPersisted),
-            Some(true) => Ok(()),
+            Attempted::Answered(None) => Err(Refused::NotFound),
+            Attempted::Answered(Some(false)) => Err(Refused::NotPersisted),
+            Attempted::Answered(Some(true)) => Ok(Attempted::Answered(())),
+            Attempted::Waits => Ok(Attempted::Waits),
         }
     }
 }

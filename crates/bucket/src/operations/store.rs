@@ -1,30 +1,50 @@
 //! SET, ADD, REPLACE.
 
 use document::{ItemBuilder, ItemMeta, Key, Vbid};
-use vbucket::{KeptXattrs, Mutation, Refusal, StoreMode, WriteCondition};
+use vbucket::{KeptXattrs, Refusal, StoreMode, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
-use crate::value::{Incoming, check_size, inflated_builder, json_bit, with_body};
+use super::value::{Incoming, check_size, inflated_builder, json_bit, with_body};
+use crate::core::{Attempted, Bucket, Refused, Session};
+
+/// A document that a client stores.
+#[derive(Clone, Copy, Debug)]
+pub struct Write<'a> {
+    /// What must be there.
+    pub mode: StoreMode,
+    /// Where it belongs.
+    pub vbid: Vbid,
+    /// What it is called.
+    pub key: Key<'a>,
+    /// Flags and expiry; `datatype` is ignored: the server finds out itself.
+    pub meta: ItemMeta,
+    /// Its body.
+    pub value: Incoming<'a>,
+    /// Which version it may replace, and how durable it is to be.
+    pub condition: WriteCondition,
+}
+
+impl<'a> Write<'a> {
+    /// A plain SET: whatever was there, without flags and expiry.
+    pub fn set(vbid: Vbid, key: Key<'a>, value: Incoming<'a>) -> Self {
+        let (meta, condition) = (ItemMeta::default(), WriteCondition::default());
+        Self { mode: StoreMode::Set, vbid, key, meta, value, condition }
+    }
+}
 
 impl Bucket {
-    /// Stores a document. `meta.datatype` is ignored: the server finds out itself.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one request")]
+    /// Stores a document.
     pub fn store(
         &self,
         session: &mut Session,
-        mode: StoreMode,
-        vbid: Vbid,
-        key: Key<'_>,
-        meta: ItemMeta,
-        value: Incoming<'_>,
-        condition: WriteCondition,
-    ) -> Result<Mutation, Refused> {
-        self.check_write_gate(vbid)?;
-        let (stored, datatype) = value.checked(&self.0.compression)?;
-        let builder = ItemBuilder::new(key, ItemMeta { datatype, ..meta }, &stored);
+        write: Write<'_>,
+    ) -> Result<Attempted<Written>, Refused> {
+        let Write { mode, vbid, key, meta, value, condition } = write;
+        self.check_write_gate(vbid, &condition, value.body.len())?;
+        let (stored, datatype) = value.checked(self.0.memory.compression())?;
+        let condition = self.as_durable_as_configured(session, condition)?;
+        let (meta, operation) = (ItemMeta { datatype, ..meta }, condition.operation());
+        let builder = ItemBuilder::step(key, meta, operation, &stored);
         self.store_built(session, mode, vbid, builder, condition)
     }
 
@@ -32,10 +52,11 @@ impl Bucket {
     /// session's waiter. For whoever cannot keep a value that was given away for a store.
     pub fn must_store_wait(&self, session: &mut Session, vbid: Vbid, key: Key<'_>) -> bool {
         let known = self.attempt(session, vbid, |vbucket, _| vbucket.prepare_write(key));
-        self.answer(session, vbid, known) == Err(Refused::Pending)
+        self.answer(session, vbid, known) == Ok(Attempted::Waits)
     }
 
-    /// Stores a document whose value was received in its final place, not compressed.
+    /// Stores a document whose value was received in its final place, not compressed: best in a
+    /// builder of what [`Bucket::operation_of`] says.
     pub fn store_received(
         &self,
         session: &mut Session,
@@ -43,10 +64,12 @@ impl Bucket {
         vbid: Vbid,
         mut builder: ItemBuilder,
         condition: WriteCondition,
-    ) -> Result<Mutation, Refused> {
-        self.check_write_gate(vbid)?;
+    ) -> Result<Attempted<Written>, Refused> {
+        self.check_write_gate(vbid, &condition, builder.value().len())?;
         check_size(builder.value().len())?;
         builder.set_datatype(json_bit(builder.value()));
+        let condition = self.as_durable_as_configured(session, condition)?;
+        let builder = builder.with_operation(condition.operation());
         self.store_built(session, mode, vbid, builder, condition)
     }
 
@@ -56,10 +79,12 @@ impl Bucket {
         mode: StoreMode,
         vbid: Vbid,
         mut builder: ItemBuilder,
-        condition: WriteCondition,
-    ) -> Result<Mutation, Refused> {
-        let mut condition = self.as_durable_as_configured(session, condition)?;
+        mut condition: WriteCondition,
+    ) -> Result<Attempted<Written>, Refused> {
         for _ in 0..ATTEMPTS_MAX {
+            if condition.preserve_expiry {
+                builder = builder.with_room_for_expiry();
+            }
             let now = self.time_of(session);
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(mode, builder, condition, now, effects)
@@ -74,7 +99,8 @@ impl Bucket {
     }
 
     fn keeping_xattrs(&self, kept: &KeptXattrs) -> ItemBuilder {
-        let body = inflated_builder(&kept.stored);
-        with_body(&kept.existing, &body, kept.stored.meta(), &self.0.compression)
+        let (body, compression) = (inflated_builder(&kept.stored), self.0.memory.compression());
+        let (meta, operation) = (kept.stored.meta(), kept.stored.operation());
+        with_body(&kept.existing, &body, meta, operation, compression)
     }
 }

@@ -1,12 +1,10 @@
 //! TOUCH and GET-AND-TOUCH.
 
-use document::{Item, ItemBuilder, ItemMeta, Key, Vbid};
-use vbucket::{Found, Refusal, StoreMode, WriteCondition};
+use document::{Cas, Item, ItemBuilder, ItemMeta, Key, Vbid};
+use vbucket::{Found, Refusal, StoreMode, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
-use crate::bucket::Bucket;
-use crate::refused::Refused;
-use crate::session::Session;
+use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
     /// Gives a document another expiry (absolute, 0 for never) and returns it. When it has that
@@ -17,16 +15,19 @@ impl Bucket {
         vbid: Vbid,
         key: Key<'_>,
         expiry: u32,
-    ) -> Result<Found, Refused> {
-        self.check_write_gate(vbid)?;
+    ) -> Result<Attempted<Found>, Refused> {
         let condition = WriteCondition::default();
+        self.check_write_gate(vbid, &condition, 0)?;
         for _ in 0..ATTEMPTS_MAX {
             let now = self.time_of(session);
             let found = self
                 .attempt(session, vbid, |vbucket, _| vbucket.get_for_write(key, condition, now));
-            let existing = self.answer(session, vbid, found)?;
+            let Attempted::Answered(existing) = self.answer(session, vbid, found)? else {
+                return Ok(Attempted::Waits);
+            };
             if existing.expiry() == expiry {
-                return Ok(Found { cas: existing.cas(), item: existing });
+                let found = Found { cas: existing.cas(), item: existing };
+                return Ok(Attempted::Answered(found));
             }
             let builder = touched(&existing, expiry);
             let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
@@ -36,13 +37,18 @@ impl Bucket {
             match result {
                 Err(Refusal::Changed) => {}
                 result => {
-                    let mutation = self.answer(session, vbid, result)?;
-                    return Ok(Found { item: existing, cas: mutation.cas });
+                    let touched =
+                        result.map(|written| Found { cas: cas_of(written), item: existing });
+                    return self.answer(session, vbid, touched);
                 }
             }
         }
         Err(Refused::Contended)
     }
+}
+
+fn cas_of(written: Written) -> Cas {
+    written.done().expect("a document is not touched durably").cas
 }
 
 fn touched(existing: &Item, expiry: u32) -> ItemBuilder {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bucket::{Bucket, BucketConfig, BucketType, CompactionEnd, CompactionOrder, Incoming};
+use bucket::{Bucket, BucketConfig, BucketType, CompactionEnd, CompactionOrder, Incoming, Write};
 use bucket::{Persistence, Refused, Session, Surroundings};
-use document::{ItemMeta, Seqno, Vbid};
+use document::{Seqno, Vbid};
 use executor::{ExecutorPool, PoolOptions};
 use platform::seeds::seeds;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Random};
+use platform::{Clock, Entropy, Random};
+use vbucket::StoreMode;
 use vbucket::eviction::EvictionPolicy;
-use vbucket::{StoreMode, WriteCondition};
 
 use crate::eviction::{finish, get, name, with_policy};
-use crate::support::{DIRECTORY, Heard, Machine, OTHER, VBID, config, key};
+use crate::support::{DIRECTORY, Heard, Machine, No, OTHER, VBID, config, key};
 
 /// With files that hold what is persisted as soon as it is: what a compaction finds is certain.
 fn plain(config: BucketConfig) -> BucketConfig {
@@ -128,7 +128,7 @@ fn files_stay_compact_under_random_overwrites_and_every_document_is_readable() {
                     };
                     let found = finish(&mut machine, read);
                     let found = found.map(|found| found.item.value().to_vec());
-                    let expected = model.get(&number).cloned().ok_or(Refused::NotFound);
+                    let expected = model.get(&number).cloned().ok_or(No(Refused::NotFound));
                     assert_eq!(found, expected, "{at}, start {start}");
                 }
                 machine = machine.stop_and_start();
@@ -278,7 +278,7 @@ fn slow_bucket() -> (Bucket, ExecutorPool, SimulatedFiles) {
         files: Arc::new(files.clone()),
         pool: pool.clone(),
         completions: Arc::new(Heard::default()),
-        random_seed: 1,
+        entropy: Entropy::simulated(1),
     };
     let config = BucketConfig { compaction_bytes_per_second: 1, ..plain(config()) };
     let bucket = Bucket::open(surroundings, config, Path::new(DIRECTORY)).unwrap();
@@ -291,11 +291,9 @@ fn begin_slow_compaction(bucket: &Bucket) -> mpsc::Receiver<CompactionEnd> {
     let mut value = vec![0; 10_000];
     for number in 0..60 {
         random.fill(&mut value);
-        let (meta, incoming) = (ItemMeta::default(), Incoming::plain(&value));
-        let (session, condition) = (&mut Session::default(), WriteCondition::default());
-        let key = key(&name(number));
-        let mode = StoreMode::Set;
-        bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition).unwrap();
+        let (session, key) = (&mut Session::default(), key(&name(number)));
+        let write = Write::set(VBID, key.as_key(), Incoming::plain(&value));
+        bucket.store(session, write).unwrap();
     }
     while bucket.statistics().items_persisted < 60 {
         std::thread::yield_now();
@@ -318,10 +316,9 @@ fn a_file_of_little_use_is_compacted_at_full_speed() {
     let (bucket, pool, _) = slow_bucket();
     let value = vec![b'v'; 10_000];
     for number in 1..=10 {
-        let (meta, incoming) = (ItemMeta::default(), Incoming::plain(&value));
-        let (session, condition) = (&mut Session::default(), WriteCondition::default());
-        let (mode, key) = (StoreMode::Set, key("alone"));
-        bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition).unwrap();
+        let (session, key) = (&mut Session::default(), key("alone"));
+        let write = Write::set(VBID, key.as_key(), Incoming::plain(&value));
+        bucket.store(session, write).unwrap();
         while bucket.statistics().items_persisted < number {
             std::thread::yield_now();
         }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bucket::{BucketConfig, CompressionMode, Incoming, inflated};
+use bucket::{BucketConfig, CompressionMode, Incoming, Write, inflated};
+use document::Datatype;
 use document::compression::deflate;
-use document::{Datatype, ItemMeta};
 use platform::Random;
 use platform::seeds::seeds;
-use vbucket::{Found, StoreMode, WriteCondition};
+use vbucket::Found;
 
 use crate::support::{Machine, VBID, config, key};
 
@@ -28,12 +28,9 @@ fn is_compressed(found: &Found) -> bool {
 
 impl Machine {
     fn set_compressed(&mut self, name: &str, body: &[u8]) {
-        let (key, condition) = (key(name), WriteCondition::default());
-        let incoming = Incoming { body, is_compressed: true };
-        let meta = ItemMeta::default();
-        self.bucket
-            .store(&mut self.session, StoreMode::Set, VBID, key.as_key(), meta, incoming, condition)
-            .unwrap();
+        let (key, incoming) = (key(name), Incoming { body, is_compressed: true });
+        let write = Write::set(VBID, key.as_key(), incoming);
+        self.bucket.store(&mut self.session, write).unwrap();
     }
 
     /// The document, from its file if need be.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use bucket::{CounterRequest, Incoming, Placement, Refused};
+use bucket::{Addition, CounterRequest, Incoming, Placement, Refused};
 use document::{Cas, Seqno, Vbid};
 use platform::files::RealFiles;
 use platform::seeds::seeds;
@@ -15,7 +15,7 @@ use platform::{Files, OpenMode, Random};
 use storage::couchstore::CouchFile;
 use vbucket::{Mutation, StoreMode, WriteCondition};
 
-use crate::support::{DIRECTORY, Machine, config, key};
+use crate::support::{DIRECTORY, Machine, No, Unanswered, answered, config, key, written};
 
 const KEY_COUNT: u64 = 6;
 const VBUCKET_COUNT: u16 = 4;
@@ -159,7 +159,7 @@ impl Model {
         value: Vec<u8>,
         expiry: u32,
         succeeds: bool,
-    ) -> (Result<Mutation, Refused>, Option<Version>) {
+    ) -> (Result<Mutation, Unanswered>, Option<Version>) {
         let result = self.machine.store(mode, vbid, name, &value, expiry);
         (result, succeeds.then_some(Some((value, expiry))))
     }
@@ -169,16 +169,13 @@ impl Model {
         vbid: Vbid,
         name: &str,
         live: Version,
-    ) -> (Result<Mutation, Refused>, Option<Version>) {
+    ) -> (Result<Mutation, Unanswered>, Option<Version>) {
         let added = Incoming::plain(b"+");
-        let result = self.machine.bucket.concatenate(
-            &mut self.machine.session,
-            vbid,
-            key(name).as_key(),
-            Placement::Back,
-            added,
-            WriteCondition::default(),
-        );
+        let (key, condition) = (key(name), WriteCondition::default());
+        let placement = Placement::Back;
+        let addition = Addition { vbid, key: key.as_key(), placement, added, condition };
+        let result = self.machine.bucket.concatenate(&mut self.machine.session, addition);
+        let result = written(result);
         let expected = live.map(|(value, expiry)| Some(([&value[..], b"+"].concat(), expiry)));
         (result, expected)
     }
@@ -188,8 +185,13 @@ impl Model {
         vbid: Vbid,
         name: &str,
         live: Version,
-    ) -> (Result<Mutation, Refused>, Option<Version>) {
-        let request = CounterRequest { is_increment: true, delta: 5, created_with: Some((40, 0)) };
+    ) -> (Result<Mutation, Unanswered>, Option<Version>) {
+        let request = CounterRequest {
+            is_increment: true,
+            delta: 5,
+            created_with: Some((40, 0)),
+            expiry: None,
+        };
         let session = &mut self.machine.session;
         let counted = self.machine.bucket.count(
             session,
@@ -211,14 +213,14 @@ impl Model {
                 Some(Some((value, live.map_or(0, |(_, expiry)| expiry))))
             }
         };
-        (counted.map(|counter| counter.mutation), expected)
+        (answered(counted).map(|counter| counter.written.done().unwrap()), expected)
     }
 
     fn touch(&mut self, vbid: Vbid, name: &str, live: Version, expiry: u32) {
         let session = &mut self.machine.session;
         let touched = self.machine.bucket.touch(session, vbid, key(name).as_key(), expiry);
         let seed = self.seed;
-        match (touched, live) {
+        match (answered(touched), live) {
             (Ok(_), Some((_, before))) if before == expiry => {}
             (Ok(found), Some((value, _))) => {
                 let history = &mut self.histories[usize::from(vbid.0)];
@@ -226,18 +228,18 @@ impl Model {
                 history.max_cas = found.cas;
                 history.record(name, Some((value, expiry)));
             }
-            (Err(Refused::NotFound), None) | (Err(Refused::Blocked(_)), _) => {}
+            (Err(No(Refused::NotFound)), None) | (Err(No(Refused::Blocked(_))), _) => {}
             (touched, live) => panic!("seed {seed}: {touched:?} of {live:?}"),
         }
         self.check_high_seqno(vbid);
     }
 
     /// A read shows what the model says, and deletes what is over.
-    fn settle_read(&mut self, vbid: Vbid, name: &str, read: Result<Vec<u8>, Refused>) {
+    fn settle_read(&mut self, vbid: Vbid, name: &str, read: Result<Vec<u8>, Unanswered>) {
         let (seed, seconds) = (self.seed, self.machine.clock.wall_time().seconds());
         let history = &mut self.histories[usize::from(vbid.0)];
         let live = history.live(name, seconds);
-        let expected = live.clone().map(|(value, _)| value).ok_or(Refused::NotFound);
+        let expected = live.clone().map(|(value, _)| value).ok_or(No(Refused::NotFound));
         assert_eq!(read, expected, "seed {seed}, {vbid} {name}");
         let newest = history.versions.get(name).and_then(|versions| versions.last());
         if live.is_none() && newest.is_some_and(|(_, version)| version.is_some()) {
@@ -251,7 +253,7 @@ impl Model {
         &mut self,
         vbid: Vbid,
         name: &str,
-        result: Result<Mutation, Refused>,
+        result: Result<Mutation, Unanswered>,
         expected: Option<Version>,
     ) {
         let seed = self.seed;
@@ -263,8 +265,8 @@ impl Model {
                 history.max_cas = mutation.cas;
                 history.record(name, version);
             }
-            (Err(Refused::Blocked(_)), _) => {}
-            (Err(refused), None) => assert!(
+            (Err(No(Refused::Blocked(_))), _) => {}
+            (Err(No(refused)), None) => assert!(
                 matches!(
                     refused,
                     Refused::NotFound | Refused::Exists | Refused::NotStored | Refused::NotANumber

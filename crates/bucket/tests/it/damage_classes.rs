@@ -4,13 +4,17 @@
 //! Damage in the journal is not that of one vBucket: nobody can tell whose writes a group held. The
 //! bucket does not start then, and says which file is damaged, and where.
 //!
-//! `SEEDS=200` has so many damages of each kind.
+//! What no start and no read meets a compaction finds, which reads all that the file has: then it
+//! is told, or the damaged bytes belong to nothing that is used.
+//!
+//! `SEEDS=200` has so many damages of each kind; with `--nocapture` what came of them is printed.
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, Refused};
+use bucket::{ApplyConfig, BucketConfig, CompactionOrder, Refused};
 use document::Vbid;
 use platform::simulated::SimulatedFiles;
 use platform::{Files, OpenMode, Random};
@@ -18,8 +22,9 @@ use storage::couchstore::CouchFile;
 use storage::{Order, Selection};
 use tracing::Level;
 
+use crate::compaction::compact;
 use crate::heard_log::HeardLog;
-use crate::support::{DIRECTORY, Machine, config};
+use crate::support::{DIRECTORY, Machine, No, config};
 
 const VBUCKET_COUNT: u16 = 4;
 const KEY_COUNT: usize = 30;
@@ -54,6 +59,23 @@ const CLASSES: &[Class] = &[
     Class::Groups,
     Class::LastGroup,
 ];
+
+/// What comes of a damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// The bucket does not start, and says why.
+    Refused,
+    /// The vBucket does not serve, as the start says.
+    OutOfService,
+    /// Some reads are refused, which is told.
+    RefusesReads,
+    /// The start tells of it, or a read does, and all is served.
+    Told,
+    /// A compaction tells of it.
+    FoundByCompaction,
+    /// A compaction, which reads all that is used, finds everything as it should be.
+    Unused,
+}
 
 /// What a document was given last; `None`: it was deleted.
 fn expected(vbid: Vbid, number: usize) -> Option<Vec<u8>> {
@@ -133,7 +155,7 @@ impl Image {
 }
 
 /// Where the bytes of a class are: a file, and ranges of it.
-fn places(image: &Image, class: Class) -> (PathBuf, Vec<Range<usize>>) {
+fn places(image: &Image, class: Class, seed: u64) -> (PathBuf, Vec<Range<usize>>) {
     match class {
         Class::Headers | Class::Trees | Class::Bodies | Class::State => {
             let path = Path::new(DIRECTORY).join(FILE);
@@ -141,7 +163,8 @@ fn places(image: &Image, class: Class) -> (PathBuf, Vec<Range<usize>>) {
             (path, ranges)
         }
         Class::SegmentHeads => {
-            let path = image.segments()[0].to_path_buf();
+            let segments = image.segments();
+            let path = segments[seed as usize % segments.len()].to_path_buf();
             (path, std::iter::once(0..64).collect())
         }
         Class::Groups | Class::LastGroup => {
@@ -239,7 +262,7 @@ fn read_all(machine: &mut Machine, at: &str) -> Reads {
     for vbid in (0..VBUCKET_COUNT).map(Vbid) {
         for number in 0..KEY_COUNT {
             let found = machine.get(vbid, &format!("key-{number}"));
-            let expected = expected(vbid, number).ok_or(Refused::NotFound);
+            let expected = expected(vbid, number).ok_or(No(Refused::NotFound));
             if found == expected {
                 reads.right += 1;
                 continue;
@@ -253,10 +276,10 @@ fn read_all(machine: &mut Machine, at: &str) -> Reads {
     reads
 }
 
-fn check(image: &Image, class: Class, seed: u64) {
+fn check(image: &Image, class: Class, seed: u64) -> Outcome {
     let at = format!("{class:?}, seed {seed}");
     let mut random = Random::from_seed(seed << 8 | class as u64);
-    let (path, ranges) = places(image, class);
+    let (path, ranges) = places(image, class, seed);
     assert!(!ranges.is_empty(), "{at}: nothing to damage in {}", path.display());
     let damaged = damage(image.content(&path), &ranges, &mut random);
     let disk = image.disk_with(&path, &damaged);
@@ -269,7 +292,7 @@ fn check(image: &Image, class: Class, seed: u64) {
             assert!(is_journal, "{at}: one file keeps the bucket from starting: {refusal}");
             let refusal = refusal.to_string();
             assert!(refusal.contains("is corrupt at byte"), "{at}: {refusal}");
-            return;
+            return Outcome::Refused;
         }
     };
     assert!(!is_journal, "{at}: damage in the journal is believed: {log:?}");
@@ -285,6 +308,24 @@ fn check(image: &Image, class: Class, seed: u64) {
         reads.refused,
         reads.right + reads.refused
     );
+    let is_told = log.count(Level::ERROR) > 0;
+    match (reads.refused, is_told) {
+        (KEY_COUNT, _) => return Outcome::OutOfService,
+        (1.., _) => return Outcome::RefusesReads,
+        (0, true) => return Outcome::Told,
+        (0, false) => {}
+    }
+    log.during(|| {
+        let _end = compact(&mut machine, DAMAGED, CompactionOrder::default());
+        machine.run();
+    });
+    let is_told = log.count(Level::ERROR) > 0;
+    let reads = read_all(&mut machine, &at);
+    assert!(
+        is_told || reads.refused == 0,
+        "{at}: compacted with damage, and nothing said: {log:?}"
+    );
+    if is_told { Outcome::FoundByCompaction } else { Outcome::Unused }
 }
 
 #[test]
@@ -295,11 +336,13 @@ fn single_damages_serve_nothing_wrong_and_take_one_vbucket() {
     let stopped = Image::of(stopped);
     let killed = Image::of(filled());
     for &class in CLASSES {
+        let mut outcomes: BTreeMap<Outcome, u32> = BTreeMap::new();
         for seed in platform::seeds::seeds(25) {
             let is_journal =
                 matches!(class, Class::SegmentHeads | Class::Groups | Class::LastGroup);
             let image = if is_journal || seed % 2 == 0 { &killed } else { &stopped };
-            check(image, class, seed);
+            *outcomes.entry(check(image, class, seed)).or_default() += 1;
         }
+        println!("{class:?}: {outcomes:?}");
     }
 }

@@ -7,7 +7,7 @@ use bucket::{ApplyConfig, BucketConfig, CompactionOrder, Completion, Refused, Wr
 use document::{Seqno, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config, files_config};
 
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -23,7 +23,7 @@ fn a_full_disk_blocks_writers_not_readers_and_loses_nothing_that_was_acknowledge
     assert_eq!(machine.persisted(VBID), Seqno(1));
     machine.files.set_capacity(0);
     let waited = machine.set(VBID, "new", &[b'x'; 10_000]).unwrap();
-    assert_eq!(machine.wait(7, VBID, waited.seqno), Err(Refused::Pending));
+    assert_eq!(machine.wait(7, VBID, waited.seqno), Err(Waits));
     machine.run();
 
     let blocked = Refused::Blocked(WriteBlock::DiskFull);
@@ -115,7 +115,7 @@ fn a_sync_that_fails_once_is_made_up_for() {
     let mut machine = Machine::with(files_config());
     machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, false));
     let mutation = machine.set(VBID, "key", b"value").unwrap();
-    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Refused::Pending));
+    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Waits));
     machine.run();
     let blocked = Refused::Blocked(WriteBlock::DiskFailed);
     assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), blocked);
@@ -148,7 +148,7 @@ fn scenario(machine: &mut Machine) -> [Seqno; 2] {
     for number in 1..=4 {
         for vbid in [VBID, OTHER] {
             match machine.set(vbid, &format!("key-{number}"), format!("{number}").as_bytes()) {
-                Ok(_) | Err(Refused::Blocked(_) | Refused::Warming) => {}
+                Ok(_) | Err(No(Refused::Blocked(_) | Refused::Warming)) => {}
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -321,7 +321,7 @@ fn a_read_that_fails_is_reported_and_succeeds_later() {
     machine.evict(VBID, "key").unwrap();
     machine.files.fail(fault(Some(Call::Read), 1, FaultError::Io, true));
     machine.session.waiter = vbucket::Waiter(5);
-    assert_eq!(machine.find(VBID, "key").unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, "key").unwrap_err(), Waits);
     machine.run();
     assert_eq!(machine.heard.take(), [(5, Completion::ReadFailed)]);
     assert_eq!(machine.bucket.statistics().reads_failed, 1);

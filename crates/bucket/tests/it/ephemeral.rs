@@ -7,7 +7,7 @@ use bucket::{BucketConfig, BucketType, FullPolicy, ObservedState, OpenError, Ref
 use document::{Cas, Seqno};
 use platform::Files;
 
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, key};
+use crate::support::{DIRECTORY, Machine, No, OTHER, Unanswered, VBID, answered, config, key};
 
 fn ephemeral() -> BucketConfig {
     BucketConfig { bucket_type: Some(BucketType::Ephemeral), ..config() }
@@ -68,13 +68,15 @@ fn nothing_is_ever_said_to_be_on_disk() {
         ("absent", ObservedState::NotFound),
     ] {
         let key = key(name);
-        let seen = machine.bucket.observe(&mut machine.session, VBID, key.as_key()).unwrap();
+        let seen = machine.bucket.observe(&mut machine.session, VBID, key.as_key());
+        let seen = answered(seen).unwrap();
         assert_eq!(seen.state, state, "{name}");
     }
-    let status = machine.bucket.observe_seqno(&mut machine.session, VBID, stored.uuid).unwrap();
+    let status = machine.bucket.observe_seqno(&mut machine.session, VBID, stored.uuid);
+    let status = answered(status).unwrap();
     assert_eq!((status.persisted, status.high), (Seqno(0), Seqno(3)));
-    assert_eq!(machine.wait(1, VBID, stored.seqno), Err(Refused::Ephemeral));
-    assert_eq!(machine.evict(VBID, "k"), Err(Refused::Ephemeral));
+    assert_eq!(machine.wait(1, VBID, stored.seqno), Err(No(Refused::Ephemeral)));
+    assert_eq!(machine.evict(VBID, "k"), Err(No(Refused::Ephemeral)));
     let statistics = machine.bucket.statistics();
     assert_eq!((statistics.items_persisted, statistics.ejected_count), (0, 0));
     assert_eq!(machine.bucket.file_sizes().file_bytes, 0);
@@ -140,7 +142,10 @@ fn failing_new_data() -> BucketConfig {
 }
 
 /// Stores documents until one is refused. Returns their names, and why.
-fn fill(machine: &mut Machine, mut names: impl Iterator<Item = String>) -> (Vec<String>, Refused) {
+fn fill(
+    machine: &mut Machine,
+    mut names: impl Iterator<Item = String>,
+) -> (Vec<String>, Unanswered) {
     let mut stored = Vec::new();
     loop {
         let name = names.next().unwrap();
@@ -171,7 +176,7 @@ fn memory_that_the_log_still_holds_is_refused_for_now_only() {
         machine.run();
         refused.push(fill(&mut machine, &mut names));
     }
-    let last = (Vec::new(), Refused::Blocked(WriteBlock::NoMemory));
+    let last = (Vec::new(), No(Refused::Blocked(WriteBlock::NoMemory)));
     assert_eq!(refused.last(), Some(&last));
     machine.advance(Duration::from_secs(600));
     assert_eq!(fill(&mut machine, &mut names), last, "that is for good");
@@ -287,7 +292,8 @@ fn it_is_emptied_like_any_other() {
     machine.bucket.flush_all().unwrap();
     assert_eq!(machine.find(VBID, "k").unwrap_err(), Refused::NotFound);
     assert_ne!(machine.set(VBID, "k", b"value").unwrap().uuid, before.uuid);
-    let seen = machine.bucket.observe(&mut machine.session, VBID, key("k").as_key()).unwrap();
+    let seen = machine.bucket.observe(&mut machine.session, VBID, key("k").as_key());
+    let seen = answered(seen).unwrap();
     assert_eq!(seen.state, ObservedState::NotPersisted);
     assert_ne!(seen.cas, Cas::ANY);
 }

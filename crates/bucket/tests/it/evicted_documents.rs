@@ -1,12 +1,14 @@
 //! Documents that left memory whole, or as tombstones: every operation finds them again.
 
-use bucket::{Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Refused};
-use document::{Cas, ItemMeta};
+use bucket::{
+    Addition, Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Refused, Write,
+};
+use document::Cas;
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{Found, Mutation, StoreMode, Waiter, WriteCondition};
 
 use crate::eviction::{finish, get, name, with_policy};
-use crate::support::{Machine, VBID, key};
+use crate::support::{Machine, No, Unanswered, VBID, Waits, answered, key, written};
 
 fn full_eviction() -> Machine {
     Machine::with(with_policy(EvictionPolicy::Full))
@@ -21,7 +23,7 @@ fn evicted(machine: &mut Machine, name: &str, value: &[u8]) -> Mutation {
     let mutation = machine.set(VBID, name, value).unwrap();
     machine.run();
     machine.evict(VBID, name).unwrap();
-    assert_eq!(machine.find(VBID, name).unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, name).unwrap_err(), Waits);
     machine.run();
     machine.heard.take();
     machine.evict(VBID, name).unwrap();
@@ -51,13 +53,12 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
     let mutation = evicted(&mut machine, "cas", b"old");
     for (cas, expected) in [(Cas(1), Some(Refused::CasMismatch)), (mutation.cas, None)] {
         let result = finish(&mut machine, |machine| {
-            let (meta, incoming) = (ItemMeta::default(), Incoming::plain(b"new"));
             let key = key("cas");
-            let session = &mut machine.session;
-            let bucket = &machine.bucket;
-            bucket.store(session, StoreMode::Set, VBID, key.as_key(), meta, incoming, with(cas))
+            let set = Write::set(VBID, key.as_key(), Incoming::plain(b"new"));
+            let set = Write { condition: with(cas), ..set };
+            written(machine.bucket.store(&mut machine.session, set))
         });
-        assert_eq!(result.err(), expected);
+        assert_eq!(result.err(), expected.map(No));
     }
 
     evicted(&mut machine, "set", b"old");
@@ -72,15 +73,16 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
     assert_eq!(get(&mut machine, "delete").unwrap_err(), Refused::NotFound);
 
     evicted(&mut machine, "counter", b"41");
-    let request = CounterRequest { is_increment: true, delta: 1, created_with: Some((7, 0)) };
+    let request =
+        CounterRequest { is_increment: true, delta: 1, created_with: Some((7, 0)), expiry: None };
     let counted: Counter = finish(&mut machine, |machine| {
-        machine.bucket.count(
+        answered(machine.bucket.count(
             &mut machine.session,
             VBID,
             key("counter").as_key(),
             request,
             WriteCondition::default(),
-        )
+        ))
     })
     .unwrap();
     assert_eq!(counted.number, 42);
@@ -89,32 +91,36 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
     finish(&mut machine, |machine| {
         let (bucket, added) = (&machine.bucket, Incoming::plain(b" two"));
         let key = key("append");
-        bucket.concatenate(&mut machine.session, VBID, key.as_key(), Placement::Back, added, any)
+        let (key, placement) = (key.as_key(), Placement::Back);
+        let addition = Addition { vbid: VBID, key, placement, added, condition: any };
+        written(bucket.concatenate(&mut machine.session, addition))
     })
     .unwrap();
     assert_eq!(body(&mut machine, "append"), b"one two");
 
     evicted(&mut machine, "touch", b"old");
     let found = finish(&mut machine, |machine| {
-        machine.bucket.touch(&mut machine.session, VBID, key("touch").as_key(), u32::MAX)
+        let key = key("touch");
+        answered(machine.bucket.touch(&mut machine.session, VBID, key.as_key(), u32::MAX))
     });
     assert_eq!(found.unwrap().item.value(), b"old");
 
     evicted(&mut machine, "lock", b"old");
     let locked = finish(&mut machine, |machine| {
-        machine.bucket.lock(&mut machine.session, VBID, key("lock").as_key(), 10)
+        answered(machine.bucket.lock(&mut machine.session, VBID, key("lock").as_key(), 10))
     });
     assert_eq!(locked.unwrap().item.value(), b"old");
 
     let mutation = evicted(&mut machine, "unlock", b"old");
     let unlocked = finish(&mut machine, |machine| {
-        machine.bucket.unlock(&mut machine.session, VBID, key("unlock").as_key(), mutation.cas)
+        let key = key("unlock");
+        answered(machine.bucket.unlock(&mut machine.session, VBID, key.as_key(), mutation.cas))
     });
     assert_eq!(unlocked.unwrap_err(), Refused::NotLocked);
 
     let mutation = evicted(&mut machine, "observe", b"old");
     let observed = finish(&mut machine, |machine| {
-        machine.bucket.observe(&mut machine.session, VBID, key("observe").as_key())
+        answered(machine.bucket.observe(&mut machine.session, VBID, key("observe").as_key()))
     });
     let expected = Observed { state: ObservedState::Persisted, cas: mutation.cas };
     assert_eq!(observed.unwrap(), expected);
@@ -126,9 +132,9 @@ fn every_operation_is_right_on_a_document_that_left_memory_whole() {
     assert_eq!(machine.bucket.statistics().document_count, 12);
 }
 
-fn metadata(machine: &mut Machine, name: &str) -> Result<Found, Refused> {
+fn metadata(machine: &mut Machine, name: &str) -> Result<Found, Unanswered> {
     finish(machine, |machine| {
-        machine.bucket.get_metadata(&mut machine.session, VBID, key(name).as_key())
+        answered(machine.bucket.get_metadata(&mut machine.session, VBID, key(name).as_key()))
     })
 }
 
@@ -142,13 +148,15 @@ fn a_locked_document_loses_its_value_and_not_its_lock() {
     machine.set(VBID, "k", b"value").unwrap();
     machine.run();
     let bucket = machine.bucket.clone();
-    let locked = bucket.lock(&mut machine.session, VBID, key("k").as_key(), 10).unwrap();
+    let locked = bucket.lock(&mut machine.session, VBID, key("k").as_key(), 10);
+    let locked = answered(locked).unwrap();
     machine.evict(VBID, "k").unwrap();
     assert_eq!(machine.bucket.statistics().evicted_count, 0);
     let found = get(&mut machine, "k").unwrap();
     assert_eq!((found.item.value(), found.cas), (&b"value"[..], Cas::LOCKED));
     assert_eq!(machine.set(VBID, "k", b"x").unwrap_err(), Refused::Locked);
-    bucket.unlock(&mut machine.session, VBID, key("k").as_key(), locked.cas).unwrap();
+    let unlocked = bucket.unlock(&mut machine.session, VBID, key("k").as_key(), locked.cas);
+    answered(unlocked).unwrap();
     machine.evict(VBID, "k").unwrap();
     assert_eq!(machine.bucket.statistics().evicted_count, 1);
 }
@@ -184,7 +192,7 @@ fn a_document_that_is_written_while_it_is_looked_up_is_not_overwritten_by_the_pa
     let mut machine = full_eviction();
     evicted(&mut machine, "k", b"old");
     machine.session.waiter = Waiter(5);
-    assert_eq!(machine.find(VBID, "k").unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, "k").unwrap_err(), Waits);
     // Emptied and written again, flushed and evicted, before the fetcher runs.
     machine.bucket.flush_all().unwrap();
     machine.set(VBID, "k", b"new").unwrap();
@@ -205,11 +213,11 @@ fn look_ups_are_bounded() {
     let mut pending = 0;
     let refused = loop {
         match machine.find(VBID, &name(pending)).unwrap_err() {
-            Refused::Pending => pending += 1,
+            Waits => pending += 1,
             refused => break refused,
         }
     };
-    assert_eq!((refused, pending), (Refused::TooManyLookups, 64));
+    assert_eq!((refused, pending), (No(Refused::TooManyLookups), 64));
     assert_eq!(machine.bucket.statistics().lookup_count, 64);
     machine.run();
     assert!(get(&mut machine, &name(199)).is_ok());

@@ -9,7 +9,7 @@ use platform::seeds::seeds;
 use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind};
 use vbucket::{Found, StoreMode, Waiter};
 
-use crate::support::{Machine, VBID, config};
+use crate::support::{Machine, No, Unanswered, VBID, Waits, config};
 
 const MIB: u64 = 1 << 20;
 
@@ -48,13 +48,13 @@ fn fill(machine: &mut Machine, numbers: std::ops::Range<u64>) {
 /// Runs `operation` until it need not wait any more, like a server with the completed request.
 pub(crate) fn finish<T>(
     machine: &mut Machine,
-    mut operation: impl FnMut(&mut Machine) -> Result<T, Refused>,
-) -> Result<T, Refused> {
+    mut operation: impl FnMut(&mut Machine) -> Result<T, Unanswered>,
+) -> Result<T, Unanswered> {
     machine.heard.take();
     machine.session.waiter = Waiter(1);
     for _ in 0..10 {
         match operation(machine) {
-            Err(Refused::Pending) => machine.run(),
+            Err(Waits) => machine.run(),
             result => return result,
         }
         for (_, completion) in machine.heard.take() {
@@ -67,7 +67,7 @@ pub(crate) fn finish<T>(
     panic!("the operation waits for ever");
 }
 
-pub(crate) fn get(machine: &mut Machine, name: &str) -> Result<Found, Refused> {
+pub(crate) fn get(machine: &mut Machine, name: &str) -> Result<Found, Unanswered> {
     finish(machine, |machine| machine.find(VBID, name))
 }
 
@@ -216,7 +216,7 @@ fn the_filter_answers_for_documents_that_never_were() {
     let before = machine.bucket.statistics().documents_fetched;
     let misses = (0..1000)
         .filter(|number| {
-            get(&mut machine, &format!("never-{number}")).err() == Some(Refused::NotFound)
+            get(&mut machine, &format!("never-{number}")).err() == Some(No(Refused::NotFound))
         })
         .count();
     assert_eq!(misses, 1000);
@@ -323,7 +323,8 @@ fn a_bucket_with_next_to_no_memory_is_a_map() {
                         Ok(_) => drop(model.insert(name, value)),
                         Err(refused) => {
                             let reasons = [WriteBlock::Memory, WriteBlock::Checkpoints];
-                            let is_known = reasons.map(Refused::Blocked).contains(&refused);
+                            let reasons = reasons.map(|block| No(Refused::Blocked(block)));
+                            let is_known = reasons.contains(&refused);
                             assert!(is_known, "{what}: {refused:?}");
                             machine.advance(Duration::from_secs(1));
                         }

@@ -7,7 +7,7 @@ use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
 use vbucket::eviction::EvictionPolicy;
 
-use crate::support::{Machine, OTHER, VBID, config, files_config};
+use crate::support::{Machine, No, OTHER, VBID, Waits, config, files_config};
 
 #[test]
 fn nothing_of_the_old_history_comes_back_whenever_the_power_goes() {
@@ -35,7 +35,7 @@ fn nothing_of_the_old_history_comes_back_whenever_the_power_goes() {
         machine.run();
         for number in 0..20 {
             let found = machine.get(VBID, &format!("old-{number}"));
-            assert_eq!(found, Err(Refused::NotFound), "seed {seed}");
+            assert_eq!(found, Err(No(Refused::NotFound)), "seed {seed}");
         }
         assert!(machine.high_seqno(VBID) >= persisted, "seed {seed}");
         let branches = machine.branches(VBID);
@@ -80,10 +80,30 @@ fn the_power_takes_no_role_when_the_bucket_was_emptied() {
         let mut machine = machine.power_cut(seed);
         machine.run();
         for (vbid, role) in all() {
-            let found = machine.bucket.act_on_vbucket(vbid, |vbucket, _, _| vbucket.state());
+            let found = machine.bucket.on_vbucket(vbid, |vbucket, _, _| vbucket.state());
             assert_eq!(found, Some(role), "vBucket {}, seed {seed}", vbid.0);
             assert_eq!(machine.high_seqno(vbid), Seqno(0));
         }
+    }
+}
+
+#[test]
+fn who_was_active_by_a_map_is_so_whenever_the_power_goes_after_it_was_emptied() {
+    let chains = vec![vec![Some("here".to_owned()), Some("there".to_owned())]];
+    for (seed, config) in (0..4).flat_map(|seed| [(seed, config()), (seed, files_config())]) {
+        let machine = filled(config);
+        let topology = Some(chains.clone());
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology).unwrap();
+        machine.bucket.flush_all().unwrap();
+        let mut machine = machine.power_cut(seed);
+        machine.run();
+        let of = |vbid| {
+            machine
+                .bucket
+                .on_vbucket(vbid, |vbucket, _, _| (vbucket.state(), vbucket.topology().clone()))
+        };
+        assert_eq!(of(VBID), Some((VbucketState::Active, chains.clone())), "seed {seed}");
+        assert_eq!(of(OTHER), Some((VbucketState::Active, Vec::new())), "seed {seed}");
     }
 }
 
@@ -123,8 +143,8 @@ fn whatever_call_fails_each_vbucket_is_old_or_empty_and_takes_writes() {
             let mut machine = machine.power_cut(seed);
             machine.run();
             for vbid in (0..4).map(Vbid) {
-                assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound), "{at}");
-                assert_eq!(machine.get(vbid, "new"), Err(Refused::NotFound), "{at}");
+                assert_eq!(machine.get(vbid, "key"), Err(No(Refused::NotFound)), "{at}");
+                assert_eq!(machine.get(vbid, "new"), Err(No(Refused::NotFound)), "{at}");
             }
         }
     }
@@ -136,7 +156,7 @@ fn a_full_disk_takes_writes_again_once_the_bucket_is_emptied() {
     machine.files.set_capacity(0);
     machine.set(VBID, "key", b"too much").unwrap();
     machine.run();
-    assert!(matches!(machine.set(OTHER, "key", b"refused"), Err(Refused::Blocked(_))));
+    assert!(matches!(machine.set(OTHER, "key", b"refused"), Err(No(Refused::Blocked(_)))));
     machine.bucket.flush_all().unwrap();
     machine.set(OTHER, "key", b"let in").unwrap();
 }
@@ -145,8 +165,8 @@ fn a_full_disk_takes_writes_again_once_the_bucket_is_emptied() {
 fn waits_of_the_old_history_end() {
     let mut machine = Machine::new();
     machine.set(VBID, "key", b"value").unwrap();
-    assert_eq!(machine.wait(1, VBID, Seqno(1)), Err(Refused::Pending));
-    assert_eq!(machine.wait(2, OTHER, Seqno(9)), Err(Refused::Pending));
+    assert_eq!(machine.wait(1, VBID, Seqno(1)), Err(Waits));
+    assert_eq!(machine.wait(2, OTHER, Seqno(9)), Err(Waits));
     machine.bucket.flush_all().unwrap();
     let mut heard = machine.heard.take();
     heard.sort_unstable_by_key(|(waiter, _)| *waiter);
@@ -159,7 +179,7 @@ fn a_value_fetched_for_the_old_history_is_not_put_into_the_new_one() {
     machine.set(VBID, "key", b"old").unwrap();
     machine.run();
     machine.evict(VBID, "key").unwrap();
-    assert_eq!(machine.find(VBID, "key").unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, "key").unwrap_err(), Waits);
     machine.bucket.flush_all().unwrap();
     machine.run();
     assert_eq!(machine.heard.take().len(), 1);
@@ -181,12 +201,12 @@ fn a_bucket_that_is_being_loaded_is_emptied_whole() {
         machine.bucket.flush_all().unwrap();
         machine.run();
         for vbid in [VBID, OTHER] {
-            assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound), "after {runs} runs");
+            assert_eq!(machine.get(vbid, "key"), Err(No(Refused::NotFound)), "after {runs} runs");
         }
         let mut machine = machine.power_cut(0);
         machine.run();
         for vbid in [VBID, OTHER] {
-            assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound), "after {runs} runs");
+            assert_eq!(machine.get(vbid, "key"), Err(No(Refused::NotFound)), "after {runs} runs");
         }
     }
 }
@@ -210,7 +230,7 @@ fn a_bucket_that_is_being_loaded_may_have_a_longer_history_once_it_was_emptied()
         }
         machine.run();
         for vbid in (0..4).map(Vbid) {
-            assert_eq!(machine.get(vbid, "key"), Err(Refused::NotFound));
+            assert_eq!(machine.get(vbid, "key"), Err(No(Refused::NotFound)));
             assert_eq!(machine.get(vbid, "new-9").unwrap(), b"new");
             assert_eq!(machine.persisted(vbid), Seqno(10));
         }

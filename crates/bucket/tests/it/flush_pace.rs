@@ -5,7 +5,7 @@ use std::time::Duration;
 use bucket::{BucketConfig, Refused, WriteBlock};
 use document::{Seqno, VbUuid};
 
-use crate::support::{Machine, VBID, config, files_config, key};
+use crate::support::{Machine, No, VBID, Waits, answered, config, files_config, key};
 
 const INTERVAL: Duration = Duration::from_millis(50);
 
@@ -62,16 +62,16 @@ fn with_an_interval_of_nothing_and_without_a_journal_each_write_is_flushed_at_on
 #[test]
 fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
     let wait = |machine: &mut Machine| {
-        assert_eq!(machine.wait(1, VBID, Seqno(2)).unwrap_err(), Refused::Pending);
+        assert_eq!(machine.wait(1, VBID, Seqno(2)).unwrap_err(), Waits);
     };
     let observe = |machine: &mut Machine| {
         let name = key("second");
-        machine.bucket.observe(&mut machine.session, VBID, name.as_key()).unwrap();
+        answered(machine.bucket.observe(&mut machine.session, VBID, name.as_key())).unwrap();
     };
     let observe_seqno = |machine: &mut Machine| {
         let mut uuid = VbUuid(0);
         machine.bucket.with_vbucket(VBID, |vbucket| uuid = vbucket.uuid());
-        machine.bucket.observe_seqno(&mut machine.session, VBID, uuid).unwrap();
+        answered(machine.bucket.observe_seqno(&mut machine.session, VBID, uuid)).unwrap();
     };
     let asks: [fn(&mut Machine); 3] = [wait, observe, observe_seqno];
     for (index, ask) in asks.into_iter().enumerate() {
@@ -126,7 +126,7 @@ fn when_the_logs_memory_is_short_nothing_is_put_off_for_long() {
     for _ in 0..3 {
         let refused =
             (0..).find_map(|number| machine.set(VBID, &format!("k{number}"), &[b'x'; 1000]).err());
-        assert_eq!(refused, Some(Refused::Blocked(WriteBlock::Checkpoints)));
+        assert_eq!(refused, Some(No(Refused::Blocked(WriteBlock::Checkpoints))));
         machine.advance(Duration::from_millis(100));
         assert_eq!(machine.persisted(VBID), machine.high_seqno(VBID));
     }

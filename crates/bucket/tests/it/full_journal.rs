@@ -5,19 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming, Persistence};
-use bucket::{Refused, Session, Surroundings};
-use document::{ItemMeta, Seqno, Vbid, VbucketState};
+use bucket::{
+    ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming, Persistence, Write,
+};
+use bucket::{Session, Surroundings};
+use document::{Seqno, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
-use platform::Clock;
 use platform::files::RealFiles;
 use platform::threads::pause;
+use platform::{Clock, Entropy};
 use storage::JournalOptions;
 use tracing::Level;
-use vbucket::{StoreMode, Waiter, WriteCondition};
+use vbucket::Waiter;
 
 use crate::heard_log::HeardLog;
-use crate::support::{Machine, OTHER, VBID, config, key};
+use crate::support::{Machine, OTHER, VBID, Waits, config, key};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const CYCLE: Duration = Duration::from_secs(10);
@@ -52,7 +54,7 @@ impl Node {
             files: Arc::new(RealFiles),
             pool: pool.clone(),
             completions: Arc::new(Nobody),
-            random_seed: 1,
+            entropy: Entropy::simulated(1),
         };
         let path = directory.path().join("b");
         // So that a stop has some ten times the journal to write, and not a hundred.
@@ -69,18 +71,9 @@ impl Node {
             if is_over.load(Ordering::Acquire) {
                 return;
             }
-            let (key, meta) = (key(&(number % 1000).to_string()), ItemMeta::default());
-            let (incoming, condition) = (Incoming::plain(&[7; 3000]), WriteCondition::default());
-            let mode = StoreMode::Set;
-            let stored = self.bucket.store(
-                &mut session,
-                mode,
-                vbid,
-                key.as_key(),
-                meta,
-                incoming,
-                condition,
-            );
+            let key = key(&(number % 1000).to_string());
+            let write = Write::set(vbid, key.as_key(), Incoming::plain(&[7; 3000]));
+            let stored = self.bucket.store(&mut session, write);
             if stored.is_err() {
                 pause(Duration::from_millis(1));
             }
@@ -169,7 +162,7 @@ fn a_role_becomes_durable_ahead_of_the_items_that_wait_for_room() {
         assert_eq!(applied, 0, "no file has to follow for that");
         let mut machine = machine.power_cut(0);
         machine.run();
-        let found = machine.bucket.act_on_vbucket(OTHER, |vbucket, _, _| vbucket.state());
+        let found = machine.bucket.on_vbucket(OTHER, |vbucket, _, _| vbucket.state());
         assert_eq!(found, Some(state));
         assert_eq!(machine.high_seqno(OTHER), persisted);
     }
@@ -188,7 +181,7 @@ fn a_group_as_large_as_the_journal_waits_for_files_and_not_for_ever() {
     for number in 1..=4 {
         let seqno = machine.set(VBID, &number.to_string(), &[7; 100 << 10]).unwrap().seqno;
         if let Err(refused) = machine.wait(number, VBID, seqno) {
-            assert_eq!(refused, Refused::Pending);
+            assert_eq!(refused, Waits);
             machine.run();
             // Far less than a cycle: who waits for room hurries those who make it.
             machine.advance(Duration::from_millis(500));

@@ -11,7 +11,7 @@ use platform::simulated::{Call, Fault, FaultError};
 use storage::{JournalOptions, StorageError};
 use vbucket::eviction::EvictionPolicy;
 
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config, files_config};
 
 const CYCLE: Duration = Duration::from_secs(10);
 
@@ -69,10 +69,10 @@ fn a_tombstone_hides_the_document_in_the_file_until_the_file_has_it() {
     machine.run();
     assert_eq!(machine.persisted(VBID), Seqno(4));
     assert_eq!(machine.bucket.statistics().tombstone_count, 1);
-    assert_eq!(machine.get(VBID, "key"), Err(Refused::NotFound));
+    assert_eq!(machine.get(VBID, "key"), Err(No(Refused::NotFound)));
     machine.advance(CYCLE * 4);
     assert_eq!(machine.bucket.statistics().tombstone_count, 0);
-    assert_eq!(machine.get(VBID, "key"), Err(Refused::NotFound));
+    assert_eq!(machine.get(VBID, "key"), Err(No(Refused::NotFound)));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn check_full_disk(machine: &mut Machine, at: &str) {
     for (vbid, name, value) in documents {
         assert_eq!(machine.get(vbid, name).unwrap(), value, "{at}: {name}");
     }
-    assert_eq!(machine.get(VBID, "deleted"), Err(Refused::NotFound), "{at}");
+    assert_eq!(machine.get(VBID, "deleted"), Err(No(Refused::NotFound)), "{at}");
     assert_eq!(machine.bucket.statistics().document_count, 4, "{at}");
     assert_eq!((machine.persisted(VBID), machine.persisted(OTHER)), (Seqno(6), Seqno(1)), "{at}");
 }
@@ -272,7 +272,7 @@ fn a_sync_of_the_journal_that_fails_once_is_made_up_for_at_once() {
     let (call, error) = (Some(Call::Sync), FaultError::Io);
     machine.files.fail(Fault { call, number: 1, error, from_then_on: false });
     let mutation = machine.set(VBID, "new", b"value").unwrap();
-    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Refused::Pending));
+    assert_eq!(machine.wait(3, VBID, mutation.seqno), Err(Waits));
     machine.run();
     assert_eq!(machine.heard.take(), [(3, Completion::Persisted)]);
     assert_eq!(machine.bucket.journal_usage().unwrap().failure_count, 1);
@@ -296,7 +296,7 @@ fn a_full_journal_delays_persistence_until_files_have_followed() {
         last = machine.set(VBID, &format!("{number}"), &[7; 4096]).unwrap().seqno;
         machine.driver.run_one();
     }
-    assert_eq!(machine.wait(1, VBID, last), Err(Refused::Pending));
+    assert_eq!(machine.wait(1, VBID, last), Err(Waits));
     machine.advance(CYCLE * 4);
     assert_eq!(machine.heard.take(), [(1, Completion::Persisted)]);
     let mut machine = machine.power_cut(0);

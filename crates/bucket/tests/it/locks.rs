@@ -5,7 +5,7 @@ use std::time::Duration;
 use bucket::Refused;
 use document::limits::{LOCK_SECONDS_DEFAULT, LOCK_SECONDS_MAX};
 
-use crate::support::{Machine, VBID, key};
+use crate::support::{Machine, VBID, answered, key};
 
 #[test]
 fn a_lock_holds_as_long_as_asked_or_the_default() {
@@ -14,8 +14,8 @@ fn a_lock_holds_as_long_as_asked_or_the_default() {
     {
         let mut machine = Machine::new();
         machine.set(VBID, "key", b"value").unwrap();
-        let locked =
-            machine.bucket.lock(&mut machine.session, VBID, key("key").as_key(), asked).unwrap();
+        let locked = machine.bucket.lock(&mut machine.session, VBID, key("key").as_key(), asked);
+        let locked = answered(locked).unwrap();
         let just_before = Duration::from_secs(holds) - Duration::from_millis(1);
         machine.advance(just_before);
         let refused = machine.set(VBID, "key", b"refused").unwrap_err();

@@ -4,7 +4,7 @@ use bucket::{BucketConfig, Completion, EvictionConfig, Refused};
 use platform::simulated::{Call, Fault, FaultError};
 use vbucket::eviction::EvictionPolicy;
 
-use crate::support::{Machine, VBID, config};
+use crate::support::{Machine, VBID, Waits, config};
 
 /// More than a vBucket looks up at once.
 const KEY_COUNT: usize = 200;
@@ -40,7 +40,7 @@ fn lookup_count(machine: &Machine) -> usize {
 #[test]
 fn look_ups_that_found_no_place_in_the_queue_do_not_keep_out_others() {
     let mut machine = evicted(1);
-    assert_eq!(machine.find(VBID, &name(0)).unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, &name(0)).unwrap_err(), Waits);
     for number in 1..KEY_COUNT {
         let refused = machine.find(VBID, &name(number)).unwrap_err();
         assert_eq!(refused, Refused::TooManyFetches, "{number}");
@@ -54,7 +54,7 @@ fn look_ups_that_found_no_place_in_the_queue_do_not_keep_out_others() {
 #[test]
 fn who_joins_a_look_up_and_finds_no_place_does_not_end_it() {
     let mut machine = evicted(1);
-    assert_eq!(machine.find(VBID, &name(0)).unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, &name(0)).unwrap_err(), Waits);
     assert_eq!(machine.find(VBID, &name(0)).unwrap_err(), Refused::TooManyFetches);
     machine.run();
     assert_eq!(machine.find(VBID, &name(0)).unwrap().item.value(), b"value");
@@ -66,7 +66,7 @@ fn look_ups_that_failed_do_not_keep_out_others() {
     let error = FaultError::Io;
     machine.files.fail(Fault { call: Some(Call::Read), number: 1, error, from_then_on: true });
     for number in 0..KEY_COUNT - 1 {
-        assert_eq!(machine.find(VBID, &name(number)).unwrap_err(), Refused::Pending, "{number}");
+        assert_eq!(machine.find(VBID, &name(number)).unwrap_err(), Waits, "{number}");
         machine.run();
         assert_eq!(machine.heard.take()[0].1, Completion::ReadFailed, "{number}");
     }
@@ -84,7 +84,7 @@ fn many_who_wait_for_one_document_get_the_same_copy() {
         machine.run();
         machine.evict(VBID, "large").unwrap();
         for _ in 0..20 {
-            assert_eq!(machine.find(VBID, "large").unwrap_err(), Refused::Pending);
+            assert_eq!(machine.find(VBID, "large").unwrap_err(), Waits);
         }
         machine.run();
         // Nobody has taken what was heard.

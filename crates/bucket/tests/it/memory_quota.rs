@@ -1,8 +1,12 @@
 //! The bucket's memory: what is refused and what is let in.
 
-use bucket::{BucketConfig, Persistence, Refused, WriteBlock};
+use std::time::Duration;
 
-use crate::support::{Machine, VBID, config};
+use bucket::{Attempted, BucketConfig, Incoming, Persistence, Refused, Write, WriteBlock};
+use document::{DurabilityLevel, VbucketState};
+use vbucket::{SyncWriteRequest, Waiter, WriteCondition, Written};
+
+use crate::support::{Machine, VBID, config, key};
 
 fn small() -> Machine {
     let checkpoint_memory_ratio = 1.0;
@@ -30,6 +34,39 @@ fn while_checkpoints_are_full_writes_wait_for_the_flusher() {
     assert_eq!(statistics.checkpoint_items_removed, count);
     assert!(statistics.checkpoint_recoveries > 0, "the upper mark has woken the recovery");
     machine.set(VBID, "there is room again", b"value").unwrap();
+}
+
+#[test]
+fn a_durable_write_finds_room_in_checkpoints_that_are_full_for_others() {
+    let mut machine = Machine::with(BucketConfig { memory_quota_bytes: 1_000_000, ..config() });
+    let chains = Some(vec![vec![Some("here".to_owned())]]);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Active, chains).unwrap();
+    machine.run();
+    while machine.set(VBID, "plain", &[b'x'; 1000]).is_ok() {}
+    let deadline = machine.clock.now().after(Duration::from_secs(1000));
+    let level = DurabilityLevel::Majority;
+    let sync_write = Some(SyncWriteRequest { level, deadline, waiter: Waiter(1) });
+    let condition = WriteCondition { sync_write, ..WriteCondition::default() };
+    let large = vec![b'x'; (64 << 10) + 1];
+    let large_key = key("large");
+    let write = Write::set(VBID, large_key.as_key(), Incoming::plain(&large));
+    let refused = machine.bucket.store(&mut machine.session, Write { condition, ..write });
+    assert_eq!(refused, Err(Refused::Blocked(WriteBlock::Checkpoints)));
+    let mut begun = 0;
+    let refused = loop {
+        let key = key(&format!("durable-{begun}"));
+        let value = Incoming::plain(&[b'x'; 100]);
+        let write = Write { condition, ..Write::set(VBID, key.as_key(), value) };
+        match machine.bucket.store(&mut machine.session, write) {
+            Ok(Attempted::Answered(Written::Begun)) => begun += 1,
+            Err(refused) => break refused,
+            Ok(_) => panic!("a durable write is over at once"),
+        }
+    };
+    assert_eq!(refused, Refused::Blocked(WriteBlock::Checkpoints));
+    assert!(begun >= 5, "{begun}");
+    let statistics = machine.bucket.statistics();
+    assert!((225_000..227_000).contains(&statistics.checkpoints_bytes), "an eighth is more");
 }
 
 #[test]

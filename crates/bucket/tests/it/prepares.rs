@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, CounterRequest, DurabilityMinLevel, Incoming};
+use bucket::{
+    Addition, ApplyConfig, Attempted, BucketConfig, CounterRequest, DurabilityMinLevel, Incoming,
+    Write,
+};
 use bucket::{Bucket, Refused};
 use bucket::{Persistence, Placement};
 use document::{
@@ -11,9 +14,11 @@ use document::{
     VbucketState,
 };
 use vbucket::eviction::EvictionPolicy;
-use vbucket::{Received, ReceivedSnapshot, StoreMode, SyncWriteRequest, Waiter, WriteCondition};
+use vbucket::{
+    Received, ReceivedSnapshot, StoreMode, SyncWriteRequest, Waiter, WriteCondition, Written,
+};
 
-use crate::support::{Machine, config, files_config, key};
+use crate::support::{Machine, No, config, files_config, key};
 
 const VBID: Vbid = Vbid(0);
 
@@ -43,22 +48,22 @@ pub(crate) fn receive(
     let builder = builder.with_operation(operation);
     let (cas, revision) = (Cas(seqno), RevSeqno(1));
     let received = Received { builder, cas, seqno: Seqno(seqno), revision };
-    let result = bucket
-        .act_on_vbucket(VBID, |vbucket, now, effects| vbucket.receive(received, now, effects));
+    let result =
+        bucket.on_vbucket(VBID, |vbucket, now, effects| vbucket.receive(received, now, effects));
     assert_eq!(result, Some(Ok(())));
 }
 
 /// Another node has agreed to send what follows.
 pub(crate) fn begin(bucket: &Bucket) {
-    let begun = bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+    let begun = bucket.on_vbucket(VBID, |vbucket, _, effects| {
         vbucket.begin_receiving(vbucket.stream_position(), &[], effects)
     });
     assert_eq!(begun, Some(Ok(())));
 }
 
 pub(crate) fn announce(bucket: &Bucket, snapshot: ReceivedSnapshot) {
-    let result = bucket
-        .act_on_vbucket(VBID, |vbucket, _, effects| vbucket.receive_snapshot(snapshot, effects));
+    let result =
+        bucket.on_vbucket(VBID, |vbucket, _, effects| vbucket.receive_snapshot(snapshot, effects));
     assert_eq!(result, Some(Ok(())));
 }
 
@@ -85,7 +90,7 @@ fn a_prepare_whose_end_is_in_a_part_of_a_snapshot_does_not_come_back() {
             machine = stop(machine);
             machine.run();
             let count = |machine: &Machine| {
-                machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
+                machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
             };
             assert_eq!(count(&machine), Some(1), "{policy:?}");
         }
@@ -117,7 +122,7 @@ fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
         machine.run();
         machine.advance(CYCLE * 4);
         announce(&machine.bucket, snapshot(3, 4, false));
-        let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        let committed = machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             vbucket.receive_commit(key("a").as_key(), Seqno(1), Seqno(3), now, effects)
         });
         assert_eq!(committed, Some(Ok(())));
@@ -126,7 +131,7 @@ fn prepares_and_ends_that_only_the_journal_has_are_known_on_a_full_disk() {
         machine.files.set_capacity(0);
         machine = machine.power_cut(0);
         machine.run();
-        let applied = machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.applied_seqno());
+        let applied = machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.applied_seqno());
         assert_eq!(applied, Some(Seqno(2)), "{policy:?}");
         let keys = |machine: &Machine| {
             let mut keys = Vec::new();
@@ -171,7 +176,7 @@ fn the_end_of_a_durable_write_is_persisted_in_a_moment() {
         receive(&machine.bucket, "a", 2, prepare, false);
         machine.run();
         assert_eq!(machine.persisted(VBID), Seqno(2));
-        let committed = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        let committed = machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             vbucket.receive_commit(key("a").as_key(), Seqno(2), Seqno(3), now, effects)
         });
         assert_eq!(committed, Some(Ok(())));
@@ -210,28 +215,38 @@ fn prepared(machine: &Machine) -> Vec<Operation> {
 }
 
 /// Each write, of a document that is there.
-fn write(machine: &mut Machine, verb: &str, condition: WriteCondition) -> Result<(), Refused> {
+fn write(
+    machine: &mut Machine,
+    verb: &str,
+    condition: WriteCondition,
+) -> Result<Attempted<Written>, Refused> {
     let (bucket, session, k) = (&machine.bucket, &mut machine.session, key("k"));
     let (k, meta, value) = (k.as_key(), ItemMeta::default(), Incoming::plain(b"8"));
     let mode = match verb {
-        "delete" => return bucket.delete(session, VBID, k, condition).map(drop),
+        "delete" => return bucket.delete(session, VBID, k, condition),
         "append" => {
             let placement = Placement::Back;
-            return bucket.concatenate(session, VBID, k, placement, value, condition).map(drop);
+            let addition = Addition { vbid: VBID, key: k, placement, added: value, condition };
+            return bucket.concatenate(session, addition);
         }
         "count" => {
-            let request = CounterRequest { is_increment: true, delta: 1, created_with: None };
-            return bucket.count(session, VBID, k, request, condition).map(drop);
+            let request =
+                CounterRequest { is_increment: true, delta: 1, created_with: None, expiry: None };
+            let counted = bucket.count(session, VBID, k, request, condition)?;
+            return Ok(match counted {
+                Attempted::Answered(counter) => Attempted::Answered(counter.written),
+                Attempted::Waits => Attempted::Waits,
+            });
         }
         "add" => {
-            return bucket
-                .store(session, StoreMode::Add, VBID, key("new").as_key(), meta, value, condition)
-                .map(drop);
+            let (mode, new) = (StoreMode::Add, key("new"));
+            let write = Write { mode, vbid: VBID, key: new.as_key(), meta, value, condition };
+            return bucket.store(session, write);
         }
         "replace" => StoreMode::Replace,
         _ => StoreMode::Set,
     };
-    bucket.store(session, mode, VBID, k, meta, value, condition).map(drop)
+    bucket.store(session, Write { mode, vbid: VBID, key: k, meta, value, condition })
 }
 
 #[test]
@@ -255,10 +270,13 @@ fn every_write_is_as_durable_as_the_bucket_demands_at_least() {
                 let condition = durably(&machine, asked);
                 let written = write(&mut machine, verb, condition);
                 match asked.max(level_min) {
-                    None => assert_eq!(written, Ok(()), "{case}"),
+                    None => {
+                        let is_done = matches!(written, Ok(Attempted::Answered(Written::Done(_))));
+                        assert!(is_done, "{case}: {written:?}");
+                    }
                     Some(level) => {
-                        let is_begun = matches!(written, Err(Refused::SyncWriteBegun(_)));
-                        assert!(is_begun, "{case}: {written:?}");
+                        let begun = Ok(Attempted::Answered(Written::Begun));
+                        assert_eq!(written, begun, "{case}");
                         assert_eq!(prepared(&machine), [Operation::Prepare(level)], "{case}");
                     }
                 }
@@ -281,7 +299,7 @@ fn a_durable_write_finds_the_version_of_a_document_that_left_memory() {
             let mut finish = |cas| {
                 let condition = WriteCondition { cas, ..condition };
                 let mut written = write(&mut machine, verb, condition);
-                while written == Err(Refused::Pending) {
+                while written == Ok(Attempted::Waits) {
                     machine.run();
                     written = write(&mut machine, verb, condition);
                 }
@@ -292,16 +310,38 @@ fn a_durable_write_finds_the_version_of_a_document_that_left_memory() {
                 assert_eq!(finish(Cas(1)), Err(Refused::CasMismatch), "{case}");
             }
             let written = finish(cas);
-            assert!(matches!(written, Err(Refused::SyncWriteBegun(_))), "{case}: {written:?}");
+            assert_eq!(written, Ok(Attempted::Answered(Written::Begun)), "{case}");
             machine.run();
             let expected = match verb {
-                "delete" => Err(Refused::NotFound),
+                "delete" => Err(No(Refused::NotFound)),
                 "append" => Ok(b"78".to_vec()),
                 _ => Ok(b"8".to_vec()),
             };
             assert_eq!(machine.get(VBID, "k"), expected, "{case}");
             assert_eq!(machine.high_seqno(VBID), Seqno(3), "{case}: a prepare and its commit");
         }
+    }
+}
+
+#[test]
+fn a_value_that_was_received_in_its_place_stays_there_when_it_is_committed() {
+    use DurabilityLevel::{Majority, PersistToMajority};
+    for (level_min, asked) in [(None, Some(Majority)), (Some(PersistToMajority), None)] {
+        let mut config = config();
+        config.durability.level_min = DurabilityMinLevel(level_min);
+        let mut machine = active_with(Machine::with(config), &["this"]);
+        let operation = machine.bucket.operation_of(asked);
+        let (name, meta, size) = (key("k"), ItemMeta::default(), 100 << 10);
+        let builder = ItemBuilder::with_room(name.as_key(), meta, operation, size);
+        let place = builder.value().as_ptr();
+        let condition = durably(&machine, asked);
+        let session = &mut machine.session;
+        let (bucket, mode) = (&machine.bucket, StoreMode::Set);
+        let stored = bucket.store_received(session, mode, VBID, builder, condition);
+        assert_eq!(stored, Ok(Attempted::Answered(Written::Begun)));
+        machine.run();
+        let found = machine.find(VBID, "k").unwrap();
+        assert_eq!((found.item.value().as_ptr(), found.item.seqno()), (place, Seqno(2)));
     }
 }
 
@@ -332,7 +372,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                 receive(&machine.bucket, "b", 14, Operation::Mutation, false);
                 machine.run();
                 let count = |machine: &Machine| {
-                    machine.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
+                    machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.prepare_count())
                 };
                 assert_eq!(count(&machine), Some(0), "{case}");
                 assert_eq!(machine.bucket.rollback(VBID, Seqno(13)).unwrap(), Seqno(12), "{case}");
@@ -357,7 +397,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
                 machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
                 let value = if second == "commit" { b"12" } else { b"11" };
                 assert_eq!(machine.get(VBID, "a").unwrap(), value, "{case}");
-                assert_eq!(machine.get(VBID, "b"), Err(Refused::NotFound), "{case}");
+                assert_eq!(machine.get(VBID, "b"), Err(No(Refused::NotFound)), "{case}");
             }
         }
     }
@@ -366,7 +406,7 @@ fn a_prepare_has_not_ended_where_a_rollback_has_taken_its_end() {
 /// The prepare of `a` at 12 ends.
 fn end(machine: &Machine, how: &str, seqno: u64) {
     let (name, prepare, seqno) = (key("a"), Seqno(12), Seqno(seqno));
-    let result = machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| match how {
+    let result = machine.bucket.on_vbucket(VBID, |vbucket, now, effects| match how {
         "commit" => vbucket.receive_commit(name.as_key(), prepare, seqno, now, effects),
         _ => vbucket.receive_abort(name.as_key(), prepare, seqno, now, effects),
     });

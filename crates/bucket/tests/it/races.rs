@@ -6,14 +6,16 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use bucket::{Bucket, BucketConfig, Completion, Completions, Incoming, Refused, Session};
+use bucket::{
+    Attempted, Bucket, BucketConfig, Completion, Completions, Incoming, Refused, Session, Write,
+};
 use bucket::{StreamObserver, Surroundings};
-use document::{DurabilityLevel, ItemMeta, Operation, Seqno, Vbid, VbucketState};
+use document::{DurabilityLevel, Operation, Seqno, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
-use platform::Clock;
 use platform::files::RealFiles;
+use platform::{Clock, Entropy};
 use vbucket::checkpoint::CursorId;
-use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Topology, Waiter, WriteCondition};
+use vbucket::{SyncWriteEnd, SyncWriteRequest, Topology, Waiter, WriteCondition, Written};
 
 use crate::prepares::{announce, begin, receive, snapshot};
 use crate::support::{VBID, config, files_config, key};
@@ -77,7 +79,7 @@ impl Node {
             files: Arc::new(RealFiles),
             pool: pool.clone(),
             completions: ends.clone(),
-            random_seed: 1,
+            entropy: Entropy::simulated(1),
         };
         let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
         assert!(bucket.wait_until_serving(PATIENCE));
@@ -90,19 +92,18 @@ impl Node {
         let deadline = self.clock.now().after(PATIENCE);
         let request = SyncWriteRequest { level, deadline, waiter: Waiter(number) };
         let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
-        let (key, meta) = (key(&number.to_string()), ItemMeta::default());
-        let (mode, incoming) = (StoreMode::Set, Incoming::plain(b"value"));
-        let stored =
-            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        let key = key(&number.to_string());
+        let set = Write::set(VBID, key.as_key(), Incoming::plain(b"value"));
+        let stored = self.bucket.store(session, Write { condition, ..set });
         match stored {
-            Err(Refused::SyncWriteBegun(_)) => true,
+            Ok(Attempted::Answered(Written::Begun)) => true,
             Err(Refused::NotMyVbucket) => false,
             other => panic!("write {number}: {other:?}"),
         }
     }
 
     fn high_seqno(&self) -> Seqno {
-        self.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.high_seqno()).unwrap()
+        self.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.high_seqno()).unwrap()
     }
 
     fn stop(&self) {
@@ -127,7 +128,7 @@ fn acknowledge_until(node: &Node, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Acquire) {
         round += 1;
         let seqno = Seqno(node.high_seqno().0 + round % 2);
-        node.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        node.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             vbucket.acknowledge(REPLICA, seqno, now, effects);
         });
         thread::yield_now();
@@ -227,7 +228,7 @@ impl StreamObserver for Witness {
 
     fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
         let bucket = self.bucket.get().expect("the test has said which");
-        let persisted = bucket.act_on_vbucket(vbid, |vbucket, _, _| vbucket.persisted_seqno());
+        let persisted = bucket.on_vbucket(vbid, |vbucket, _, _| vbucket.persisted_seqno());
         assert!(persisted >= Some(seqno), "{seqno} is told while {persisted:?} is on disk");
         self.told.lock().unwrap().push(seqno);
     }

@@ -116,7 +116,7 @@ fn documents_of_a_replica_that_evicts_them_whole_are_counted_as_the_file_has_the
             machine.bucket.begin_backfill(VBID, Seqno(0), BackfillOrder::BySeqno).unwrap();
             machine.run();
             let mut count = 0;
-            machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+            machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
                 count = vbucket.document_count();
                 for name in 0..60 {
                     if random.below(2) == 0 {

@@ -9,7 +9,7 @@ use platform::Files;
 use tracing::Level;
 
 use crate::heard_log::HeardLog;
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config};
+use crate::support::{DIRECTORY, Machine, No, OTHER, Unanswered, VBID, config, files_config};
 
 /// Documents of each vBucket. The first half is overwritten, and of that half are deleted.
 const COUNT: usize = 40;
@@ -50,7 +50,7 @@ fn settle(machine: &mut Machine) {
 fn check(machine: &mut Machine, vbid: document::Vbid, at: &str) {
     for number in 0..COUNT {
         let expected = match number {
-            _ if number < COUNT / 4 => Err(Refused::NotFound),
+            _ if number < COUNT / 4 => Err(No(Refused::NotFound)),
             _ if number < COUNT / 2 => Ok(b"new".to_vec()),
             _ => Ok(b"old".to_vec()),
         };
@@ -59,7 +59,7 @@ fn check(machine: &mut Machine, vbid: document::Vbid, at: &str) {
 }
 
 fn is_out_of_service(machine: &mut Machine) -> bool {
-    let refused = |result: &Refused| !matches!(result, Refused::NotFound);
+    let refused = |result: &Unanswered| *result != Refused::NotFound;
     (0..COUNT).all(|number| {
         let name = format!("key-{number}");
         machine.get(VBID, &name).as_ref().is_err_and(refused)

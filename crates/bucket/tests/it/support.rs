@@ -4,14 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming, OpenError};
-use bucket::{Persistence, Refused, Session, Surroundings};
+use bucket::{
+    ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming, OpenError, Write,
+};
+use bucket::{Attempted, Persistence, Refused, Session, Surroundings};
 use document::{ItemMeta, KeyBuf, Seqno, VbUuid, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, WallTime};
+use platform::{Clock, Entropy, WallTime};
 use storage::JournalOptions;
-use vbucket::{Found, Mutation, StoreMode, Waiter, WriteCondition};
+use vbucket::{Found, Mutation, StoreMode, Waiter, WriteCondition, Written};
 
 pub(crate) const DIRECTORY: &str = "/data/bucket";
 pub(crate) const VBID: Vbid = Vbid(0);
@@ -110,7 +112,7 @@ impl Machine {
             files: Arc::new(files.clone()),
             pool: driver.pool().clone(),
             completions: heard.clone(),
-            random_seed: starts << 32,
+            entropy: Entropy::simulated(starts << 32),
         };
         let bucket = Bucket::open(surroundings, config.clone(), Path::new(DIRECTORY))?;
         let session = Session::default();
@@ -156,7 +158,7 @@ impl Machine {
         vbid: Vbid,
         name: &str,
         value: &[u8],
-    ) -> Result<Mutation, Refused> {
+    ) -> Result<Mutation, Unanswered> {
         self.store(StoreMode::Set, vbid, name, value, 0)
     }
 
@@ -167,40 +169,40 @@ impl Machine {
         name: &str,
         value: &[u8],
         expiry: u32,
-    ) -> Result<Mutation, Refused> {
+    ) -> Result<Mutation, Unanswered> {
         let meta = ItemMeta { expiry, ..ItemMeta::default() };
-        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
         let key = key(name);
-        self.bucket.store(&mut self.session, mode, vbid, key.as_key(), meta, incoming, condition)
+        let set = Write::set(vbid, key.as_key(), Incoming::plain(value));
+        written(self.bucket.store(&mut self.session, Write { mode, meta, ..set }))
     }
 
-    pub(crate) fn delete(&mut self, vbid: Vbid, name: &str) -> Result<Mutation, Refused> {
+    pub(crate) fn delete(&mut self, vbid: Vbid, name: &str) -> Result<Mutation, Unanswered> {
         let condition = WriteCondition::default();
-        self.bucket.delete(&mut self.session, vbid, key(name).as_key(), condition)
+        written(self.bucket.delete(&mut self.session, vbid, key(name).as_key(), condition))
     }
 
-    pub(crate) fn find(&mut self, vbid: Vbid, name: &str) -> Result<Found, Refused> {
-        self.bucket.get(&mut self.session, vbid, key(name).as_key())
+    pub(crate) fn find(&mut self, vbid: Vbid, name: &str) -> Result<Found, Unanswered> {
+        answered(self.bucket.get(&mut self.session, vbid, key(name).as_key()))
     }
 
     /// The value of a document, fetched from its file if need be.
-    pub(crate) fn get(&mut self, vbid: Vbid, name: &str) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn get(&mut self, vbid: Vbid, name: &str) -> Result<Vec<u8>, Unanswered> {
         let mut found = self.find(vbid, name);
-        if matches!(found, Err(Refused::Pending)) {
+        if matches!(found, Err(Waits)) {
             self.run();
             found = self.find(vbid, name);
         }
         found.map(|found| found.item.value().to_vec())
     }
 
-    pub(crate) fn evict(&mut self, vbid: Vbid, name: &str) -> Result<(), Refused> {
-        self.bucket.evict(&mut self.session, vbid, key(name).as_key())
+    pub(crate) fn evict(&mut self, vbid: Vbid, name: &str) -> Result<(), Unanswered> {
+        answered(self.bucket.evict(&mut self.session, vbid, key(name).as_key()))
     }
 
     /// Asks to be told once `seqno` is persisted.
-    pub(crate) fn wait(&mut self, waiter: u64, vbid: Vbid, seqno: Seqno) -> Result<(), Refused> {
+    pub(crate) fn wait(&mut self, waiter: u64, vbid: Vbid, seqno: Seqno) -> Result<(), Unanswered> {
         self.session.waiter = Waiter(waiter);
-        self.bucket.wait_for_persistence(&mut self.session, vbid, seqno)
+        answered(self.bucket.wait_for_persistence(&mut self.session, vbid, seqno))
     }
 
     pub(crate) fn persisted(&self, vbid: Vbid) -> Seqno {
@@ -223,4 +225,31 @@ impl Machine {
         });
         branches
     }
+}
+
+/// Why an operation has no answer at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unanswered {
+    /// It waits.
+    Waits,
+    /// It was refused.
+    No(Refused),
+}
+
+pub(crate) use Unanswered::{No, Waits};
+
+impl PartialEq<Refused> for Unanswered {
+    fn eq(&self, refused: &Refused) -> bool {
+        *self == No(*refused)
+    }
+}
+
+/// The answer of an operation.
+pub(crate) fn answered<T>(result: Result<Attempted<T>, Refused>) -> Result<T, Unanswered> {
+    result.map_err(No)?.answer().ok_or(Waits)
+}
+
+/// The answer of a write that is not durable.
+pub(crate) fn written(result: Result<Attempted<Written>, Refused>) -> Result<Mutation, Unanswered> {
+    answered(result).map(|written| written.done().expect("it is not durable"))
 }

@@ -9,18 +9,18 @@ use bucket::{
     BucketConfig, CompactionOrder, Completion, EvictionConfig, LifeError, NewRole, Refused,
 };
 use document::{
-    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid, Vbid,
-    VbucketState,
+    Cas, DurabilityLevel, FailoverEntry, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno,
+    VbUuid, Vbid, VbucketState,
 };
 use platform::seeds::seeds;
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
-use platform::{Clock, Files, Random, WallTime};
-use storage::{FailoverEntry, FlushBatch, Store, StoreOptions, VbucketRecord};
+use platform::{Clock, Entropy, Files, Random, WallTime};
+use storage::{FlushBatch, Store, StoreOptions, VbucketRecord};
 use vbucket::Waiter;
 use vbucket::eviction::EvictionPolicy;
 
 use crate::eviction::finish;
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config, files_config, key};
+use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config, files_config, key};
 
 /// Values by name; `None` for a tombstone.
 type Model = BTreeMap<String, Option<Vec<u8>>>;
@@ -77,7 +77,7 @@ fn history(machine: &mut Machine, random: &mut Random) -> (Vec<(Seqno, Model)>, 
 fn check(machine: &mut Machine, model: &Model, at: &str) {
     for number in 0..60 {
         let name = format!("key-{number}");
-        let wanted = model.get(&name).cloned().flatten().ok_or(Refused::NotFound);
+        let wanted = model.get(&name).cloned().flatten().ok_or(No(Refused::NotFound));
         assert_eq!(machine.get(VBID, &name), wanted, "{at}: {name}");
     }
     let wanted = model.values().flatten().count();
@@ -193,7 +193,7 @@ fn what_was_read_before_a_rollback_does_not_come_back_after_it() {
         machine.run();
         machine.evict(VBID, "1").unwrap();
         machine.session.waiter = Waiter(5);
-        assert_eq!(machine.find(VBID, "1").unwrap_err(), Refused::Pending);
+        assert_eq!(machine.find(VBID, "1").unwrap_err(), Waits);
         become_role(&machine, VBID, VbucketState::Replica);
         assert_eq!(machine.bucket.rollback(VBID, Seqno(10)).unwrap(), Seqno(10));
         machine.run();
@@ -257,8 +257,8 @@ fn waits_end_and_parked_requests_are_tried_again_when_their_vbucket_goes_back() 
     machine.set(VBID, "k", b"v").unwrap();
     become_role(&machine, VBID, VbucketState::Pending);
     machine.session.waiter = Waiter(1);
-    assert_eq!(machine.find(VBID, "k").unwrap_err(), Refused::Pending);
-    assert_eq!(machine.wait(2, VBID, Seqno(99)), Err(Refused::Pending));
+    assert_eq!(machine.find(VBID, "k").unwrap_err(), Waits);
+    assert_eq!(machine.wait(2, VBID, Seqno(99)), Err(Waits));
     machine.bucket.rollback(VBID, Seqno(0)).unwrap();
     let mut heard = machine.heard.take();
     heard.sort_unstable_by_key(|(waiter, _)| *waiter);
@@ -389,7 +389,7 @@ fn a_vbucket_that_is_made_twenty_times_never_has_anything_of_an_earlier_one() {
         let revision = names.iter().find_map(|name| name.strip_prefix("0.couch."));
         revisions.extend(revision.map(|text| text.parse::<u64>().unwrap()));
         become_role(&machine, VBID, VbucketState::Dead);
-        assert!(matches!(machine.set(VBID, "k", b"v"), Err(Refused::NotMyVbucket)));
+        assert!(matches!(machine.set(VBID, "k", b"v"), Err(No(Refused::NotMyVbucket))));
         machine.bucket.delete_vbucket(VBID).unwrap();
         assert!(matches!(machine.bucket.delete_vbucket(VBID), Err(LifeError::NotHere)));
         if round % 2 == 0 {
@@ -406,7 +406,7 @@ fn a_vbucket_that_is_made_twenty_times_never_has_anything_of_an_earlier_one() {
         assert_eq!(machine.high_seqno(VBID), Seqno(0));
         for number in 0..=round {
             let found = machine.get(VBID, &format!("{round}-{number}"));
-            assert_eq!(found, Err(Refused::NotFound), "round {round}");
+            assert_eq!(found, Err(No(Refused::NotFound)), "round {round}");
         }
     }
     assert!(revisions.len() >= 13, "{revisions:?}");
@@ -521,7 +521,8 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     let files = SimulatedFiles::new();
     let open_store = || {
         let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { clock, open_files_max: 2, journal: None };
+        let options =
+            StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal: None };
         Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
     };
     let mut state = VbucketRecord::new(VbucketState::Active);

@@ -10,7 +10,7 @@ use platform::simulated::SimulatedFiles;
 use vbucket::{StoreMode, Waiter};
 
 use crate::damage::BLOCKED;
-use crate::support::{DIRECTORY, Machine, OTHER, VBID, config};
+use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config};
 
 fn filled() -> Machine {
     let mut machine = Machine::new();
@@ -36,7 +36,7 @@ fn a_vbucket_warms_then_fetches_then_has_everything_in_memory() {
     assert_eq!(machine.bucket.statistics().document_count, 400);
     assert_eq!(machine.bucket.statistics().ejected_count, 400);
     machine.session.waiter = Waiter(9);
-    assert_eq!(machine.find(VBID, "key-1").unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, "key-1").unwrap_err(), Waits);
     while machine.heard.is_empty() {
         assert!(machine.driver.run_one());
     }
@@ -88,7 +88,7 @@ fn a_corrupt_file_keeps_its_vbucket_away_and_no_other() {
         machine.run();
         assert_eq!(machine.get(OTHER, "key-1").unwrap(), [b'x'; 500]);
         if !damage_end_only {
-            assert_eq!(machine.get(VBID, "key-1"), Err(BLOCKED));
+            assert_eq!(machine.get(VBID, "key-1"), Err(No(BLOCKED)));
             assert_eq!(machine.set(VBID, "key-1", b"new").unwrap_err(), BLOCKED);
         }
         assert_eq!(machine.bucket.warmup_progress().phase, WarmupPhase::Done);
@@ -161,15 +161,15 @@ fn the_expiry_pager_deletes_what_nobody_reads() {
 #[test]
 fn only_persisted_values_leave_memory() {
     let mut machine = Machine::new();
-    assert_eq!(machine.evict(VBID, "key"), Err(Refused::NotFound));
+    assert_eq!(machine.evict(VBID, "key"), Err(No(Refused::NotFound)));
     machine.set(VBID, "key", b"value").unwrap();
-    assert_eq!(machine.evict(VBID, "key"), Err(Refused::NotPersisted));
+    assert_eq!(machine.evict(VBID, "key"), Err(No(Refused::NotPersisted)));
     machine.run();
     assert_eq!(machine.evict(VBID, "key"), Ok(()));
     assert_eq!(machine.evict(VBID, "key"), Ok(()));
     assert_eq!(machine.bucket.statistics().ejected_count, 1);
     machine.session.waiter = Waiter(1);
-    assert_eq!(machine.find(VBID, "key").unwrap_err(), Refused::Pending);
+    assert_eq!(machine.find(VBID, "key").unwrap_err(), Waits);
     // Writes that need no value do not wait for it.
     machine.set(VBID, "key", b"newer").unwrap();
     machine.run();
@@ -187,7 +187,7 @@ fn vbuckets_are_fetched_from_in_the_order_in_which_they_were_asked_for() {
     }
     for (waiter, vbid) in [(1, OTHER), (2, VBID), (3, OTHER)] {
         machine.session.waiter = Waiter(waiter);
-        assert_eq!(machine.find(vbid, "key").unwrap_err(), Refused::Pending);
+        assert_eq!(machine.find(vbid, "key").unwrap_err(), Waits);
     }
     machine.run();
     // What waits for the same vBucket is fetched together.
@@ -201,7 +201,7 @@ fn more_fetches_than_may_wait_are_refused() {
     machine.set(VBID, "key", b"value").unwrap();
     machine.run();
     machine.evict(VBID, "key").unwrap();
-    for expected in [Refused::Pending, Refused::Pending, Refused::TooManyFetches] {
+    for expected in [Waits, Waits, No(Refused::TooManyFetches)] {
         assert_eq!(machine.find(VBID, "key").unwrap_err(), expected);
     }
     machine.run();
@@ -212,9 +212,9 @@ fn more_fetches_than_may_wait_are_refused() {
 #[test]
 fn waits_end_at_their_time() {
     let mut machine = Machine::new();
-    assert_eq!(machine.wait(1, VBID, document::Seqno(5)), Err(Refused::Pending));
+    assert_eq!(machine.wait(1, VBID, document::Seqno(5)), Err(Waits));
     machine.advance(Duration::from_secs(10));
-    assert_eq!(machine.wait(2, OTHER, document::Seqno(5)), Err(Refused::Pending));
+    assert_eq!(machine.wait(2, OTHER, document::Seqno(5)), Err(Waits));
     machine.advance(Duration::from_secs(19));
     assert_eq!(machine.heard.take(), []);
     machine.advance(Duration::from_secs(1));

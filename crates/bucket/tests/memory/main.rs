@@ -8,14 +8,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bucket::{ApplyConfig, Surroundings};
+use bucket::{ApplyConfig, Surroundings, Write};
 use bucket::{Bucket, BucketConfig, BucketType, Completion, Completions, Incoming, Session};
 use document::{ItemMeta, KeyBuf, Vbid};
 use executor::DeterministicPool;
 use platform::counting_allocator::CountingAllocator;
 use platform::files::RealFiles;
-use platform::{Clock, Random, WallTime, process};
-use vbucket::{StoreMode, Waiter, WriteCondition};
+use platform::{Clock, Entropy, Random, WallTime, process};
+use vbucket::{Waiter, WriteCondition};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -60,7 +60,7 @@ impl Machine {
             files: Arc::new(RealFiles),
             pool: driver.pool().clone(),
             completions: Arc::new(Ignored),
-            random_seed: 1,
+            entropy: Entropy::simulated(1),
         };
         let config = BucketConfig {
             vbucket_count: VBUCKETS,
@@ -93,12 +93,9 @@ impl Machine {
         let value = vec![b'v'; size];
         let expiry = if number.is_multiple_of(3) { u32::MAX } else { 0 };
         let meta = ItemMeta { expiry, ..ItemMeta::default() };
-        let (key, condition) = (key(number), WriteCondition::default());
-        let incoming = Incoming::plain(&value);
-        let vbid = vbid(number);
-        self.bucket
-            .store(&mut self.session, StoreMode::Set, vbid, key.as_key(), meta, incoming, condition)
-            .unwrap();
+        let key = key(number);
+        let set = Write::set(vbid(number), key.as_key(), Incoming::plain(&value));
+        self.bucket.store(&mut self.session, Write { meta, ..set }).unwrap();
     }
 
     fn delete(&mut self, number: u64) {
@@ -199,6 +196,7 @@ fn documents_that_are_left_of_many_move_together_and_free_what_the_others_took()
     for number in (0..DOCUMENTS).filter(|&number| is_left(number)) {
         let (vbid, key) = (vbid(number), key(number));
         let found = machine.bucket.get(&mut machine.session, vbid, key.as_key()).unwrap();
+        let found = found.answer().unwrap();
         assert_eq!(found.item.value().len(), size_of(number));
     }
     machine.driver.advance(DEFRAGMENTER_INTERVAL * 3, RUNS_MAX);

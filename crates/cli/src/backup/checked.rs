@@ -35,7 +35,7 @@ pub(super) fn check(files: &dyn Files, path: &Path) -> anyhow::Result<Checked> {
     let record = VbucketRecord::decode(&text, document::Seqno(high_seqno));
     let record = record.context("its vBucket state is not understood")?;
     let branch =
-        |entry: &storage::FailoverEntry| Branch { uuid: entry.uuid.0, seqno: entry.seqno.0 };
+        |entry: &document::FailoverEntry| Branch { uuid: entry.uuid.0, seqno: entry.seqno.0 };
     Ok(Checked {
         high_seqno,
         documents: verification.document_count,

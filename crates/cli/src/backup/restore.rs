@@ -17,7 +17,7 @@ use super::target::Target;
 
 /// What was fetched.
 #[derive(Clone, Debug)]
-pub struct Restored {
+pub struct RestoreReport {
     /// The backup's name.
     pub backup: String,
     /// vBuckets that the bucket has.
@@ -41,12 +41,12 @@ pub fn fetch(
     arguments: &RestoreArguments,
     files: Arc<dyn Files>,
     directory: &Path,
-) -> anyhow::Result<Restored> {
+) -> anyhow::Result<RestoreReport> {
     let target = arguments.target.open(Arc::clone(&files))?;
     let manifest = choose(arguments, &*target)?;
     let kind = &manifest.bucket.bucket_type;
     ensure!(kind == "couchbase", "a backup of a bucket of the type {kind} cannot be restored");
-    let restored = Restored {
+    let restored = RestoreReport {
         backup: manifest.name.clone(),
         vbucket_count: manifest.bucket.vbucket_count,
         vbuckets: manifest.vbuckets.len(),

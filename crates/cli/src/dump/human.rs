@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use storage::couchstore::Header;
+use storage::couchstore::FileHeader;
 use storage::journal::{
     GroupView, RecordKind, RecordView, SegmentEnd, SegmentSummary, SegmentView,
 };
-use storage::{BodyView, DocumentView, MetadataView, Operation, Witness};
+use storage::{BodyView, DocumentView, MetadataView, StoredOperation, Witness};
 
 use super::Form;
 use super::text::{datatype_names, escaped, inflated, level_name, moment, operation_name};
@@ -37,7 +37,7 @@ impl Form for Human<'_> {
         writeln!(self.out, "file {} ({size} bytes)", path.display())
     }
 
-    fn header(&mut self, header: &Header) -> io::Result<()> {
+    fn header(&mut self, header: &FileHeader) -> io::Result<()> {
         let (position, version) = (header.position, header.version);
         let (alive, deleted) = (header.alive_count(), header.deleted_count());
         let committed = match header.timestamp {
@@ -178,11 +178,13 @@ fn metadata_text(metadata: MetadataView) -> String {
     };
     let operation = match metadata.operation {
         None => String::new(),
-        Some(Operation::Prepare { level, is_delete }) => {
+        Some(StoredOperation::Prepare { level, is_delete }) => {
             let what = if is_delete { "a deletion" } else { "a write" };
             format!(", prepare of {what}, level {}", level_name(level))
         }
-        Some(Operation::Abort { prepare_seqno }) => format!(", abort of seqno {prepare_seqno}"),
+        Some(StoredOperation::Abort { prepare_seqno }) => {
+            format!(", abort of seqno {prepare_seqno}")
+        }
         Some(operation) => format!(", {}", operation_name(operation)),
     };
     let (cas, flags) = (metadata.cas, metadata.flags);

@@ -6,11 +6,11 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
-use storage::couchstore::Header;
+use storage::couchstore::FileHeader;
 use storage::journal::{
     GroupView, RecordKind, RecordView, SegmentEnd, SegmentSummary, SegmentView,
 };
-use storage::{BodyView, DocumentView, MetadataView, Operation};
+use storage::{BodyView, DocumentView, MetadataView, StoredOperation};
 
 use super::Form;
 use super::text::{as_text, datatype_names, inflated, level_name, operation_name};
@@ -56,7 +56,7 @@ impl Form for Json<'_> {
         self.line(members)
     }
 
-    fn header(&mut self, header: &Header) -> io::Result<()> {
+    fn header(&mut self, header: &FileHeader) -> io::Result<()> {
         let mut members = of_type("header");
         let numbers = [
             ("position", header.position),
@@ -223,13 +223,13 @@ fn put_metadata(members: &mut Members, metadata: MetadataView) {
     let Some(operation) = metadata.operation else { return };
     members.insert("operation".to_owned(), operation_name(operation).into());
     match operation {
-        Operation::Prepare { level, is_delete } => {
+        StoredOperation::Prepare { level, is_delete } => {
             members.insert("level".to_owned(), level_name(level).into());
             members.insert("prepare_delete".to_owned(), is_delete.into());
         }
-        Operation::Abort { prepare_seqno } => {
+        StoredOperation::Abort { prepare_seqno } => {
             members.insert("prepare_seqno".to_owned(), prepare_seqno.into());
         }
-        Operation::Commit | Operation::Unknown(_) => {}
+        StoredOperation::Commit | StoredOperation::Unknown(_) => {}
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes and numbers as text.
 
 use document::{Datatype, compression};
-use storage::{BodyView, DocumentView, Operation};
+use storage::{BodyView, DocumentView, StoredOperation};
 
 /// The datatype's names; empty for plain bytes.
 pub(super) fn datatype_names(bits: u8) -> Vec<&'static str> {
@@ -13,12 +13,12 @@ pub(super) fn datatype_names(bits: u8) -> Vec<&'static str> {
 }
 
 /// What the step of a durable write is called.
-pub(super) fn operation_name(operation: Operation) -> &'static str {
+pub(super) fn operation_name(operation: StoredOperation) -> &'static str {
     match operation {
-        Operation::Prepare { .. } => "prepare",
-        Operation::Commit => "commit",
-        Operation::Abort { .. } => "abort",
-        Operation::Unknown(_) => "unknown",
+        StoredOperation::Prepare { .. } => "prepare",
+        StoredOperation::Commit => "commit",
+        StoredOperation::Abort { .. } => "abort",
+        StoredOperation::Unknown(_) => "unknown",
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
              --sequential --num-cycles=100",
         );
         let target = load.server.target().unwrap();
-        assert_eq!(target.nodes, [client::NodeAddress::new("127.0.0.1", 12000)]);
+        assert_eq!(target.nodes, [client::ServerAddress::new("127.0.0.1", 12000)]);
         assert_eq!(target.options.bucket.as_deref(), Some("default"));
         assert_eq!((load.batch_size, load.num_items, load.client_count()), (1, 200_000, 2_000));
         assert_eq!((load.min_size, load.max_size, load.set_pct), (512, 512, 100));

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use client::{ClientError, Connection, ConnectionOptions, NodeAddress, ReceiveBuffer};
-use platform::network::{Interest, Registry, TcpStream, Token};
+use client::{ClientError, Connection, ConnectionOptions, ReceiveBuffer, ServerAddress};
+use platform::network::{Registry, Stream, Token};
 use protocol::{FeatureSet, Frame};
 
 /// Bytes that an idle send buffer keeps.
@@ -12,7 +12,7 @@ const IDLE_SIZE_MAX: usize = 1 << 20;
 /// One connection of one client to one node.
 #[derive(Debug)]
 pub(super) struct Link {
-    stream: TcpStream,
+    stream: Stream,
     /// Requests. Invariant: `unsent[..sent]` has left.
     unsent: Vec<u8>,
     sent: usize,
@@ -33,17 +33,15 @@ pub(super) enum Arrival {
 impl Link {
     /// Connects, which blocks, and asks to hear of the connection under this token.
     pub(super) fn open(
-        node: &NodeAddress,
+        node: &ServerAddress,
         options: &ConnectionOptions,
         registry: &Registry,
         token: Token,
     ) -> Result<(Self, FeatureSet), ClientError> {
         let connection = Connection::open(node, options)?;
         let features = connection.features();
-        let stream = connection.into_stream();
-        let registered = stream.set_nonblocking(true).and_then(|()| {
-            let mut stream = TcpStream::from_std(stream);
-            registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        let registered = Stream::from_standard(connection.into_stream()).and_then(|mut stream| {
+            registry.watch(&mut stream, token)?;
             Ok(stream)
         });
         let stream = registered

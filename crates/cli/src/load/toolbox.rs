@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{ClientError, ConnectionOptions, NodeAddress, Routing};
+use client::{ClientError, ConnectionOptions, Routing, ServerAddress};
 use platform::network::{Registry, Token};
 use platform::{Clock, Random};
 
@@ -39,7 +39,7 @@ pub(super) struct Toolbox {
 pub(super) struct NodeMap {
     routing: Routing,
     /// Every node that any map named. Only grows.
-    nodes: Vec<NodeAddress>,
+    nodes: Vec<ServerAddress>,
     /// For each node of the map its index in `nodes`.
     places: Vec<usize>,
     /// A node said that the map is wrong, and did not send a better one.
@@ -108,12 +108,12 @@ impl NodeMap {
         in_use.filter_map(|index| self.places.get(index).copied()).collect()
     }
 
-    pub(super) fn node(&self, node: usize) -> &NodeAddress {
+    pub(super) fn node(&self, node: usize) -> &ServerAddress {
         self.nodes.get(node).expect("numbers of nodes are handed out here")
     }
 }
 
-fn place(nodes: &mut Vec<NodeAddress>, wanted: &NodeAddress) -> usize {
+fn place(nodes: &mut Vec<ServerAddress>, wanted: &ServerAddress) -> usize {
     nodes.iter().position(|node| node == wanted).unwrap_or_else(|| {
         nodes.push(wanted.clone());
         nodes.len() - 1
@@ -132,7 +132,7 @@ mod tests {
             "rev": revision, "nodesExt": nodes,
             "vBucketServerMap": {"vBucketMap": [[last], [last]]},
         });
-        let asked = NodeAddress::new("asked", 1);
+        let asked = ServerAddress::new("asked", 1);
         Routing::parse(config.to_string().as_bytes(), &asked).expect("it is a map")
     }
 

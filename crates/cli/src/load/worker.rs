@@ -11,7 +11,7 @@ use std::time::Duration;
 use client::cluster_client::fetch_routing;
 use client::{ClientError, Connection};
 use platform::Instant;
-use platform::network::{Events, Poll};
+use platform::network::{Poll, Readiness};
 
 use super::counters::Counters;
 use super::pipeline::{Loss, Pipeline, Work};
@@ -22,8 +22,6 @@ use super::toolbox::{Toolbox, client_and_node};
 const LOOK_AROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// How long answers are waited for after the end was called.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
-/// Readiness events that are taken at once.
-const EVENTS_MAX: usize = 1024;
 
 /// A worker with its clients.
 pub(super) struct Worker {
@@ -53,13 +51,11 @@ pub(super) struct Phase {
 /// Takes what the system has to tell of fresh connections, which is that all of them can be written
 /// to: in a phase each would cost a look, at a time when answers are measured.
 fn forget_readiness(poll: &mut Poll) -> io::Result<()> {
-    let mut events = Events::with_capacity(EVENTS_MAX);
+    let mut ready = Vec::new();
     loop {
-        match poll.poll(&mut events, Some(Duration::ZERO)) {
-            Ok(()) if events.is_empty() => return Ok(()),
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        poll.wait(&mut ready, Some(Duration::ZERO))?;
+        if ready.is_empty() {
+            return Ok(());
         }
     }
 }
@@ -116,14 +112,13 @@ impl Worker {
         for index in 0..self.pipelines.len() {
             self.advance(index, now);
         }
-        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut ready = Vec::new();
         let mut drain_until = None;
         while self.running > 0 {
-            self.wait(&mut events)?;
-            for event in &events {
-                let (index, node) = client_and_node(event.token());
-                let is_closing = event.is_read_closed() || event.is_error();
-                self.on_ready(index, node, is_closing);
+            self.wait(&mut ready)?;
+            for readiness in &ready {
+                let (index, node) = client_and_node(readiness.token);
+                self.on_ready(index, node, readiness.is_ending);
             }
             let now = self.tools.clock.now();
             self.fire_timers(now);
@@ -135,7 +130,7 @@ impl Worker {
         Ok(())
     }
 
-    fn wait(&mut self, events: &mut Events) -> io::Result<()> {
+    fn wait(&mut self, ready: &mut Vec<Readiness>) -> io::Result<()> {
         let now = self.tools.clock.now();
         let mut until = now.after(LOOK_AROUND_INTERVAL);
         if let Some(Reverse((due, _))) = self.timers.peek() {
@@ -144,10 +139,7 @@ impl Worker {
         if let (Some(limiter), false) = (&self.limiter, self.queue.is_empty()) {
             until = until.min(limiter.free_at());
         }
-        match self.poll.poll(events, Some(until.since(now))) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-            _ => Ok(()),
-        }
+        self.poll.wait(ready, Some(until.since(now)))
     }
 
     fn on_ready(&mut self, index: usize, node: usize, is_closing: bool) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use document::Vbid;
 use platform::files::RealFiles;
-use platform::{Clock, Files};
+use platform::{Clock, Entropy, Files};
 use serde_json::json;
 use storage::journal::{Journal, JournalOptions, Record};
 
@@ -116,7 +116,8 @@ fn a_directory_stands_for_its_segments_and_a_missing_one_is_told() {
     };
     let clock = Clock::real();
     let files = Arc::new(RealFiles);
-    let opened = Journal::open(files, bucket.path(), options, clock, &mut |_, _| Ok(()));
+    let opened =
+        Journal::open(files, bucket.path(), options, clock, Entropy::real(), &mut |_, _| Ok(()));
     let journal = opened.unwrap().0;
     let mut groups = 0;
     for _ in 0..40 {

@@ -120,7 +120,7 @@ fn documents_are_followed_when_their_vbuckets_move() {
     });
     assert_eq!(mover, ExitCode::SUCCESS);
     assert!(!second.documents().is_empty());
-    let odd = |document: &client::fake_server::Document| document.vbucket % 2 == 1;
+    let odd = |document: &client::fake_server::FakeDocument| document.vbucket % 2 == 1;
     assert!(second.documents().values().all(odd));
 }
 

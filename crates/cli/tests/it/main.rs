@@ -25,7 +25,7 @@ fn run(server: &FakeServer, line: &str) -> anyhow::Result<std::process::ExitCode
     run_at(&server.node(), line)
 }
 
-fn run_at(node: &client::NodeAddress, line: &str) -> anyhow::Result<std::process::ExitCode> {
+fn run_at(node: &client::ServerAddress, line: &str) -> anyhow::Result<std::process::ExitCode> {
     let place = [format!("--host={}", node.host), format!("--port={}", node.port)];
     let words = ["settee"].into_iter().chain(line.split_whitespace()).map(str::to_owned);
     match Tool::try_parse_from(words.chain(place))? {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use client::NodeAddress;
+use client::ServerAddress;
 use platform::network;
 
 use crate::run_at;
@@ -12,7 +12,7 @@ use crate::run_at;
 /// A memcached of this test, ended with this value.
 struct Memcached {
     process: Child,
-    node: NodeAddress,
+    node: ServerAddress,
 }
 
 impl Memcached {
@@ -28,7 +28,7 @@ impl Memcached {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let mut server = Self { process, node: NodeAddress::new("127.0.0.1", port) };
+        let mut server = Self { process, node: ServerAddress::new("127.0.0.1", port) };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let clock = platform::Clock::real();
         let deadline = clock.now().after(Duration::from_secs(10));

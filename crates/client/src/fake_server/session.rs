@@ -11,7 +11,7 @@ use protocol::request::DocumentKey;
 use protocol::response::encode_with_value;
 use protocol::{Feature, FeatureSet, Frame, FrameInfos, Opcode, ResponseHead, Status, hello};
 
-use super::{Document, State, lock};
+use super::{FakeDocument, State, lock};
 use crate::receive_buffer::ReceiveBuffer;
 
 /// Answers requests until the client hangs up or is hung up on.
@@ -169,7 +169,7 @@ impl Session<'_> {
             let found = lock(&self.state.documents).get(key.as_key().name()).cloned();
             match found {
                 None => self.put(frame, Status::KeyEnoent, Answer::default()),
-                Some(Document { value, extras, datatype, .. }) => {
+                Some(FakeDocument { value, extras, datatype, .. }) => {
                     let extras = extras.get(..4).unwrap_or_default().to_vec();
                     let answer = Answer { extras, value, datatype, key: Vec::new() };
                     self.put(frame, Status::Success, answer);
@@ -177,7 +177,7 @@ impl Session<'_> {
             }
         } else {
             let infos = FrameInfos::parse(Opcode::Set, frame.framing_extras);
-            let document = Document {
+            let document = FakeDocument {
                 value: frame.value.to_vec(),
                 extras: frame.extras.to_vec(),
                 datatype: frame.header.datatype,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::fake_server::FakeOptions;
 use client::{
-    ClientError, ClusterClient, Connection, ConnectionOptions, FakeServer, Login, NodeAddress,
+    ClientError, ClusterClient, Connection, ConnectionOptions, FakeServer, Login, ServerAddress,
 };
 use document::Vbid;
 use protocol::client::{Request, store_extras};
@@ -95,7 +95,7 @@ fn a_document_is_followed_to_the_node_that_owns_it_now() {
 fn a_document_that_nobody_owns_is_an_answer_and_no_endless_loop() {
     let server = start(None, 4);
     let mut client = ClusterClient::connect(&server.node(), options(None)).unwrap();
-    let nobody = NodeAddress::new("127.0.0.1", 1);
+    let nobody = ServerAddress::new("127.0.0.1", 1);
     server.set_map(2, &[server.node(), nobody], &[7; 4]);
     let response = client.call(b"hello", &Request::new(Opcode::Get)).unwrap();
     assert_eq!(response.status(), Some(Status::NotMyVbucket));
@@ -146,9 +146,9 @@ fn losses_and_silence_are_told_apart() {
     let port = silent.local_addr().unwrap().port();
     let timeout = Duration::from_millis(50);
     let options = ConnectionOptions { timeout, ..options(None) };
-    let error = Connection::open(&NodeAddress::new("127.0.0.1", port), &options);
+    let error = Connection::open(&ServerAddress::new("127.0.0.1", port), &options);
     assert!(matches!(error, Err(ClientError::TimedOut { .. })), "{error:?}");
     drop(silent);
-    let error = Connection::open(&NodeAddress::new("127.0.0.1", port), &options);
+    let error = Connection::open(&ServerAddress::new("127.0.0.1", port), &options);
     assert!(matches!(error, Err(ClientError::Unreachable { .. })), "{error:?}");
 }

@@ -105,11 +105,11 @@ fn an_empty_histogram_answers_zero() {
 #[test]
 fn buckets_list_what_was_recorded_in_order() {
     let snapshot = recorded(&[300, 0, 300, 7]);
-    let buckets: Vec<Bucket> = snapshot.buckets().collect();
+    let buckets: Vec<HistogramBucket> = snapshot.buckets().collect();
     let expected = [
-        Bucket { from: 0, to: 0, count: 1 },
-        Bucket { from: 7, to: 7, count: 1 },
-        Bucket { from: 300, to: 301, count: 2 },
+        HistogramBucket { from: 0, to: 0, count: 1 },
+        HistogramBucket { from: 7, to: 7, count: 1 },
+        HistogramBucket { from: 300, to: 301, count: 2 },
     ];
     assert_eq!(buckets, expected);
 }

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use platform::{Clock, Instant};
 
-use crate::owner::{Owner, OwnerIsGone};
+use crate::owner::Owner;
+use crate::owner::terms::OwnerIsGone;
 use crate::pool::ExecutorPool;
 use crate::task::cell::TaskHandle;
 use crate::task::name::TaskName;

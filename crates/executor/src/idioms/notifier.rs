@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::owner::{Owner, OwnerIsGone};
+use crate::owner::Owner;
+use crate::owner::terms::OwnerIsGone;
 use crate::pool::ExecutorPool;
 use crate::task::cell::TaskHandle;
 use crate::task::name::TaskName;

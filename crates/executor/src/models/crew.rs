@@ -8,8 +8,10 @@ use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 
 use crate::pool::ExecutorPool;
+use crate::task::kind::{TaskClass, TaskKind};
 use crate::task::name::TaskName;
-use crate::task::{Next, TaskClass, TaskContext, TaskKind};
+use crate::task::{Next, TaskContext};
+use crate::threads::work::work;
 use crate::threads::worker::Worker;
 
 const KIND: TaskKind = TaskKind::NonIo;
@@ -36,7 +38,7 @@ impl Crew {
     pub(super) fn start(&mut self, class: TaskClass) {
         let worker = Arc::new(Worker::new(KIND, class, false));
         let (pool, body) = (self.pool.clone(), worker.clone());
-        self.workers.push((worker, thread::spawn(move || body.work(pool.core()))));
+        self.workers.push((worker, thread::spawn(move || work(&body, pool.core()))));
     }
 
     /// As [`ExecutorPool::set_threads`] ends one.

@@ -7,10 +7,12 @@ use shuttle::thread;
 
 use super::crew::{Crew, NORMAL};
 use super::{explore_some, join};
-use crate::owner::{Owner, Shutdown};
+use crate::owner::Owner;
+use crate::owner::terms::Shutdown;
 use crate::pool::ExecutorPool;
+use crate::task::kind::{TaskClass, TaskKind};
 use crate::task::name::TaskName;
-use crate::task::{Next, Task, TaskClass, TaskContext, TaskKind};
+use crate::task::{Next, Task, TaskContext};
 
 const RANDOM_COUNT: usize = 700;
 const THREADS: &[TaskClass] = &[TaskClass::Normal, TaskClass::Normal];

@@ -6,8 +6,9 @@ use shuttle::thread;
 
 use super::crew::{Crew, NORMAL, QUICK, Tally, adds_to};
 use super::{explore_some, join};
+use crate::task::kind::TaskClass;
 use crate::task::name::TaskName;
-use crate::task::{Next, TaskClass, TaskContext};
+use crate::task::{Next, TaskContext};
 
 const RANDOM_COUNT: usize = 700;
 const N: TaskClass = TaskClass::Normal;

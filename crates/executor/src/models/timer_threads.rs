@@ -8,10 +8,11 @@ use shuttle::thread;
 
 use super::crew::{BRIEF, Crew, NORMAL, Tally, adds_to};
 use super::{explore_some, join};
-use crate::owner::Shutdown;
+use crate::owner::terms::Shutdown;
 use crate::pool::ExecutorPool;
 use crate::task::cell::TaskHandle;
-use crate::task::{Next, TaskClass, TaskContext};
+use crate::task::kind::TaskClass;
+use crate::task::{Next, TaskContext};
 
 const RANDOM_COUNT: usize = 700;
 const NORMAL_THREAD: &[TaskClass] = &[TaskClass::Normal];

@@ -5,22 +5,29 @@ use std::sync::Arc;
 
 use platform::Instant;
 
-use crate::task::cell::TaskCell;
 use crate::task::name::PRIORITY_COUNT;
 
 /// Of so many tasks taken, one is the one that has waited longest, whatever its priority: urgent
 /// tasks without end delay the others, but do not starve them.
 const OLDEST_EVERY: u32 = 32;
 
+/// What waits in a queue.
+pub(crate) trait Waiting {
+    /// 0 is the most urgent; below [`PRIORITY_COUNT`].
+    fn urgency(&self) -> u8;
+    /// When it was pushed last.
+    fn queued_at(&self) -> Instant;
+}
+
 /// One queue for each priority. Tasks of one priority keep their order.
 ///
 /// Two threads on different CPUs hand this to each other with every task: what each of them
 /// touches is kept together, and the rest elsewhere.
-#[derive(Debug, Default)]
-pub(crate) struct PriorityQueue {
+#[derive(Debug)]
+pub(crate) struct PriorityQueue<T: ?Sized> {
     /// A task that was pushed when there was no other: older than all of them. Often the only one.
-    first: Option<Arc<TaskCell>>,
-    levels: Box<[VecDeque<Arc<TaskCell>>; PRIORITY_COUNT]>,
+    first: Option<Arc<T>>,
+    levels: Box<[VecDeque<Arc<T>>; PRIORITY_COUNT]>,
     len: u32,
     /// Tasks taken by priority since the oldest one was taken.
     urgent_in_a_row: u32,
@@ -28,27 +35,33 @@ pub(crate) struct PriorityQueue {
     occupied: u16,
 }
 
-impl PriorityQueue {
+impl<T: ?Sized> Default for PriorityQueue<T> {
+    fn default() -> Self {
+        Self { first: None, levels: Box::default(), len: 0, urgent_in_a_row: 0, occupied: 0 }
+    }
+}
+
+impl<T: Waiting + ?Sized> PriorityQueue<T> {
     pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    pub(crate) fn push(&mut self, task: Arc<TaskCell>) {
+    pub(crate) fn push(&mut self, task: Arc<T>) {
         self.len += 1;
         if self.len == 1 {
             self.first = Some(task);
             return;
         }
-        let level = usize::from(task.name().urgency());
+        let level = usize::from(task.urgency());
         self.levels[level].push_back(task);
         self.occupied |= 1 << level;
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Arc<TaskCell>> {
+    pub(crate) fn pop(&mut self) -> Option<Arc<T>> {
         if self.len == 0 {
             return None;
         }
-        let first_level = self.first.as_ref().map(|task| usize::from(task.name().urgency()));
+        let first_level = self.first.as_ref().map(|task| usize::from(task.urgency()));
         let urgent_level = self.occupied.trailing_zeros() as usize;
         if self.occupied == 0 || first_level.is_some_and(|level| level <= urgent_level) {
             return self.pop_first();
@@ -65,13 +78,13 @@ impl PriorityQueue {
         if first_level.is_some() { self.pop_first() } else { self.pop_level(self.oldest_level()) }
     }
 
-    fn pop_first(&mut self) -> Option<Arc<TaskCell>> {
+    fn pop_first(&mut self) -> Option<Arc<T>> {
         let task = self.first.take()?;
         self.len -= 1;
         Some(task)
     }
 
-    fn pop_level(&mut self, level: usize) -> Option<Arc<TaskCell>> {
+    fn pop_level(&mut self, level: usize) -> Option<Arc<T>> {
         let task = self.levels[level].pop_front()?;
         self.took(level, 1);
         Some(task)
@@ -80,8 +93,8 @@ impl PriorityQueue {
     /// Takes out all tasks for which `is_unwanted`.
     pub(crate) fn extract(
         &mut self,
-        is_unwanted: impl Fn(&TaskCell) -> bool,
-        extracted: &mut Vec<Arc<TaskCell>>,
+        is_unwanted: impl Fn(&T) -> bool,
+        extracted: &mut Vec<Arc<T>>,
     ) {
         if self.first.as_ref().is_some_and(|task| is_unwanted(task)) {
             extracted.extend(self.pop_first());
@@ -100,7 +113,7 @@ impl PriorityQueue {
     }
 
     /// All tasks.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<TaskCell>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.first.iter().chain(self.levels.iter().flatten())
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use platform::Instant;
 
-use crate::owner::OwnerCore;
-use crate::pool::PoolCore;
+use crate::owner::core::OwnerCore;
+use crate::pool_core::PoolCore;
+use crate::queue::priority_queue::Waiting;
 use crate::statistics::{TaskActivity, TaskStatistics, TaskStatus};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
@@ -15,8 +16,8 @@ use crate::task::id::TaskId;
 use crate::task::name::TaskName;
 use crate::task::state::{TaskState, Then};
 use crate::task::{Next, Task, TaskContext};
-use crate::timers::Earlier;
 use crate::timers::deadline::{Deadline, Timed};
+use crate::timers::{Earlier, Sleeper};
 
 /// What a pool, its queues and its handles share of one task. One allocation holds all of it; with
 /// a small body it takes two cache lines, which move from the CPU that schedules to the one that
@@ -115,10 +116,6 @@ impl TaskCell {
 
     pub(crate) fn statistics(&self) -> &TaskStatistics {
         self.owner.statistics_of(self.name)
-    }
-
-    pub(crate) fn queued_at(&self) -> Instant {
-        Instant(self.queued_ns.load(Ordering::Relaxed))
     }
 
     pub(crate) fn is_known_to_owner(&self) -> bool {
@@ -251,6 +248,26 @@ impl TaskCell {
 impl Timed for TaskCell {
     fn deadline(&self) -> &Deadline {
         &self.deadline
+    }
+}
+
+impl Sleeper for TaskCell {
+    fn number(&self) -> u64 {
+        self.id.0
+    }
+
+    fn on_deadline(self: Arc<Self>) {
+        self.wake();
+    }
+}
+
+impl Waiting for TaskCell {
+    fn urgency(&self) -> u8 {
+        self.name.urgency()
+    }
+
+    fn queued_at(&self) -> Instant {
+        Instant(self.queued_ns.load(Ordering::Relaxed))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::task::{TaskClass, TaskKind};
+use crate::task::kind::{TaskClass, TaskKind};
 
 /// So many names may exist in a process.
 pub(crate) const TASK_NAMES_MAX: usize = 256;

@@ -8,6 +8,7 @@ mod deadlines;
 mod destruction;
 mod deterministic;
 mod head_timeout;
+mod loops;
 mod notifier;
 mod order;
 mod owners;

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Context;
-use super::buckets::{Fields, find};
+use super::named_bucket::NamedBucket;
 use crate::answers;
 use crate::backups::{Backup, Leave};
-use crate::node_view::{BackupError, BackupSource};
-use crate::server::until_stopped;
+use crate::bucket_view::{BackupError, BackupSource};
+use crate::context::Context;
+use crate::stopping::until_stopped;
 
 /// Parts of a file that wait for the network, at most.
 const PARTS_MAX: usize = 4;
@@ -30,15 +30,13 @@ const PART_BYTES_MAX: usize = 256 << 10;
 /// closes the connection.
 pub(super) async fn begin(
     State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
+    NamedBucket(view): NamedBucket,
 ) -> Response {
-    let Some(bucket) = find(&*context.view, &name, &query) else { return answers::not_found() };
+    let bucket = view.map();
     let Some(leave) = context.backups.try_begin() else {
         return unavailable("Other backups are under way; wait for them, or end them");
     };
     let (sender, receiver) = oneshot::channel();
-    let view = Arc::clone(&context.view);
     // The leave goes with the thread: a client that has left does not make room for another one.
     let begin = move || {
         let begun = view.begin_backup();
@@ -59,7 +57,7 @@ pub(super) async fn begin(
         Err(BackupError::Failed(reason)) => return unavailable(&reason),
     };
     let catalogue = source.catalogue();
-    let backup = context.backups.add(source);
+    let backup = context.backups.add(bucket.name.clone(), source);
     let vbuckets = catalogue.vbuckets.iter().map(|vbucket| {
         json!({
             "vbid": vbucket.vbid,
@@ -94,10 +92,7 @@ pub(super) async fn vbucket(
     State(context): State<Arc<Context>>,
     Path((name, backup, vbid)): Path<(String, String, u16)>,
 ) -> Response {
-    let source = context.backups.find(&backup);
-    let Some(source) = source.filter(|_| context.view.bucket_map().name == name) else {
-        return answers::not_found();
-    };
+    let Some(source) = context.backups.find(&name, &backup) else { return answers::not_found() };
     if !source.catalogue().vbuckets.iter().any(|vbucket| vbucket.vbid == vbid) {
         return answers::not_found();
     }

@@ -1,22 +1,20 @@
-//! The bucket, short and long.
+//! Buckets, short and long.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Form, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use cluster::BucketMap;
 use serde_json::{Map, Value, json};
 
-use super::Context;
 use super::cluster::nodes_json;
+use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
-use crate::node_view::{BucketFacts, BucketKind, FlushError, NodeView};
-
-/// Names and values behind the question mark, or of a form.
-pub(super) type Fields = BTreeMap<String, String>;
+use crate::bucket_view::{BucketFacts, BucketKind, BucketView, FlushError};
+use crate::context::Context;
+use crate::node_view::NodeView;
 
 /// The field of a form that is the memory quota, in MiB.
 const QUOTA_FIELD: &str = "ramQuotaMB";
@@ -38,34 +36,24 @@ const SHARED_FIELDS: [&str; 10] = [
 /// GET /pools/default/b/{bucket}
 pub(super) async fn terse(
     State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
+    NamedBucket(bucket): NamedBucket,
 ) -> Response {
-    match find(&*context.view, &name, &query) {
-        Some(bucket) => {
-            let config = context.view.cluster_map().bucket_config(&bucket);
-            answers::json_text(StatusCode::OK, config)
-        }
-        None => answers::not_found(),
-    }
+    let config = context.view.cluster_map().bucket_config(&bucket.map());
+    answers::json_text(StatusCode::OK, config)
 }
 
 /// GET /pools/default/buckets
 pub(super) async fn list(State(context): State<Arc<Context>>) -> Response {
-    let bucket = verbose_json(&*context.view, &context.view.bucket_map());
-    answers::ok(&json!([bucket]))
+    let buckets = context.view.buckets();
+    answers::ok(&buckets.iter().map(|bucket| verbose_json(&*context.view, &**bucket)).collect())
 }
 
 /// GET /pools/default/buckets/{bucket}
 pub(super) async fn verbose(
     State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
+    NamedBucket(bucket): NamedBucket,
 ) -> Response {
-    match find(&*context.view, &name, &query) {
-        Some(bucket) => answers::ok(&verbose_json(&*context.view, &bucket)),
-        None => answers::not_found(),
-    }
+    answers::ok(&verbose_json(&*context.view, &*bucket))
 }
 
 /// POST /pools/default/buckets
@@ -75,7 +63,7 @@ pub(super) async fn create(
 ) -> Response {
     let name = form.ok().and_then(|Form(mut fields)| fields.remove("name"));
     // Programs that create their bucket if it is missing go on when they read this.
-    if name.is_some_and(|name| name == context.view.bucket_map().name) {
+    if name.is_some_and(|name| context.view.bucket(&name).is_some()) {
         return answers::refused("name", "Bucket with given name already exists");
     }
     answers::refused("_", answers::ONE_BUCKET)
@@ -83,13 +71,9 @@ pub(super) async fn create(
 
 /// POST /pools/default/buckets/{bucket}: the memory quota can be changed.
 pub(super) async fn change(
-    State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
+    NamedBucket(bucket): NamedBucket,
     form: Result<Form<Fields>, FormRejection>,
 ) -> Response {
-    if find(&*context.view, &name, &Fields::new()).is_none() {
-        return answers::not_found();
-    }
     let fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let quota = fields.get(QUOTA_FIELD);
     let (Some(quota), 1) = (quota, fields.len()) else {
@@ -99,36 +83,22 @@ pub(super) async fn change(
     let Some(bytes) = bytes else {
         return answers::refused(QUOTA_FIELD, "The RAM quota is a whole number of MiB");
     };
-    match context.view.set_memory_quota(bytes) {
+    match bucket.set_memory_quota(bytes) {
         Ok(()) => StatusCode::OK.into_response(),
         Err(reason) => answers::refused(QUOTA_FIELD, &reason),
     }
 }
 
 /// DELETE /pools/default/buckets/{bucket}
-pub(super) async fn refuse_change(
-    State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-) -> Response {
-    match find(&*context.view, &name, &Fields::new()) {
-        Some(_) => answers::refused("_", answers::ONE_BUCKET),
-        None => answers::not_found(),
-    }
+pub(super) async fn refuse_change(_: NamedBucket) -> Response {
+    answers::refused("_", answers::ONE_BUCKET)
 }
 
 /// POST /pools/default/buckets/{bucket}/controller/doFlush
-pub(super) async fn flush(
-    State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
-) -> Response {
-    if find(&*context.view, &name, &query).is_none() {
-        return answers::not_found();
-    }
-    let view = context.view.clone();
+pub(super) async fn flush(NamedBucket(bucket): NamedBucket) -> Response {
     // The flush is lost only when the runtime shuts down.
     let lost = || Err(FlushError::Failed("The node is shutting down".to_owned()));
-    let flushed = tokio::task::spawn_blocking(move || view.flush()).await;
+    let flushed = tokio::task::spawn_blocking(move || bucket.flush()).await;
     match flushed.unwrap_or_else(|_| lost()) {
         Ok(()) => StatusCode::OK.into_response(),
         Err(FlushError::Disabled) => {
@@ -143,15 +113,8 @@ pub(super) async fn flush(
 }
 
 /// POST /pools/default/buckets/{bucket}/controller/compactBucket: does not wait for the end.
-pub(super) async fn compact(
-    State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
-) -> Response {
-    if find(&*context.view, &name, &query).is_none() {
-        return answers::not_found();
-    }
-    match context.view.compact() {
+pub(super) async fn compact(NamedBucket(bucket): NamedBucket) -> Response {
+    match bucket.compact() {
         Ok(()) => StatusCode::OK.into_response(),
         Err(reason) => {
             answers::json_text(StatusCode::BAD_REQUEST, json!({"_": reason}).to_string())
@@ -160,45 +123,30 @@ pub(super) async fn compact(
 }
 
 /// POST /pools/default/buckets/{bucket}/controller/cancelBucketCompaction
-pub(super) async fn cancel_compaction(
-    State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
-) -> Response {
-    if find(&*context.view, &name, &query).is_none() {
-        return answers::not_found();
-    }
-    context.view.cancel_compactions();
+pub(super) async fn cancel_compaction(NamedBucket(bucket): NamedBucket) -> Response {
+    bucket.cancel_compactions();
     StatusCode::OK.into_response()
 }
 
-/// The bucket of that name; none when the request means an earlier bucket of that name.
-pub(super) fn find(view: &dyn NodeView, name: &str, query: &Fields) -> Option<BucketMap> {
-    let bucket = view.bucket_map();
-    let uuid = query.get("bucket_uuid");
-    let is_meant = bucket.name == name && uuid.is_none_or(|uuid| *uuid == bucket.uuid.to_string());
-    is_meant.then_some(bucket)
-}
-
 /// The long form. Every field is one that some client needs or some tool shows.
-fn verbose_json(view: &dyn NodeView, bucket: &BucketMap) -> Value {
-    let cluster = view.cluster_map();
-    let short: Value = serde_json::from_str(&cluster.bucket_config(bucket)).unwrap_or_default();
+fn verbose_json(view: &dyn NodeView, bucket: &dyn BucketView) -> Value {
+    let (cluster, map) = (view.cluster_map(), bucket.map());
+    let short: Value = serde_json::from_str(&cluster.bucket_config(&map)).unwrap_or_default();
     let mut fields = Map::new();
     for name in SHARED_FIELDS {
         if let Some(value) = short.get(name) {
             fields.insert(name.to_owned(), value.clone());
         }
     }
-    let facts = view.bucket();
-    if let Value::Object(own) = own_fields(bucket, &facts) {
+    let operations_per_second = view.node().operations_per_second;
+    if let Value::Object(own) = own_fields(&map, &bucket.facts(), operations_per_second) {
         fields.extend(own);
     }
     fields.insert("nodes".to_owned(), nodes_json(view, &cluster));
     Value::Object(fields)
 }
 
-fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
+fn own_fields(bucket: &BucketMap, facts: &BucketFacts, operations_per_second: f64) -> Value {
     let quota_used = 100.0 * facts.memory_used_bytes as f64 / facts.quota_bytes.max(1) as f64;
     // The words that the original's clients read.
     let (bucket_type, backend, eviction) = match facts.kind {
@@ -221,7 +169,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "basicStats": {
             "itemCount": facts.items,
             "quotaPercentUsed": quota_used,
-            "opsPerSec": facts.operations_per_second,
+            "opsPerSec": operations_per_second,
             "diskFetches": facts.disk_fetches_per_second,
             "diskUsed": facts.disk_used_bytes,
             "dataUsed": facts.data_used_bytes,

@@ -8,12 +8,33 @@ use axum::response::Response;
 use cluster::{ClusterMap, NodeAddress};
 use serde_json::{Value, json};
 
-use super::Context;
 use crate::answers;
+use crate::bucket_view::{BucketView, Warmup};
+use crate::context::Context;
 use crate::node_view::NodeView;
 
 /// The version in the form of the cluster manager: 7.6, as major * 65536 + minor.
 const COMPATIBILITY: u32 = (7 << 16) | 6;
+
+/// Figures of all buckets together.
+#[derive(Default)]
+struct Totals {
+    quota_bytes: u64,
+    memory_used_bytes: u64,
+    disk_used_bytes: u64,
+    items: u64,
+}
+
+impl Totals {
+    fn of(buckets: &[Arc<dyn BucketView>]) -> Self {
+        buckets.iter().map(|bucket| bucket.facts()).fold(Self::default(), |sum, facts| Self {
+            quota_bytes: sum.quota_bytes + facts.quota_bytes,
+            memory_used_bytes: sum.memory_used_bytes + facts.memory_used_bytes,
+            disk_used_bytes: sum.disk_used_bytes + facts.disk_used_bytes,
+            items: sum.items + facts.items,
+        })
+    }
+}
 
 /// GET /
 pub(super) async fn root() -> Response {
@@ -49,8 +70,13 @@ pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
 pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
     let view = &*context.view;
     let cluster = view.cluster_map();
-    let bucket = view.bucket_map();
-    let (node, facts) = (view.node(), view.bucket());
+    let buckets = view.buckets();
+    let names = buckets.iter().map(|bucket| {
+        let map = bucket.map();
+        json!({"bucketName": map.name, "uuid": map.uuid.to_string()})
+    });
+    let names: Value = names.collect();
+    let (node, totals) = (view.node(), Totals::of(&buckets));
     answers::ok(&json!({
         "name": "default",
         "clusterName": cluster.name,
@@ -60,29 +86,29 @@ pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
             "terseBucketsBase": "/pools/default/b/",
             "terseStreamingBucketsBase": "/pools/default/bs/",
         },
-        "bucketNames": [{"bucketName": bucket.name, "uuid": bucket.uuid.to_string()}],
+        "bucketNames": names,
         "nodeServicesUri": "/pools/default/nodeServices",
         "tasks": {"uri": "/pools/default/tasks"},
         "alerts": [],
         "controllers": {},
         "counters": {},
-        "maxBucketCount": 1,
+        "maxBucketCount": buckets.len(),
         "maxScopeCount": 1,
         "maxCollectionCount": 1,
         "balanced": true,
         "rebalanceStatus": "none",
-        "memoryQuota": facts.quota_bytes >> 20,
+        "memoryQuota": totals.quota_bytes >> 20,
         "storageTotals": {
             "ram": {
                 "total": node.memory_total_bytes,
                 "used": node.memory_total_bytes.saturating_sub(node.memory_free_bytes),
-                "usedByData": facts.memory_used_bytes,
-                "quotaTotal": facts.quota_bytes,
-                "quotaUsed": facts.quota_bytes,
-                "quotaTotalPerNode": facts.quota_bytes,
-                "quotaUsedPerNode": facts.quota_bytes,
+                "usedByData": totals.memory_used_bytes,
+                "quotaTotal": totals.quota_bytes,
+                "quotaUsed": totals.quota_bytes,
+                "quotaTotalPerNode": totals.quota_bytes,
+                "quotaUsedPerNode": totals.quota_bytes,
             },
-            "hdd": {"usedByData": facts.disk_used_bytes},
+            "hdd": {"usedByData": totals.disk_used_bytes},
         },
     }))
 }
@@ -101,23 +127,29 @@ pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Respon
 
 /// GET /pools/default/tasks
 pub(super) async fn tasks(State(context): State<Arc<Context>>) -> Response {
-    let warmup = context.view.warmup();
     let mut tasks = vec![json!({"type": "rebalance", "status": "notRunning"})];
-    if !warmup.is_finished {
-        tasks.push(json!({
+    let node = node_name(&context.view.cluster_map().this_address);
+    tasks.extend(context.view.buckets().iter().filter_map(|bucket| warming_up(&**bucket, &node)));
+    answers::ok(&Value::Array(tasks))
+}
+
+fn warming_up(bucket: &dyn BucketView, node: &str) -> Option<Value> {
+    let warmup = bucket.warmup();
+    let task = || {
+        json!({
             "type": "warming_up",
             "status": "running",
-            "bucket": context.view.bucket_map().name,
-            "node": node_name(&context.view.cluster_map().this_address),
+            "bucket": bucket.map().name,
+            "node": node,
             "progress": (warmup.progress() * 100.0).floor(),
             "recommendedRefreshPeriod": 2.0,
             "stats": {
                 "ep_warmup_value_count": warmup.items_loaded,
                 "ep_warmup_estimated_value_count": warmup.items_expected,
             },
-        }));
-    }
-    answers::ok(&Value::Array(tasks))
+        })
+    };
+    (!warmup.is_finished).then(task)
 }
 
 /// POST /pools/default
@@ -141,16 +173,18 @@ pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
 
 /// This node with its figures.
 fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
-    let (node, bucket) = (view.node(), view.bucket());
+    let buckets = view.buckets();
+    let (node, totals) = (view.node(), Totals::of(&buckets));
+    let warmup = Warmup::of_all(buckets.iter().map(|bucket| bucket.warmup()));
     let figures = json!({
         "thisNode": true,
-        "status": view.warmup().status(),
+        "status": warmup.status(),
         "cpuCount": node.cpu_count,
         "uptime": node.uptime.as_secs().to_string(),
         "memoryTotal": node.memory_total_bytes,
         "memoryFree": node.memory_free_bytes,
-        "mcdMemoryReserved": bucket.quota_bytes >> 20,
-        "mcdMemoryAllocated": bucket.quota_bytes >> 20,
+        "mcdMemoryReserved": totals.quota_bytes >> 20,
+        "mcdMemoryAllocated": totals.quota_bytes >> 20,
         "systemStats": {
             "mem_total": node.memory_total_bytes,
             "mem_free": node.memory_free_bytes,
@@ -158,11 +192,11 @@ fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "cpu_cores_available": node.cpu_count,
         },
         "interestingStats": {
-            "curr_items": bucket.items,
-            "curr_items_tot": bucket.items,
-            "mem_used": bucket.memory_used_bytes,
-            "ops": bucket.operations_per_second,
-            "couch_docs_actual_disk_size": bucket.disk_used_bytes,
+            "curr_items": totals.items,
+            "curr_items_tot": totals.items,
+            "mem_used": totals.memory_used_bytes,
+            "ops": node.operations_per_second,
+            "couch_docs_actual_disk_size": totals.disk_used_bytes,
         },
     });
     let mut entry = known_of_any(cluster, &cluster.this_address, &node.version);

@@ -8,15 +8,19 @@ use axum::response::Response;
 use cluster::PendingVbucket;
 use serde_json::{Map, Value, json};
 
-use super::Context;
+use super::named_bucket::named_entries;
 use crate::answers;
-use crate::node_view::{CarryOutError, NodeView};
+use crate::bucket_view::BucketView;
+use crate::context::Context;
+use crate::node_view::CarryOutError;
 
 /// GET /settee/clusterMap
 pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
     let mut plan: Map<String, Value> =
         serde_json::from_str(&context.view.cluster_plan()).unwrap_or_default();
-    plan.insert("pending".to_owned(), pending(&*context.view));
+    let buckets = context.view.buckets();
+    plan.insert("pending".to_owned(), pending(&buckets));
+    plan.insert("incomplete".to_owned(), incomplete(&buckets));
     answers::ok(&Value::Object(plan))
 }
 
@@ -27,7 +31,7 @@ pub(super) async fn carry_out(State(context): State<Arc<Context>>, plan: String)
     let lost = || Err(CarryOutError::Stopping);
     let done = tokio::task::spawn_blocking(move || view.carry_out(&plan)).await;
     let (status, reason) = match done.unwrap_or_else(|_| lost()) {
-        Ok(()) => return answers::ok(&json!({"pending": pending(&*context.view)})),
+        Ok(()) => return answers::ok(&json!({"pending": pending(&context.view.buckets())})),
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),
         Err(CarryOutError::Older(reason)) => (StatusCode::CONFLICT, reason),
         Err(CarryOutError::Stopping) => {
@@ -37,11 +41,23 @@ pub(super) async fn carry_out(State(context): State<Arc<Context>>, plan: String)
     answers::json_text(status, json!({"_": reason}).to_string())
 }
 
-fn pending(view: &dyn NodeView) -> Value {
-    let pending = view.pending_vbuckets();
-    let one = |pending: &PendingVbucket| {
-        let PendingVbucket { vbid, wanted, reason } = pending;
+/// What is left, of all buckets.
+fn pending(buckets: &[Arc<dyn BucketView>]) -> Value {
+    let one = |left: PendingVbucket| {
+        let PendingVbucket { vbid, wanted, reason } = left;
         json!({"vbucket": vbid, "wanted": wanted, "reason": reason})
     };
-    pending.iter().map(one).collect()
+    named_entries(buckets, |bucket| bucket.pending_vbuckets().into_iter().map(one).collect())
+}
+
+/// The copies that are not whole yet: their numbers, or those of each bucket by its name where
+/// there are several.
+fn incomplete(buckets: &[Arc<dyn BucketView>]) -> Value {
+    match buckets {
+        [bucket] => json!(bucket.incomplete_vbuckets()),
+        buckets => buckets
+            .iter()
+            .map(|bucket| (bucket.map().name, json!(bucket.incomplete_vbuckets())))
+            .collect(),
+    }
 }

@@ -7,29 +7,31 @@ use axum::extract::rejection::FormRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::Context;
-use super::buckets::Fields;
+use super::named_bucket::{Fields, named_entries};
 use crate::answers;
-use crate::node_view::ResetError;
+use crate::bucket_view::{DamagedVbucket, ResetError};
+use crate::context::Context;
 
 /// What says that the caller knows what is lost.
 const CONFIRMATION: (&str, &str) = ("confirm", "lose");
 
 /// GET /settee/vbuckets/damaged
 pub(super) async fn list(State(context): State<Arc<Context>>) -> Response {
-    let damaged: Value = context
-        .view
-        .damaged_vbuckets()
-        .into_iter()
-        .map(|found| json!({"vbucket": found.vbid, "kind": found.kind, "reason": found.reason}))
-        .collect();
+    let one = |damaged: DamagedVbucket| {
+        let DamagedVbucket { vbid, kind, reason } = damaged;
+        json!({"vbucket": vbid, "kind": kind, "reason": reason})
+    };
+    let damaged = named_entries(&context.view.buckets(), |bucket| {
+        bucket.damaged_vbuckets().into_iter().map(one).collect()
+    });
     answers::ok(&json!({"damaged": damaged}))
 }
 
 /// POST /settee/vbuckets/{vbid}/reset: without `confirm=lose` it says what would be lost, and
-/// nothing changes. Answered when the vBucket has begun anew.
+/// nothing changes. `bucket` says whose vBucket it is; it may be left out where there is one
+/// bucket. Answered when the vBucket has begun anew.
 pub(super) async fn reset(
     State(context): State<Arc<Context>>,
     Path(vbid): Path<u16>,
@@ -38,9 +40,16 @@ pub(super) async fn reset(
 ) -> Response {
     let (name, value) = CONFIRMATION;
     let fields = form.map(|Form(fields)| fields).unwrap_or_default();
-    let said = query.get(name).or(fields.get(name));
-    let is_confirmed = said.is_some_and(|said| said == value);
-    let view = context.view.clone();
+    let said = |name| query.get(name).or(fields.get(name));
+    let is_confirmed = said(name).is_some_and(|said| said == value);
+    let view = match said("bucket") {
+        Some(bucket) => context.view.bucket(bucket),
+        None => match context.view.buckets().as_slice() {
+            [bucket] => Some(Arc::clone(bucket)),
+            _ => return answers::refused("bucket", "Say the name of the vBucket's bucket"),
+        },
+    };
+    let Some(view) = view else { return answers::not_found() };
     // The work is lost only when the runtime shuts down.
     let lost = || Err(ResetError::Failed("The node is shutting down".to_owned()));
     let done = tokio::task::spawn_blocking(move || {

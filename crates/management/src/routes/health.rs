@@ -7,8 +7,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use super::Context;
 use crate::answers;
+use crate::bucket_view::Warmup;
+use crate::context::Context;
 use crate::metric::encode;
 
 /// The content type of Prometheus' text format.
@@ -16,7 +17,8 @@ const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// GET /healthz: 200 when the node serves, 503 while it warms up. Nobody is asked who they are.
 pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
-    let warmup = context.view.warmup();
+    let buckets = context.view.buckets();
+    let warmup = Warmup::of_all(buckets.iter().map(|bucket| bucket.warmup()));
     let status = if warmup.is_finished { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({
         "status": warmup.status(),

@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use tokio::sync::watch;
 
-use super::Context;
-use super::buckets::{Fields, find};
-use crate::answers;
-use crate::server::until_stopped;
+use super::named_bucket::NamedBucket;
+use crate::context::Context;
+use crate::stopping::until_stopped;
 
-/// What ends a document. Source: client compatibility specification, section 10.
+/// What ends a document. Source: docs/specification/clients.md, section 10.
 const END_OF_DOCUMENT: &str = "\n\n\n\n";
 
 /// The document as it is now.
@@ -32,14 +31,9 @@ pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Respon
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}
 pub(super) async fn bucket(
     State(context): State<Arc<Context>>,
-    Path(name): Path<String>,
-    Query(query): Query<Fields>,
+    NamedBucket(bucket): NamedBucket,
 ) -> Response {
-    if find(&*context.view, &name, &query).is_none() {
-        return answers::not_found();
-    }
-    let render =
-        |context: &Context| context.view.cluster_map().bucket_config(&context.view.bucket_map());
+    let render = move |context: &Context| context.view.cluster_map().bucket_config(&bucket.map());
     stream(context, Box::new(render))
 }
 

@@ -7,9 +7,9 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::Context;
 use crate::answers;
 use crate::authentication::User;
+use crate::context::Context;
 
 /// GET /whoami
 pub(super) async fn whoami(Extension(User(name)): Extension<User>) -> Response {

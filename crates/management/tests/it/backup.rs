@@ -35,9 +35,9 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     reader.send(&format!("GET {route}/4 HTTP/1.1\r\nHost: x\r\n{login}\r\n"));
     let _is_begun = reader.read_head().is_some() && reader.read_chunk().is_some();
     assert!(reader.is_closed(), "what is not whole breaks off");
-    assert_eq!(Arc::strong_count(&port.node.backups), 2);
+    assert_eq!(Arc::strong_count(&port.bucket.backups), 2);
     drop(client);
-    while Arc::strong_count(&port.node.backups) > 1 {
+    while Arc::strong_count(&port.bucket.backups) > 1 {
         std::thread::yield_now();
     }
     assert_eq!(port.ask("GET", &format!("{route}/3")).status, 404);
@@ -49,7 +49,7 @@ fn backups_have_a_limit_and_need_files_and_a_user() {
     let held = [open(&port, BACKUP), open(&port, BACKUP)];
     assert_eq!(port.ask("GET", BACKUP).status, 503);
     drop(held);
-    *port.node.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
+    *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
     while port.ask("GET", BACKUP).status == 503 {
         std::thread::yield_now();
     }

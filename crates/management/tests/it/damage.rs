@@ -27,12 +27,12 @@ fn a_vbucket_begins_anew_only_for_who_confirms_the_loss() {
         let said = "vBucket 3 would lose all. To do it: confirm=lose";
         assert_eq!(answer.json()["_"], said, "{target} {body}");
     }
-    assert!(port.node.resets.lock().unwrap().is_empty());
+    assert!(port.bucket.resets.lock().unwrap().is_empty());
     assert_eq!(port.ask("POST", &format!("{RESET}?confirm=lose")).status, 200);
-    assert_eq!(*port.node.resets.lock().unwrap(), [3]);
+    assert_eq!(*port.bucket.resets.lock().unwrap(), [3]);
     let status = port.ask("GET", RESET).status;
     assert!((400..500).contains(&status), "asking changes nothing: {status}");
-    assert_eq!(*port.node.resets.lock().unwrap(), [3]);
+    assert_eq!(*port.bucket.resets.lock().unwrap(), [3]);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_vbucket_that_does_not_begin_anew_says_why() {
         (ResetError::Refused(reason()), 400),
         (ResetError::Failed(reason()), 503),
     ] {
-        *port.node.reset_error.lock().unwrap() = Some(error);
+        *port.bucket.reset_error.lock().unwrap() = Some(error);
         for target in [RESET.to_owned(), format!("{RESET}?confirm=lose")] {
             let answer = port.ask("POST", &target);
             assert_eq!((answer.status, answer.json()["_"].as_str()), (status, Some("why")));

@@ -1,4 +1,4 @@
-//! A node whose state the test sets.
+//! A node whose state, and that of its buckets, the test sets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,36 +6,20 @@ use std::time::Duration;
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    CarryOutError, DamagedVbucket, FlushError, Metric, NodeFacts, NodeView, ResetError, Warmup,
+    BucketView, CarryOutError, DamagedVbucket, FlushError, Metric, NodeFacts, NodeView, ResetError,
+    Warmup,
 };
+use platform::Entropy;
 
 pub(crate) const WARM: Warmup = Warmup { is_finished: true, items_loaded: 40, items_expected: 40 };
 pub(crate) const COLD: Warmup = Warmup { is_finished: false, items_loaded: 10, items_expected: 40 };
 
 pub(crate) struct FakeNode {
     pub(crate) cluster_uuid: Uuid,
-    pub(crate) bucket_uuid: Uuid,
-    pub(crate) warmup: Mutex<Warmup>,
-    /// What a flush answers.
-    pub(crate) flush: Mutex<Result<(), FlushError>>,
-    /// What kind of bucket it has.
-    pub(crate) kind: Mutex<BucketKind>,
-    /// How often a compaction was asked for since one was cancelled.
-    pub(crate) compactions: Mutex<usize>,
-    /// How often a flush was asked for.
-    pub(crate) flushes: Mutex<usize>,
-    /// Why a vBucket does not begin anew.
-    pub(crate) reset_error: Mutex<Option<ResetError>>,
-    /// The vBuckets that have begun anew.
-    pub(crate) resets: Mutex<Vec<u16>>,
-    /// Held once for each backup that is under way.
-    pub(crate) backups: Arc<()>,
-    /// The bucket's memory quota.
-    pub(crate) quota_bytes: Mutex<u64>,
+    /// In the order of their names.
+    pub(crate) buckets: Mutex<Vec<Arc<FakeBucket>>>,
     /// What it was told to carry out last.
     pub(crate) plan: Mutex<String>,
-    /// What it has not carried out yet.
-    pub(crate) pending: Mutex<Vec<PendingVbucket>>,
     /// Why it would not.
     pub(crate) plan_error: Mutex<Option<CarryOutError>>,
     /// The nodes of the cluster.
@@ -56,19 +40,9 @@ pub(crate) fn address(data_port: u16) -> NodeAddress {
 impl FakeNode {
     pub(crate) fn new() -> Self {
         Self {
-            cluster_uuid: Uuid::random(),
-            bucket_uuid: Uuid::random(),
-            warmup: Mutex::new(WARM),
-            flush: Mutex::new(Ok(())),
-            kind: Mutex::default(),
-            compactions: Mutex::new(0),
-            flushes: Mutex::new(0),
-            reset_error: Mutex::default(),
-            resets: Mutex::default(),
-            backups: Arc::default(),
-            quota_bytes: Mutex::new(1 << 28),
+            cluster_uuid: Uuid::random(&Entropy::real()),
+            buckets: Mutex::new(vec![Arc::new(FakeBucket::named("default"))]),
             plan: Mutex::new("{}".to_owned()),
-            pending: Mutex::default(),
             plan_error: Mutex::default(),
             nodes: Mutex::new(vec![address(12_000)]),
             this_node: Mutex::new(Some(0)),
@@ -90,16 +64,17 @@ impl NodeView for FakeNode {
         }
     }
 
-    fn bucket_map(&self) -> BucketMap {
-        BucketMap::on_one_node("default", self.bucket_uuid, 16)
+    fn buckets(&self) -> Vec<Arc<dyn BucketView>> {
+        let buckets = self.buckets.lock().unwrap();
+        buckets.iter().map(|bucket| Arc::clone(bucket) as Arc<dyn BucketView>).collect()
+    }
+
+    fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>> {
+        self.buckets().into_iter().find(|bucket| bucket.map().name == name)
     }
 
     fn cluster_plan(&self) -> String {
         self.plan.lock().unwrap().clone()
-    }
-
-    fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
-        self.pending.lock().unwrap().clone()
     }
 
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
@@ -116,21 +91,6 @@ impl NodeView for FakeNode {
         *self.notify.lock().unwrap() = Some(notify);
     }
 
-    fn bucket(&self) -> BucketFacts {
-        BucketFacts {
-            quota_bytes: *self.quota_bytes.lock().unwrap(),
-            memory_used_bytes: 1 << 26,
-            data_used_bytes: 1 << 25,
-            disk_used_bytes: 4096,
-            items: 40,
-            operations_per_second: 1.5,
-            disk_fetches_per_second: 0.0,
-            flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
-            kind: *self.kind.lock().unwrap(),
-            compression_mode: "passive",
-        }
-    }
-
     fn node(&self) -> NodeFacts {
         NodeFacts {
             version: "7.6.0-1-enterprise".to_owned(),
@@ -138,6 +98,86 @@ impl NodeView for FakeNode {
             cpu_count: 2,
             memory_total_bytes: 1 << 34,
             memory_free_bytes: 1 << 33,
+            operations_per_second: 1.5,
+        }
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![
+            Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
+            Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get"),
+        ]
+    }
+}
+
+/// A bucket of it.
+pub(crate) struct FakeBucket {
+    name: &'static str,
+    pub(crate) bucket_uuid: Uuid,
+    pub(crate) warmup: Mutex<Warmup>,
+    /// What a flush answers.
+    pub(crate) flush: Mutex<Result<(), FlushError>>,
+    /// What kind of bucket it has.
+    pub(crate) kind: Mutex<BucketKind>,
+    /// How often a compaction was asked for since one was cancelled.
+    pub(crate) compactions: Mutex<usize>,
+    /// How often a flush was asked for.
+    pub(crate) flushes: Mutex<usize>,
+    /// Why a vBucket does not begin anew.
+    pub(crate) reset_error: Mutex<Option<ResetError>>,
+    /// The vBuckets that have begun anew.
+    pub(crate) resets: Mutex<Vec<u16>>,
+    /// Held once for each backup that is under way.
+    pub(crate) backups: Arc<()>,
+    /// The bucket's memory quota.
+    pub(crate) quota_bytes: Mutex<u64>,
+    /// What it has not carried out yet.
+    pub(crate) pending: Mutex<Vec<PendingVbucket>>,
+}
+
+impl FakeBucket {
+    pub(crate) fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            bucket_uuid: Uuid::random(&Entropy::real()),
+            warmup: Mutex::new(WARM),
+            flush: Mutex::new(Ok(())),
+            kind: Mutex::default(),
+            compactions: Mutex::new(0),
+            flushes: Mutex::new(0),
+            reset_error: Mutex::default(),
+            resets: Mutex::default(),
+            backups: Arc::default(),
+            quota_bytes: Mutex::new(1 << 28),
+            pending: Mutex::default(),
+        }
+    }
+}
+
+impl BucketView for FakeBucket {
+    fn map(&self) -> BucketMap {
+        BucketMap::on_one_node(self.name, self.bucket_uuid, 16)
+    }
+
+    fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
+        self.pending.lock().unwrap().clone()
+    }
+
+    fn incomplete_vbuckets(&self) -> Vec<u16> {
+        vec![3]
+    }
+
+    fn facts(&self) -> BucketFacts {
+        BucketFacts {
+            quota_bytes: *self.quota_bytes.lock().unwrap(),
+            memory_used_bytes: 1 << 26,
+            data_used_bytes: 1 << 25,
+            disk_used_bytes: 4096,
+            items: 40,
+            disk_fetches_per_second: 0.0,
+            flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
+            kind: *self.kind.lock().unwrap(),
+            compression_mode: "passive",
         }
     }
 
@@ -192,13 +232,6 @@ impl NodeView for FakeNode {
         }
         *self.quota_bytes.lock().unwrap() = bytes;
         Ok(())
-    }
-
-    fn metrics(&self) -> Vec<Metric> {
-        vec![
-            Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
-            Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get"),
-        ]
     }
 }
 

@@ -11,5 +11,6 @@ mod cluster_plan;
 mod damage;
 mod robustness;
 mod routes;
+mod several_buckets;
 mod shutdown;
 mod streaming;

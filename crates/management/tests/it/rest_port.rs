@@ -5,7 +5,7 @@ use std::sync::Arc;
 use auth::{Users, UsersConfig};
 use management::{Handle, Limits, ManagementServer};
 
-use crate::fake_node::FakeNode;
+use crate::fake_node::{FakeBucket, FakeNode};
 use crate::http_client::{Answer, HttpClient};
 
 pub(crate) const USER: &str = "Administrator";
@@ -13,6 +13,8 @@ pub(crate) const PASSWORD: &str = "pass:word";
 
 pub(crate) struct RestPort {
     pub(crate) node: Arc<FakeNode>,
+    /// Its first bucket.
+    pub(crate) bucket: Arc<FakeBucket>,
     pub(crate) handle: Handle,
 }
 
@@ -22,13 +24,20 @@ impl RestPort {
     }
 
     pub(crate) fn start_with(limits: Limits) -> Self {
-        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 16 });
+        Self::start_hashing(limits, 4096)
+    }
+
+    /// The same, where a password is hashed so often before it is compared.
+    pub(crate) fn start_hashing(limits: Limits, iterations: u32) -> Self {
+        let users =
+            Users::new(UsersConfig { iterations, verified_max: 16, ..UsersConfig::default() });
         users.set_password(USER, PASSWORD.as_bytes());
         let node = Arc::new(FakeNode::new());
         let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
         let handle =
             ManagementServer::start_with(listener, node.clone(), Arc::new(users), limits).unwrap();
-        Self { node, handle }
+        let bucket = Arc::clone(&node.buckets.lock().unwrap()[0]);
+        Self { node, bucket, handle }
     }
 
     pub(crate) fn connect(&self) -> HttpClient {

@@ -220,13 +220,13 @@ fn a_flush_is_done_or_refused_or_fails() {
     let bucket = "/pools/default/buckets/default";
     let flush = format!("{bucket}/controller/doFlush");
     assert_eq!(port.ask("POST", &flush).status, 200);
-    assert_eq!(*port.node.flushes.lock().unwrap(), 1);
+    assert_eq!(*port.bucket.flushes.lock().unwrap(), 1);
 
-    *port.node.flush.lock().unwrap() = Err(FlushError::Failed("disk".to_owned()));
+    *port.bucket.flush.lock().unwrap() = Err(FlushError::Failed("disk".to_owned()));
     let failed = port.ask("POST", &flush);
     assert_eq!((failed.status, &failed.json()["_"]), (503, &"disk".into()));
 
-    *port.node.flush.lock().unwrap() = Err(FlushError::Disabled);
+    *port.bucket.flush.lock().unwrap() = Err(FlushError::Disabled);
     let refused = port.ask("POST", &flush);
     assert_eq!(refused.status, 400);
     assert_eq!(refused.body, r#"{"_":"Flush is disabled for the bucket"}"#);
@@ -240,15 +240,15 @@ fn a_compaction_is_begun_or_cancelled_or_refused() {
     let route = port.ask("GET", bucket).json()["controllers"]["compactAll"].clone();
     let compact = route.as_str().unwrap();
     assert_eq!(port.ask("POST", compact).status, 200);
-    assert_eq!(*port.node.compactions.lock().unwrap(), 1);
+    assert_eq!(*port.bucket.compactions.lock().unwrap(), 1);
     let cancel = format!("{bucket}/controller/cancelBucketCompaction");
     assert_eq!(port.ask("POST", &cancel).status, 200);
-    assert_eq!(*port.node.compactions.lock().unwrap(), 0);
+    assert_eq!(*port.bucket.compactions.lock().unwrap(), 0);
     for what in ["compactBucket", "cancelBucketCompaction"] {
         let other = format!("/pools/default/buckets/other/controller/{what}");
         assert_eq!(port.ask("POST", &other).status, 404);
     }
-    *port.node.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
+    *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
     let refused = port.ask("POST", compact);
     assert_eq!((refused.status, &refused.json()["_"]), (400, &"no files".into()));
 }
@@ -261,7 +261,7 @@ fn a_bucket_tells_its_kind_in_the_words_that_clients_read() {
         (BucketKind::EphemeralAutoDelete, "ephemeral", "nruEviction"),
         (BucketKind::EphemeralFailNewData, "ephemeral", "noEviction"),
     ] {
-        *port.node.kind.lock().unwrap() = kind;
+        *port.bucket.kind.lock().unwrap() = kind;
         let json = port.ask("GET", "/pools/default/buckets/default").json();
         assert_eq!(
             (&json["bucketType"], &json["evictionPolicy"]),
@@ -284,7 +284,7 @@ fn a_request_that_means_an_earlier_bucket_of_that_name_finds_nothing() {
 #[test]
 fn a_node_that_warms_up_says_so_everywhere() {
     let port = RestPort::start();
-    *port.node.warmup.lock().unwrap() = COLD;
+    *port.bucket.warmup.lock().unwrap() = COLD;
     let health = port.ask("GET", "/healthz");
     assert_eq!(health.status, 503);
     assert_eq!(health.json()["warmup"]["progress"], 0.25);

@@ -4,24 +4,24 @@ use bucket::{LifeError, NewRole};
 use cluster::{ClusterPlan, PendingVbucket, VbucketRole};
 use document::{Vbid, VbucketState};
 
-use super::Membership;
+use super::bucket_member::BucketMember;
 
-impl Membership {
-    /// Has these vBuckets play the roles that the plan says. What one of them answers stops no
-    /// other one; returned is what is left.
+impl BucketMember {
+    /// Has these vBuckets play the roles that the plan says for `this` node. What one of them
+    /// answers stops no other one; returned is what is left.
     pub(super) fn take_up_roles(
         &self,
         plan: &ClusterPlan,
+        this: Option<usize>,
         vbids: impl Iterator<Item = u16>,
     ) -> Vec<PendingVbucket> {
-        let this = plan.index_of(&self.identity.name);
         let mut roles = Vec::new();
         let mut given_up = Vec::new();
         let mut left = Vec::new();
         for number in vbids {
             let vbid = Vbid(number);
             // A node that is given up keeps what it has, for whoever may want it.
-            let role = this.map_or(VbucketRole::None, |this| plan.role(number, this));
+            let role = this.map_or(VbucketRole::None, |this| plan.role(self.name(), number, this));
             let waits = self.waits(number);
             let (state, topology) = match role {
                 VbucketRole::Active(_) if waits.is_some() => {

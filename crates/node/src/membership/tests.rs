@@ -3,17 +3,20 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context;
 use bucket::{
-    BucketConfig, BucketType, Completion, Completions, NewRole, Persistence, Surroundings,
+    Bucket, BucketConfig, BucketType, Completion, Completions, NewRole, Persistence, Surroundings,
 };
-use document::VbucketState;
+use cluster::BucketPlan;
+use document::{Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
-use platform::Clock;
 use platform::Files;
 use platform::simulated::SimulatedFiles;
+use platform::{Clock, Entropy};
 use vbucket::Waiter;
 
 use super::*;
+use crate::buckets::NodeBucket;
 use crate::peer_copies::{Copies, Held};
 
 struct NobodyWaits;
@@ -24,17 +27,22 @@ impl Completions for NobodyWaits {
 }
 
 const DIRECTORY: &str = "/data/bucket";
+const BUCKET: &str = "default";
 
-/// The node n_0 with four vBuckets on disk.
+/// The node n_0 with four vBuckets on disk. Revision 1 of the map has all of them active there.
 struct Member {
     membership: Membership,
+    bucket: Bucket,
     pool: ExecutorPool,
     files: SimulatedFiles,
 }
 
 impl Member {
     fn new() -> Self {
-        Self::open(SimulatedFiles::new())
+        let member = Self::open(SimulatedFiles::new());
+        let first = plan(1, 2, [[Some(0), None]; 4]);
+        assert_eq!(member.carry_out(&first), CarriedOut::Done);
+        member
     }
 
     fn open(files: SimulatedFiles) -> Self {
@@ -45,24 +53,27 @@ impl Member {
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(1)).unwrap();
         let surroundings = Surroundings {
-            clock,
+            clock: clock.clone(),
             files: Arc::new(files.clone()),
             pool: pool.clone(),
             completions: Arc::new(NobodyWaits),
-            random_seed: 1,
+            entropy: Entropy::simulated(1),
         };
         let config = BucketConfig {
             vbucket_count: 4,
             bucket_type: Some(bucket_type),
             persistence: Persistence::Files,
-            ..BucketConfig::named("default")
+            ..BucketConfig::named(BUCKET)
         };
         let bucket = Bucket::open(surroundings, config, Path::new(DIRECTORY)).unwrap();
         assert!(bucket.wait_until_serving(Duration::from_secs(20)));
         let PlannedNode { name, address } = node(0);
-        let identity = Identity { name, address, cluster_uuid: Uuid::random() };
-        let membership = Membership::new(identity, bucket).unwrap();
-        Self { membership, pool, files }
+        let identity = Identity { name, address, cluster_uuid: Uuid::random(&Entropy::real()) };
+        let path = Path::new("/data/cluster-map.json").to_path_buf();
+        let remembered = RememberedMap::new(Arc::new(files.clone()), path, BUCKET);
+        let buckets = NodeBuckets::of(vec![NodeBucket::new(bucket.clone(), false)]);
+        let membership = Membership::new(identity, &buckets, remembered, clock).unwrap();
+        Self { membership, bucket, pool, files }
     }
 
     /// The node stops, `meanwhile` happens to its disk, and it starts.
@@ -75,7 +86,11 @@ impl Member {
 
     /// The vBuckets that are not what the plan says, with what they are to be.
     fn pending(&self) -> Vec<(u16, &'static str)> {
-        self.membership.pending().iter().map(|pending| (pending.vbid, pending.wanted)).collect()
+        self.membership
+            .pending(BUCKET)
+            .iter()
+            .map(|pending| (pending.vbid, pending.wanted))
+            .collect()
     }
 
     fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
@@ -86,7 +101,7 @@ impl Member {
     fn states(&self) -> Vec<Option<VbucketState>> {
         let state = |number| {
             let mut state = None;
-            self.membership.bucket.with_vbucket(Vbid(number), |vb| state = Some(vb.state()));
+            self.bucket.with_vbucket(Vbid(number), |vb| state = Some(vb.state()));
             state
         };
         (0..4).map(state).collect()
@@ -94,16 +109,14 @@ impl Member {
 
     fn topology(&self, number: u16) -> Vec<Vec<Option<String>>> {
         let mut topology = Vec::new();
-        self.membership
-            .bucket
-            .with_vbucket(Vbid(number), |vbucket| topology.clone_from(vbucket.topology()));
+        self.bucket.with_vbucket(Vbid(number), |vbucket| topology.clone_from(vbucket.topology()));
         topology
     }
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        assert!(std::thread::panicking() || self.membership.bucket.shut_down().is_ok());
+        assert!(std::thread::panicking() || self.bucket.shut_down().is_ok());
         self.pool.shutdown();
     }
 }
@@ -118,11 +131,14 @@ fn node(index: u16) -> PlannedNode {
 }
 
 fn plan(revision: i64, node_count: u16, chains: [[Option<usize>; 2]; 4]) -> ClusterPlan {
-    ClusterPlan {
-        revision: Revision { epoch: 1, revision },
-        chains: chains.iter().map(|chain| chain.to_vec()).collect(),
-        ..ClusterPlan::balanced((0..node_count).map(node).collect(), 1, 4)
-    }
+    plan_of(revision, node_count, &chains)
+}
+
+fn plan_of(revision: i64, node_count: u16, chains: &[[Option<usize>; 2]]) -> ClusterPlan {
+    let chains = chains.iter().map(|chain| chain.to_vec()).collect();
+    let bucket = BucketPlan { uuid: None, replica_count: 1, chains };
+    let plan = ClusterPlan::of_nodes((0..node_count).map(node).collect());
+    ClusterPlan { revision: Revision { epoch: 1, revision }, ..plan.with_bucket(BUCKET, bucket) }
 }
 
 const ACTIVE: Option<VbucketState> = Some(VbucketState::Active);
@@ -146,7 +162,7 @@ fn vbuckets_take_up_the_roles_of_the_plan_and_others_are_deleted() {
     assert_eq!(member.states(), [REPLICA, ACTIVE, ACTIVE, ACTIVE]);
     assert_eq!(member.topology(3), [vec![name("n_0"), name("n_1")]]);
     assert_eq!(member.membership.plan(), second);
-    assert_eq!(member.membership.maps().0.this_node, zero);
+    assert_eq!(member.membership.cluster_map().this_node, zero);
 }
 
 #[test]
@@ -154,10 +170,10 @@ fn a_node_that_is_given_up_keeps_what_it_has_and_serves_nothing() {
     let member = Member::new();
     let both = plan(2, 2, [[Some(0), Some(1)]; 4]);
     assert_eq!(member.carry_out(&both), CarriedOut::Done);
-    let without = both.failed_over(0, |_, _| 0).unwrap();
+    let without = both.failed_over(0, |_, _, _| 0).unwrap();
     assert_eq!(member.carry_out(&without), CarriedOut::Done);
     assert_eq!(member.states(), [DEAD; 4]);
-    assert_eq!(member.membership.maps().0.this_node, None);
+    assert_eq!(member.membership.cluster_map().this_node, None);
     let again = without.joined(node(0)).unwrap();
     assert_eq!(member.carry_out(&again), CarriedOut::Done);
     assert_eq!(member.states(), [REPLICA; 4]);
@@ -171,8 +187,12 @@ fn a_plan_that_is_older_or_contradicts_changes_nothing() {
     let other = |revision| plan(revision, 2, [[Some(1), Some(0)]; 4]);
     assert_eq!(member.carry_out(&other(4)), CarriedOut::Older(current.revision));
     assert!(matches!(member.carry_out(&other(5)), CarriedOut::Refused(_)));
-    let small = ClusterPlan { chains: vec![vec![Some(0), None]; 2], ..other(6) };
-    assert!(matches!(member.carry_out(&small), CarriedOut::Refused(_)));
+    let small = plan_of(6, 2, &[[Some(0), None]; 2]);
+    let one_more = other(6).with_bucket("more", BucketPlan::balanced(2, 1, 4));
+    let one_less = ClusterPlan { buckets: BTreeMap::new(), ..other(6) };
+    for wrong in [small, one_more, one_less] {
+        assert!(matches!(member.carry_out(&wrong), CarriedOut::Refused(_)));
+    }
     assert_eq!((member.states(), member.membership.plan()), (vec![ACTIVE; 4], current));
 }
 
@@ -180,7 +200,7 @@ fn a_plan_that_is_older_or_contradicts_changes_nothing() {
 fn a_node_alone_is_its_own_majority() {
     let member = Member::new();
     let dead = NewRole { vbid: Vbid(1), state: VbucketState::Dead, topology: None };
-    assert!(member.membership.bucket.set_vbucket_states(vec![dead]).is_empty());
+    assert!(member.bucket.set_vbucket_states(vec![dead]).is_empty());
     member.membership.serve_alone();
     assert_eq!(member.states(), [ACTIVE, DEAD, ACTIVE, ACTIVE], "roles stay what they were");
     assert_eq!(member.topology(0), [vec![Some("n_0".to_owned())]]);
@@ -206,7 +226,7 @@ fn a_damaged_file_stops_neither_a_start_nor_a_plan() {
         assert_eq!(member.carry_out(&first), CarriedOut::Done);
         assert_eq!(member.states(), [ACTIVE, None, REPLICA, ACTIVE]);
         assert_eq!(member.pending(), [(1, "active")]);
-        assert!(member.membership.pending()[0].reason.contains("damaged"));
+        assert!(member.membership.pending(BUCKET)[0].reason.contains("damaged"));
         member.membership.try_again();
     }
     let second = plan(3, 2, [[one, zero], [zero, one], [zero, one], [None, one]]);
@@ -247,10 +267,13 @@ type SharedAnswer = Arc<Mutex<Option<Copies>>>;
 
 /// The ephemeral node n_0, which starts with `plan`, and what n_1 and others answer it.
 fn start_ephemeral(plan: &ClusterPlan) -> (Member, SharedAnswer) {
-    let member = Member::of_type(SimulatedFiles::new(), BucketType::Ephemeral);
+    start(plan, Member::of_type(SimulatedFiles::new(), BucketType::Ephemeral))
+}
+
+fn start(plan: &ClusterPlan, member: Member) -> (Member, SharedAnswer) {
     let answer = Arc::new(Mutex::new(None));
     let answers = Arc::clone(&answer);
-    member.membership.ask_with(Box::new(move |_| {
+    member.membership.ask_with(Box::new(move |_, _| {
         let answer: Option<Copies> = answers.lock().unwrap().clone();
         answer.context("no route to it")
     }));
@@ -259,7 +282,7 @@ fn start_ephemeral(plan: &ClusterPlan) -> (Member, SharedAnswer) {
 }
 
 fn copies<const COUNT: usize>(high_seqnos: [(u16, u64); COUNT]) -> Copies {
-    let held = |high_seqno| Held { prepared_seqno: 0, high_seqno };
+    let held = |high_seqno| Held { is_whole: true, prepared_seqno: 0, high_seqno };
     high_seqnos.map(|(vbid, high_seqno)| (vbid, held(high_seqno))).into()
 }
 
@@ -270,7 +293,7 @@ fn an_ephemeral_vbucket_does_not_begin_empty_while_others_may_hold_its_documents
     let (member, answer) = start_ephemeral(&first);
     let waits = |names: &[&str]| {
         let reasons: Vec<String> =
-            member.membership.pending().into_iter().map(|pending| pending.reason).collect();
+            member.membership.pending(BUCKET).into_iter().map(|pending| pending.reason).collect();
         reasons.len() == names.len()
             && reasons.iter().zip(names).all(|(reason, name)| reason.contains(name))
     };
@@ -306,4 +329,42 @@ fn an_ephemeral_vbucket_begins_empty_where_nobody_holds_anything_or_a_map_says_s
     let again = plan(5, 2, [[zero, one]; 4]);
     assert_eq!(member.carry_out(&again), CarriedOut::Done);
     assert_eq!(member.states(), [ACTIVE; 4], "a running node is promoted as ever");
+}
+
+#[test]
+fn a_vbucket_whose_disk_was_lost_does_not_begin_empty_while_others_may_hold_its_documents() {
+    let (zero, one) = (Some(0), Some(1));
+    let first = plan(2, 2, [[zero, one], [zero, one], [one, zero], [zero, None]]);
+    let (member, answer) = start(&first, Member::open(SimulatedFiles::new()));
+    assert_eq!(member.states(), [DEAD, DEAD, REPLICA, ACTIVE]);
+    // What waits is remembered as such, whatever ends the node.
+    let files = member.files.clone();
+    drop(member);
+    let (member, again) = start(&first, Member::open(files));
+    assert_eq!(member.states(), [DEAD, DEAD, REPLICA, ACTIVE]);
+    for answer in [answer, again] {
+        *answer.lock().unwrap() = Some(copies([(0, 7), (1, 0), (2, 9)]));
+    }
+    member.membership.try_again();
+    assert_eq!(member.states(), [DEAD, ACTIVE, REPLICA, ACTIVE], "n_1 has nothing of 1");
+    // Whom a map has made active once, however empty, is active again at once.
+    let (member, _silent) = start(&first, member.restart(|_| ()));
+    assert_eq!(member.states(), [DEAD, ACTIVE, REPLICA, ACTIVE]);
+}
+
+#[test]
+fn a_plan_is_remembered_before_it_is_carried_out_or_as_soon_as_the_disk_takes_it() {
+    let member = Member::new();
+    let text = || {
+        let content = member.files.read_all(Path::new("/data/cluster-map.json")).unwrap();
+        String::from_utf8(content).unwrap()
+    };
+    assert!(text().contains(r#""node":"n_0""#) && text().contains(r#""rev":[1,1]"#), "{}", text());
+    member.files.set_capacity(0);
+    let second = plan(2, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&second), CarriedOut::Done);
+    assert!(text().contains(r#""rev":[1,1]"#));
+    member.files.set_capacity(1 << 30);
+    member.membership.try_again();
+    assert!(text().contains(r#""rev":[1,2]"#), "{}", text());
 }

@@ -9,6 +9,7 @@
 
 mod disk;
 mod faults;
+mod recording;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use crate::aligned_buffer::is_aligned;
 use crate::files::{DiskSpace, File, FileError, Files, OpenMode};
 use disk::{Disk, InodeNumber};
 pub use faults::{Call, CallCounts, Fault, FaultError};
+pub use recording::RecordedCall;
 
 /// A simulated disk. A handle: clones see the same files.
 #[derive(Clone, Default)]
@@ -60,6 +62,16 @@ impl SimulatedFiles {
     /// How many calls there were so far, failed ones included.
     pub fn calls(&self) -> CallCounts {
         self.lock().faults.counts()
+    }
+
+    /// From now on remembers the calls that change something.
+    pub fn record(&self) {
+        self.lock().recording.begin();
+    }
+
+    /// The calls since this was asked before, those that failed left out.
+    pub fn take_recorded(&self) -> Vec<RecordedCall> {
+        self.lock().recording.take()
     }
 
     /// Cuts the power and starts again: open files become stale, and of what was not synced
@@ -104,10 +116,14 @@ impl SimulatedFiles {
             OpenMode::Read | OpenMode::ReadWrite => disk.find(path),
             OpenMode::CreateNew => disk.create(path),
         };
+        let inode = inode.map_err(wrap)?;
+        if mode == OpenMode::CreateNew {
+            disk.recording.note_path(RecordedCall::Create, path);
+        }
         let file = SimulatedFile {
             disk: self.clone(),
             path: path.to_path_buf(),
-            inode: inode.map_err(wrap)?,
+            inode,
             boot: disk.boot,
             writable: mode != OpenMode::Read,
             is_direct,
@@ -131,12 +147,16 @@ impl Files for SimulatedFiles {
     fn open_direct(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
         self.open_file(path, mode, true)
     }
+
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
         let mut disk = self.lock();
         disk.faults
             .check(Call::Rename)
             .and_then(|()| disk.rename(from, to))
-            .map_err(|error| FileError::new("rename", from, error))
+            .map_err(|error| FileError::new("rename", from, error))?;
+        let (from, to) = (from.to_path_buf(), to.to_path_buf());
+        disk.recording.note(|| RecordedCall::Rename { from, to });
+        Ok(())
     }
 
     fn remove(&self, path: &Path) -> Result<(), FileError> {
@@ -144,7 +164,9 @@ impl Files for SimulatedFiles {
         disk.faults
             .check(Call::Remove)
             .and_then(|()| disk.remove(path))
-            .map_err(|error| FileError::new("remove", path, error))
+            .map_err(|error| FileError::new("remove", path, error))?;
+        disk.recording.note_path(RecordedCall::Remove, path);
+        Ok(())
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
@@ -153,12 +175,19 @@ impl Files for SimulatedFiles {
             .check(Call::SyncDirectory)
             .map_err(|error| FileError::new("sync directory", directory, error))?;
         disk.sync_directory(directory);
+        disk.recording.note_path(RecordedCall::SyncDirectory, directory);
         Ok(())
     }
 
     fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
-        let created = self.lock().create_directory(directory);
-        created.map_err(|error| FileError::new("create directory", directory, error))
+        let mut disk = self.lock();
+        let is_new = !disk.exists(directory);
+        disk.create_directory(directory)
+            .map_err(|error| FileError::new("create directory", directory, error))?;
+        if is_new {
+            disk.recording.note_path(RecordedCall::CreateDirectory, directory);
+        }
+        Ok(())
     }
 
     fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
@@ -217,7 +246,11 @@ impl File for SimulatedFile {
         }
         drop(disk);
         let done = self.check_writable().and_then(|()| {
-            self.call(Call::Write).and_then(|mut disk| disk.write(self.inode, bytes, position))
+            let mut disk = self.call(Call::Write)?;
+            disk.write(self.inode, bytes, position)?;
+            let (path, size) = (self.path.clone(), bytes.len() as u64);
+            disk.recording.note(|| RecordedCall::Write { path, position, size });
+            Ok(())
         });
         self.wrap("write", done)
     }
@@ -226,6 +259,7 @@ impl File for SimulatedFile {
         let done = match self.call(Call::Sync) {
             Ok(mut disk) => {
                 disk.sync(self.inode);
+                disk.recording.note_path(RecordedCall::Sync, &self.path);
                 Ok(())
             }
             Err(error) => {
@@ -246,7 +280,11 @@ impl File for SimulatedFile {
 
     fn set_size(&self, size: u64) -> Result<(), FileError> {
         let done = self.check_writable().and_then(|()| {
-            self.call(Call::Write).and_then(|mut disk| disk.set_size(self.inode, size))
+            let mut disk = self.call(Call::Write)?;
+            disk.set_size(self.inode, size)?;
+            let path = self.path.clone();
+            disk.recording.note(|| RecordedCall::Resize { path, size });
+            Ok(())
         });
         self.wrap("resize", done)
     }

@@ -2,7 +2,7 @@
 
 use document::{Cas, Datatype, DurabilityLevel, RevSeqno, Seqno, VbucketState};
 
-use super::document::{Deletion, DeletionForm, Document, Prepare, Resolution};
+use super::document::{DcpDeletion, DeletionForm, Document, Prepare, Resolution};
 use super::marker::Marker;
 use super::message::{EndReason, Message, SystemEvent};
 use super::open::Open;
@@ -122,8 +122,8 @@ fn tombstone<'a>(
     frame: &Frame<'a>,
     fields: &mut Fields<'_>,
     form: impl FnOnce(&mut Fields<'_>) -> Option<DeletionForm>,
-) -> Option<Deletion<'a>> {
-    Some(Deletion {
+) -> Option<DcpDeletion<'a>> {
+    Some(DcpDeletion {
         key: frame.key,
         value: frame.value,
         datatype: Datatype::from_bits(frame.header.datatype)?,
@@ -134,7 +134,7 @@ fn tombstone<'a>(
     })
 }
 
-fn deletion<'a>(frame: &Frame<'a>, fields: &mut Fields<'_>) -> Option<Deletion<'a>> {
+fn deletion<'a>(frame: &Frame<'a>, fields: &mut Fields<'_>) -> Option<DcpDeletion<'a>> {
     let has_time = frame.extras.len() == 21;
     tombstone(frame, fields, |fields| {
         if !has_time {
@@ -146,7 +146,7 @@ fn deletion<'a>(frame: &Frame<'a>, fields: &mut Fields<'_>) -> Option<Deletion<'
     })
 }
 
-fn expiration<'a>(frame: &Frame<'a>, fields: &mut Fields<'_>) -> Option<Deletion<'a>> {
+fn expiration<'a>(frame: &Frame<'a>, fields: &mut Fields<'_>) -> Option<DcpDeletion<'a>> {
     tombstone(frame, fields, |fields| fields.u32().map(DeletionForm::WithTime))
 }
 

@@ -29,7 +29,7 @@ pub struct Document<'a> {
 
 /// A tombstone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deletion<'a> {
+pub struct DcpDeletion<'a> {
     /// The key, with its collection when collections were negotiated.
     pub key: &'a [u8],
     /// Xattrs that outlive the document, or nothing.

@@ -2,7 +2,7 @@
 
 use document::{Cas, Datatype, Vbid};
 
-use super::document::{Deletion, DeletionForm, Document};
+use super::document::{DcpDeletion, DeletionForm, Document};
 use super::message::Message;
 use crate::frame::{Header, Magic};
 
@@ -157,7 +157,7 @@ fn put_document(document: &Document<'_>, extras: &mut Vec<u8>) {
     extras.extend(document.lock_seconds.to_be_bytes());
 }
 
-fn put_deletion(deletion: &Deletion<'_>, extras: &mut Vec<u8>) {
+fn put_deletion(deletion: &DcpDeletion<'_>, extras: &mut Vec<u8>) {
     extras.extend(deletion.seqno.0.to_be_bytes());
     extras.extend(deletion.revision.0.to_be_bytes());
     match deletion.form {
@@ -169,7 +169,7 @@ fn put_deletion(deletion: &Deletion<'_>, extras: &mut Vec<u8>) {
     }
 }
 
-fn put_expiration(deletion: &Deletion<'_>, extras: &mut Vec<u8>) {
+fn put_expiration(deletion: &DcpDeletion<'_>, extras: &mut Vec<u8>) {
     let seconds = match deletion.form {
         DeletionForm::WithoutTime => 0,
         DeletionForm::WithTime(seconds) => seconds,

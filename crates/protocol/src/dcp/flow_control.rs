@@ -1,4 +1,4 @@
-//! What a message counts in flow control. Source: protocol specification, section 20.10.
+//! What a message counts in flow control. Source: docs/specification/protocol.md, section 20.10.
 
 use super::document::DeletionForm;
 use super::message::Message;

@@ -1,4 +1,4 @@
-//! Snapshot markers and their versions. Source: protocol specification, section 20.7.
+//! Snapshot markers and their versions. Source: docs/specification/protocol.md, section 20.7.
 
 use document::Seqno;
 

@@ -2,7 +2,7 @@
 
 use document::{Seqno, VbucketState};
 
-use super::document::{Deletion, Document, Prepare, Resolution};
+use super::document::{DcpDeletion, Document, Prepare, Resolution};
 use super::marker::Marker;
 use super::open::Open;
 use super::stream_request::StreamRequest;
@@ -31,9 +31,9 @@ pub enum Message<'a> {
     /// A document.
     Mutation(Document<'a>),
     /// A tombstone.
-    Deletion(Deletion<'a>),
+    Deletion(DcpDeletion<'a>),
     /// The tombstone of a document whose time was over.
-    Expiration(Deletion<'a>),
+    Expiration(DcpDeletion<'a>),
     /// A collection or a scope has come or gone.
     SystemEvent(SystemEvent<'a>),
     /// The first half of a durable write.

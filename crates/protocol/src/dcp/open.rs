@@ -1,4 +1,5 @@
-//! How a connection becomes one of replication. Source: protocol specification, section 20.2.
+//! How a connection becomes one of replication. Source: docs/specification/protocol.md,
+//! section 20.2.
 
 use crate::fields::Fields;
 use crate::frame::Frame;

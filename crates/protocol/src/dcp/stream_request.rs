@@ -1,4 +1,4 @@
-//! Requests for streams. Source: protocol specification, section 20.4.
+//! Requests for streams. Source: docs/specification/protocol.md, section 20.4.
 
 use document::{CollectionId, Seqno, VbUuid};
 use serde::Deserialize;

@@ -21,7 +21,7 @@ const DOCUMENT: Document<'_> = Document {
     lock_seconds: 0,
     heat: 9,
 };
-const DELETION: Deletion<'_> = Deletion {
+const DELETION: DcpDeletion<'_> = DcpDeletion {
     key: b"k",
     value: b"",
     datatype: Datatype::RAW,
@@ -92,7 +92,7 @@ fn rows() -> Vec<Row<'static>> {
     };
     let v2_0 = Marker { max_visible: Some(Seqno(3)), high_completed: Some(Seqno(4)), ..MARKER };
     let v2_2 = Marker { purge: Some(Seqno(0)), high_prepared: Some(Seqno(6)), ..v2_0 };
-    let without_time = Deletion { form: DeletionForm::WithoutTime, ..DELETION };
+    let without_time = DcpDeletion { form: DeletionForm::WithoutTime, ..DELETION };
     let level = DurabilityLevel::PersistToMajority;
     let prepare = Prepare { document: DOCUMENT, is_deletion: true, level };
     let event = SystemEvent { seqno: Seqno(5), event: 1, version: 2, name: b"c", value: b"\x00" };

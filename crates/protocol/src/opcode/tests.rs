@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::*;
 
-/// The numbers of section 25, written down a second time.
+/// The numbers of docs/specification/protocol.md, section 25, written down a second time.
 const ASSIGNED: &[RangeInclusive<u8>] = &[
     0x00..=0x4b,
     0x50..=0x67,

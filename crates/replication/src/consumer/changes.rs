@@ -1,5 +1,5 @@
 //! What a producer says about a vBucket, made ready outside the vBucket's lock and carried out
-//! under it. Source: protocol specification, sections 20.7 and 20.8.
+//! under it. Source: docs/specification/protocol.md, sections 20.7 and 20.8.
 
 use document::item::U48_MAX;
 use document::{Deletion, ItemBuilder, ItemMeta, Key, Operation, Seqno};
@@ -137,7 +137,7 @@ fn version(
 }
 
 fn tombstone(
-    deletion: &dcp::Deletion<'_>,
+    deletion: &dcp::DcpDeletion<'_>,
     kind: Deletion,
     features: FeatureSet,
     wall_seconds: u32,

@@ -1,5 +1,5 @@
-//! How much a producer may send before it hears that it was taken. Source: protocol specification,
-//! section 20.10.
+//! How much a producer may send before it hears that it was taken. Source:
+//! docs/specification/protocol.md, section 20.10.
 
 use std::time::Duration;
 

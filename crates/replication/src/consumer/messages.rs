@@ -4,12 +4,12 @@ use document::{Datatype, Vbid, VbucketState};
 use protocol::dcp::{EndReason, MarkerFlags, Message};
 use protocol::response::{self, ResponseHead};
 use protocol::{Frame, Opcode, Status};
-use vbucket::ReceiveError;
+use vbucket::{Now, ReceiveError};
 
+use super::Consumer;
 use super::changes::Change;
 use super::error::ConsumerError;
 use super::stream::StreamState;
-use super::{Consumer, Time};
 
 /// Changes that are carried out under one lock, at most.
 const CHANGES_MAX: usize = 64;
@@ -26,7 +26,7 @@ impl Consumer {
         &mut self,
         frame: &Frame<'_>,
         batch: &mut Batch,
-        now: Time,
+        now: Now,
         out: &mut Vec<u8>,
     ) -> Result<(), ConsumerError> {
         let message =
@@ -89,7 +89,7 @@ impl Consumer {
     }
 
     /// Carries out what has been gathered, under one lock.
-    pub(super) fn apply(&mut self, batch: &mut Batch, now: Time, out: &mut Vec<u8>) {
+    pub(super) fn apply(&mut self, batch: &mut Batch, now: Now, out: &mut Vec<u8>) {
         if batch.changes.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl Consumer {
         let changes = std::mem::take(&mut batch.changes);
         // What is left after an error is dropped after the lock.
         let mut changes = changes.into_iter();
-        let applied = self.bucket.act_on_vbucket(vbid, |vbucket, now, effects| {
+        let applied = self.bucket.on_vbucket(vbid, |vbucket, now, effects| {
             for change in changes.by_ref() {
                 change.apply(vbucket, now, effects)?;
             }
@@ -123,7 +123,7 @@ impl Consumer {
         }
     }
 
-    fn on_end(&mut self, vbid: Vbid, reason: EndReason, now: Time) {
+    fn on_end(&mut self, vbid: Vbid, reason: EndReason, now: Now) {
         tracing::debug!(vbucket = vbid.0, ?reason, "a stream has ended");
         self.wait(vbid, now);
     }

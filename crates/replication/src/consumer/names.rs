@@ -1,5 +1,7 @@
 //! Who a consumer is, and to whom it speaks.
 
+use platform::Entropy;
+
 /// What a consumer says about itself.
 #[derive(Clone)]
 pub struct ConsumerNames {
@@ -13,4 +15,6 @@ pub struct ConsumerNames {
     pub user: String,
     /// The password.
     pub password: String,
+    /// Where the login's nonces come from.
+    pub entropy: Entropy,
 }

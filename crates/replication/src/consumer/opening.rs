@@ -1,5 +1,5 @@
 //! How a connection to a producer begins: HELLO, login, bucket, OPEN, and what is negotiated after
-//! it, one request at a time. Source: protocol specification, sections 20.2 and 20.15.
+//! it, one request at a time. Source: docs/specification/protocol.md, sections 20.2 and 20.15.
 
 use auth::client::{Expected, ScramClient};
 use auth::{HashAlgorithm, Mechanism};
@@ -55,7 +55,8 @@ impl Opening {
         let key = names.connection.as_bytes();
         let key = key.get(..protocol::hello::AGENT_SIZE_MAX).unwrap_or(key);
         Request { key, value: &codes, ..Request::new(Opcode::Hello) }.encode(out);
-        let scram = ScramClient::new(HashAlgorithm::Sha512, &names.user, names.password.as_bytes());
+        let (user, password) = (&names.user, names.password.as_bytes());
+        let scram = ScramClient::new(HashAlgorithm::Sha512, user, password, &names.entropy);
         Self {
             step: Step::Hello,
             scram: Some(scram),

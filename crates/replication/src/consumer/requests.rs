@@ -1,20 +1,20 @@
 //! Asking for streams, and what the producer answers: its history, or how far the vBucket has to go
-//! back. Source: protocol specification, section 20.15.
+//! back. Source: docs/specification/protocol.md, section 20.15.
 
-use document::{Seqno, Vbid, VbucketState};
-use protocol::client::Response;
+use document::{FailoverEntry, Seqno, VbUuid, Vbid, VbucketState};
+use protocol::client::{Request, Response};
 use protocol::dcp::{Message, StreamFlags, StreamRequest};
 use protocol::dcp::{parse_failover_log, parse_rollback_seqno};
 use protocol::{Opcode, Status};
-use vbucket::{FailoverEntry, StreamPosition};
+use vbucket::{Now, StreamPosition};
 
+use super::Consumer;
 use super::rollbacks::Rollback;
 use super::stream::{Stream, StreamState};
-use super::{Consumer, Time};
 
 impl Consumer {
     /// Asks for the streams whose time has come.
-    pub(super) fn request_due(&mut self, now: Time, out: &mut Vec<u8>) {
+    pub(super) fn request_due(&mut self, now: Now, out: &mut Vec<u8>) {
         if self.opening.is_some() || self.next_request.is_none_or(|at| at > now.monotonic) {
             return;
         }
@@ -32,7 +32,7 @@ impl Consumer {
     }
 
     /// Asks for a stream, naming an entry of the vBucket's failover table.
-    fn request(&mut self, vbid: Vbid, entry: usize, now: Time, out: &mut Vec<u8>) {
+    fn request(&mut self, vbid: Vbid, entry: usize, now: Now, out: &mut Vec<u8>) {
         let is_going_back = self.rollbacks.is_under_way(vbid);
         if !is_going_back && self.bucket.needs_rebuild(vbid) {
             // The producer answers, and has everything.
@@ -69,7 +69,7 @@ impl Consumer {
 
     /// Where the vBucket is, if it may receive.
     fn place(&self, vbid: Vbid) -> Option<(StreamPosition, Vec<FailoverEntry>)> {
-        let place = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+        let place = self.bucket.on_vbucket(vbid, |vbucket, _, _| {
             let receives = matches!(vbucket.state(), VbucketState::Replica | VbucketState::Pending);
             receives.then(|| (vbucket.stream_position(), vbucket.failover_entries().to_vec()))
         });
@@ -80,14 +80,19 @@ impl Consumer {
     pub(super) fn on_stream_response(
         &mut self,
         response: &Response<'_>,
-        now: Time,
+        now: Now,
         out: &mut Vec<u8>,
     ) {
-        // Everything else that is answered needs no reaction: a stream that is closed is closed,
-        // and one that is not known any more ends by itself.
-        if Opcode::from_byte(response.opcode) != Some(Opcode::DcpStreamReq) {
-            return;
+        match Opcode::from_byte(response.opcode) {
+            Some(Opcode::DcpStreamReq) => self.on_stream_answer(response, now, out),
+            Some(Opcode::ObserveSeqno) => self.on_high_seqno(response, now, out),
+            // Everything else that is answered needs no reaction: a stream that is closed is
+            // closed, and one that is not known any more ends by itself.
+            _ => {}
         }
+    }
+
+    fn on_stream_answer(&mut self, response: &Response<'_>, now: Now, out: &mut Vec<u8>) {
         let mut streams = self.streams.iter();
         let asked = streams.find_map(|(&vbid, stream)| match stream.state {
             StreamState::Requested(entry) if stream.opaque == response.opaque => {
@@ -110,7 +115,7 @@ impl Consumer {
         }
     }
 
-    fn on_accepted(&mut self, vbid: Vbid, value: &[u8], now: Time, out: &mut Vec<u8>) {
+    fn on_accepted(&mut self, vbid: Vbid, value: &[u8], now: Now, out: &mut Vec<u8>) {
         let log = parse_failover_log(value).unwrap_or_default();
         let log: Vec<FailoverEntry> =
             log.into_iter().map(|(uuid, seqno)| FailoverEntry { uuid, seqno }).collect();
@@ -119,12 +124,44 @@ impl Consumer {
         // Open first: what the vBucket holds is acknowledged from here on.
         stream.open();
         let begun = asked_from.filter(|_| !log.is_empty()).map(|asked_from| {
-            self.bucket.act_on_vbucket(vbid, |vbucket, _, effects| {
-                vbucket.begin_receiving(asked_from, &log, effects)
+            self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
+                vbucket.begin_receiving(asked_from, &log, effects).map(|()| vbucket.is_whole())
             })
         });
-        if !matches!(begun, Some(Some(Ok(())))) {
-            tracing::warn!(vbucket = vbid.0, "a stream was accepted that cannot be received");
+        match begun {
+            Some(Some(Ok(true))) => {}
+            Some(Some(Ok(false))) => {
+                let uuid = log.first().map_or(VbUuid(0), |entry| entry.uuid);
+                ask_for_high_seqno(vbid, opaque, uuid, out);
+            }
+            _ => {
+                tracing::warn!(vbucket = vbid.0, "a stream was accepted that cannot be received");
+                self.close(vbid, opaque, out);
+                self.wait(vbid, now);
+            }
+        }
+    }
+
+    /// The producer says how far its vBucket is, which was asked when the stream had begun.
+    fn on_high_seqno(&mut self, response: &Response<'_>, now: Now, out: &mut Vec<u8>) {
+        let opaque = response.opaque;
+        let mut streams = self.streams.iter();
+        let is_asked =
+            |stream: &Stream| stream.state == StreamState::Open && stream.opaque == opaque;
+        let Some(vbid) = streams.find_map(|(&vbid, it)| is_asked(it).then_some(vbid)) else {
+            return;
+        };
+        let told = response.is_success().then(|| response.observe_seqno()).flatten();
+        if let Some(told) = told {
+            self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
+                vbucket.note_whole_from(told.current_seqno, effects);
+            });
+            return;
+        }
+        let status = response.status_code;
+        tracing::debug!(vbucket = vbid.0, status, "how far a producer is was not told");
+        // Of a producer that cannot tell there is a copy all the same, which is not whole.
+        if response.status() == Some(Status::Etmpfail) {
             self.close(vbid, opaque, out);
             self.wait(vbid, now);
         }
@@ -132,14 +169,7 @@ impl Consumer {
 
     /// The vBucket has something that the producer does not: it has to go back, unless only the
     /// name of its newest branch, which has brought nothing, is unknown there.
-    fn on_rollback(
-        &mut self,
-        vbid: Vbid,
-        entry: usize,
-        seqno: Seqno,
-        now: Time,
-        out: &mut Vec<u8>,
-    ) {
+    fn on_rollback(&mut self, vbid: Vbid, entry: usize, seqno: Seqno, now: Now, out: &mut Vec<u8>) {
         let Some((position, entries)) = self.place(vbid) else {
             self.wait(vbid, now);
             return;
@@ -164,7 +194,7 @@ impl Consumer {
 
     /// The vBucket goes back no more: it has, or it cannot. It need not be this connection that has
     /// asked for it.
-    pub fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Time, out: &mut Vec<u8>) {
+    pub fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Now, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         match stream.state {
             StreamState::RollingBack if has_succeeded => self.request(vbid, 0, now, out),
@@ -180,7 +210,7 @@ impl Consumer {
 
     /// The vBucket's file is damaged, so that what comes for it cannot be kept: its stream is asked
     /// for again, and before that the vBucket begins anew.
-    pub fn file_damaged(&mut self, vbid: Vbid, now: Time, out: &mut Vec<u8>) {
+    pub fn file_damaged(&mut self, vbid: Vbid, now: Now, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         let (state, opaque) = (stream.state, stream.opaque);
         if state == StreamState::RollingBack {
@@ -195,9 +225,17 @@ impl Consumer {
         self.request_due(now, out);
     }
 
-    pub(super) fn wait(&mut self, vbid: Vbid, now: Time) {
+    pub(super) fn wait(&mut self, vbid: Vbid, now: Now) {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         stream.wait(now.monotonic);
         self.next_request = self.next_request.into_iter().chain(stream.waits_until()).min();
     }
+}
+
+/// Asks how far the producer's vBucket is, on the branch that the stream is of. Source:
+/// docs/specification/protocol.md, section 14.2.
+fn ask_for_high_seqno(vbid: Vbid, opaque: u32, uuid: VbUuid, out: &mut Vec<u8>) {
+    let value = uuid.0.to_be_bytes();
+    let request = Request::new(Opcode::ObserveSeqno);
+    Request { vbucket: vbid.0, opaque, value: &value, ..request }.encode(out);
 }

@@ -10,14 +10,16 @@ use document::{Cas, Datatype, DurabilityLevel, KeyBuf, RevSeqno, Seqno, VbUuid, 
 use document::{Item, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::files::RealFiles;
-use platform::{Clock, Instant};
-use protocol::dcp::{Deletion, DeletionForm, Document, EndReason, Envelope, Marker, MarkerFlags};
+use platform::{Clock, Entropy, Instant};
+use protocol::dcp::{
+    DcpDeletion, DeletionForm, Document, EndReason, Envelope, Marker, MarkerFlags,
+};
 use protocol::dcp::{Message, Prepare, Resolution, StreamRequest, encode_failover_log};
 use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Header, Opcode, Parsed, Status};
 use vbucket::{Now, Waiter};
 
-use super::{Consumer, ConsumerError, ConsumerNames, Rollbacks, Time};
+use super::{Consumer, ConsumerError, ConsumerNames, Rollbacks};
 
 mod rollbacks;
 
@@ -67,7 +69,7 @@ struct Play {
     bucket: Bucket,
     rollbacks: Arc<Rollbacks>,
     out: Vec<u8>,
-    now: Time,
+    now: Now,
     opaque: u32,
     pool: ExecutorPool,
     _directory: tempfile::TempDir,
@@ -84,7 +86,7 @@ impl Play {
             files: Arc::new(RealFiles),
             pool: pool.clone(),
             completions: Arc::new(NobodyWaits),
-            random_seed: 1,
+            entropy: Entropy::simulated(1),
         };
         let config = BucketConfig {
             vbucket_count: 2,
@@ -100,9 +102,10 @@ impl Play {
             bucket: "default".to_owned(),
             user: "user".to_owned(),
             password: "password".to_owned(),
+            entropy: Entropy::real(),
         };
         let mut out = Vec::new();
-        let now = Time { monotonic: Instant(1_000_000_000_000), ..Time::default() };
+        let now = Now { monotonic: Instant(1_000_000_000_000), ..Now::default() };
         let rollbacks = Arc::<Rollbacks>::default();
         let shared = Arc::clone(&rollbacks);
         let consumer = Consumer::begin(bucket.clone(), names, shared, BUFFER_BYTES, now, &mut out);
@@ -115,6 +118,16 @@ impl Play {
         play.shake_hands(|_| Status::Success).unwrap();
         play.follow();
         play.accept(&[(7, 0)]);
+        play
+    }
+
+    /// The same of a producer that does not say by itself how far it is.
+    fn open_silently() -> Self {
+        let mut play = Self::begin();
+        play.shake_hands(|_| Status::Success).unwrap();
+        play.follow();
+        let request = play.request();
+        play.grant_silently(&request, &[(70, 0)]);
         play
     }
 
@@ -181,7 +194,8 @@ impl Play {
         &mut self,
         status: impl Fn(&str) -> Status,
     ) -> Result<Vec<String>, ConsumerError> {
-        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 1 });
+        let users =
+            Users::new(UsersConfig { iterations: 4096, verified_max: 1, ..UsersConfig::default() });
         users.set_password("user", b"password");
         let mut exchange = Exchange::default();
         let mut controls = Vec::new();
@@ -233,8 +247,48 @@ impl Play {
         self.grant(&request, log);
     }
 
-    /// Accepts the stream of `request`.
+    /// Accepts the stream of `request`, and says that there is nothing to be had yet, if asked.
     fn grant(&mut self, request: &Sent, log: &[(u64, u64)]) {
+        self.grant_silently(request, log);
+        let bytes = std::mem::take(&mut self.out);
+        let mut rest = bytes.as_slice();
+        while let Parsed::Complete { frame, consumed } = Frame::parse(rest, usize::MAX) {
+            if Opcode::from_byte(frame.header.opcode) == Some(Opcode::ObserveSeqno) {
+                self.tell_high_seqno(Status::Success, 0);
+            } else {
+                self.out.extend_from_slice(&rest[..consumed]);
+            }
+            rest = &rest[consumed..];
+        }
+    }
+
+    /// Answers the question how far the producer is.
+    fn tell_high_seqno(&mut self, status: Status, seqno: u64) {
+        let head = ResponseHead {
+            opcode: Opcode::ObserveSeqno.byte(),
+            status,
+            datatype: Datatype::RAW,
+            opaque: self.opaque,
+            cas: 0,
+            server_duration: None,
+            extras: &[],
+            key: &[],
+            value_size: 27,
+        };
+        // Format, vBucket, branch, what is on disk, what there is.
+        let numbers = [70_u64, 0, seqno].map(u64::to_be_bytes);
+        let value = [&[0; 3], numbers.as_flattened()].concat();
+        let mut bytes = Vec::new();
+        encode_with_value(&mut bytes, &head, &value);
+        self.give(&bytes).unwrap();
+    }
+
+    fn is_whole(&self) -> bool {
+        self.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.is_whole()).unwrap()
+    }
+
+    /// Accepts the stream of `request`.
+    fn grant_silently(&mut self, request: &Sent, log: &[(u64, u64)]) {
         self.opaque = request.header.opaque;
         let mut value = Vec::new();
         let entries = log.iter().map(|&(uuid, seqno)| (VbUuid(uuid), Seqno(seqno)));
@@ -258,14 +312,14 @@ impl Play {
     fn value(&self, key: &[u8]) -> Option<Vec<u8>> {
         let key = KeyBuf::in_default_collection(key).unwrap();
         let value = |item: &Item| item.value().to_vec();
-        let found = self.bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+        let found = self.bucket.on_vbucket(VBID, |vbucket, _, effects| {
             vbucket.get_replica(key.as_key(), Now::default(), effects).ok()
         });
         found.flatten().map(|found| value(&found.item))
     }
 
     fn high_seqno(&self) -> u64 {
-        self.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.high_seqno().0).unwrap()
+        self.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.high_seqno().0).unwrap()
     }
 
     fn pass(&mut self, time: Duration) -> Result<(), ConsumerError> {
@@ -337,10 +391,54 @@ fn a_producer_may_refuse_what_replication_can_do_without() {
 }
 
 #[test]
+fn a_copy_that_begins_empty_is_whole_when_it_has_what_the_producer_had_then() {
+    let mut play = Play::open_silently();
+    let asked = play.sent();
+    assert_eq!(asked.iter().map(Sent::opcode).collect::<Vec<_>>(), [Opcode::ObserveSeqno]);
+    let (header, value) = (asked[0].header, &asked[0].value);
+    assert_eq!((header.vbucket_or_status, header.opaque), (VBID.0, play.opaque));
+    assert_eq!(value, &70_u64.to_be_bytes());
+    play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    play.tell_high_seqno(Status::Success, 2);
+    assert!(!play.is_whole());
+    play.say(&[mutation(b"\0b", b"two", 2)]);
+    assert!(play.is_whole());
+    // It lags from then on, as every copy does.
+    play.say(&[marker(3, 9, MarkerFlags::MEMORY)]);
+    play.tell_high_seqno(Status::Success, 9);
+    assert!(play.is_whole());
+}
+
+#[test]
+fn a_producer_that_cannot_say_how_far_it_is_has_copies_that_are_not_whole() {
+    let mut play = Play::open_silently();
+    play.tell_high_seqno(Status::UnknownCommand, 0);
+    play.say(&[marker(1, 1, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 1)]);
+    assert_eq!((play.high_seqno(), play.is_whole()), (1, false));
+}
+
+#[test]
+fn a_producer_that_does_not_say_yet_how_far_it_is_is_asked_again() {
+    let mut play = Play::open_silently();
+    assert_eq!(play.opcodes(), [Opcode::ObserveSeqno]);
+    play.tell_high_seqno(Status::Etmpfail, 0);
+    assert_eq!(play.opcodes(), [Opcode::DcpCloseStream]);
+    // What is late is of a stream that is over.
+    play.tell_high_seqno(Status::Success, 0);
+    assert!(!play.is_whole());
+    play.pass(Duration::from_secs(1)).unwrap();
+    let request = play.request();
+    play.grant_silently(&request, &[(70, 0)]);
+    assert_eq!(play.opcodes(), [Opcode::ObserveSeqno]);
+    play.tell_high_seqno(Status::Success, 0);
+    assert!(play.is_whole());
+}
+
+#[test]
 fn what_is_received_can_be_read_and_its_bytes_are_acknowledged() {
     let mut play = Play::open();
     let large = vec![b'x'; 300];
-    let tombstone = Message::Deletion(Deletion {
+    let tombstone = Message::Deletion(DcpDeletion {
         key: b"\0a",
         value: b"",
         datatype: Datatype::RAW,
@@ -594,6 +692,6 @@ fn a_vbucket_is_taken_over_with_its_history() {
         assert_eq!(sent[0].opcode(), Opcode::DcpSetVbucketState);
         assert_eq!(sent[0].header.vbucket_or_status, 0);
     }
-    let uuid = play.bucket.act_on_vbucket(VBID, |vbucket, _, _| vbucket.uuid());
+    let uuid = play.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.uuid());
     assert_eq!(uuid, Some(VbUuid(7)), "the branch goes on");
 }

@@ -4,19 +4,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bucket::{BackfillOrder, Bucket, LifeError, StreamObserver};
-use document::{Item, Map, Set, Vbid, VbucketState};
+use document::{Map, Set, Vbid, VbucketState};
 use executor::{ExecutorPool, TaskKind};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope, Message, OpenFlags};
 use protocol::{FeatureSet, Opcode, Status};
 
 use super::controls::Settings;
+use super::counters::{add, set};
 use super::flow_control::FlowControl;
 use super::liveness::{Due, Liveness};
 use super::outgoing;
 use super::shared::ProducerShared;
-use super::status::{add, set};
-use super::stream::{Found, Stream, StreamKey};
+use super::sink::MessageSink;
+use super::stream::{Found, Stream};
+use super::stream_key::StreamKey;
 use super::takeover::{Answered, Death, Takeover};
 use super::ticker::Ticker;
 use crate::backfill::Backfills;
@@ -24,18 +26,6 @@ use crate::hub::{Hub, Subscription};
 
 /// Messages of one stream before others have their turn.
 const TURN_MESSAGES_MAX: usize = 128;
-
-/// Where messages go.
-pub trait MessageSink {
-    /// Bytes that are sent in order.
-    fn buffer(&mut self) -> &mut Vec<u8>;
-
-    /// Sends the value of an item behind what is in the buffer now.
-    fn push_value(&mut self, item: Item);
-
-    /// Whether there is no room for another message.
-    fn is_full(&self) -> bool;
-}
 
 /// What a producer begins with.
 pub struct Opening {
@@ -256,7 +246,7 @@ impl Producer {
             let Some(stream) = self.streams.get_mut(key) else { continue };
             if stream.becomes_late(now) {
                 tracing::warn!(vbucket = key.vbid.0, "writers wait for the end of a takeover");
-                self.bucket.act_on_vbucket(key.vbid, |vbucket, _, _| {
+                self.bucket.on_vbucket(key.vbid, |vbucket, _, _| {
                     vbucket.set_takeover_late(true);
                 });
             }

@@ -1,10 +1,11 @@
-//! An item as a message: what of it a consumer wants. Source: protocol specification, section 20.8.
+//! An item as a message: what of it a consumer wants. Source: docs/specification/protocol.md,
+//! section 20.8.
 
 use std::borrow::Cow;
 
-use document::{Datatype, Deletion as DeletionKind, Item, Operation, compression, xattr};
+use document::{Datatype, Deletion, Item, Operation, compression, xattr};
 use protocol::Feature;
-use protocol::dcp::{Deletion, DeletionForm, Document, Message, OpenFlags, Prepare, Resolution};
+use protocol::dcp::{DcpDeletion, DeletionForm, Document, Message, OpenFlags, Prepare, Resolution};
 
 use super::controls::Settings;
 
@@ -150,13 +151,13 @@ fn deletion<'a>(
     item: &Item,
     content: &'a Content<'_>,
     key: &'a [u8],
-    kind: DeletionKind,
+    kind: Deletion,
     settings: &Settings,
 ) -> Message<'a> {
     let has_time = settings.flags.contains(OpenFlags::DELETE_TIMES);
     let form =
         if has_time { DeletionForm::WithTime(item.expiry()) } else { DeletionForm::WithoutTime };
-    let deletion = Deletion {
+    let deletion = DcpDeletion {
         key,
         value: &content.value,
         datatype: content.datatype,
@@ -165,7 +166,7 @@ fn deletion<'a>(
         revision: item.revision(),
         form,
     };
-    if kind == DeletionKind::Expired && settings.has_expirations {
+    if kind == Deletion::Expired && settings.has_expirations {
         Message::Expiration(deletion)
     } else {
         Message::Deletion(deletion)

@@ -1,4 +1,5 @@
-//! What a consumer and its producer have agreed on. Source: protocol specification, section 20.3.
+//! What a consumer and its producer have agreed on. Source: docs/specification/protocol.md,
+//! section 20.3.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How much may be under way to a consumer. Source: protocol specification, section 20.10.
+//! How much may be under way to a consumer. Source: docs/specification/protocol.md, section 20.10.
 
 /// The producer's side of flow control.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Whether anybody is still there. Source: protocol specification, section 20.13.
+//! Whether anybody is still there. Source: docs/specification/protocol.md, section 20.13.
 
 use std::time::Duration;
 

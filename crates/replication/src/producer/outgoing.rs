@@ -3,9 +3,9 @@
 use document::Item;
 use protocol::dcp::{Envelope, Message};
 
-use super::connection::MessageSink;
 use super::content;
 use super::controls::Settings;
+use super::sink::MessageSink;
 use super::snapshots::Outgoing;
 
 /// Values of this many bytes and more are sent from where they lie.

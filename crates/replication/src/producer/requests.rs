@@ -11,34 +11,15 @@ use protocol::dcp::{
     EndReason, Envelope, Message, OpenFlags, StreamFlags, StreamRequest, encode_failover_log,
 };
 
+use super::answer::Answer;
 use super::connection::Producer;
 use super::controls::Change;
+use super::counters::{StreamCounters, StreamState, set};
 use super::snapshots::{Policy, Snapshots};
-use super::status::{StreamCounters, StreamState, cursor_name, set};
-use super::stream::{Source, Stream, StreamKey};
+use super::stream::{Source, Stream};
+use super::stream_key::{StreamKey, cursor_name};
 use super::stream_request::{self, Asker, Granted};
 use super::takeover::{self, Takeover};
-
-/// What is answered to a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Success.
-    Done,
-    /// Success, with this value.
-    Value(Vec<u8>),
-    /// The consumer has to roll back to this seqno.
-    Rollback(Seqno),
-    /// A failure, and what a person reads.
-    Fail(Status, &'static str),
-    /// The filter names a collection that there is not.
-    UnknownCollection,
-    /// The filter names a scope that there is not.
-    UnknownScope,
-    /// Nothing: the message is not answered.
-    Nothing,
-    /// The connection is to be closed, for this reason.
-    Close(&'static str),
-}
 
 impl Producer {
     /// A message has come.
@@ -91,7 +72,7 @@ impl Producer {
     }
 
     fn failover_log(&self, vbid: Vbid) -> Answer {
-        let log = self.bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+        let log = self.bucket.on_vbucket(vbid, |vbucket, _, _| {
             let entries = vbucket.failover_entries().iter();
             entries.map(|entry| (entry.uuid, entry.seqno)).collect::<Vec<_>>()
         });
@@ -105,7 +86,7 @@ impl Producer {
         let vbid = envelope.vbid;
         let role = self
             .bucket
-            .act_on_vbucket(vbid, |vbucket, _, _| stream_request::check_role(vbucket, request));
+            .on_vbucket(vbid, |vbucket, _, _| stream_request::check_role(vbucket, request));
         let request = match role {
             None => return Answer::Fail(Status::NotMyVbucket, ""),
             Some(Err(answer)) => return answer,
@@ -127,7 +108,7 @@ impl Producer {
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
         let has_room = self.bucket.has_room_to_backfill();
         let asker = Asker { cursor_name: &cursor_name, node, has_room };
-        let granted = self.bucket.act_on_vbucket(vbid, |vbucket, _, effects| {
+        let granted = self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
             stream_request::grant(vbucket, &checked, asker, effects)
         });
         match granted {
@@ -257,7 +238,7 @@ impl Producer {
             return Answer::Close("a seqno was acknowledged that was not sent");
         }
         if let Some(node) = &self.settings.consumer_name {
-            self.bucket.act_on_vbucket(envelope.vbid, |vbucket, now, effects| {
+            self.bucket.on_vbucket(envelope.vbid, |vbucket, now, effects| {
                 // Under the lock under which a newer connection of the node begins its stream: what
                 // was said before that may be lost by now.
                 if !self.shared.is_superseded() {

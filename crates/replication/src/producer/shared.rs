@@ -8,8 +8,8 @@ use bucket::StreamObserver;
 use document::{Seqno, Set, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
 
-use super::status::{ProducerCounters, StreamCounters};
-use super::stream::StreamKey;
+use super::counters::{ProducerCounters, StreamCounters};
+use super::stream_key::StreamKey;
 
 /// The part of a producer that any thread may call.
 pub(crate) struct ProducerShared {

@@ -1,4 +1,4 @@
-//! Which markers go in front of which items. Source: protocol specification, section 20.7.
+//! Which markers go in front of which items. Source: docs/specification/protocol.md, section 20.7.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;

@@ -4,22 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bucket::Bucket;
-use document::{Seqno, Vbid, VbucketState};
+use document::{Seqno, VbucketState};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
 
+use super::counters::{StreamCounters, StreamState, UNKNOWN, add, set};
 use super::snapshots::{Outgoing, Snapshots};
-use super::status::{StreamCounters, StreamState, UNKNOWN, add, set};
+use super::stream_key::StreamKey;
 use super::takeover::{Idle, Takeover};
 use crate::backfill::{Backfills, Fed, Feed, size_of_item};
-
-/// Names a stream of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct StreamKey {
-    pub(crate) vbid: Vbid,
-    pub(crate) stream_id: Option<u16>,
-}
 
 /// Items that are taken from the log at a time, approximately.
 const READ_ITEMS_MAX: usize = 1024;
@@ -180,7 +174,7 @@ impl Stream {
     fn follow_from(&mut self, bucket: &Bucket, seqno: Seqno) {
         let name = &self.cursor_name;
         let after = seqno.max(self.snapshots.read_through());
-        let opened = bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+        let opened = bucket.on_vbucket(self.key.vbid, |vbucket, _, effects| {
             let registration = vbucket.open_stream(name, after).ok()?;
             if registration.needs_backfill {
                 // The place was lost meanwhile. The stream finds that out behind the backfill.
@@ -195,7 +189,7 @@ impl Stream {
 
     fn look_in_log(&mut self, bucket: &Bucket, cursor: CursorId) -> Found {
         let vbid = self.key.vbid;
-        let look = bucket.act_on_vbucket(vbid, |vbucket, _, _| {
+        let look = bucket.on_vbucket(vbid, |vbucket, _, _| {
             if !vbucket.has_stream(cursor) {
                 return Look::Lost;
             }
@@ -230,7 +224,7 @@ impl Stream {
             item_count += section.items.len();
             self.snapshots.add_section(section, through, &mut self.queue);
         }
-        bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+        bucket.on_vbucket(self.key.vbid, |vbucket, _, effects| {
             vbucket.finish_stream_read(&range, item_count, effects);
         });
         set(&self.counters.last_read, self.snapshots.read_through().0);
@@ -240,7 +234,7 @@ impl Stream {
     fn reopen(&mut self, bucket: &Bucket) -> Found {
         let (name, after) = (&self.cursor_name, self.snapshots.read_through());
         let opened =
-            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.open_stream(name, after));
+            bucket.on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.open_stream(name, after));
         let Some(Ok(registration)) = opened else {
             // The vBucket has gone back behind what was sent.
             self.finish(EndReason::StateChanged);
@@ -333,7 +327,7 @@ impl Stream {
     pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
         backfills.sent(std::mem::take(&mut self.backfill_bytes));
         if self.takeover.as_ref().is_some_and(Takeover::is_late) {
-            bucket.act_on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
+            bucket.on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
         }
         let cursor = match std::mem::replace(&mut self.source, Source::Nowhere) {
             Source::Log(cursor) => cursor,
@@ -343,7 +337,7 @@ impl Stream {
             }
             Source::Lost | Source::Nowhere => return,
         };
-        bucket.act_on_vbucket(self.key.vbid, |vbucket, _, effects| {
+        bucket.on_vbucket(self.key.vbid, |vbucket, _, effects| {
             vbucket.close_stream(cursor, effects);
         });
         self.show_state(StreamState::Dead);

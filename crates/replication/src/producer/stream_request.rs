@@ -1,4 +1,4 @@
-//! Whether a stream may begin, and where. Source: protocol specification, section 20.4.
+//! Whether a stream may begin, and where. Source: docs/specification/protocol.md, section 20.4.
 
 use document::{CollectionId, Seqno, VbUuid, VbucketState};
 use protocol::Status;
@@ -6,8 +6,8 @@ use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
 use vbucket::checkpoint::Registration;
 use vbucket::{Effect, StreamStart, Vbucket};
 
+use super::answer::Answer;
 use super::controls::Settings;
-use super::requests::Answer;
 
 /// A request that has passed what can be checked without its vBucket.
 pub(super) struct Checked<'a> {

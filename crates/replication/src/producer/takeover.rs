@@ -1,4 +1,4 @@
-//! Handing a vBucket over to another node. Source: protocol specification, section 22.
+//! Handing a vBucket over to another node. Source: docs/specification/protocol.md, section 22.
 //!
 //! ```text
 //! Send -> WaitPending -> WaitDead -> SendRest -> WaitActive -> Done

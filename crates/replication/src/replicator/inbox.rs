@@ -1,19 +1,31 @@
-//! What other threads tell the replicator's.
+//! What others tell the replicator, and of which bucket.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::ThreadId;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bucket::StreamObserver;
 use document::{Seqno, Vbid, VbucketState};
 use platform::network::Waker;
 use vbucket::checkpoint::CursorId;
 
-use super::{Follow, LinkStatus};
+use super::following::{Follow, LinkStatus};
 
-/// What has been said since the thread looked last.
+/// A bucket, as long as it is replicated: one that has its name later is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BucketId(pub(super) u64);
+
+/// What has been said since the loop looked last.
 #[derive(Default)]
 pub(super) struct News {
+    pub(super) of_buckets: BTreeMap<BucketId, BucketNews>,
+    /// The loop is to end.
+    pub(super) is_stopping: bool,
+}
+
+/// What has been said of one bucket.
+#[derive(Default)]
+pub(super) struct BucketNews {
     /// What is to be followed from now on.
     pub(super) wanted: Option<Vec<Follow>>,
     /// vBuckets hold their prepares up to these seqnos. One entry a vBucket: the newest counts.
@@ -22,12 +34,26 @@ pub(super) struct News {
     pub(super) damaged: BTreeSet<Vbid>,
     /// vBuckets that went back, or did not.
     pub(super) rolled_back: BTreeMap<Vbid, bool>,
-    /// The thread is to end.
-    pub(super) is_stopping: bool,
 }
 
 impl News {
     /// These news, then newer ones: of what contradicts the newer counts.
+    fn then(mut self, newer: Self) -> Self {
+        for (id, newer) in newer.of_buckets {
+            let before = self.of_buckets.remove(&id).unwrap_or_default();
+            self.of_buckets.insert(id, before.then(newer));
+        }
+        self.is_stopping |= newer.is_stopping;
+        self
+    }
+}
+
+impl BucketNews {
+    /// Whether nothing is said but what vBuckets hold.
+    pub(super) fn is_about_held_alone(&self) -> bool {
+        self.wanted.is_none() && self.damaged.is_empty() && self.rolled_back.is_empty()
+    }
+
     fn then(mut self, newer: Self) -> Self {
         for (vbid, seqno) in newer.held {
             let newest = self.held.entry(vbid).or_insert(seqno);
@@ -36,28 +62,44 @@ impl News {
         self.rolled_back.extend(newer.rolled_back);
         self.damaged.extend(newer.damaged);
         self.wanted = newer.wanted.or(self.wanted);
-        self.is_stopping |= newer.is_stopping;
         self
     }
 }
 
-/// The thread's mailbox. Its lock is held for one push or one swap.
-pub(crate) struct Inbox {
+/// The loop's mailbox. Its lock is held for one push or one swap.
+pub(super) struct Inbox {
     news: Mutex<Option<News>>,
-    status: Mutex<Vec<LinkStatus>>,
     waker: Waker,
-    /// The thread itself: what comes of its own work it finds at the end of its turn.
-    owner: OnceLock<ThreadId>,
+}
+
+/// The same for those who have something to say of one bucket.
+pub(crate) struct BucketInbox {
+    id: BucketId,
+    inbox: Arc<Inbox>,
+    status: Mutex<Vec<LinkStatus>>,
+}
+
+thread_local! {
+    /// The inbox whose loop has its turn on this thread, by its address; 0 if none has. What comes
+    /// of its own work a loop finds at the end of its turn, and need not be woken for.
+    static SERVED: Cell<usize> = const { Cell::new(0) };
 }
 
 impl Inbox {
     pub(super) fn new(waker: Waker) -> Self {
-        Self { news: Mutex::default(), status: Mutex::default(), waker, owner: OnceLock::new() }
+        Self { news: Mutex::default(), waker }
     }
 
-    /// The calling thread is the one that takes the news, each time before it waits.
-    pub(super) fn own(&self) {
-        self.owner.get_or_init(|| std::thread::current().id());
+    /// The turn of the loop that takes the news, on this thread.
+    pub(super) fn while_served<T>(&self, turn: impl FnOnce() -> T) -> T {
+        SERVED.set(self.address());
+        let result = turn();
+        SERVED.set(0);
+        result
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Adds news. Wakes the thread if there were none: it always takes all there is.
@@ -75,10 +117,9 @@ impl Inbox {
         let was_empty = waiting.is_none();
         *waiting = Some(join(waiting.take().unwrap_or_default()));
         drop(waiting);
-        let is_own = self.owner.get() == Some(&std::thread::current().id());
+        let is_own = SERVED.get() == self.address();
         if was_empty && !is_own {
-            // The one failure of an eventfd write is a full counter: the thread is awake then.
-            self.waker.wake().ok();
+            self.waker.wake();
         }
     }
 
@@ -87,20 +128,32 @@ impl Inbox {
         self.lock().take()
     }
 
-    pub(super) fn set_status(&self, status: Vec<LinkStatus>) {
-        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
-    }
-
-    pub(crate) fn status(&self) -> Vec<LinkStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Option<News>> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl StreamObserver for Inbox {
+impl BucketInbox {
+    pub(super) fn new(id: BucketId, inbox: Arc<Inbox>) -> Self {
+        Self { id, inbox, status: Mutex::default() }
+    }
+
+    pub(super) fn put(&self, news: BucketNews) {
+        let of_buckets = BTreeMap::from([(self.id, news)]);
+        self.inbox.put(News { of_buckets, is_stopping: false });
+    }
+
+    pub(super) fn set_status(&self, status: Vec<LinkStatus>) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    /// How the bucket's connections are doing; a little old.
+    pub(crate) fn status(&self) -> Vec<LinkStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl StreamObserver for BucketInbox {
     fn log_grew(&self, _vbid: Vbid) {}
 
     fn cursor_dropped(&self, _vbid: Vbid, _cursor: CursorId) {}
@@ -109,19 +162,19 @@ impl StreamObserver for Inbox {
     fn role_changed(&self, _vbid: Vbid, _state: Option<VbucketState>) {}
 
     fn prepares_held(&self, vbid: Vbid, seqno: Seqno) {
-        self.put(News { held: BTreeMap::from([(vbid, seqno)]), ..News::default() });
+        self.put(BucketNews { held: BTreeMap::from([(vbid, seqno)]), ..BucketNews::default() });
     }
 
     fn file_damaged(&self, vbid: Vbid) {
-        self.put(News { damaged: BTreeSet::from([vbid]), ..News::default() });
+        self.put(BucketNews { damaged: BTreeSet::from([vbid]), ..BucketNews::default() });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use platform::network::{Poll, Token};
+    use platform::network::{Network, Token};
 
-    use super::super::PeerAddress;
+    use super::super::following::PeerAddress;
     use super::*;
 
     fn follow(name: &str) -> Vec<Follow> {
@@ -135,20 +188,25 @@ mod tests {
 
     #[test]
     fn what_was_said_meanwhile_is_newer_than_what_is_put_back() {
-        let poll = Poll::new().unwrap();
-        let inbox = Inbox::new(Waker::new(poll.registry(), Token(0)).unwrap());
-        let say = |name: &str, has_succeeded| News {
-            wanted: Some(follow(name)),
-            rolled_back: went_back(has_succeeded),
-            ..News::default()
+        let poll = Network::real().poll().unwrap();
+        let inbox = Inbox::new(poll.waker(Token(0)).unwrap());
+        let (first, second) = (BucketId(1), BucketId(2));
+        let say = |id, name: &str, has_succeeded| {
+            let (wanted, rolled_back) = (Some(follow(name)), went_back(has_succeeded));
+            let news = BucketNews { wanted, rolled_back, ..BucketNews::default() };
+            News { of_buckets: BTreeMap::from([(id, news)]), is_stopping: false }
         };
-        inbox.put(say("old", false));
+        let take = || inbox.take().unwrap().of_buckets;
+        inbox.put(say(first, "old", false));
+        inbox.put(say(second, "other", false));
         let taken = inbox.take().unwrap();
-        inbox.put(say("new", true));
+        inbox.put(say(first, "new", true));
         inbox.put_back(taken);
-        let news = inbox.take().unwrap();
-        assert_eq!((news.wanted, news.rolled_back), (Some(follow("new")), went_back(true)));
-        inbox.put_back(say("old", false));
-        assert_eq!(inbox.take().unwrap().wanted, Some(follow("old")), "nothing was said since");
+        let mut news = take();
+        let mut of = |id| news.remove(&id).map(|news| (news.wanted, news.rolled_back)).unwrap();
+        assert_eq!(of(first), (Some(follow("new")), went_back(true)));
+        assert_eq!(of(second), (Some(follow("other")), went_back(false)), "of another bucket");
+        inbox.put_back(say(first, "old", false));
+        assert_eq!(take()[&first].wanted, Some(follow("old")), "nothing was said since");
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use bucket::Bucket;
 use document::{Seqno, Vbid};
 use platform::Instant;
-use platform::network::{self, Interest, Registry, TcpStream, Token};
+use platform::network::{self, Network, Registry, Stream, Token};
+use vbucket::Now;
 
-use super::{LinkStatus, PeerAddress};
-use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Rollback, Rollbacks, Time};
+use super::following::{LinkStatus, PeerAddress};
+use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Rollback, Rollbacks};
 
 /// The first pause after a connection broke.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -41,6 +42,7 @@ pub(super) enum LinkError {
 /// What all connections of a bucket have in common.
 pub(super) struct Setting<'a> {
     pub(super) bucket: &'a Bucket,
+    pub(super) network: &'a Network,
     pub(super) rollbacks: &'a Arc<Rollbacks>,
     /// What a node may send ahead.
     pub(super) buffer_bytes: u32,
@@ -62,7 +64,7 @@ pub(super) struct Link {
 
 /// A connection that there is.
 struct Line {
-    socket: TcpStream,
+    socket: Stream,
     consumer: Consumer,
     /// Received and not taken yet: a part of a frame.
     input: Vec<u8>,
@@ -85,7 +87,7 @@ impl Link {
     }
 
     /// What is to be followed here.
-    pub(super) fn follow(&mut self, wanted: BTreeSet<Vbid>, now: Time) {
+    pub(super) fn follow(&mut self, wanted: BTreeSet<Vbid>, now: Now) {
         if let Some(line) = &mut self.line {
             line.consumer.follow(&wanted, now, &mut line.output);
         }
@@ -104,14 +106,14 @@ impl Link {
     }
 
     /// The vBucket goes back no more.
-    pub(super) fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Time) {
+    pub(super) fn rolled_back(&mut self, vbid: Vbid, has_succeeded: bool, now: Now) {
         if let Some(line) = &mut self.line {
             line.consumer.rolled_back(vbid, has_succeeded, now, &mut line.output);
         }
     }
 
     /// The vBucket's file was found damaged.
-    pub(super) fn file_damaged(&mut self, vbid: Vbid, now: Time) {
+    pub(super) fn file_damaged(&mut self, vbid: Vbid, now: Now) {
         if let Some(line) = &mut self.line {
             line.consumer.file_damaged(vbid, now, &mut line.output);
         }
@@ -131,7 +133,7 @@ impl Link {
         setting: &Setting<'_>,
         place: (&Registry, Token),
         scratch: &mut [u8],
-        now: Time,
+        now: Now,
     ) -> bool {
         if self.line.is_none() && self.retry_at <= now.monotonic {
             let connected = self.connect(setting, place, now);
@@ -158,7 +160,7 @@ impl Link {
     }
 
     /// Sends what waits.
-    pub(super) fn send(&mut self, now: Time) {
+    pub(super) fn send(&mut self, now: Now) {
         let Some(line) = &mut self.line else { return };
         if let Err(error) = line.send() {
             self.lose(&error.into(), now);
@@ -166,7 +168,7 @@ impl Link {
     }
 
     /// When it is to be looked at, at the latest.
-    pub(super) fn deadline(&self, now: Time) -> Instant {
+    pub(super) fn deadline(&self, now: Now) -> Instant {
         self.line.as_ref().map_or(self.retry_at, |line| line.consumer.deadline(now))
     }
 
@@ -186,14 +188,12 @@ impl Link {
         &mut self,
         setting: &Setting<'_>,
         (registry, token): (&Registry, Token),
-        now: Time,
+        now: Now,
     ) -> io::Result<()> {
-        let Setting { bucket, rollbacks, buffer_bytes } = *setting;
+        let Setting { bucket, network, rollbacks, buffer_bytes } = *setting;
         let addresses = network::resolve(&self.peer.host, self.peer.port)?;
-        let mut socket = TcpStream::connect(addresses[0])?;
-        socket.set_nodelay(true).ok();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        registry.register(&mut socket, token, interest)?;
+        let mut socket = network.connect(addresses[0])?;
+        registry.watch(&mut socket, token)?;
         let mut output = Vec::new();
         let (bucket, names, rollbacks) =
             (bucket.clone(), self.names.clone(), Arc::clone(rollbacks));
@@ -207,7 +207,7 @@ impl Link {
     }
 
     /// The connection is over; another one is tried a little later.
-    fn lose(&mut self, error: &LinkError, now: Time) {
+    fn lose(&mut self, error: &LinkError, now: Now) {
         if self.pause >= COMPLAINT_PAUSE && !std::mem::replace(&mut self.has_complained, true) {
             tracing::warn!(%error, peer = self.peer.name, "a node cannot be followed for now");
         }
@@ -219,7 +219,7 @@ impl Link {
 }
 
 impl Line {
-    fn receive(&mut self, scratch: &mut [u8], now: Time) -> Result<bool, LinkError> {
+    fn receive(&mut self, scratch: &mut [u8], now: Now) -> Result<bool, LinkError> {
         self.consumer.on_tick(now, &mut self.output)?;
         let mut budget = TURN_BYTES_MAX;
         while self.is_readable && budget > 0 && self.output.len() <= UNSENT_BYTES_MAX {
@@ -240,7 +240,7 @@ impl Line {
     }
 
     /// Whole frames are taken from where they were read to; a part of one is kept.
-    fn take(&mut self, received: &[u8], now: Time) -> Result<(), LinkError> {
+    fn take(&mut self, received: &[u8], now: Now) -> Result<(), LinkError> {
         if self.input.is_empty() {
             let taken = self.consumer.on_bytes(received, now, &mut self.output)?;
             self.input.extend_from_slice(received.get(taken..).unwrap_or_default());

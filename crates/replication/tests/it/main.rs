@@ -4,6 +4,7 @@
 mod consumer;
 mod durability;
 mod memory;
+mod messages;
 mod model;
 mod out_of_order;
 mod progress;

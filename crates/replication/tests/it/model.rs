@@ -162,7 +162,7 @@ impl Run {
     fn acknowledge(&mut self) {
         let high = self.machine.high_seqno();
         let seqno = Seqno(high.0.saturating_sub(self.below(30)));
-        self.machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        self.machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             vbucket.acknowledge("n_1", seqno, now, effects);
         });
         for (waiter, seqno) in self.machine.committed.take() {
@@ -174,7 +174,7 @@ impl Run {
 
     /// Nobody acknowledges what is prepared.
     fn end_durable_writes(&mut self) {
-        self.machine.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        self.machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             let monotonic = now.monotonic.after(Duration::from_secs(100_000));
             vbucket.end_overdue_sync_writes(Now { monotonic, ..now }, effects);
         });
@@ -193,7 +193,7 @@ impl Run {
             [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors];
         let count = usize::try_from(self.random.below(4)).unwrap();
         for step in &steps[..count] {
-            self.machine.bucket.act_on_vbucket(VBID, |vbucket, _, effects| {
+            self.machine.bucket.on_vbucket(VBID, |vbucket, _, effects| {
                 vbucket.recover_memory(*step, effects);
             });
         }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
@@ -12,12 +13,13 @@ use bucket::{
 use document::{Cas, Datatype, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions, TaskKind, ThreadCounts};
 use platform::files::RealFiles;
-use platform::{Clock, Files, OpenMode, network};
+use platform::network::Network;
+use platform::{Clock, Entropy, Files, OpenMode, network};
 use protocol::dcp::encode_failover_log;
 use protocol::dcp::{Document, EndReason, Envelope, Marker, MarkerFlags, Message};
 use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Opcode, Parsed, Status};
-use replication::{Credentials, Follow, Hub, PeerAddress, Replicator};
+use replication::{BucketReplicator, Follow, FollowerLogin, Hub, PeerAddress, Replicator};
 
 use crate::support::Committed;
 
@@ -27,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Producer {
     socket: TcpStream,
     received: Vec<u8>,
+    /// The bucket that the replicator has selected.
+    selected: String,
 }
 
 /// A stream that was asked for.
@@ -41,12 +45,13 @@ impl Producer {
     fn accept(listener: &TcpListener) -> Self {
         let (socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self { socket, received: Vec::new() }
+        Self { socket, received: Vec::new(), selected: String::new() }
     }
 
     /// Grants everything until a stream is asked for.
     fn next_request(&mut self) -> Asked {
-        let users = Users::new(UsersConfig { iterations: 4096, verified_max: 1 });
+        let users =
+            Users::new(UsersConfig { iterations: 4096, verified_max: 1, ..UsersConfig::default() });
         users.set_password("user", b"password");
         let mut exchange = Exchange::default();
         loop {
@@ -61,6 +66,9 @@ impl Producer {
                         return Asked { vbid, opaque, start };
                     }
                     let key = String::from_utf8_lossy(frame.key);
+                    if opcode == Opcode::SelectBucket {
+                        self.selected = key.to_string();
+                    }
                     let outcome = match opcode {
                         Opcode::SaslAuth => Some(exchange.start(&users, &key, frame.value)),
                         Opcode::SaslStep => Some(exchange.step(&key, frame.value)),
@@ -148,7 +156,7 @@ impl Producer {
 fn wait_for(bucket: &Bucket, vbid: Vbid, seqno: u64) {
     let (clock, (_sender, never)) = (Clock::real(), mpsc::channel::<()>());
     let deadline = clock.now().after(PATIENCE);
-    let high = || bucket.act_on_vbucket(vbid, |vbucket, _, _| vbucket.high_seqno().0);
+    let high = || bucket.on_vbucket(vbid, |vbucket, _, _| vbucket.high_seqno().0);
     while high() != Some(seqno) {
         assert!(clock.now() < deadline, "{vbid} is at {:?} and not at {seqno}", high());
         never.recv_timeout(Duration::from_millis(1)).unwrap_or_default();
@@ -162,10 +170,33 @@ fn config() -> BucketConfig {
     BucketConfig { vbucket_count: 2, apply, flush_interval, open_files_max, ..config }
 }
 
+fn open_bucket(pool: &ExecutorPool, config: BucketConfig, directory: &Path) -> (Bucket, Arc<Hub>) {
+    let surroundings = Surroundings {
+        clock: pool.clock().clone(),
+        files: Arc::new(RealFiles),
+        pool: pool.clone(),
+        completions: Arc::<Committed>::default(),
+        entropy: Entropy::simulated(1),
+    };
+    let bucket = Bucket::open(surroundings, config, directory).unwrap();
+    assert!(bucket.wait_until_serving(PATIENCE));
+    let hub = Hub::new(&bucket);
+    bucket.observe_streams(hub.clone());
+    (bucket, hub)
+}
+
+fn begin_following(following: &BucketReplicator, vbids: &[Vbid], listener: &TcpListener) {
+    let port = listener.local_addr().unwrap().port();
+    let peer = PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port };
+    let follow = |&vbid: &Vbid| Follow { vbid, peer: peer.clone() };
+    following.follow(vbids.iter().map(follow).collect());
+}
+
 /// A node that follows others, with so many threads for what waits for files.
 struct Node {
     bucket: Bucket,
     replicator: Replicator,
+    following: BucketReplicator,
     pool: ExecutorPool,
     directory: Arc<tempfile::TempDir>,
 }
@@ -178,35 +209,24 @@ impl Node {
     }
 
     fn open(directory: Arc<tempfile::TempDir>, config: BucketConfig, threads: usize) -> Self {
-        let clock = Clock::real();
         let aux_io = ThreadCounts { normal: threads, quick: 0 };
         let options = PoolOptions { aux_io, ..PoolOptions::for_cpus(threads) };
-        let pool = ExecutorPool::start(clock.clone(), options).unwrap();
-        let surroundings = Surroundings {
-            clock,
-            files: Arc::new(RealFiles),
-            pool: pool.clone(),
-            completions: Arc::<Committed>::default(),
-            random_seed: 1,
-        };
-        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
-        assert!(bucket.wait_until_serving(PATIENCE));
-        let hub = Hub::new(&bucket);
-        bucket.observe_streams(hub.clone());
-        let credentials = Credentials {
+        let pool = ExecutorPool::start(Clock::real(), options).unwrap();
+        let (bucket, hub) = open_bucket(&pool, config, &directory.path().join("b"));
+        let credentials = FollowerLogin {
             node: "n_1".to_owned(),
             user: "user".to_owned(),
             password: "password".to_owned(),
+            entropy: Entropy::real(),
         };
-        let replicator = Replicator::start(bucket.clone(), hub, credentials, pool.clone()).unwrap();
-        Self { bucket, replicator, pool, directory }
+        let replicator = Replicator::start(credentials, pool.clone(), Network::real()).unwrap();
+        let following = replicator.replicate(bucket.clone(), hub);
+        Self { bucket, replicator, following, pool, directory }
     }
 
     /// Follows vBuckets of the node at `listener`.
     fn begin_following(&self, vbids: [Vbid; 2], listener: &TcpListener) {
-        let port = listener.local_addr().unwrap().port();
-        let peer = PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port };
-        self.replicator.follow(vbids.map(|vbid| Follow { vbid, peer: peer.clone() }).into());
+        begin_following(&self.following, &vbids, listener);
     }
 
     /// The same; the node grants the streams and sends a document.
@@ -303,7 +323,7 @@ fn a_damaged_replica_is_built_anew_from_its_active_without_any_person() {
             let vbids = [Vbid(0), Vbid(1)];
             let (mut producer, streams) = node.follow(vbids, &listener);
             let applied = |bucket: &Bucket| {
-                bucket.act_on_vbucket(Vbid(0), |vbucket, _, _| vbucket.applied_seqno().0)
+                bucket.on_vbucket(Vbid(0), |vbucket, _, _| vbucket.applied_seqno().0)
             };
             wait_until("the file has the document", || applied(&node.bucket) == Some(1));
             // While it runs.
@@ -337,4 +357,48 @@ fn a_damaged_replica_is_built_anew_from_its_active_without_any_person() {
             node.stop();
         }
     }
+}
+
+#[test]
+fn each_bucket_follows_a_node_over_a_connection_of_its_own() {
+    let node = Node::start();
+    let config = BucketConfig {
+        name: "other".to_owned(),
+        bucket_type: Some(BucketType::Ephemeral),
+        ..config()
+    };
+    let (other, other_hub) = open_bucket(&node.pool, config, &node.directory.path().join("other"));
+    let other_following = node.replicator.replicate(other.clone(), other_hub.clone());
+    let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+    let buckets = [("default", &node.bucket, 5), ("other", &other, 1)];
+    for (_, bucket, _) in buckets {
+        bucket.set_vbucket_state(Vbid(0), VbucketState::Replica, None).unwrap();
+    }
+    for following in [&node.following, &other_following] {
+        begin_following(following, &[Vbid(0)], &listener);
+    }
+    let mut producers = [Producer::accept(&listener), Producer::accept(&listener)];
+    let asked: Vec<Asked> = producers.iter_mut().map(Producer::next_request).collect();
+    for (name, bucket, seqno) in buckets {
+        let index = producers.iter().position(|producer| producer.selected == name).unwrap();
+        producers[index].grant(asked[index]);
+        producers[index].send_document(asked[index], seqno);
+        wait_for(bucket, Vbid(0), seqno);
+    }
+    wait_for(&node.bucket, Vbid(0), 5);
+    wait_until("the bucket shows its own connection", || {
+        let connections = other_hub.consumer_status();
+        connections.len() == 1 && connections[0].connection == "replication:n_0->n_1:other"
+    });
+    // What one bucket does not follow any more the other still does.
+    node.following.follow(Vec::new());
+    producers.iter_mut().zip(&asked).for_each(|(producer, &asked)| {
+        if producer.selected == "other" {
+            producer.send_document(asked, 2);
+        }
+    });
+    wait_for(&other, Vbid(0), 2);
+    node.replicator.stop();
+    assert_eq!(other.shut_down(), Ok(()));
+    node.stop();
 }

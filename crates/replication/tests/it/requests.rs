@@ -195,7 +195,7 @@ fn fill_memory(machine: &Machine) {
         purge_seqno: None,
     };
     let act = |act: &mut dyn FnMut(&mut Vbucket, &mut Vec<Effect>)| {
-        machine.bucket.act_on_vbucket(other, |vbucket, _, effects| act(vbucket, effects)).unwrap();
+        machine.bucket.on_vbucket(other, |vbucket, _, effects| act(vbucket, effects)).unwrap();
     };
     act(&mut |vbucket, effects| {
         vbucket.begin_receiving(vbucket.stream_position(), &[], effects).unwrap();

@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bucket::{ApplyConfig, Bucket, BucketConfig, Completion, Completions, Incoming};
-use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings};
-use document::{DurabilityLevel, ItemMeta, KeyBuf, Seqno, Vbid};
+use bucket::{ApplyConfig, Attempted, Bucket, BucketConfig, Completion, Completions, Incoming};
+use bucket::{Persistence, PersistenceMode, Refused, Session, Surroundings, Write};
+use document::{DurabilityLevel, KeyBuf, Seqno, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, WallTime};
+use platform::{Clock, Entropy, WallTime};
 use replication::Hub;
-use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition};
+use vbucket::{SyncWriteEnd, SyncWriteRequest, Waiter, WriteCondition, Written};
 
 pub(crate) const VBID: Vbid = Vbid(0);
 /// Longer than a flush is deferred.
@@ -85,7 +85,7 @@ impl Machine {
             files: Arc::new(SimulatedFiles::new()),
             pool: driver.pool().clone(),
             completions: committed.clone(),
-            random_seed: 7,
+            entropy: Entropy::simulated(7),
         };
         let bucket = Bucket::open(surroundings, config, Path::new("/data/bucket")).unwrap();
         let hub = Hub::new(&bucket);
@@ -106,36 +106,34 @@ impl Machine {
     }
 
     pub(crate) fn set_in(&mut self, vbid: Vbid, name: &str, value: &[u8]) -> Seqno {
-        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
-        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
-        let session = &mut self.session;
-        let stored =
-            self.bucket.store(session, mode, vbid, key.as_key(), meta, incoming, condition);
-        stored.unwrap().seqno
+        let key = key(name);
+        self.write(Write::set(vbid, key.as_key(), Incoming::plain(value)))
+    }
+
+    pub(crate) fn write(&mut self, write: Write<'_>) -> Seqno {
+        let stored = self.bucket.store(&mut self.session, write);
+        stored.unwrap().answer().and_then(Written::done).unwrap().seqno
     }
 
     pub(crate) fn delete(&mut self, name: &str) -> Seqno {
         let (key, condition) = (key(name), WriteCondition::default());
-        self.bucket.delete(&mut self.session, VBID, key.as_key(), condition).unwrap().seqno
+        let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
+        deleted.unwrap().answer().and_then(Written::done).unwrap().seqno
     }
 
     /// Writes unless memory is short.
     pub(crate) fn try_set(&mut self, name: &str, value: &[u8]) -> Option<Seqno> {
-        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
-        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
-        let session = &mut self.session;
-        let stored =
-            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
-        stored.ok().map(|mutation| mutation.seqno)
+        let key = key(name);
+        let write = Write::set(VBID, key.as_key(), Incoming::plain(value));
+        let stored = self.bucket.store(&mut self.session, write);
+        stored.ok().and_then(Attempted::answer)?.done().map(|mutation| mutation.seqno)
     }
 
     /// Why a write does not happen.
     pub(crate) fn refused(&mut self, name: &str, value: &[u8]) -> Refused {
-        let (incoming, condition) = (Incoming::plain(value), WriteCondition::default());
-        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
-        let session = &mut self.session;
-        let stored =
-            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
+        let key = key(name);
+        let write = Write::set(VBID, key.as_key(), Incoming::plain(value));
+        let stored = self.bucket.store(&mut self.session, write);
         stored.unwrap_err()
     }
 
@@ -155,18 +153,17 @@ impl Machine {
         let deadline = self.clock.now().after(Duration::from_secs(1_000));
         let request = SyncWriteRequest { level, deadline, waiter };
         let condition = WriteCondition { sync_write: Some(request), ..WriteCondition::default() };
-        let (key, meta, mode) = (key(name), ItemMeta::default(), StoreMode::Set);
-        let (session, incoming) = (&mut self.session, Incoming::plain(value));
-        let stored =
-            self.bucket.store(session, mode, VBID, key.as_key(), meta, incoming, condition);
-        matches!(stored, Err(Refused::SyncWriteBegun(_)))
+        let key = key(name);
+        let set = Write::set(VBID, key.as_key(), Incoming::plain(value));
+        let stored = self.bucket.store(&mut self.session, Write { condition, ..set });
+        stored == Ok(Attempted::Answered(Written::Begun))
     }
 
     /// Deletes what is there, unless memory is short.
     pub(crate) fn try_delete(&mut self, name: &str) -> Option<Seqno> {
         let (key, condition) = (key(name), WriteCondition::default());
         let deleted = self.bucket.delete(&mut self.session, VBID, key.as_key(), condition);
-        deleted.ok().map(|mutation| mutation.seqno)
+        deleted.ok().and_then(Attempted::answer)?.done().map(|mutation| mutation.seqno)
     }
 
     pub(crate) fn high_seqno(&self) -> Seqno {

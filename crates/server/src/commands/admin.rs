@@ -1,14 +1,16 @@
 //! NOOP, VERSION, VERBOSITY, QUIT, FLUSH, EVICT_KEY.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::Bucket;
+use bucket::Attempted;
 use executor::TaskKind;
 use protocol::Status;
 
-use super::Completed;
 use super::documents::Document;
 use super::refusals::refuse;
+use crate::buckets::BucketPart;
+use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 use crate::statistics::count;
 
@@ -49,7 +51,7 @@ pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Tu
 pub(super) fn flush(
     connection: &mut Connection,
     request: &Request<'_>,
-    bucket: &Bucket,
+    part: &Arc<BucketPart>,
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
@@ -57,35 +59,46 @@ pub(super) fn flush(
         reply.fail(turn, Status::Einval, "the extras are a time of 4 bytes, or nothing");
         return Done::Answered;
     };
+    match order_flush(part, delay, turn) {
+        FlushOrder::Begun => return Done::Parked,
+        FlushOrder::Taken if request.is_quiet => {}
+        FlushOrder::Taken => reply.done(turn),
+        FlushOrder::Stopping => reply.fail(turn, Status::Etmpfail, "the node is stopping"),
+    }
+    Done::Answered
+}
+
+/// What becomes of an order to empty the bucket.
+pub(super) enum FlushOrder {
+    /// The bucket is emptied later.
+    Taken,
+    /// It is being emptied, and the session's waiter hears of the end.
+    Begun,
+    /// Not any more.
+    Stopping,
+}
+
+/// Has the bucket emptied after `delay`.
+pub(super) fn order_flush(part: &BucketPart, delay: Duration, turn: &Turn<'_>) -> FlushOrder {
+    let shared = turn.shared;
     count(&turn.counters.cmd_flush);
     if !delay.is_zero() {
-        let shared = turn.shared;
-        let ordered = shared.delayed_flush.order((&shared.pool, &shared.owner), bucket, delay);
-        match ordered {
-            Ok(()) if request.is_quiet => {}
-            Ok(()) => reply.done(turn),
-            Err(_) => reply.fail(turn, Status::Etmpfail, "the node is stopping"),
-        }
-        return Done::Answered;
+        let threads = (&shared.pool, &shared.owner);
+        let ordered = part.delayed_flush.order(threads, &part.bucket, delay);
+        return ordered.map_or(FlushOrder::Stopping, |()| FlushOrder::Taken);
     }
-    turn.shared.delayed_flush.withdraw();
+    part.delayed_flush.withdraw();
     let waiter = turn.session.waiter;
-    let bucket = bucket.clone();
-    let mailboxes = turn.shared.mailboxes.clone();
-    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::AuxIo, move || {
+    let bucket = part.bucket.clone();
+    let mailboxes = shared.mailboxes.clone();
+    let added = shared.pool.add(&shared.owner, TaskKind::AuxIo, move || {
         let result = bucket.flush_all();
         if let Err(error) = &result {
             tracing::error!(%error, "the bucket could not be emptied");
         }
         mailboxes.complete_with(waiter, Completed::Flushed(result.is_ok()));
     });
-    match added {
-        Ok(_) => Done::Parked,
-        Err(_) => {
-            reply.fail(turn, Status::Etmpfail, "the node is stopping");
-            Done::Answered
-        }
-    }
+    added.map_or(FlushOrder::Stopping, |_| FlushOrder::Begun)
 }
 
 /// How long the client wants FLUSH to wait: seconds, or from 30 days on a time since 1970. Source:
@@ -127,10 +140,11 @@ pub(super) fn evict(
 ) -> Done {
     let Document { bucket, key } = document;
     match bucket.evict(turn.session, request.vbid(), key.as_key()) {
-        Ok(()) => {
+        Ok(Attempted::Answered(())) => {
             request.reply(connection).done(turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }

@@ -86,34 +86,38 @@ pub(super) fn select_bucket(
         reply.fail(turn, Status::NotSupported, "a connection of replication keeps its bucket");
         return Done::Answered;
     }
-    let bucket = &turn.shared.bucket;
     match BucketSelection::parse(request.frame.key) {
         None => reply.fail(turn, Status::Einval, "no bucket can have this name"),
         Some(BucketSelection::None) => {
             connection.bucket = None;
             reply.done(turn);
         }
-        Some(BucketSelection::Bucket(name)) if name == bucket.config().name => {
-            connection.bucket = Some(bucket.clone());
-            connection.known_map = None;
-            reply.done(turn);
-        }
-        // Most clients fail fast on this status and keep trying on KEY_ENOENT.
-        Some(BucketSelection::Bucket(_)) => {
-            reply.fail(turn, Status::Eaccess, "there is no such bucket, or no right to use it");
-        }
+        Some(BucketSelection::Bucket(name)) => match turn.shared.buckets.get(name) {
+            Some(bucket) => {
+                connection.bucket = Some(bucket);
+                connection.known_map = None;
+                reply.done(turn);
+            }
+            // Most clients fail fast on this status and keep trying on KEY_ENOENT.
+            None => {
+                let context = "there is no such bucket, or no right to use it";
+                reply.fail(turn, Status::Eaccess, context);
+            }
+        },
     }
     Done::Answered
 }
 
-/// LIST_BUCKETS.
+/// LIST_BUCKETS: the names, with spaces between them.
 pub(super) fn list_buckets(
     connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let name = turn.shared.bucket.config().name.as_bytes();
-    let content = Content { payload: Payload::Bytes(name), ..Content::default() };
+    let buckets = turn.shared.buckets.all();
+    let names: Vec<&str> = buckets.iter().map(|bucket| bucket.name()).collect();
+    let names = names.join(" ");
+    let content = Content { payload: Payload::Bytes(names.as_bytes()), ..Content::default() };
     request.reply(connection).send(turn, content);
     Done::Answered
 }
@@ -129,17 +133,13 @@ pub(super) fn cluster_config(
         reply.fail(turn, Status::Einval, "the extras are epoch and revision, or nothing");
         return Done::Answered;
     };
-    let cluster = turn.shared.cluster.get();
+    let current = connection.map(turn.shared);
     let known = known.map(|map| Revision { epoch: map.epoch, revision: map.revision });
-    connection.known_map = Some(cluster.revision);
-    if known >= Some(cluster.revision) {
+    connection.known_map = Some(current.revision);
+    if known >= Some(current.revision) {
         reply.send(turn, Content { datatype: Datatype::RAW, ..Content::default() });
         return Done::Answered;
     }
-    let config = match connection.bucket {
-        Some(_) => &cluster.bucket_config,
-        None => &cluster.global_config,
-    };
-    reply.json(turn, Status::Success, config);
+    reply.json(turn, Status::Success, &current.config);
     Done::Answered
 }

@@ -1,12 +1,12 @@
-//! COMPACT_DB. Source: protocol specification, section 18.1.
+//! COMPACT_DB. Source: docs/specification/protocol.md, section 18.1.
 
 use bucket::{Bucket, CompactionEnd, CompactionOrder};
 use document::Seqno;
 use protocol::Status;
 use protocol::request::CompactDb;
 
-use super::Completed;
 use super::refusals::refuse;
+use crate::completed::Completed;
 use crate::connection::{Connection, Done, Request, Turn};
 
 /// COMPACT_DB: compacts the file of one vBucket. The answer comes when it is done.

@@ -1,8 +1,9 @@
 //! INCREMENT, DECREMENT.
 
-use bucket::CounterRequest;
+use bucket::{Attempted, Counter, CounterRequest};
 use protocol::request::CounterExtras;
 use protocol::{Opcode, Status};
+use vbucket::Written;
 
 use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
@@ -33,20 +34,24 @@ pub(super) fn count(
         is_increment: request.opcode == Opcode::Increment,
         delta: extras.delta,
         created_with,
+        expiry: None,
     };
-    let condition = condition(request, turn);
+    let condition = condition(request, bucket, turn);
     statistics::count(&turn.counters.cmd_arithmetic);
     match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request, condition) {
-        Ok(counter) => {
+        Ok(Attempted::Answered(Counter { number, written: Written::Done(mutation), .. })) => {
             let counters = turn.counters;
             let is_increment = request.opcode == Opcode::Increment;
             statistics::count(if is_increment { &counters.incr_hits } else { &counters.decr_hits });
             if !request.is_quiet {
-                let number = counter.number.to_be_bytes();
-                request.reply(connection).mutated(turn, counter.mutation, &number);
+                request.reply(connection).mutated(turn, mutation, &number.to_be_bytes());
             }
             Done::Answered
         }
+        Ok(Attempted::Answered(Counter { number, written: Written::Begun, .. })) => {
+            Done::Begun(Some(number))
+        }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }

@@ -1,6 +1,8 @@
 //! Replication: opening a connection for it, and what its consumer says.
 
-use bucket::{Bucket, Refused};
+use std::sync::Arc;
+
+use bucket::Refused;
 use protocol::dcp::{Envelope, Message, OpenFlags};
 use protocol::response::ErrorContext;
 use protocol::{Feature, Status};
@@ -8,13 +10,14 @@ use replication::{Answer, Opening, Producer};
 
 use super::documents::MANIFEST_UID;
 use super::refusals::refuse;
+use crate::buckets::BucketPart;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
 /// DCP_OPEN.
 pub(super) fn open(
     connection: &mut Connection,
     request: &Request<'_>,
-    bucket: &Bucket,
+    part: &Arc<BucketPart>,
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
@@ -52,8 +55,8 @@ pub(super) fn open(
     let (mailboxes, worker, token) = (turn.shared.mailboxes.clone(), turn.worker, turn.token);
     connection.features = connection.features.with(Feature::Json);
     connection.producer = Some(Box::new(Producer::open(Opening {
-        bucket: bucket.clone(),
-        hub: turn.shared.hub.clone(),
+        bucket: part.bucket.clone(),
+        hub: part.hub.clone(),
         pool: turn.shared.pool.clone(),
         name,
         flags: open.flags,

@@ -1,11 +1,14 @@
 //! What commands on documents and buckets begin with: a bucket, a key, a collection.
 
+use std::sync::Arc;
+
 use bucket::Bucket;
 use document::{CollectionId, expiry};
 use protocol::request::DocumentKey;
 use protocol::response::ErrorContext;
 use protocol::{Feature, Status};
 
+use crate::buckets::BucketPart;
 use crate::connection::{Connection, Done, Request, Turn};
 
 /// The manifest that every bucket has: no collections but the default one.
@@ -17,19 +20,34 @@ pub(super) struct Document<'a> {
     pub(super) key: DocumentKey<'a>,
 }
 
-/// Runs a command that needs a bucket on the one that the connection has selected; answers
-/// NO_BUCKET when there is none.
+/// Runs a command that needs a bucket, and what the data port has of it, on the one that the
+/// connection has selected; answers NO_BUCKET when there is none.
+pub(super) fn on_part(
+    command: impl FnOnce(&mut Connection, &Request<'_>, &Arc<BucketPart>, &mut Turn<'_>) -> Done,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Some(part) = connection.bucket.clone() else {
+        request.reply(connection).fail(turn, Status::NoBucket, "select a bucket first");
+        return Done::Answered;
+    };
+    command(connection, request, &part, turn)
+}
+
+/// Runs a command that needs a bucket alone.
 pub(super) fn on_bucket(
     command: impl FnOnce(&mut Connection, &Request<'_>, &Bucket, &mut Turn<'_>) -> Done,
     connection: &mut Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let Some(bucket) = connection.bucket.clone() else {
-        request.reply(connection).fail(turn, Status::NoBucket, "select a bucket first");
-        return Done::Answered;
-    };
-    command(connection, request, &bucket, turn)
+    on_part(
+        |connection, request, part, turn| command(connection, request, &part.bucket, turn),
+        connection,
+        request,
+        turn,
+    )
 }
 
 /// Runs a document command, or answers why the request addresses no document.

@@ -1,7 +1,7 @@
 //! Where documents and histories are: OBSERVE, OBSERVE_SEQNO, SEQNO_PERSISTENCE, seqnos, failover
 //! logs.
 
-use bucket::{Bucket, ObservedState, Refused};
+use bucket::{Attempted, Bucket, ObservedState, Refused};
 use document::{Seqno, Vbid, VbucketState};
 use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
 use protocol::{Feature, Status};
@@ -39,7 +39,8 @@ pub(super) fn observe(
             return Done::Answered;
         };
         let seen = match bucket.observe(turn.session, Vbid(vbucket), key.as_key()) {
-            Ok(seen) => seen,
+            Ok(Attempted::Answered(seen)) => seen,
+            Ok(Attempted::Waits) => return Done::Parked,
             Err(refused) => return refuse(connection, request, refused, turn),
         };
         answer.extend_from_slice(&vbucket.to_be_bytes());
@@ -53,7 +54,7 @@ pub(super) fn observe(
     Done::Answered
 }
 
-/// Source: protocol specification, section 14.1.
+/// Source: docs/specification/protocol.md, section 14.1.
 fn state_byte(state: ObservedState) -> u8 {
     match state {
         ObservedState::NotPersisted => 0x00,
@@ -75,17 +76,18 @@ pub(super) fn observe_seqno(
         return Done::Answered;
     };
     match bucket.observe_seqno(turn.session, request.vbid(), uuid) {
-        Ok(status) => {
+        Ok(Attempted::Answered(status)) => {
             let answer = status_bytes(request.vbid(), status);
             let content = Content { payload: Payload::Bytes(&answer), ..Content::default() };
             request.reply(connection).send(turn, content);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }
 
-/// Source: protocol specification, section 14.2.
+/// Source: docs/specification/protocol.md, section 14.2.
 fn status_bytes(vbid: Vbid, status: SeqnoStatus) -> Vec<u8> {
     let mut answer = Vec::with_capacity(43);
     answer.push(u8::from(status.older_branch.is_some()));
@@ -112,10 +114,11 @@ pub(super) fn seqno_persistence(
         return Done::Answered;
     };
     match bucket.wait_for_persistence(turn.session, request.vbid(), Seqno(seqno)) {
-        Ok(()) => {
+        Ok(Attempted::Answered(())) => {
             request.reply(connection).done(turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }
@@ -123,8 +126,10 @@ pub(super) fn seqno_persistence(
 /// What SEQNO_PERSISTENCE waited for is persisted.
 pub(super) fn persisted(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
     let took = turn.shared.clock.now().since(turn.request_started);
-    let histogram = &turn.shared.bucket.timings().seqno_persistence;
-    histogram.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    if let Some(part) = &connection.bucket {
+        let histogram = &part.bucket.timings().seqno_persistence;
+        histogram.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+    }
     request.reply(connection).done(turn);
 }
 

@@ -1,8 +1,6 @@
 //! GET and its kin.
 
-use std::borrow::Cow;
-
-use bucket::{Refused, body_of};
+use bucket::{Attempted, Refused, body_of};
 use document::{Cas, Datatype};
 use protocol::request::{get_meta_wants_datatype, lock_seconds};
 use protocol::{Feature, Opcode, Status};
@@ -22,12 +20,13 @@ pub(super) fn get(
 ) -> Done {
     let Document { bucket, key } = document;
     match bucket.get(turn.session, request.vbid(), key.as_key()) {
-        Ok(found) => {
+        Ok(Attempted::Answered(found)) => {
             count(&turn.counters.cmd_get);
             count(&turn.counters.get_hits);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(Refused::NotFound) => {
             count(&turn.counters.cmd_get);
             count(&turn.counters.get_misses);
@@ -61,11 +60,7 @@ pub(super) fn answer_with(
     let flags = item.flags();
     let (body, datatype) = body_of(&item, accepts_compression(connection));
     let datatype = visible_datatype(connection, datatype);
-    let payload = match body {
-        Cow::Owned(body) => Payload::Owned(body),
-        Cow::Borrowed(body) if body.len() == item.value().len() => Payload::Whole(item.clone()),
-        Cow::Borrowed(body) => Payload::Bytes(body),
-    };
+    let payload = Payload::of_body(&item, body);
     let content = Content { datatype, cas, extras: &flags, key, payload, ..Content::default() };
     request.reply(connection).send(turn, content);
 }
@@ -94,7 +89,8 @@ pub(super) fn get_meta(
     let Document { bucket, key } = document;
     let Found { item, cas } = match bucket.get_metadata(turn.session, request.vbid(), key.as_key())
     {
-        Ok(found) => found,
+        Ok(Attempted::Answered(found)) => found,
+        Ok(Attempted::Waits) => return Done::Parked,
         Err(Refused::NotFound) => return answer_miss(connection, request, turn),
         Err(refused) => return refuse(connection, request, refused, turn),
     };
@@ -121,10 +117,11 @@ pub(super) fn get_replica(
 ) -> Done {
     let Document { bucket, key } = document;
     match bucket.get_replica(turn.session, request.vbid(), key.as_key()) {
-        Ok(found) => {
+        Ok(Attempted::Answered(found)) => {
             answer_with(connection, request, found, turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }
@@ -139,11 +136,12 @@ pub(super) fn get_locked(
     let Document { bucket, key } = document;
     let seconds = lock_seconds(request.frame.extras).unwrap_or(0);
     match bucket.lock(turn.session, request.vbid(), key.as_key(), seconds) {
-        Ok(found) => {
+        Ok(Attempted::Answered(found)) => {
             count(&turn.counters.cmd_lock);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }
@@ -158,10 +156,11 @@ pub(super) fn unlock(
     let Document { bucket, key } = document;
     let cas: Cas = request.cas();
     match bucket.unlock(turn.session, request.vbid(), key.as_key(), cas) {
-        Ok(()) => {
+        Ok(Attempted::Answered(())) => {
             request.reply(connection).done(turn);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }

@@ -7,30 +7,37 @@ use protocol::{Feature, Opcode, Status};
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
-/// Answers a request that the bucket refused, or parks it.
+/// Answers a request that the bucket refused.
 pub(super) fn refuse(
     connection: &mut Connection,
     request: &Request<'_>,
     refused: Refused,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let reply = request.reply(connection);
-    let (status, context) = match refused {
-        Refused::Pending => return Done::Parked,
-        Refused::SyncWriteBegun(number) => return Done::Begun(number),
+    match refused {
         Refused::NotMyVbucket => {
             not_my_vbucket(connection, request, turn);
             return Done::Answered;
         }
-        Refused::CasMismatch => {
-            count(&turn.counters.cas_badval);
-            (Status::KeyEexists, None)
-        }
-        Refused::NotFound => {
-            count_miss(request, turn);
-            (Status::KeyEnoent, None)
-        }
-        Refused::Exists => (Status::KeyEexists, None),
+        Refused::CasMismatch => count(&turn.counters.cas_badval),
+        Refused::NotFound => count_miss(request, turn),
+        _ => {}
+    }
+    let reply = request.reply(connection);
+    let (status, context) = told(refused);
+    match context {
+        Some(context) => reply.fail(turn, status, context),
+        None => reply.fail_with(turn, status, Default::default()),
+    }
+    Done::Answered
+}
+
+/// The status of a refusal, and what a person reads.
+pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
+    match refused {
+        Refused::NotMyVbucket => (Status::NotMyVbucket, Some("the vBucket is not on this node")),
+        Refused::NotFound => (Status::KeyEnoent, None),
+        Refused::CasMismatch | Refused::Exists => (Status::KeyEexists, None),
         Refused::Locked => (Status::Locked, None),
         Refused::NotLocked => (Status::NotLocked, None),
         Refused::NotStored => (Status::NotStored, None),
@@ -71,20 +78,15 @@ pub(super) fn refuse(
         }
         Refused::Blocked(block @ WriteBlock::NoMemory) => (Status::Enomem, Some(block.context())),
         Refused::Blocked(block) => (Status::Etmpfail, Some(block.context())),
-    };
-    match context {
-        Some(context) => reply.fail(turn, status, context),
-        None => reply.fail_with(turn, status, Default::default()),
     }
-    Done::Answered
 }
 
 /// The map goes with the refusal, unless the client has it already and said that this is enough.
 fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
     let reply = request.reply(connection);
-    let cluster = turn.shared.cluster.get();
+    let map = connection.map(turn.shared);
     let dedupes = connection.features.contains(Feature::DedupeNotMyVbucketClustermap);
-    if dedupes && connection.known_map >= Some(cluster.revision) {
+    if dedupes && connection.known_map >= Some(map.revision) {
         let content = crate::connection::Content {
             status: Status::NotMyVbucket,
             datatype: Datatype::RAW,
@@ -93,8 +95,8 @@ fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut
         reply.send(turn, content);
         return;
     }
-    connection.known_map = Some(cluster.revision);
-    reply.json(turn, Status::NotMyVbucket, &cluster.bucket_config);
+    connection.known_map = Some(map.revision);
+    reply.json(turn, Status::NotMyVbucket, &map.config);
 }
 
 /// Counts a request whose document is not there. Reads and touches are counted where they are

@@ -4,12 +4,9 @@ use auth::{MECHANISMS, Outcome, PlainAttempt};
 use protocol::Status;
 use protocol::request::Sasl;
 
-use super::Completed;
+use crate::completed::{Completed, PlainResult};
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 use crate::statistics::count;
-
-/// Who a checked password belongs to; `None` when it was wrong.
-pub(super) type PlainResult = Option<String>;
 
 /// SASL_LIST_MECHS.
 pub(super) fn list(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
@@ -141,11 +138,11 @@ fn check(
     }
 }
 
-/// Classic memcached clients never select a bucket: they land in the one there is.
+/// Classic memcached clients never select a bucket: they land in the default one.
 fn enter(connection: &mut Connection, user: String, turn: &Turn<'_>) {
     connection.user = Some(user);
     connection.exchange = auth::Exchange::default();
     if !connection.said_hello && connection.bucket.is_none() {
-        connection.bucket = Some(turn.shared.bucket.clone());
+        connection.bucket = turn.shared.buckets.default_bucket();
     }
 }

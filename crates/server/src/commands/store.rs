@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use bucket::{Incoming, Placement, Refused};
+use bucket::{Addition, Attempted, Bucket, Incoming, Placement, Refused, Write};
 use document::{Cas, Datatype, ItemBuilder, ItemMeta};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
-use vbucket::{Mutation, StoreMode, SyncWriteRequest, WriteCondition};
+use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
 
 use super::documents::{Document, absolute_expiry, on_document};
 use super::refusals::refuse;
-use crate::connection::{Connection, Done, Request, Turn};
+use crate::connection::{Connection, Done, ParkedAnswer, Request, Turn};
 use crate::statistics::count;
 
 /// SET, ADD, REPLACE.
@@ -30,15 +30,15 @@ pub(super) fn store(
         Err(done) => return done,
     };
     let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
-    let result = bucket.store(
-        turn.session,
-        mode_of(request.opcode),
-        request.vbid(),
-        key.as_key(),
+    let write = Write {
+        mode: mode_of(request.opcode),
+        vbid: request.vbid(),
+        key: key.as_key(),
         meta,
-        incoming(request),
-        condition(request, turn),
-    );
+        value: incoming(request),
+        condition: condition(request, bucket, turn),
+    };
+    let result = bucket.store(turn.session, write);
     count(&turn.counters.cmd_set);
     answer_mutation(connection, request, result, turn)
 }
@@ -50,10 +50,9 @@ pub(crate) fn must_received_wait(
     builder: &ItemBuilder,
     turn: &mut Turn<'_>,
 ) -> bool {
-    connection
-        .bucket
-        .as_ref()
-        .is_some_and(|bucket| bucket.must_store_wait(turn.session, request.vbid(), builder.key()))
+    connection.bucket.as_ref().is_some_and(|part| {
+        part.bucket.must_store_wait(turn.session, request.vbid(), builder.key())
+    })
 }
 
 /// A store whose large value has been received in its final place.
@@ -84,14 +83,14 @@ fn store_builder(
         mode_of(request.opcode),
         request.vbid(),
         builder,
-        condition(request, turn),
+        condition(request, document.bucket, turn),
     );
     count(&turn.counters.cmd_set);
     // The value went into the builder, so there is no frame to execute again: the client does it.
-    let result = result.map_err(|refused| match refused {
-        Refused::Pending => Refused::Contended,
-        refused => refused,
-    });
+    let result = match result {
+        Ok(Attempted::Waits) => Err(Refused::Contended),
+        result => result,
+    };
     answer_mutation(connection, request, result, turn)
 }
 
@@ -105,14 +104,14 @@ pub(super) fn concatenate(
     let Document { bucket, key } = document;
     let placement =
         if request.opcode == Opcode::Append { Placement::Back } else { Placement::Front };
-    let result = bucket.concatenate(
-        turn.session,
-        request.vbid(),
-        key.as_key(),
+    let addition = Addition {
+        vbid: request.vbid(),
+        key: key.as_key(),
         placement,
-        incoming(request),
-        condition(request, turn),
-    );
+        added: incoming(request),
+        condition: condition(request, bucket, turn),
+    };
+    let result = bucket.concatenate(turn.session, addition);
     count(&turn.counters.cmd_set);
     answer_mutation(connection, request, result, turn)
 }
@@ -125,28 +124,27 @@ pub(super) fn delete(
     turn: &mut Turn<'_>,
 ) -> Done {
     let Document { bucket, key } = document;
-    let result =
-        bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, turn));
+    let mut result =
+        bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, bucket, turn));
     count(&turn.counters.cmd_delete);
-    if result.is_ok() {
+    if let Ok(Attempted::Answered(Written::Done(mutation))) = &mut result {
         count(&turn.counters.delete_hits);
+        // Classic memcached clients insist on no CAS behind a deletion.
+        if !connection.said_hello {
+            mutation.cas = Cas::ANY;
+        }
     }
-    // Classic memcached clients insist on no CAS behind a deletion.
-    let result = result.map(|mutation| match connection.said_hello {
-        true => mutation,
-        false => Mutation { cas: Cas::ANY, ..mutation },
-    });
     answer_mutation(connection, request, result, turn)
 }
 
 fn answer_mutation(
     connection: &mut Connection,
     request: &Request<'_>,
-    result: Result<Mutation, Refused>,
+    result: Result<Attempted<Written>, Refused>,
     turn: &mut Turn<'_>,
 ) -> Done {
     match result {
-        Ok(mutation) => {
+        Ok(Attempted::Answered(Written::Done(mutation))) => {
             if request.frame.header.cas != 0 {
                 count(&turn.counters.cas_hits);
             }
@@ -155,6 +153,8 @@ fn answer_mutation(
             }
             Done::Answered
         }
+        Ok(Attempted::Answered(Written::Begun)) => Done::Begun(None),
+        Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
 }
@@ -173,10 +173,10 @@ fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
 }
 
 /// Which version a write may replace, and how durable it is to be. A counter's CAS means nothing.
-pub(super) fn condition(request: &Request<'_>, turn: &Turn<'_>) -> WriteCondition {
+pub(super) fn condition(request: &Request<'_>, bucket: &Bucket, turn: &Turn<'_>) -> WriteCondition {
     let sync_write = request.infos.durability.map(|durability| {
         let timeout = durability.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
-        let default = turn.shared.bucket.config().durability.timeout_default;
+        let default = bucket.config().durability.timeout_default;
         SyncWriteRequest {
             level: durability.level,
             deadline: turn.now.monotonic.after(timeout.unwrap_or(default)),
@@ -192,17 +192,23 @@ pub(super) fn condition(request: &Request<'_>, turn: &Turn<'_>) -> WriteConditio
     }
 }
 
-/// Answers a durable write that has been committed.
-pub(super) fn committed(
-    connection: &Connection,
-    request: &Request<'_>,
-    mutation: Mutation,
-    number: Option<u64>,
-    turn: &mut Turn<'_>,
-) {
-    if !request.is_quiet {
-        let number = number.map(u64::to_be_bytes);
-        let value = number.as_ref().map_or(&[][..], |number| &number[..]);
-        request.reply(connection).mutated(turn, mutation, value);
+/// Answers a durable write that has ended.
+pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut Turn<'_>) {
+    let reply = answer.reply;
+    match end {
+        SyncWriteEnd::Committed { .. } if answer.is_quiet => {}
+        SyncWriteEnd::Committed { mutation, .. } => {
+            let number = answer.number.map(u64::to_be_bytes);
+            let value = number.as_ref().map_or(&[][..], |number| &number[..]);
+            reply.mutated(turn, mutation, value);
+        }
+        SyncWriteEnd::Ambiguous => {
+            let context = "the durable write was not committed in time; read to see whether it is";
+            reply.fail(turn, Status::SyncWriteAmbiguous, context);
+        }
+        SyncWriteEnd::Dropped => {
+            let context = "the collection was dropped before the durable write was committed";
+            reply.fail(turn, Status::UnknownCollection, context);
+        }
     }
 }

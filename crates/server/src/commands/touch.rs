@@ -1,6 +1,6 @@
 //! TOUCH, GAT.
 
-use bucket::Refused;
+use bucket::{Attempted, Refused};
 use protocol::request::touch_expiry;
 use protocol::{Opcode, Status};
 
@@ -28,17 +28,18 @@ pub(super) fn touch(
     };
     count(&turn.counters.cmd_touch);
     match bucket.touch(turn.session, request.vbid(), key.as_key(), expiry) {
-        Ok(found) if request.opcode == Opcode::Gat => {
+        Ok(Attempted::Answered(found)) if request.opcode == Opcode::Gat => {
             count(&turn.counters.touch_hits);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
-        Ok(found) => {
+        Ok(Attempted::Answered(found)) => {
             count(&turn.counters.touch_hits);
             let content = Content { cas: found.cas, ..Content::default() };
             request.reply(connection).send(turn, content);
             Done::Answered
         }
+        Ok(Attempted::Waits) => Done::Parked,
         Err(Refused::NotFound) => {
             count(&turn.counters.touch_misses);
             answer_miss(connection, request, turn)

@@ -5,8 +5,8 @@ use executor::TaskKind;
 use protocol::Status;
 use protocol::vbucket::{VbucketChange, is_deletion};
 
-use super::Completed;
 use super::refusals::refuse;
+use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
 /// Why a vBucket was not changed: what the client hears, and what a person reads.

@@ -47,7 +47,8 @@ const HTTP_ANSWER: &str = "HTTP/1.1 400 Bad Request\r\n\
 const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x46];
 const REDIS_ANSWER: &str =
     "-ERR this is the data port of a Settee node; it does not speak this protocol\r\n";
-const MEMCACHED_ANSWER: &str = "SERVER_ERROR this port speaks memcached's binary protocol only\r\n";
+const MEMCACHED_ANSWER: &str = "SERVER_ERROR this port speaks memcached's binary protocol only; \
+    the text protocol has a port of its own (--memcached-port)\r\n";
 
 impl ForeignProtocol {
     /// Takes a guess. `bytes` are all that has come.

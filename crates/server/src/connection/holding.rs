@@ -4,18 +4,24 @@ use protocol::{Feature, Header, Status};
 
 use super::state::Connection;
 use super::turn::Turn;
-use crate::commands::Completed;
+use crate::client_memory::Holder;
+use crate::completed::Completed;
 use crate::connection::ParkedRequest;
 use crate::statistics::count;
 
 /// Requests of more bytes need room in the node's budget before more of them is received.
-const LARGE_REQUEST_BYTES_MIN: usize = 64 << 10;
+pub(super) const LARGE_REQUEST_BYTES_MIN: usize = 64 << 10;
 
 impl Connection {
     /// Bytes that it holds of what its client sent.
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = self.receiving.as_ref().map_or(0, |receiving| receiving.held_bytes());
-        self.input.capacity() + receiving + self.parked_bytes
+        self.input.capacity() + receiving + self.parked_bytes + self.exchange.held_bytes()
+    }
+
+    /// As whom it holds them.
+    pub(crate) fn holder(&self) -> Holder {
+        if self.is_authenticated() { Holder::Client } else { Holder::Stranger }
     }
 
     /// Takes the bytes off that belong to a refused request.
@@ -36,7 +42,7 @@ impl Connection {
         if self.is_admitted || size < LARGE_REQUEST_BYTES_MIN || must_wait {
             return false;
         }
-        if turn.shared.client_memory.has_room_for(size) {
+        if turn.shared.client_memory.has_room_for(self.holder(), size) {
             self.is_admitted = true;
             return false;
         }

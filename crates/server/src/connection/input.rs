@@ -1,8 +1,7 @@
 //! From bytes to requests: parse until nothing whole is left, execute each.
 
-use protocol::{
-    Feature, Frame, FrameError, FrameInfos, FrameLimits, Header, Invalid, Magic, Opcode,
-};
+use bucket::Completion;
+use protocol::{Feature, Frame, FrameError, FrameInfos, FrameLimits, Invalid, Magic, Opcode};
 use protocol::{Parsed, Status, validate};
 
 use super::foreign::ForeignProtocol;
@@ -10,8 +9,10 @@ use super::receive::Receiving;
 use super::request::{Done, Request};
 use super::state::Connection;
 use super::turn::Turn;
+use crate::buckets::BucketRegistry;
 use crate::commands;
-use crate::connection::{ParkedRequest, Progress};
+use crate::completed::Completed;
+use crate::connection::{Kept, ParkedAnswer, ParkedRequest};
 use crate::shared::Shared;
 use crate::statistics::count;
 
@@ -63,17 +64,25 @@ impl Connection {
     pub(super) fn finish_parked(
         &mut self,
         parked: &ParkedRequest,
-        completion: commands::Completed,
+        completion: Completed,
         turn: &mut Turn<'_>,
     ) {
         self.parked_count = self.parked_count.saturating_sub(1);
-        self.parked_bytes = self.parked_bytes.saturating_sub(parked.frame.len());
+        self.parked_bytes = self.parked_bytes.saturating_sub(parked.kept.held_bytes());
         self.is_blocked = false;
         turn.read_clocks();
         turn.request_started = parked.started;
-        let size_max = turn.shared.options.limits.packet_bytes_max;
-        if let Parsed::Complete { frame, .. } = Frame::parse(&parked.frame, size_max) {
-            self.complete(&frame, completion, parked.progress, turn);
+        if self.dialect.is_text() {
+            return self.finish_parked_text(parked, completion, turn);
+        }
+        match (&parked.kept, completion) {
+            (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
+                commands::answer_ended(answer, end, turn);
+                count(&turn.counters.cmd_total);
+                record_duration(answer.opcode, turn);
+            }
+            (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
+            (kept, other) => panic!("{kept:?} does not end by {other:?}"),
         }
         turn.request_started = turn.now.monotonic;
         self.on_kept(turn);
@@ -81,6 +90,10 @@ impl Connection {
 
     /// Executes the frames at the start of `bytes`; returns how many bytes they took.
     fn consume(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> usize {
+        self.dialect.decide(bytes);
+        if self.dialect.is_text() {
+            return self.consume_text(bytes, turn);
+        }
         let mut consumed = 0;
         while !self.is_closing && !turn.is_output_full() {
             let rest = &bytes[consumed..];
@@ -110,6 +123,10 @@ impl Connection {
         if rest.is_empty() {
             return;
         }
+        if self.dialect.is_text() {
+            self.input.extend_from_slice(rest);
+            return;
+        }
         let size_max = self.frame_size_max(turn.shared.frame_limits());
         let needed = match Frame::parse(rest, size_max) {
             Parsed::Incomplete { needed_bytes } => needed_bytes.min(size_max),
@@ -120,7 +137,8 @@ impl Connection {
         self.input.extend_from_slice(rest);
     }
 
-    fn refuse(&mut self, error: FrameError, bytes: &[u8], turn: &mut Turn<'_>) {
+    /// Tells a client of another protocol so, as far as it can be told, and is done with it.
+    pub(super) fn refuse(&mut self, error: FrameError, bytes: &[u8], turn: &mut Turn<'_>) {
         count(&turn.counters.malformed_frames);
         let mut protocol = "frames that cannot be";
         if matches!(error, FrameError::UnknownMagic(_)) {
@@ -142,7 +160,8 @@ impl Connection {
         self.is_closing = true;
     }
 
-    /// Checks a frame and executes it. Source of the order: protocol specification, section 3.1.
+    /// Checks a frame and executes it. Source of the order: docs/specification/protocol.md,
+    /// section 3.1.
     fn take(&mut self, frame: &Frame<'_>, turn: &mut Turn<'_>) -> Step {
         self.is_admitted = false;
         match frame.header.magic {
@@ -184,8 +203,8 @@ impl Connection {
         frame: &Frame<'a>,
         turn: &Turn<'_>,
     ) -> Result<Request<'a>, Invalid> {
-        let is_enabled_flush =
-            turn.shared.options.flush_enabled && matches!(opcode, Opcode::Flush | Opcode::FlushQ);
+        let is_flush = matches!(opcode, Opcode::Flush | Opcode::FlushQ);
+        let is_enabled_flush = is_flush && self.may_flush(&turn.shared.buckets);
         if !is_enabled_flush {
             validate::request(opcode, frame, self.features)?;
         }
@@ -203,6 +222,12 @@ impl Connection {
         Ok(Request { opcode: loud, is_quiet, frame: *frame, infos })
     }
 
+    /// Whether FLUSH is supported. Where no bucket is selected, that is what is answered wherever
+    /// it is supported by any.
+    fn may_flush(&self, buckets: &BucketRegistry) -> bool {
+        self.bucket.as_ref().map_or_else(|| buckets.has_flush(), |part| part.flush_enabled)
+    }
+
     fn execute(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.begin_request();
         let done = commands::execute(self, request, turn);
@@ -216,47 +241,37 @@ impl Connection {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
             Done::Parked => {
-                self.park(request, Progress::NotBegun, turn);
+                self.park(request, Kept::Frame(frame_bytes(&request.frame)), turn);
                 return;
             }
             Done::Begun(number) => {
-                // The value has gone where it belongs.
-                let frame = Frame { value: &[], ..request.frame };
-                self.park(&Request { frame, ..*request }, Progress::Begun { number }, turn);
+                let (opcode, is_quiet) = (request.opcode, request.is_quiet);
+                let reply = request.reply(self);
+                let answer = ParkedAnswer { reply, opcode, is_quiet, number };
+                self.park(request, Kept::Answer(answer), turn);
                 return;
             }
         }
-        let now = turn.read_clock();
-        if let Some(histogram) = turn.timings.of(request.opcode) {
-            let took = now.since(turn.request_started).as_nanos();
-            histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
-        }
-        turn.request_started = now;
+        record_duration(request.opcode, turn);
     }
 
-    fn park(&mut self, request: &Request<'_>, progress: Progress, turn: &mut Turn<'_>) {
+    fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
         count(&turn.counters.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
-        let frame = frame_bytes(&request.frame);
-        self.parked_bytes += frame.len();
-        let started = turn.request_started;
-        let parked = ParkedRequest { token: turn.token, frame, progress, started };
+        self.parked_bytes += kept.held_bytes();
+        let parked = ParkedRequest { token: turn.token, kept, started: turn.request_started };
         turn.parked.park(turn.session.waiter, parked);
     }
 
-    /// Carries on with a parked request whose completion has come.
-    fn complete(
-        &mut self,
-        frame: &Frame<'_>,
-        completion: commands::Completed,
-        progress: Progress,
-        turn: &mut Turn<'_>,
-    ) {
+    /// Carries on with the request of a parked frame whose completion has come.
+    fn complete(&mut self, frame: &[u8], completion: Completed, turn: &mut Turn<'_>) {
+        let size_max = turn.shared.options.limits.packet_bytes_max;
+        let Parsed::Complete { frame, .. } = Frame::parse(frame, size_max) else { return };
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
-        let Ok(request) = self.checked(opcode, frame, turn) else { return };
+        let Ok(request) = self.checked(opcode, &frame, turn) else { return };
         turn.begin_request();
-        let done = commands::complete(self, &request, completion, progress.number(), turn);
+        let done = commands::complete(self, &request, completion, turn);
         self.finish(&request, done, turn);
     }
 
@@ -307,6 +322,16 @@ impl Connection {
     }
 }
 
+/// Records what a request took that is answered now. The next one begins.
+fn record_duration(opcode: Opcode, turn: &mut Turn<'_>) {
+    let now = turn.read_clock();
+    if let Some(histogram) = turn.timings.of(opcode) {
+        let took = now.since(turn.request_started).as_nanos();
+        histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
+    }
+    turn.request_started = now;
+}
+
 /// What a client may ask before it has said who it is.
 fn is_for_anybody(opcode: Opcode) -> bool {
     matches!(
@@ -319,11 +344,8 @@ fn is_for_anybody(opcode: Opcode) -> bool {
     )
 }
 
-/// The frame as it came, less what was taken out of it.
+/// The frame as it came.
 fn frame_bytes(frame: &Frame<'_>) -> Vec<u8> {
-    let parts = [frame.framing_extras, frame.extras, frame.key, frame.value];
-    let body_size = parts.iter().map(|part| part.len()).sum::<usize>();
-    let body_size = u32::try_from(body_size).expect("a frame is not longer than it came");
-    let header = Header { body_size, ..frame.header }.encode();
-    [&header[..], &parts.concat()].concat()
+    let header = frame.header.encode();
+    [&header, frame.framing_extras, frame.extras, frame.key, frame.value].concat()
 }

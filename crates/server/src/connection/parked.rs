@@ -2,9 +2,11 @@
 
 use bucket::Completion;
 use document::Map;
+use protocol::Opcode;
 use vbucket::Waiter;
 
-use crate::commands::Completed;
+use super::identity::Reply;
+use crate::completed::Completed;
 
 /// The worker's number takes the upper bits of a waiter's name, a count the lower ones.
 const WORKER_SHIFT: u32 = 48;
@@ -14,41 +16,56 @@ const WORKER_SHIFT: u32 = 48;
 pub(crate) struct ParkedRequest {
     /// Whose it is.
     pub(crate) token: usize,
-    /// The whole frame.
-    pub(crate) frame: Vec<u8>,
-    /// How far it has come.
-    pub(crate) progress: Progress,
+    /// What is left of it.
+    pub(crate) kept: Kept,
     /// When it was received.
     pub(crate) started: platform::Instant,
 }
 
-/// How far a request that waits has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Nothing has happened: it is executed again, or answered.
-    NotBegun,
-    /// Its durable write has begun, and it waits for the end alone. Its value is gone, so that it
-    /// must not be executed again. The answer to a counter carries its number.
-    Begun {
-        /// The number that a durable counter has, if it is one.
-        number: Option<u64>,
-    },
+/// What is kept of a request that waits.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    /// The whole frame: nothing has happened yet, and it is executed again, or answered.
+    Frame(Vec<u8>),
+    /// The answer: its durable write has begun, and waits for the end alone.
+    Answer(ParkedAnswer),
+    /// Of a request of the text protocol its line, which says how it is answered: it has begun,
+    /// and waits for its end alone. A counter's number is known.
+    Line(Vec<u8>, Option<u64>),
+    /// A request of the text protocol that is still the first of the input, and is executed again.
+    HeadOfInput,
 }
 
-impl Progress {
-    /// What a durable counter that has begun answers.
-    pub(super) fn number(self) -> Option<u64> {
+/// What answers a durable write that has begun, but how it has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParkedAnswer {
+    pub(crate) reply: Reply,
+    /// The command; of a quiet one, the loud one that does the same.
+    pub(crate) opcode: Opcode,
+    /// Whether success is not answered.
+    pub(crate) is_quiet: bool,
+    /// The number that a counter has, if it is one.
+    pub(crate) number: Option<u64>,
+}
+
+impl Kept {
+    /// Bytes that it holds of what the client sent.
+    pub(super) fn held_bytes(&self) -> usize {
         match self {
-            Self::NotBegun => None,
-            Self::Begun { number } => number,
+            Self::Frame(bytes) | Self::Line(bytes, _) => bytes.capacity(),
+            Self::Answer(_) | Self::HeadOfInput => 0,
         }
     }
 
-    /// Whether a request that has come this far may go on with `completed`.
-    fn admits(self, completed: &Completed) -> bool {
+    /// Whether it may go on with `completed`. A durable write that has begun waits for its end,
+    /// and nothing else does.
+    fn admits(&self, completed: &Completed) -> bool {
+        let is_end = matches!(completed, Completed::Bucket(Completion::SyncWrite(_)));
         match self {
-            Self::NotBegun => true,
-            Self::Begun { .. } => matches!(completed, Completed::Bucket(Completion::SyncWrite(_))),
+            Self::Answer(_) => is_end,
+            Self::Frame(_) | Self::HeadOfInput => !is_end,
+            // It may be a FLUSH as well.
+            Self::Line(..) => is_end || matches!(completed, Completed::Flushed(_)),
         }
     }
 }
@@ -89,7 +106,7 @@ impl Parked {
     /// write has ended, whatever else comes in its name.
     pub(crate) fn take(&mut self, waiter: Waiter, completed: &Completed) -> Option<ParkedRequest> {
         let request = self.requests.get(&waiter.0)?;
-        if !request.progress.admits(completed) {
+        if !request.kept.admits(completed) {
             return None;
         }
         self.requests.remove(&waiter.0)
@@ -103,24 +120,29 @@ impl Parked {
 
 #[cfg(test)]
 mod tests {
+    use protocol::FeatureSet;
     use vbucket::SyncWriteEnd;
 
     use super::*;
 
     const RETRY: Completed = Completed::Bucket(Completion::Retry(None));
 
-    fn request(token: usize, progress: Progress) -> ParkedRequest {
-        ParkedRequest { token, frame: Vec::new(), progress, started: Default::default() }
+    fn request(token: usize, kept: Kept) -> ParkedRequest {
+        ParkedRequest { token, kept, started: Default::default() }
+    }
+
+    fn frame() -> Kept {
+        Kept::Frame(Vec::new())
     }
 
     #[test]
     fn a_waiter_leads_back_to_its_worker_and_request() {
         let mut parked = Parked::of_worker(3);
         let first = parked.next_waiter();
-        parked.park(first, request(7, Progress::NotBegun));
+        parked.park(first, request(7, frame()));
         let unused = parked.next_waiter();
         let second = parked.next_waiter();
-        parked.park(second, request(8, Progress::NotBegun));
+        parked.park(second, request(8, frame()));
         assert!(parked.take(unused, &RETRY).is_none(), "what it waited for is nobody else's");
         assert_eq!(Parked::worker_of(second), 3);
         assert_eq!(parked.take(first, &RETRY).unwrap().token, 7);
@@ -133,14 +155,49 @@ mod tests {
     fn a_durable_write_that_has_begun_waits_for_its_end_alone() {
         let mut parked = Parked::of_worker(0);
         let waiter = parked.next_waiter();
-        let progress = Progress::Begun { number: Some(5) };
-        parked.park(waiter, request(7, progress));
+        let reply = Reply { opcode: 5, opaque: 1, features: FeatureSet::default() };
+        let opcode = Opcode::Increment;
+        let answer = ParkedAnswer { reply, opcode, is_quiet: false, number: Some(5) };
+        let kept = Kept::Answer(answer);
+        assert_eq!(kept.held_bytes(), 0, "nothing of what the client sent is held");
+        parked.park(waiter, request(7, kept));
         for other in [Completion::Retry(None), Completion::ReadFailed, Completion::NotPersisted] {
             let taken = parked.take(waiter, &Completed::Bucket(other.clone()));
             assert!(taken.is_none(), "{other:?} is not the end of a durable write");
         }
         let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous));
-        assert_eq!(parked.take(waiter, &end).unwrap().progress, progress);
+        let taken = parked.take(waiter, &end).unwrap();
+        assert!(matches!(taken.kept, Kept::Answer(ParkedAnswer { number: Some(5), .. })));
         assert!(parked.take(waiter, &end).is_none(), "a write ends once");
+    }
+
+    #[test]
+    fn what_has_not_begun_does_not_end() {
+        for kept in [frame(), Kept::HeadOfInput] {
+            let mut parked = Parked::of_worker(0);
+            let waiter = parked.next_waiter();
+            parked.park(waiter, request(7, kept));
+            let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous));
+            assert!(parked.take(waiter, &end).is_none());
+            assert!(parked.take(waiter, &RETRY).is_some());
+        }
+    }
+
+    #[test]
+    fn a_line_waits_for_the_end_of_a_write_or_a_flush_and_is_never_executed_again() {
+        let ends = [
+            Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous)),
+            Completed::Flushed(true),
+        ];
+        for end in ends {
+            let mut parked = Parked::of_worker(0);
+            let waiter = parked.next_waiter();
+            let kept = Kept::Line(b"incr n 5".to_vec(), Some(15));
+            assert!(kept.held_bytes() >= 8, "the line is held");
+            parked.park(waiter, request(7, kept));
+            assert!(parked.take(waiter, &RETRY).is_none());
+            assert!(parked.take(waiter, &Completed::Bucket(Completion::ReadFailed)).is_none());
+            assert!(parked.take(waiter, &end).is_some());
+        }
     }
 }

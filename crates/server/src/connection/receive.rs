@@ -9,18 +9,29 @@ use super::state::Connection;
 use super::turn::Turn;
 
 /// Values of this many bytes and more go straight to their place.
-const RECEIVED_IN_PLACE_BYTES_MIN: usize = 32 << 10;
+pub(super) const RECEIVED_IN_PLACE_BYTES_MIN: usize = 32 << 10;
 
 /// A store whose value is still arriving.
 pub(crate) struct Receiving {
-    /// Header, framing extras, extras and key of the request.
+    /// Header, framing extras, extras and key of the request; the line of one that has one.
     pub(super) head: Vec<u8>,
     pub(super) builder: ItemBuilder,
     /// Bytes of the value that have arrived.
-    filled: usize,
+    pub(super) filled: usize,
 }
 
 impl Receiving {
+    /// A store whose value begins with what has arrived.
+    pub(super) fn begin(head: Vec<u8>, mut builder: ItemBuilder, arrived: &[u8]) -> Self {
+        builder.value_mut()[..arrived.len()].copy_from_slice(arrived);
+        Self { head, builder, filled: arrived.len() }
+    }
+
+    /// Whether the whole value has arrived.
+    pub(super) fn is_full(&self) -> bool {
+        self.filled == self.builder.value().len()
+    }
+
     /// Bytes that it holds.
     pub(super) fn held_bytes(&self) -> usize {
         self.head.capacity() + self.builder.value().len()
@@ -30,7 +41,7 @@ impl Receiving {
 impl Connection {
     /// Where the next bytes of a large value go, while one is arriving.
     pub(crate) fn receive_target(&mut self) -> Option<&mut [u8]> {
-        let receiving = self.receiving.as_mut()?;
+        let receiving = self.receiving.as_mut().filter(|receiving| !receiving.is_full())?;
         receiving.builder.value_mut().get_mut(receiving.filled..)
     }
 
@@ -39,7 +50,8 @@ impl Connection {
     pub(crate) fn received(&mut self, count: usize, turn: &mut Turn<'_>) {
         let Some(mut receiving) = self.receiving.take() else { return };
         receiving.filled += count;
-        if receiving.filled < receiving.builder.value().len() {
+        // A line's value has an end behind it.
+        if !receiving.is_full() || self.dialect.is_text() {
             self.receiving = Some(receiving);
             return;
         }
@@ -52,11 +64,9 @@ impl Connection {
         let size_max = self.frame_size_max(turn.shared.frame_limits());
         let parsed = Frame::parse_without_value(bytes, size_max);
         let Parsed::Complete { frame, consumed } = parsed else { return false };
-        let Some(mut builder) = self.builder_for(&frame, turn) else { return false };
-        let arrived = &bytes[consumed..];
-        builder.value_mut()[..arrived.len()].copy_from_slice(arrived);
-        let head = bytes[..consumed].to_vec();
-        self.receiving = Some(Receiving { head, builder, filled: arrived.len() });
+        let Some(builder) = self.builder_for(&frame, turn) else { return false };
+        let (head, arrived) = bytes.split_at(consumed);
+        self.receiving = Some(Receiving::begin(head.to_vec(), builder, arrived));
         true
     }
 
@@ -77,12 +87,14 @@ impl Connection {
         if !is_usual || validate::request(opcode, frame, self.features).is_err() {
             return None;
         }
-        FrameInfos::parse(opcode, frame.framing_extras).ok()?;
+        let infos = FrameInfos::parse(opcode, frame.framing_extras).ok()?;
         let key = DocumentKey::parse(frame.key, self.features).ok()?;
         let extras = StoreExtras::parse(frame.extras)?;
         let expiry = expiry::absolute(extras.expiry, turn.now.wall.seconds())?;
         let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
-        Some(ItemBuilder::with_room(key.as_key(), meta, value_size))
+        let level = infos.durability.map(|durability| durability.level);
+        let operation = self.bucket.as_ref()?.bucket.operation_of(level);
+        Some(ItemBuilder::with_room(key.as_key(), meta, operation, value_size))
     }
 }
 

@@ -1,13 +1,16 @@
-//! Answering a request: the shape that every response has. Source: protocol specification,
-//! section 3.2 and 3.3.
+//! Answering a request: the shape that every response has. Source: docs/specification/protocol.md,
+//! sections 3.2 and 3.3.
+
+use std::borrow::Cow;
 
 use document::{Cas, Datatype, Item};
 use protocol::response::{ErrorContext, encode};
 use protocol::status::LegacyContext;
-use protocol::{Feature, FeatureSet, Opcode, ResponseHead, Status, frame_info};
+use protocol::{Feature, Opcode, ResponseHead, Status, frame_info};
 use vbucket::Mutation;
 
-use super::output::{Chunk, LARGE_VALUE_BYTES_MIN};
+use super::identity::Reply;
+use super::output::{Chunk, LARGE_VALUE_BYTES_MIN, Output};
 use super::turn::Turn;
 use crate::connection::Connection;
 use crate::statistics::count;
@@ -22,12 +25,31 @@ pub(crate) enum Payload<'a> {
     Whole(Item),
 }
 
-impl Payload<'_> {
+impl<'a> Payload<'a> {
+    /// The body of `item`, which [`bucket::body_of`] has found in it.
+    pub(crate) fn of_body(item: &Item, body: Cow<'a, [u8]>) -> Self {
+        match body {
+            Cow::Owned(body) => Self::Owned(body),
+            Cow::Borrowed(body) if body.len() == item.value().len() => Self::Whole(item.clone()),
+            Cow::Borrowed(body) => Self::Bytes(body),
+        }
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             Self::Owned(bytes) => bytes,
             Self::Whole(item) => item.value(),
+        }
+    }
+
+    /// Puts the bytes behind what is in the output; large ones stay where they are.
+    pub(crate) fn append_to(self, output: &mut Output) {
+        let is_large = self.bytes().len() >= LARGE_VALUE_BYTES_MIN;
+        match self {
+            Self::Whole(item) if is_large => output.push_large(Chunk::Value(item)),
+            Self::Owned(bytes) if is_large => output.push_large(Chunk::Bytes(bytes)),
+            payload => output.buffer.extend_from_slice(payload.bytes()),
         }
     }
 }
@@ -55,15 +77,6 @@ impl Default for Content<'_> {
     }
 }
 
-/// The identity of a response: which request it answers, and in which dialect.
-#[derive(Clone, Copy)]
-pub(crate) struct Reply {
-    /// The opcode byte of the request.
-    pub(crate) opcode: u8,
-    pub(crate) opaque: u32,
-    pub(crate) features: FeatureSet,
-}
-
 impl Reply {
     /// Answers with `content`.
     pub(crate) fn send(self, turn: &mut Turn<'_>, content: Content<'_>) {
@@ -79,12 +92,7 @@ impl Reply {
             value_size: content.payload.bytes().len(),
         };
         encode(&mut turn.output.buffer, &head);
-        let is_large = head.value_size >= LARGE_VALUE_BYTES_MIN;
-        match content.payload {
-            Payload::Whole(item) if is_large => turn.output.push_large(Chunk::Value(item)),
-            Payload::Owned(bytes) if is_large => turn.output.push_large(Chunk::Bytes(bytes)),
-            payload => turn.output.buffer.extend_from_slice(payload.bytes()),
-        }
+        content.payload.append_to(turn.output);
     }
 
     /// Answers that it is done, with nothing to say.
@@ -146,7 +154,8 @@ impl Reply {
 
     /// Clients that did not ask for extended statuses know only the oldest ones. Where none of
     /// those fits they get the extended one all the same: to an old client that is an error like
-    /// any other, which says more than a closed connection.
+    /// any other, which says more than a closed connection. Source: docs/specification/protocol.md,
+    /// section 3.3.
     fn translated(self, status: Status) -> Status {
         if self.features.contains(Feature::Xerror) {
             return status;

@@ -2,24 +2,19 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
-use bucket::Bucket;
 use protocol::{FeatureSet, FrameLimits};
 use replication::Producer;
 
+use super::dialect::Dialect;
 use super::parked::ParkedRequest;
 use super::receive::Receiving;
-use crate::commands::Completed;
+use crate::buckets::{BucketPart, BucketRegistry};
+use crate::client_memory::{ClientMemory, Holder, STRANGER_BYTES_MIN};
+use crate::completed::Completed;
+use crate::entrance::Entrance;
 use crate::limits::ServerLimits;
-
-/// Through which door a connection came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Entrance {
-    /// The data port: everybody says who they are.
-    Data,
-    /// The memcached port, for clients that cannot: they are let in, to the bucket.
-    Memcached,
-}
 
 /// One connection.
 pub(crate) struct Connection {
@@ -40,11 +35,13 @@ pub(crate) struct Connection {
     /// The password that is being checked for it, if one is.
     pub(crate) password_check: Option<auth::Asked>,
     /// The bucket that its document commands address.
-    pub(crate) bucket: Option<Bucket>,
+    pub(crate) bucket: Option<Arc<BucketPart>>,
     /// The newest cluster map that the client is known to have.
     pub(crate) known_map: Option<cluster::Revision>,
     /// Set once it is one of replication.
     pub(crate) producer: Option<Box<Producer>>,
+    /// What its client speaks.
+    pub(super) dialect: Dialect,
     /// Received and not executed yet. Empty, and without memory, while the connection is idle.
     pub(super) input: Vec<u8>,
     /// A large value on its way to its place.
@@ -55,7 +52,7 @@ pub(crate) struct Connection {
     pub(super) is_admitted: bool,
     /// Requests that wait for something.
     pub(super) parked_count: usize,
-    /// Bytes of those.
+    /// Bytes that are held of those.
     pub(super) parked_bytes: usize,
     /// Those of them that need not wait any more but for the client to take answers.
     pub(super) completed: VecDeque<(ParkedRequest, Completed)>,
@@ -67,8 +64,13 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that has just been accepted.
-    pub(crate) fn new(entrance: Entrance, peer: Option<SocketAddr>, bucket: &Bucket) -> Self {
+    pub(crate) fn new(
+        entrance: Entrance,
+        peer: Option<SocketAddr>,
+        buckets: &BucketRegistry,
+    ) -> Self {
         let is_anonymous = entrance == Entrance::Memcached;
+        let bucket = if is_anonymous { buckets.default_bucket() } else { None };
         Self {
             features: FeatureSet::default(),
             said_hello: false,
@@ -78,9 +80,10 @@ impl Connection {
             user: is_anonymous.then(anonymous),
             exchange: auth::Exchange::default(),
             password_check: None,
-            bucket: is_anonymous.then(|| bucket.clone()),
+            bucket,
             known_map: None,
             producer: None,
+            dialect: if is_anonymous { Dialect::Undecided } else { Dialect::Frames },
             input: Vec::new(),
             receiving: None,
             skipped_bytes_left: 0,
@@ -124,11 +127,13 @@ impl Connection {
     }
 
     /// How many bytes may wait for its reader now.
-    pub(crate) fn unsent_bytes_max(&self, limits: &ServerLimits) -> usize {
-        if self.is_authenticated() {
-            limits.unsent_bytes_max
-        } else {
-            limits.unauthenticated_unsent_bytes_max
+    pub(crate) fn unsent_bytes_max(&self, limits: &ServerLimits, memory: &ClientMemory) -> usize {
+        let has_room = memory.has_room_for(self.holder(), 0);
+        match (self.holder(), has_room) {
+            (Holder::Client, true) => limits.unsent_bytes_max,
+            (Holder::Client, false) => 0,
+            (Holder::Stranger, true) => limits.unauthenticated_unsent_bytes_max,
+            (Holder::Stranger, false) => STRANGER_BYTES_MIN,
         }
     }
 

@@ -7,11 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bucket::Session;
+use executor::Looping;
 use platform::Instant;
-use platform::allocator::IdleUpkeep;
-use platform::network::{
-    self, Event, Events, Interest, Poll, TcpListener, TcpStream, Token, Waker,
-};
+use platform::network::{self, Listener, Network, Poll, Readiness, Registry, Stream, Token};
 
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer, Standing};
@@ -19,9 +17,12 @@ use super::turn::turn_of;
 use super::watch::Watch;
 use vbucket::Now;
 
-use crate::connection::{Connection, Entrance, Output, Parked, Turn};
+use crate::client_memory::{Held, Holder};
+use crate::connection::{Connection, Output, Parked, Turn};
+use crate::entrance::Entrance;
 use crate::shared::Shared;
 use crate::statistics::{WorkerCounters, count, count_down};
+use crate::strangers::Stranger;
 use crate::timings::CommandTimings;
 
 const WAKER: Token = Token(usize::MAX);
@@ -30,21 +31,22 @@ const MEMCACHED_LISTENER: Token = Token(usize::MAX - 2);
 
 /// Bytes of the buffer that all connections of a worker read into.
 const READ_BUFFER_BYTES: usize = 64 << 10;
-/// Readiness events taken at a time.
-const EVENTS_MAX: usize = 1024;
 /// Clients served before replicas get their turn again.
 const EVENTS_BETWEEN_REPLICAS: usize = 32;
 /// Connections accepted before the others get their turn.
 const ACCEPTS_MAX: usize = 64;
+/// Connections beyond the limit whose places strangers are about to leave.
+const GIVING_WAY_MAX: usize = 64;
 
 /// One worker.
 pub(super) struct EventLoop {
     index: usize,
     shared: Arc<Shared>,
     poll: Poll,
+    registry: Registry,
     /// Only the first worker listens; it hands connections around.
-    listener: Option<TcpListener>,
-    memcached_listener: Option<TcpListener>,
+    listener: Option<Listener>,
+    memcached_listener: Option<Listener>,
     next_worker: usize,
     peers: Vec<Option<Peer>>,
     free_tokens: Vec<usize>,
@@ -72,16 +74,17 @@ impl EventLoop {
     pub(super) fn new(
         index: usize,
         shared: Arc<Shared>,
-        listeners: (Option<TcpListener>, Option<TcpListener>),
+        network: &Network,
+        listeners: (Option<Listener>, Option<Listener>),
     ) -> io::Result<Self> {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKER)?;
-        shared.mailboxes.open(index, waker)?;
+        let poll = network.poll()?;
+        let registry = poll.registry()?;
+        shared.mailboxes.open(index, poll.waker(WAKER)?)?;
         let (mut listener, mut memcached_listener) = listeners;
         let doors = [(&mut listener, LISTENER), (&mut memcached_listener, MEMCACHED_LISTENER)];
         for (door, token) in doors {
             if let Some(door) = door {
-                poll.registry().register(door, token, Interest::READABLE)?;
+                registry.watch_listener(door, token)?;
             }
         }
         let scratch = Scratch {
@@ -96,6 +99,7 @@ impl EventLoop {
             index,
             shared,
             poll,
+            registry,
             listener,
             memcached_listener,
             next_worker: 0,
@@ -109,34 +113,6 @@ impl EventLoop {
             watch: Watch::default(),
             is_stopping: false,
         })
-    }
-
-    /// Runs until it is told to stop.
-    pub(super) fn run(mut self) {
-        let mut events = Events::with_capacity(EVENTS_MAX);
-        let mut upkeep = IdleUpkeep::default();
-        while !self.is_stopping {
-            let is_idle = self.ready.is_empty();
-            let patience =
-                if is_idle { upkeep.limit(self.watch.patience()) } else { Some(Duration::ZERO) };
-            match self.poll.poll(&mut events, patience) {
-                Ok(()) => upkeep.after_wait(if is_idle { events.iter().count() } else { 1 }),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => panic!("a worker cannot wait for its connections: {error}"),
-            }
-            for (number, event) in (1_usize..).zip(&events) {
-                self.on_event(event);
-                if number.is_multiple_of(EVENTS_BETWEEN_REPLICAS) {
-                    self.serve_replicas();
-                }
-            }
-            for _ in 0..self.ready.len() {
-                if let Some(token) = self.ready.pop_front() {
-                    self.take_turn(token);
-                }
-            }
-            self.look_after_deadlines();
-        }
     }
 
     /// Ends what has taken too long, and tries doors again that could not be emptied.
@@ -172,15 +148,15 @@ impl EventLoop {
         }
     }
 
-    fn on_event(&mut self, event: &Event) {
-        match event.token() {
+    fn on_readiness(&mut self, readiness: &Readiness) {
+        match readiness.token {
             WAKER => self.on_messages(),
             LISTENER => self.accept(Entrance::Data),
             MEMCACHED_LISTENER => self.accept(Entrance::Memcached),
             Token(token) => {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
-                    peer.is_ending |= event.is_read_closed() || event.is_error();
-                    peer.is_readable |= event.is_readable() || peer.is_ending;
+                    peer.is_ending |= readiness.is_ending;
+                    peer.is_readable |= readiness.is_readable || peer.is_ending;
                     self.take_turn(token);
                 }
             }
@@ -218,6 +194,7 @@ impl EventLoop {
                 }
                 Message::Wake(token) => self.take_turn(token),
                 Message::AcceptMore(entrance) => self.accept(entrance),
+                Message::GiveWay(stranger) => self.displace(stranger),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
                 Message::Stop => self.is_stopping = true,
@@ -247,7 +224,7 @@ impl EventLoop {
             };
             let Some(door) = door else { return };
             match door.accept() {
-                Ok((socket, _)) => self.hand_over(socket, entrance),
+                Ok(socket) => self.hand_over(socket, entrance),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if network::is_about_one_connection(&error) => {}
                 Err(error) => {
@@ -261,10 +238,8 @@ impl EventLoop {
         self.shared.mailboxes.send(self.index, Message::AcceptMore(entrance));
     }
 
-    fn hand_over(&mut self, socket: TcpStream, entrance: Entrance) {
-        let is_full = self.shared.connection_count.load(Ordering::Relaxed)
-            >= self.shared.options.limits.connections_max;
-        if is_full || !self.shared.client_memory.has_room_for(0) {
+    fn hand_over(&mut self, socket: Stream, entrance: Entrance) {
+        if !self.shared.client_memory.has_room_for(Holder::Client, 0) || !self.has_place() {
             count(&self.counters.rejected_connections);
             return;
         }
@@ -278,12 +253,34 @@ impl EventLoop {
         }
     }
 
+    /// Whether there is a place for one more connection, if need be that of a stranger.
+    fn has_place(&self) -> bool {
+        let connections_max = self.shared.options.limits.connections_max;
+        let connection_count = self.shared.connection_count.load(Ordering::Relaxed);
+        if connection_count < connections_max {
+            return true;
+        }
+        if connection_count >= connections_max + GIVING_WAY_MAX {
+            return false;
+        }
+        let Some(stranger) = self.shared.strangers.take_oldest() else { return false };
+        self.shared.mailboxes.send(stranger.worker, Message::GiveWay(stranger));
+        true
+    }
+
+    /// Ends a connection that gives way, unless it has logged in or gone meanwhile.
+    fn displace(&mut self, stranger: Stranger) {
+        let Some(Some(peer)) = self.peers.get(stranger.token) else { return };
+        if peer.opened == stranger.opened && peer.settled.holder == Holder::Stranger {
+            count(&self.counters.displaced_connections);
+            self.close(stranger.token);
+        }
+    }
+
     /// Makes a connection one of this worker's.
-    fn adopt(&mut self, mut socket: TcpStream, entrance: Entrance) {
-        network::prepare_accepted(&socket);
+    fn adopt(&mut self, mut socket: Stream, entrance: Entrance) {
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        let registered = self.poll.registry().register(&mut socket, Token(token), interest);
+        let registered = self.registry.watch(&mut socket, Token(token));
         if token == self.peers.len() {
             self.peers.push(None);
         }
@@ -295,8 +292,8 @@ impl EventLoop {
         }
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
-        let address = socket.peer_addr().ok();
-        let connection = Connection::new(entrance, address, &self.shared.bucket);
+        let address = socket.peer_address().ok();
+        let connection = Connection::new(entrance, address, &self.shared.buckets);
         self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
         self.take_turn(token);
     }
@@ -314,6 +311,10 @@ impl EventLoop {
         if feeds_replica && !self.replicas.contains(&token) {
             self.replicas.push(token);
         }
+        if self.holds_too_much(token) {
+            count(&self.counters.displaced_connections);
+            return self.close(token);
+        }
         match afterwards {
             Afterwards::Idle => {}
             Afterwards::AnotherTurn => self.ready.push_back(token),
@@ -321,15 +322,20 @@ impl EventLoop {
         }
     }
 
+    fn holds_too_much(&self, token: usize) -> bool {
+        let peer = self.peers.get(token).and_then(Option::as_ref);
+        peer.is_some_and(|peer| self.shared.client_memory.is_too_much(peer.settled))
+    }
+
     fn close(&mut self, token: usize) {
         // What was answered to this peer and not sent is nobody else's.
         self.scratch.output.discard();
         if let Some(mut peer) = self.peers[token].take() {
-            self.poll.registry().deregister(&mut peer.socket).ok();
+            self.registry.forget(&mut peer.socket).ok();
             self.scratch.parked.forget(token);
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
-            self.shared.client_memory.settle(peer.settled_bytes, 0);
+            settle(&self.shared, self.index, token, &mut peer, Held::default());
             self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
             count_down(&self.counters.curr_connections);
         }
@@ -343,11 +349,8 @@ impl EventLoop {
     ) -> Option<T> {
         let peer = self.peers.get_mut(token)?.as_mut()?;
         let Scratch { session, output, parked, read_buffer } = &mut self.scratch;
-        let unsent_bytes_max = if self.shared.client_memory.has_room_for(0) {
-            peer.connection.unsent_bytes_max(&self.shared.options.limits)
-        } else {
-            0
-        };
+        let (limits, memory) = (&self.shared.options.limits, &self.shared.client_memory);
+        let unsent_bytes_max = peer.connection.unsent_bytes_max(limits, memory);
         let mut turn = Turn {
             shared: &self.shared,
             session,
@@ -363,11 +366,52 @@ impl EventLoop {
             unsent_bytes_max,
         };
         let result = body(peer, &mut turn, read_buffer);
-        let held = peer.held_bytes();
-        if held != peer.settled_bytes {
-            self.shared.client_memory.settle(peer.settled_bytes, held);
-            peer.settled_bytes = held;
+        let held = peer.held();
+        if held != peer.settled {
+            settle(&self.shared, self.index, token, peer, held);
         }
         Some(result)
+    }
+}
+
+impl Looping for EventLoop {
+    fn poll(&mut self) -> &mut Poll {
+        &mut self.poll
+    }
+
+    fn patience(&mut self) -> Option<Duration> {
+        if self.ready.is_empty() { self.watch.patience() } else { Some(Duration::ZERO) }
+    }
+
+    fn serve(&mut self, ready: &[Readiness]) {
+        for (number, readiness) in (1_usize..).zip(ready) {
+            self.on_readiness(readiness);
+            if number.is_multiple_of(EVENTS_BETWEEN_REPLICAS) {
+                self.serve_replicas();
+            }
+        }
+        for _ in 0..self.ready.len() {
+            if let Some(token) = self.ready.pop_front() {
+                self.take_turn(token);
+            }
+        }
+        self.look_after_deadlines();
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_stopping
+    }
+}
+
+/// The node's budget, and the strangers' list, learn what a connection holds and as whom.
+fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: Held) {
+    let before = std::mem::replace(&mut peer.settled, held);
+    shared.client_memory.settle(before, held);
+    if before.holder != held.holder {
+        let stranger = Stranger { opened: peer.opened, worker, token };
+        match held.holder {
+            Holder::Stranger => shared.strangers.enter(stranger),
+            Holder::Client => shared.strangers.leave(stranger),
+        }
     }
 }

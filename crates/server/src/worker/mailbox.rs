@@ -4,23 +4,27 @@ use std::io;
 use std::sync::Arc;
 
 use bucket::{Completion, Completions};
-use platform::network::{TcpStream, Waker};
+use platform::network::{Stream, Waker};
 use vbucket::Waiter;
 
 use super::message_queue::{Bell, MessageQueue};
-use crate::commands::Completed;
-use crate::connection::{Entrance, Parked};
+use crate::completed::Completed;
+use crate::connection::Parked;
+use crate::entrance::Entrance;
+use crate::strangers::Stranger;
 
 /// A message for a worker.
 pub(super) enum Message {
     /// A connection that is its own from now on.
-    Accepted(TcpStream, Entrance),
+    Accepted(Stream, Entrance),
     /// What a parked request has waited for.
     Completed(Waiter, Completed),
     /// A connection has something to send that nobody has asked for just now.
     Wake(usize),
     /// More may wait at a door than was accepted in one go.
     AcceptMore(Entrance),
+    /// A connection without a login makes room for another, if it still is one.
+    GiveWay(Stranger),
     /// There is a newer map of the cluster.
     MapChanged,
     /// Give back memory that others have freed.
@@ -35,8 +39,7 @@ pub struct Mailboxes(Arc<[MessageQueue<Message, Waker>]>);
 
 impl Bell for Waker {
     fn ring(&self) {
-        // The one failure of an eventfd write is a full counter, and then the worker is awake.
-        self.wake().ok();
+        self.wake();
     }
 }
 

@@ -1,14 +1,15 @@
 //! A connection with its socket.
 
 use platform::Instant;
-use platform::network::TcpStream;
+use platform::network::Stream;
 
+use crate::client_memory::Held;
 use crate::connection::{Connection, Turn, Unsent};
 use crate::limits::ServerLimits;
 
 /// One connection of a worker.
 pub(super) struct Peer {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Stream,
     pub(super) connection: Connection,
     pub(super) unsent: Unsent,
     /// The socket may hold bytes that were not read: edges are reported once.
@@ -23,8 +24,8 @@ pub(super) struct Peer {
     pub(super) stalled_since: Option<Instant>,
     /// Whether somebody looks after its deadlines.
     pub(super) is_watched: bool,
-    /// Bytes that the node's budget knows of.
-    pub(super) settled_bytes: usize,
+    /// What the node's budget knows of.
+    pub(super) settled: Held,
 }
 
 /// What a connection's turn leaves behind.
@@ -53,7 +54,7 @@ pub(super) enum Standing {
 
 impl Peer {
     /// A connection that was accepted at `opened`.
-    pub(super) fn new(socket: TcpStream, connection: Connection, opened: Instant) -> Self {
+    pub(super) fn new(socket: Stream, connection: Connection, opened: Instant) -> Self {
         Self {
             socket,
             connection,
@@ -64,7 +65,7 @@ impl Peer {
             opened,
             stalled_since: None,
             is_watched: false,
-            settled_bytes: 0,
+            settled: Held::default(),
         }
     }
 
@@ -78,9 +79,10 @@ impl Peer {
         }
     }
 
-    /// Bytes that it makes the node hold.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.connection.held_bytes() + self.unsent.bytes()
+    /// What it makes the node hold.
+    pub(super) fn held(&self) -> Held {
+        let bytes = self.connection.held_bytes() + self.unsent.bytes();
+        Held { holder: self.connection.holder(), bytes }
     }
 
     /// When it was accepted, if it has a deadline from now on and nobody looks after it.

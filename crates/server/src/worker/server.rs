@@ -4,24 +4,23 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use auth::{PasswordChecker, Users};
-use bucket::Bucket;
 use cluster::PendingVbucket;
 use document::histogram::HistogramSnapshot;
-use executor::{ExecutorPool, Shutdown};
-use platform::network::TcpListener;
-use platform::{Clock, Seldom, threads};
-use replication::Hub;
+use executor::{ExecutorPool, LoopHandle, Shutdown};
+use platform::network::{Listener, Network};
+use platform::{Clock, Seldom};
 
 use super::event_loop::EventLoop;
 use super::mailbox::{Mailboxes, Message};
+use crate::buckets::{BucketRegistry, ServedBucket};
 use crate::client_memory::ClientMemory;
-use crate::cluster_view::{ClusterView, SharedView};
-use crate::delayed_flush::DelayedFlush;
+use crate::cluster_view::{ClusterView, SharedMap};
+use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
+use crate::strangers::Strangers;
 
 /// Threads that check passwords: a login takes some 15 ms of one.
 const PASSWORD_THREADS: usize = 2;
@@ -29,32 +28,32 @@ const PASSWORD_THREADS: usize = 2;
 /// The data port. Stops when [`Server::stop`] is called.
 pub struct Server {
     shared: Arc<Shared>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    workers: Mutex<Vec<LoopHandle>>,
 }
 
 /// The doors that the data port opens.
 pub struct Doors {
     /// Where clients authenticate.
-    pub data: TcpListener,
+    pub data: Listener,
     /// Where classic memcached clients are let in without.
-    pub memcached: Option<TcpListener>,
+    pub memcached: Option<Listener>,
 }
 
 /// What the data port serves, and with what.
 pub struct Parts {
     /// Time.
     pub clock: Clock,
+    /// Where the doors are.
+    pub network: Network,
     /// Who may come in.
     pub users: Arc<Users>,
-    /// The bucket.
-    pub bucket: Bucket,
-    /// Where news of its vBuckets reach streams.
-    pub hub: Arc<Hub>,
-    /// What clients are told about the cluster.
+    /// The buckets, with different names. The first one is that of clients that select none.
+    pub buckets: Vec<ServedBucket>,
+    /// What clients are told about the cluster, with the configuration of each bucket.
     pub cluster: ClusterView,
     /// Threads for what takes long.
     pub pool: ExecutorPool,
-    /// The mailboxes that the bucket completes requests through.
+    /// The mailboxes that the buckets complete requests through.
     pub mailboxes: Mailboxes,
 }
 
@@ -62,22 +61,30 @@ impl Server {
     /// Starts one worker for each mailbox.
     pub fn start(parts: Parts, options: ServerOptions, doors: Doors) -> io::Result<Self> {
         let count = parts.mailboxes.count();
+        let users = &parts.users;
+        let passwords = if parts.pool.has_threads() {
+            PasswordChecker::start(Arc::clone(users), "Login", PASSWORD_THREADS)?
+        } else {
+            PasswordChecker::at_once(Arc::clone(users))
+        };
+        let buckets = BucketRegistry::default();
+        parts.buckets.into_iter().for_each(|bucket| buckets.add(bucket, &parts.cluster));
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
-            passwords: PasswordChecker::start(Arc::clone(&parts.users), "Login", PASSWORD_THREADS)?,
+            passwords,
             users: parts.users,
-            bucket: parts.bucket,
-            hub: parts.hub,
-            cluster: SharedView::new(parts.cluster),
+            buckets,
+            global_map: SharedMap::new(parts.cluster.revision, parts.cluster.global_config),
             owner: parts.pool.register_owner("data port"),
             pool: parts.pool,
             mailboxes: parts.mailboxes,
             client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
+            strangers: Strangers::default(),
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
-            delayed_flush: DelayedFlush::default(),
+            recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             timings: std::iter::repeat_with(Arc::default).take(count).collect(),
@@ -85,26 +92,31 @@ impl Server {
         let mut doors = (Some(doors.data), doors.memcached);
         // No worker runs before all can be told something.
         let event_loops = (0..count)
-            .map(|index| EventLoop::new(index, Arc::clone(&shared), std::mem::take(&mut doors)))
+            .map(|index| {
+                let doors = std::mem::take(&mut doors);
+                EventLoop::new(index, Arc::clone(&shared), &parts.network, doors)
+            })
             .collect::<io::Result<Vec<_>>>()?;
         let mut handles = Vec::with_capacity(count);
         for (index, event_loop) in event_loops.into_iter().enumerate() {
-            handles.push(threads::spawn(&format!("FrontEnd{index}"), || event_loop.run())?);
+            handles.push(shared.pool.spawn_loop(&format!("FrontEnd{index}"), event_loop)?);
         }
-        Ok(Self { shared, threads: Mutex::new(handles) })
+        Ok(Self { shared, workers: Mutex::new(handles) })
     }
 
     /// From now on clients are told `view`. Those that have asked for it hear of it at once.
     pub fn publish(&self, view: ClusterView) {
-        self.shared.cluster.replace(view);
+        let ClusterView { revision, global_config, bucket_configs } = view;
+        self.shared.buckets.publish(revision, bucket_configs);
+        self.shared.global_map.replace(revision, global_config);
         for worker in 0..self.shared.mailboxes.count() {
             self.shared.mailboxes.send(worker, Message::MapChanged);
         }
     }
 
-    /// What is left of the cluster's plan on this node, for whoever asks.
-    pub fn show_pending(&self, pending: Vec<PendingVbucket>) {
-        self.shared.cluster.replace_pending(pending);
+    /// What is left of the cluster's plan for a bucket on this node, for whoever asks.
+    pub fn show_pending(&self, bucket: &str, pending: Vec<PendingVbucket>) {
+        self.shared.buckets.show_pending(bucket, pending);
     }
 
     /// What the data port has done.
@@ -123,7 +135,7 @@ impl Server {
             self.shared.mailboxes.send(worker, Message::Stop);
         }
         let handles =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+            std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         for handle in handles {
             if handle.join().is_err() {
                 tracing::error!("a front-end worker has panicked");
@@ -134,8 +146,8 @@ impl Server {
 }
 
 /// A listener for [`Doors`] on `address`, with the port that it got.
-pub fn open_door(address: SocketAddr) -> io::Result<(TcpListener, u16)> {
-    let listener = platform::network::listen(address)?;
-    let port = listener.local_addr()?.port();
+pub fn open_door(network: &Network, address: SocketAddr) -> io::Result<(Listener, u16)> {
+    let listener = network.listen(address)?;
+    let port = listener.local_address()?.port();
     Ok((listener, port))
 }

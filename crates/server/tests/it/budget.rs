@@ -81,6 +81,52 @@ fn a_used_up_budget_lets_nobody_in_and_serves_those_who_read() {
 }
 
 #[test]
+fn strangers_who_do_not_read_use_up_no_more_than_their_share() {
+    const STRANGERS_BYTES_MAX: usize = 1 << 20;
+    let port = with_budget(8 * STRANGERS_BYTES_MAX);
+    let mut witness = port.client(&[]);
+    let ask = frame(0xfe).value(&[0, 2]).bytes();
+    let mut strangers = Vec::new();
+    for _ in 0..200 {
+        let mut stranger = port.connect();
+        // Far more answers than sockets take.
+        stranger.send(&ask.repeat(2000));
+        strangers.push(stranger);
+    }
+    port.wait_for("some are let go of", |statistics| statistics.displaced_connections > 0);
+    for number in 0..50_u8 {
+        assert!(held_bytes(&mut witness) < 3 * STRANGERS_BYTES_MAX);
+        let large = set(&[number], &vec![b'x'; 1 << 20]);
+        assert_eq!(witness.ask(large).status, OK, "clients do not notice");
+        assert_eq!(port.client(&[]).ask(get(&[number])).value.len(), 1 << 20, "nor who comes");
+    }
+    assert_eq!(port.counter("rejected_connections"), 0);
+}
+
+#[test]
+fn logins_that_stop_half_way_count_as_what_they_hold() {
+    let port = with_budget(8 << 20);
+    let mut witness = port.client(&[]);
+    let before = held_bytes(&mut witness);
+    let nonce = "n".repeat(3000);
+    let begin = format!("n,,n=user,r={nonce}");
+    let begin = frame(0x21).key(b"SCRAM-SHA512").value(begin.as_bytes());
+    let half_way = || {
+        let mut stranger = port.connect();
+        stranger.send(&begin.bytes());
+        stranger
+    };
+    let mut strangers: Vec<_> = (0..50).map(|_| half_way()).collect();
+    port.wait_for("they hold", |_| held_bytes(&mut witness) > before + 50 * nonce.len());
+    strangers.extend((0..250).map(|_| half_way()));
+    port.wait_for("too many", |statistics| statistics.displaced_connections > 0);
+    assert!(held_bytes(&mut witness) < 3 << 20);
+    assert_eq!(port.client(&[]).ask(get(b"k")).status, 1, "a login holds less");
+    drop(strangers);
+    port.wait_for("they are gone", |_| held_bytes(&mut witness) <= before);
+}
+
+#[test]
 fn values_that_come_from_disk_wait_for_their_reader() {
     let port = Port::open();
     let mut client = port.client(&[UNORDERED]);

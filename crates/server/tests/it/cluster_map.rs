@@ -17,12 +17,12 @@ fn view(revision: i64) -> ClusterView {
     ClusterView {
         revision: Revision { epoch: 1, revision },
         global_config: format!("{{\"global\":{revision}}}"),
-        bucket_config: format!("{{\"rev\":{revision}}}"),
+        bucket_configs: [("default".to_owned(), format!("{{\"rev\":{revision}}}"))].into(),
     }
 }
 
 /// A notification: revision, bucket and map.
-fn notification(client: &mut Client) -> (i64, Vec<u8>, Vec<u8>) {
+pub(crate) fn notification(client: &mut Client) -> (i64, Vec<u8>, Vec<u8>) {
     let mut header = [0; 24];
     client.stream.read_exact(&mut header).unwrap();
     assert_eq!((header[0], header[1], header[4]), (0x82, 0x01, 16));

@@ -1,4 +1,4 @@
-//! What each command answers. Source: protocol specification, section 10.
+//! What each command answers. Source: docs/specification/protocol.md, section 10.
 
 use document::compression::deflate;
 

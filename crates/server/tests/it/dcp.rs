@@ -2,7 +2,7 @@
 
 use crate::support::{Client, Port, frame, set};
 
-const COLLECTIONS: u16 = 0x12;
+pub(crate) const COLLECTIONS: u16 = 0x12;
 const UNORDERED_EXECUTION: u16 = 0x0e;
 const NOT_SUPPORTED: u16 = 0x83;
 const EINVAL: u16 = 0x04;
@@ -18,7 +18,11 @@ fn control(client: &mut Client, key: &[u8], value: &[u8]) -> u16 {
 
 /// Opens a connection that streams vBucket 0 from the beginning, with the opaque 7.
 fn stream(port: &Port, name: &[u8]) -> Client {
-    let mut client = port.client(&[COLLECTIONS]);
+    stream_with(port.client(&[COLLECTIONS]), name)
+}
+
+/// The same on a connection that there is, of the bucket that it has selected.
+pub(crate) fn stream_with(mut client: Client, name: &[u8]) -> Client {
     assert_eq!(open(&mut client, name, 0x25), 0);
     assert_eq!(control(&mut client, b"enable_noop", b"true"), 0);
     let mut extras = vec![0; 16];

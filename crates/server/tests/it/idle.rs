@@ -82,6 +82,34 @@ fn connections_beyond_the_limit_are_closed_and_counted() {
 }
 
 #[test]
+fn who_has_not_logged_in_gives_way_to_who_comes_later() {
+    let port = Port::with_limits(ServerLimits { connections_max: 8, ..ServerLimits::default() });
+    let mut members: Vec<_> = (0..2).map(|_| port.client(&[])).collect();
+    let mut silent = Vec::new();
+    for number in 3..33 {
+        silent.push(port.connect());
+        port.wait_for("it is in", |statistics| statistics.total_connections == number);
+    }
+    for _ in 0..6 {
+        members.push(port.client(&[]));
+    }
+    for member in &mut members {
+        assert_eq!(member.ask(get(b"k")).status, 1);
+    }
+    for stranger in &mut silent {
+        assert!(stranger.is_closed());
+    }
+    assert_eq!(port.counter("displaced_connections"), 30);
+    assert_eq!(port.counter("rejected_connections"), 0);
+    // Those who have logged in give way to nobody.
+    assert!(port.connect().is_closed());
+    assert_eq!(port.counter("rejected_connections"), 1);
+    drop(members);
+    port.wait_for("all are out", |statistics| statistics.curr_connections == 0);
+    assert_eq!(port.client(&[]).ask(get(b"k")).status, 1);
+}
+
+#[test]
 fn a_node_without_requests_wakes_no_background_thread() {
     let port = Port::open();
     let mut client = port.client(&[0x07, 0x0a, 0x0b, 0x0e, 0x12]);

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bootstrap;
+mod buckets;
 mod budget;
 mod cluster_map;
 mod commands;
@@ -15,4 +16,7 @@ mod idle;
 mod pipelining;
 mod statistics;
 mod support;
+mod text;
+mod text_flow;
 mod vbuckets;
+mod wire;

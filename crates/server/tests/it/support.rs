@@ -1,4 +1,4 @@
-//! A server with a bucket in a temporary directory, and a client that sends what it is told.
+//! A server with buckets in a temporary directory, and a client that sends what it is told.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,11 +9,12 @@ use auth::{Users, UsersConfig};
 use bucket::{Bucket, BucketConfig, BucketType, FullPolicy, Persistence, Surroundings};
 use cluster::Revision;
 use executor::{ExecutorPool, PoolOptions};
-use platform::Clock;
 use platform::files::RealFiles;
-use platform::network::TcpListener;
-use server::ServerStatistics;
-use server::{ClusterView, Doors, Mailboxes, Parts, Server, ServerLimits, ServerOptions};
+use platform::network::{Listener, Network};
+use platform::{Clock, Entropy};
+use server::{ClusterView, Doors, Mailboxes, Parts, ServedBucket, Server};
+use server::{SERVER_STATISTICS, ServerStatistics, Statistic};
+use server::{ServerLimits, ServerOptions};
 
 /// Front-end workers of a server, unless the environment says otherwise.
 const WORKERS: usize = 4;
@@ -24,8 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Port {
     pub(crate) server: Server,
+    /// The first bucket.
     pub(crate) bucket: Bucket,
+    /// The others.
+    other_buckets: Vec<Bucket>,
     pub(crate) address: SocketAddr,
+    /// Where clients are let in without a login.
+    pub(crate) memcached_address: SocketAddr,
     clock: Clock,
     pool: ExecutorPool,
     _directory: tempfile::TempDir,
@@ -68,24 +74,35 @@ impl Port {
 
     /// A server that is started when `clients` are at its door already, and they.
     pub(crate) fn open_late(workers: usize, clients: usize) -> (Self, Vec<Client>) {
-        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (data, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = (Ipv4Addr::LOCALHOST, port).into();
         let clients = (0..clients).map(|_| Client::connected_to(address)).collect();
         let limits = ServerLimits::default();
-        (Self::behind(data, address, workers, bucket_config(), limits, false), clients)
+        (Self::behind(data, address, workers, vec![bucket_config()], limits, false), clients)
     }
 
     fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
-        let (data, port) = server::open_door((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (data, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, worker_count(), config, limits, flush_enabled)
+        Self::behind(data, address, worker_count(), vec![config], limits, flush_enabled)
+    }
+
+    /// A server with several buckets that may be emptied. The first is that of clients who select
+    /// none.
+    pub(crate) fn with_buckets(configs: Vec<BucketConfig>, workers: usize) -> Self {
+        let (data, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        Self::behind(data, address, workers, configs, ServerLimits::default(), true)
     }
 
     fn behind(
-        data: TcpListener,
+        data: Listener,
         address: SocketAddr,
         workers: usize,
-        config: BucketConfig,
+        configs: Vec<BucketConfig>,
         limits: ServerLimits,
         flush_enabled: bool,
     ) -> Self {
@@ -93,37 +110,62 @@ impl Port {
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(2)).unwrap();
         let mailboxes = Mailboxes::for_workers(workers);
-        let surroundings = Surroundings {
-            clock: clock.clone(),
-            files: Arc::new(RealFiles),
-            pool: pool.clone(),
-            completions: Arc::new(mailboxes.clone()),
-            random_seed: 1,
+        let open = |config: BucketConfig| {
+            let surroundings = Surroundings {
+                clock: clock.clone(),
+                files: Arc::new(RealFiles),
+                pool: pool.clone(),
+                completions: Arc::new(mailboxes.clone()),
+                entropy: Entropy::simulated(1),
+            };
+            let directory = directory.path().join(&config.name);
+            Bucket::open(surroundings, config, &directory).unwrap()
         };
-        let bucket = Bucket::open(surroundings, config, &directory.path().join("b")).unwrap();
+        let mut buckets: Vec<Bucket> = configs.into_iter().map(open).collect();
         let iterations = auth::credentials::ITERATIONS_MIN;
         let users = Users::new(UsersConfig { iterations, ..UsersConfig::default() });
         users.set_password("user", b"password");
+        let config_of = |bucket: &Bucket| match bucket.config().name.as_str() {
+            "default" => ("default".to_owned(), "{\"rev\":1}".to_owned()),
+            name => (name.to_owned(), format!("{{\"name\":\"{name}\",\"rev\":1}}")),
+        };
         let cluster = ClusterView {
             revision: Revision { epoch: 1, revision: 1 },
             global_config: "{\"global\":true}".to_owned(),
-            bucket_config: "{\"rev\":1}".to_owned(),
+            bucket_configs: buckets.iter().map(config_of).collect(),
         };
-        let hub = replication::Hub::new(&bucket);
-        bucket.observe_streams(hub.clone());
+        let served = |bucket: &Bucket| {
+            let hub = replication::Hub::new(bucket);
+            bucket.observe_streams(hub.clone());
+            ServedBucket { bucket: bucket.clone(), hub, flush_enabled }
+        };
         let parts = Parts {
             clock: clock.clone(),
+            network: Network::real(),
             users: Arc::new(users),
-            bucket: bucket.clone(),
-            hub,
+            buckets: buckets.iter().map(served).collect(),
             cluster,
             pool: pool.clone(),
             mailboxes,
         };
-        let options = ServerOptions { limits, version: "7.6.0-test".to_owned(), flush_enabled };
-        let doors = Doors { data, memcached: None };
+        let options = ServerOptions { limits, version: "7.6.0-test".to_owned() };
+        let (memcached, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let memcached_address = (Ipv4Addr::LOCALHOST, port).into();
+        let doors = Doors { data, memcached: Some(memcached) };
         let server = Server::start(parts, options, doors).unwrap();
-        Self { server, bucket, address, clock, pool, _directory: directory }
+        let bucket = buckets.remove(0);
+        let other_buckets = buckets;
+        Self {
+            server,
+            bucket,
+            other_buckets,
+            address,
+            memcached_address,
+            clock,
+            pool,
+            _directory: directory,
+        }
     }
 
     pub(crate) fn connect(&self) -> Client {
@@ -137,6 +179,13 @@ impl Port {
         self.log_in(client)
     }
 
+    /// The same, of the bucket of that name.
+    pub(crate) fn client_of(&self, bucket: &str, features: &[u16]) -> Client {
+        let mut client = self.client(features);
+        assert_eq!(client.ask(frame(0x89).key(bucket.as_bytes())).status, 0, "{bucket}");
+        client
+    }
+
     /// A client that has not said HELLO, as memcached's do.
     pub(crate) fn classic_client(&self) -> Client {
         self.log_in(self.connect())
@@ -145,7 +194,8 @@ impl Port {
     fn log_in(&self, mut client: Client) -> Client {
         let reply = client.ask(frame(0x21).key(b"PLAIN").value(b"\0user\0password"));
         assert_eq!(reply.status, 0);
-        assert_eq!(client.ask(frame(0x89).key(b"default")).status, 0);
+        let name = &self.bucket.config().name;
+        assert_eq!(client.ask(frame(0x89).key(name.as_bytes())).status, 0);
         client
     }
 
@@ -159,8 +209,10 @@ impl Port {
     }
 
     pub(crate) fn counter(&self, name: &str) -> u64 {
-        let all = self.server.statistics().all();
-        all.iter().find(|(known, _)| *known == name).unwrap().1
+        let is_it =
+            |it: &&Statistic<ServerStatistics>| it.shown.iter().any(|(known, _)| *known == name);
+        let statistic = SERVER_STATISTICS.iter().find(is_it).unwrap();
+        (statistic.read)(&self.server.statistics())
     }
 }
 
@@ -182,9 +234,10 @@ pub(crate) fn bucket_config() -> BucketConfig {
 impl Drop for Port {
     fn drop(&mut self) {
         self.server.stop();
-        let flushed = self.bucket.shut_down();
+        let mut flushed = vec![self.bucket.shut_down()];
+        flushed.extend(self.other_buckets.iter().map(Bucket::shut_down));
         self.pool.shutdown();
-        assert!(std::thread::panicking() || flushed.is_ok());
+        assert!(std::thread::panicking() || flushed.iter().all(Result::is_ok));
     }
 }
 
@@ -324,7 +377,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    fn connected_to(address: SocketAddr) -> Self {
+    pub(crate) fn connected_to(address: SocketAddr) -> Self {
         let stream = platform::network::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { stream }
@@ -406,6 +459,13 @@ impl Client {
             let text = |bytes| String::from_utf8(bytes).unwrap();
             statistics.push((text(reply.key), text(reply.value)));
         }
+    }
+
+    /// Everything up to the end of the connection, as a text.
+    pub(crate) fn text(&mut self) -> String {
+        let mut text = String::new();
+        self.stream.read_to_string(&mut text).unwrap();
+        text
     }
 
     pub(crate) fn is_closed(&mut self) -> bool {

@@ -1,5 +1,5 @@
-//! Which vBuckets there are, and what requests hear of them in each role. Source: engine facts,
-//! section 6.1; protocol specification, section 18.1.
+//! Which vBuckets there are, and what requests hear of them in each role. Source:
+//! docs/specification/engine.md, section 6.1; docs/specification/protocol.md, section 18.1.
 
 use document::Vbid;
 

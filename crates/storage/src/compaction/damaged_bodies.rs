@@ -2,9 +2,9 @@
 
 use document::Seqno;
 
-use crate::StorageError;
 use crate::couchstore::DocumentInfo;
-use crate::disk_document;
+use crate::error::StorageError;
+use crate::records::disk_document;
 
 /// Documents that are listed, at most: a whole file may be damaged.
 const LISTED_MAX: usize = 16;

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use document::{Seqno, Vbid};
+use document::{FailoverEntry, Seqno, Vbid};
 
 use super::damaged_bodies::OnDamagedBody;
 use super::local_documents;
@@ -12,11 +12,11 @@ use super::progress::CompactionProgress;
 use super::request::CompactionRequest;
 use super::stream_file::StreamFile;
 use super::successor::Successor;
-use crate::StorageError;
 use crate::couchstore::CouchFile;
+use crate::error::StorageError;
+use crate::records::vbucket_record::{VBSTATE, VbucketRecord};
 use crate::store::Store;
-use crate::vbucket_file::Snapshot;
-use crate::vbucket_record::{FailoverEntry, VBSTATE, VbucketRecord};
+use crate::store::vbucket_file::Snapshot;
 
 /// One state of a vBucket's file. Holds the file open, and its room on disk, as long as it lives.
 pub struct FrozenVbucket {

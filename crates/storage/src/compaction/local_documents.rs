@@ -7,11 +7,11 @@ use document::{CollectionId, Seqno};
 use serde_json::Value;
 
 use super::purge::PurgeFilter;
-use crate::StorageError;
-use crate::collection_statistics::{self, CollectionStatistics};
 use crate::couchstore::{LocalEdit, Reader};
-use crate::dropped_collections::{self, DROPPED_COLLECTIONS, DroppedCollection};
-use crate::vbucket_record::{VBSTATE, VbucketRecord};
+use crate::error::StorageError;
+use crate::records::collection_statistics::{self, CollectionStatistics};
+use crate::records::dropped_collections::{self, DROPPED_COLLECTIONS, DroppedCollection};
+use crate::records::vbucket_record::{VBSTATE, VbucketRecord};
 
 /// Local documents by name.
 pub(super) type LocalDocuments = BTreeMap<Vec<u8>, Vec<u8>>;

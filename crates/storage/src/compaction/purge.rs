@@ -1,14 +1,14 @@
-//! What a compaction leaves out (storage facts, section 3.9; engine facts, section 4.8).
+//! What a compaction leaves out (docs/specification/engine.md, section 4.8).
 
 use document::key::decode_collection;
 use document::{CollectionId, Map, Seqno};
 
 use super::request::{CompactionRequest, Purged};
-use crate::StorageError;
-use crate::collection_statistics::{CollectionStatistics, collection_of};
 use crate::couchstore::{DocumentInfo, Verdict};
-use crate::disk_document;
-use crate::dropped_collections::DroppedCollection;
+use crate::error::StorageError;
+use crate::records::collection_statistics::{CollectionStatistics, collection_of};
+use crate::records::disk_document;
+use crate::records::dropped_collections::DroppedCollection;
 
 /// Decides about the documents of one state of a file, and keeps count.
 pub(super) struct PurgeFilter<'a> {

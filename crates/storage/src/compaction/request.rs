@@ -4,7 +4,7 @@ use document::Seqno;
 
 use super::damaged_bodies::DamagedBodies;
 use super::pace::CompactionPace;
-use crate::dropped_collections::DroppedCollection;
+use crate::records::dropped_collections::DroppedCollection;
 
 /// What is to be left out of a vBucket's file.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub struct CompactionReport {
     /// Documents that were copied although their bodies are damaged.
     pub damaged: DamagedBodies,
     /// The old file, if it could not be removed. The next start does that.
-    pub old_file_left: Option<crate::StorageError>,
+    pub old_file_left: Option<crate::error::StorageError>,
 }
 
 /// How many documents were left out, by why.

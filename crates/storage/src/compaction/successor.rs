@@ -11,15 +11,15 @@ use super::local_documents::{self, Differences, LocalDocuments, Prepares};
 use super::progress::{CompactionObserver, CompactionProgress};
 use super::purge::{PurgeFilter, Tally};
 use super::request::CompactionRequest;
-use crate::StorageError;
-use crate::collection_statistics::{self, CollectionChanges};
 use crate::couchstore::{
-    BodyReader, Commit, CouchFile, DocumentInfo, Header, NewDocument, REV_META_SIZE_MAX, RevMeta,
-    Verdict, copy,
+    BodyReader, Commit, CouchFile, DocumentInfo, FileHeader, NewDocument, REV_META_SIZE_MAX,
+    RevMeta, Verdict, copy,
 };
-use crate::disk_document;
-use crate::vbucket_file::{CommitBuffers, Snapshot};
-use crate::vbucket_record::VbucketRecord;
+use crate::error::StorageError;
+use crate::records::collection_statistics::{self, CollectionChanges};
+use crate::records::disk_document;
+use crate::records::vbucket_record::VbucketRecord;
+use crate::store::vbucket_file::{CommitBuffers, Snapshot};
 
 /// Documents of one round that are held in memory, at most, unless one is larger.
 const REPLAY_BYTES_MAX: usize = 4 << 20;
@@ -32,7 +32,7 @@ const EXPIRED_COUNT_MAX: usize = 256;
 pub(super) struct Successor<'a> {
     file: &'a CouchFile,
     /// The state so far. Its header is not in the file.
-    state: Header,
+    state: FileHeader,
     /// The header of the source's state that it holds.
     source_position: u64,
     differences: Differences,
@@ -206,7 +206,7 @@ impl<'a> Successor<'a> {
     }
 
     /// Writes the header and makes the file durable. Gives the header's position.
-    pub(super) fn finish(mut self) -> Result<Header, StorageError> {
+    pub(super) fn finish(mut self) -> Result<FileHeader, StorageError> {
         let header = self.resume().finish_copy()?;
         self.sync()?;
         Ok(header)

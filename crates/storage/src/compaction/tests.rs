@@ -13,10 +13,10 @@ use super::local_documents::Prepares;
 use super::progress::CompactionProgress;
 use super::successor::Successor;
 use super::*;
-use crate::collection_statistics::{self, CollectionChanges, CollectionStatistics};
-use crate::couchstore::{Commit, Header, LocalEdit, NewDocument, RevMeta, Scratch};
-use crate::dropped_collections::{self, DROPPED_COLLECTIONS, DroppedCollection};
-use crate::vbucket_record::{VBSTATE, VbucketRecord};
+use crate::couchstore::{Commit, FileHeader, LocalEdit, NewDocument, RevMeta, Scratch};
+use crate::records::collection_statistics::{self, CollectionChanges, CollectionStatistics};
+use crate::records::dropped_collections::{self, DROPPED_COLLECTIONS, DroppedCollection};
+use crate::records::vbucket_record::{VBSTATE, VbucketRecord};
 
 const NOW: u32 = 1_700_000_000;
 const OLD: u32 = NOW - 1000;
@@ -61,7 +61,7 @@ fn abort(name: &str, seqno: u64, aborted_at: u32) -> Row {
 struct Source {
     files: SimulatedFiles,
     file: Arc<CouchFile>,
-    header: Option<Header>,
+    header: Option<FileHeader>,
     record: VbucketRecord,
 }
 
@@ -77,7 +77,7 @@ impl Source {
 
     fn commit(&mut self, rows: &[Row], extra: Vec<LocalEdit>) -> Snapshot {
         let (mut buffer, mut scratch) = (Vec::new(), Scratch::new());
-        let nothing = Header::empty();
+        let nothing = FileHeader::empty();
         let before = self.header.clone().unwrap_or(nothing);
         let mut commit = match &self.header {
             None => Commit::begin_first(&self.file, &mut buffer, &mut scratch).unwrap(),
@@ -174,7 +174,7 @@ fn compacted(
     // What a file says about itself is what a count of it finds.
     let mut counted = (0, 0);
     let flow = file.reader(&header).scan_by_id(&[], |info, _| {
-        if crate::disk_document::is_prepare(info) && !info.deleted {
+        if crate::records::disk_document::is_prepare(info) && !info.deleted {
             counted = (counted.0 + 1, counted.1 + info.disk_size());
         }
         Ok(std::ops::ControlFlow::Continue(()))

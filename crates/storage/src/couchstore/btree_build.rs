@@ -1,10 +1,10 @@
 //! A B+tree from sorted items, without anything to merge: each level writes its nodes as they
 //! fill.
 
-use crate::StorageError;
 use crate::couchstore::btree_write::{NODE_PART_SIZE_MIN, TreeWriter};
 use crate::couchstore::bytes::put_length_pair;
 use crate::couchstore::node::{INNER, LEAF, NodeItems, Pointer, TreeKind};
+use crate::error::StorageError;
 
 /// A tree in the making. Holds one node a level.
 pub(crate) struct TreeBuilder {

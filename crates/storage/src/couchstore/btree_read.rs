@@ -11,10 +11,10 @@
 
 use std::ops::ControlFlow;
 
-use crate::StorageError;
 use crate::couchstore::chunk::ChunkSource;
 use crate::couchstore::node::{INNER, LEAF, NodeItems, Pointer, TreeKind};
 use crate::couchstore::scratch::Scratch;
+use crate::error::StorageError;
 
 /// Levels of a tree. A tree of the smallest legal nodes with 2^40 documents has fewer.
 pub(crate) const DEPTH_MAX: usize = 64;

@@ -5,13 +5,13 @@
 //! whenever it grows beyond [`NODE_SIZE_MAX`]; the pointers to what was written climb to the parent
 //! in the same way, and new levels grow while more than one pointer is left.
 
-use crate::StorageError;
 use crate::couchstore::btree_read::DEPTH_MAX;
 use crate::couchstore::chunk::{ChunkSource, ChunkWriter};
 use crate::couchstore::node::{
     INNER, LEAF, NodeItem, NodeItems, Pointer, Reduction, Totals, TreeKind,
 };
 use crate::couchstore::scratch::Scratch;
+use crate::error::StorageError;
 
 /// Bytes of a node's items (lengths, keys, values) beyond which a part of it is written out.
 const NODE_SIZE_MAX: usize = 1279;

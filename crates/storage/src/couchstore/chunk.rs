@@ -18,10 +18,10 @@ use std::path::Path;
 
 use platform::{File, FileError};
 
-use crate::StorageError;
 use crate::couchstore::bytes::{Fields, index, length};
 use crate::couchstore::checksum::Checksum;
 use crate::couchstore::read_ahead::ReadAhead;
+use crate::error::StorageError;
 
 /// Bytes of a block, its type byte included.
 pub(crate) const BLOCK_SIZE: u64 = 4096;

@@ -6,17 +6,17 @@
 
 use std::borrow::Cow;
 
-use crate::StorageError;
 use crate::couchstore::body_compression::BodyCompression;
 use crate::couchstore::btree_write::{Edits, TreeWriter};
 use crate::couchstore::bytes::U48_MAX;
 use crate::couchstore::chunk::{ChunkSource, ChunkWriter, DATA_BLOCK, HEADER_BLOCK, next_block};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo, RevMeta};
 use crate::couchstore::file::CouchFile;
-use crate::couchstore::header::Header;
+use crate::couchstore::header::FileHeader;
 use crate::couchstore::local_document::{LocalEdit, LocalEdits};
 use crate::couchstore::node::{Pointer, TreeKind};
 use crate::couchstore::scratch::Scratch;
+use crate::error::StorageError;
 
 /// A document to be written.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct NewDocument<'a> {
 pub(crate) struct Commit<'a> {
     file: &'a CouchFile,
     source: ChunkSource<'a>,
-    header: Header,
+    header: FileHeader,
     output: ChunkWriter<'a>,
     scratch: &'a mut Scratch,
     /// Whether bodies come as another file stores them.
@@ -48,7 +48,7 @@ pub(crate) struct Commit<'a> {
 
 /// A commit whose header is to become one.
 pub(crate) struct PreparedCommit {
-    header: Header,
+    header: FileHeader,
     bytes_written: u64,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Commit<'a> {
     /// [`StorageError::Corrupt`] when the file was cut below `header`.
     pub(crate) fn begin(
         file: &'a CouchFile,
-        header: &Header,
+        header: &FileHeader,
         buffer: &'a mut Vec<u8>,
         scratch: &'a mut Scratch,
     ) -> Result<Self, StorageError> {
@@ -98,7 +98,7 @@ impl<'a> Commit<'a> {
         buffer: &'a mut Vec<u8>,
         scratch: &'a mut Scratch,
     ) -> Result<Self, StorageError> {
-        let mut commit = Self::begin_at(file, Header::empty(), 0, buffer, scratch);
+        let mut commit = Self::begin_at(file, FileHeader::empty(), 0, buffer, scratch);
         let body = commit.header.encode();
         commit.output.append_header(HEADER_BLOCK, &body)?;
         Ok(commit)
@@ -106,7 +106,7 @@ impl<'a> Commit<'a> {
 
     fn begin_at(
         file: &'a CouchFile,
-        header: Header,
+        header: FileHeader,
         position: u64,
         buffer: &'a mut Vec<u8>,
         scratch: &'a mut Scratch,
@@ -121,7 +121,7 @@ impl<'a> Commit<'a> {
     /// [`Commit::pause`] or a copy has given it. Bodies come as another file stores them.
     pub(crate) fn resume(
         file: &'a CouchFile,
-        header: &Header,
+        header: &FileHeader,
         buffer: &'a mut Vec<u8>,
         scratch: &'a mut Scratch,
     ) -> Self {
@@ -175,7 +175,7 @@ impl<'a> Commit<'a> {
 
     /// Makes it durable. `timestamp` is nanoseconds since the epoch. Gives the new state and the
     /// bytes written. After an error the file must be opened again, at the old header.
-    pub(crate) fn finish(self, timestamp: u64) -> Result<(Header, u64), StorageError> {
+    pub(crate) fn finish(self, timestamp: u64) -> Result<(FileHeader, u64), StorageError> {
         let file = self.file;
         self.prepare(timestamp)?.switch_on(file)
     }
@@ -197,7 +197,7 @@ impl<'a> Commit<'a> {
 
     /// Says what only the file that is being copied knows: how far its history goes, up to where it
     /// has been purged, and when it was written. None of them falls.
-    pub(crate) fn follow(&mut self, source: &Header) {
+    pub(crate) fn follow(&mut self, source: &FileHeader) {
         let header = &mut self.header;
         assert!(header.high_seqno <= source.high_seqno, "a copy is not ahead of its source");
         header.high_seqno = source.high_seqno;
@@ -206,14 +206,14 @@ impl<'a> Commit<'a> {
     }
 
     /// Leaves what was written so far without a header, to be gone on with by [`Commit::resume`].
-    pub(crate) fn pause(mut self) -> Result<Header, StorageError> {
+    pub(crate) fn pause(mut self) -> Result<FileHeader, StorageError> {
         self.output.flush()?;
         self.header.position = self.output.position();
         Ok(self.header)
     }
 
     /// Ends a file that nobody uses yet with its only header. Nothing is synced.
-    pub(crate) fn finish_copy(mut self) -> Result<Header, StorageError> {
+    pub(crate) fn finish_copy(mut self) -> Result<FileHeader, StorageError> {
         // As the original has it in compacted files, although no header is there.
         self.header.previous = Some(0);
         let position = self.output.append_header(HEADER_BLOCK, &self.header.encode())?;
@@ -255,13 +255,13 @@ impl<'a> Commit<'a> {
 
 impl PreparedCommit {
     /// The state that it comes to.
-    pub(crate) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &FileHeader {
         &self.header
     }
 
     /// The second half of [`Commit::finish`], on the same file. After an error nobody can tell
     /// whether a start finds the commit.
-    pub(crate) fn switch_on(self, file: &CouchFile) -> Result<(Header, u64), StorageError> {
+    pub(crate) fn switch_on(self, file: &CouchFile) -> Result<(FileHeader, u64), StorageError> {
         file.file().write_at(&[HEADER_BLOCK], self.header.position)?;
         file.file().sync()?;
         Ok((self.header, self.bytes_written.saturating_add(1)))

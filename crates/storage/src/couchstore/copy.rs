@@ -14,16 +14,16 @@
 
 use std::ops::ControlFlow;
 
-use crate::StorageError;
 use crate::couchstore::btree_build::TreeBuilder;
 use crate::couchstore::btree_write::TreeWriter;
 use crate::couchstore::checksum::Checksum;
 use crate::couchstore::chunk::{ChunkSource, ChunkWriter};
 use crate::couchstore::document_info::DocumentInfo;
 use crate::couchstore::file::{BodyReader, CouchFile};
-use crate::couchstore::header::{Header, VERSION};
+use crate::couchstore::header::{FileHeader, VERSION};
 use crate::couchstore::node::TreeKind;
 use crate::couchstore::scratch::Scratch;
+use crate::error::StorageError;
 
 /// Where a new file's data begin. Position 0 means that there is no body.
 const START: u64 = 1;
@@ -49,7 +49,7 @@ struct Kept {
 /// A copy in the making.
 struct Copy<'a> {
     from: &'a CouchFile,
-    header: &'a Header,
+    header: &'a FileHeader,
     /// What stands for the new file where nodes are written; nothing is read back.
     source: ChunkSource<'a>,
     scratch: Scratch,
@@ -71,17 +71,17 @@ pub(crate) type OnDamage<'j> =
 /// in the file. `None` when `judge` has stopped it.
 pub(crate) fn copy(
     source: &CouchFile,
-    header: &Header,
+    header: &FileHeader,
     target: &CouchFile,
     buffer: &mut Vec<u8>,
     judge: &mut Judge<'_>,
     on_damage: &mut OnDamage<'_>,
-) -> Result<Option<Header>, StorageError> {
-    let mut state = Header {
+) -> Result<Option<FileHeader>, StorageError> {
+    let mut state = FileHeader {
         high_seqno: header.high_seqno,
         purge_seqno: header.purge_seqno,
         timestamp: header.timestamp,
-        ..Header::empty()
+        ..FileHeader::empty()
     };
     let mut copy = Copy {
         from: source,

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use platform::{File, Files, OpenMode};
 
-use crate::StorageError;
 use crate::couchstore::btree_read::TreeReader;
 use crate::couchstore::chunk::{ChunkSource, HEADER_BLOCK};
 use crate::couchstore::document_info::{BODY_IS_SNAPPY, DocumentInfo};
-use crate::couchstore::header::{self, Block, Header, Skipped};
+use crate::couchstore::header::{self, Block, FileHeader, Skipped};
 use crate::couchstore::node::{Pointer, TreeKind};
 use crate::couchstore::read_ahead::ReadAhead;
 use crate::couchstore::scratch::{self, Scratch};
+use crate::error::StorageError;
 
 /// An open file. Holds a handle and no buffers.
 pub struct CouchFile {
@@ -57,7 +57,7 @@ impl OpenReport {
 /// commit.
 pub struct Reader<'a> {
     source: ChunkSource<'a>,
-    header: &'a Header,
+    header: &'a FileHeader,
     scratch: Scratch,
     bodies: BodyReader<'a>,
 }
@@ -87,7 +87,7 @@ impl CouchFile {
     /// # Errors
     /// [`StorageError::Corrupt`] also when an older header is whole: what is not whole behind it
     /// was committed and may have been acknowledged.
-    pub fn newest_header(&self) -> Result<(Header, OpenReport), StorageError> {
+    pub fn newest_header(&self) -> Result<(FileHeader, OpenReport), StorageError> {
         let (header, report) = self.newest_whole_header()?;
         if let Some((position, what)) = report.damaged {
             return Err(StorageError::corrupt(&self.path, position, what));
@@ -101,7 +101,7 @@ impl CouchFile {
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when no header is whole.
-    pub fn newest_whole_header(&self) -> Result<(Header, OpenReport), StorageError> {
+    pub fn newest_whole_header(&self) -> Result<(FileHeader, OpenReport), StorageError> {
         let mut report = OpenReport::default();
         match header::find_newest(&*self.file, self.size()?, &mut |found| report.note(found))? {
             Some(header) => Ok((header, report)),
@@ -114,7 +114,7 @@ impl CouchFile {
 
     /// A header that does not continue the history in front of it was never committed here: a file
     /// system may show blocks of another file behind one that was cut off.
-    fn check_previous(&self, header: &Header) -> Result<(), StorageError> {
+    fn check_previous(&self, header: &FileHeader) -> Result<(), StorageError> {
         if header.version < 14 {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl CouchFile {
     }
 
     /// The state whose header stands at `position`.
-    pub fn header_at(&self, position: u64) -> Result<Header, StorageError> {
+    pub fn header_at(&self, position: u64) -> Result<FileHeader, StorageError> {
         match header::read_block(&*self.file, position)? {
             Block::Header(header) => Ok(*header),
             Block::Damaged(what) | Block::Garbage(what) => {
@@ -140,7 +140,7 @@ impl CouchFile {
 
     /// The state before `header`: in version 14 its predecessor in history, which passes over what
     /// was rolled back; before that, the one that stands in front of it.
-    pub fn header_before(&self, header: &Header) -> Result<Option<Header>, StorageError> {
+    pub fn header_before(&self, header: &FileHeader) -> Result<Option<FileHeader>, StorageError> {
         if header.version < 14 {
             let mut report = OpenReport::default();
             let end = header.position;
@@ -171,7 +171,7 @@ impl CouchFile {
     /// Makes a header that was found durable, with all that it stands for. Its last sync may have
     /// failed, and then another one alone says nothing: the byte that switches it on is written
     /// again. What it refers to was durable before that byte was written first.
-    pub(crate) fn make_header_sure(&self, header: &Header) -> Result<(), StorageError> {
+    pub(crate) fn make_header_sure(&self, header: &FileHeader) -> Result<(), StorageError> {
         self.file.write_at(&[HEADER_BLOCK], header.position)?;
         Ok(self.file.sync()?)
     }
@@ -192,7 +192,7 @@ impl CouchFile {
     /// # Errors
     /// [`StorageError::Corrupt`] when it ends in front of the header's end: somebody has cut it,
     /// and what would be written behind its end would lie in the middle of history.
-    pub(crate) fn size_with(&self, header: &Header) -> Result<u64, StorageError> {
+    pub(crate) fn size_with(&self, header: &FileHeader) -> Result<u64, StorageError> {
         let size = self.size()?;
         if size < header.end() {
             let what = "the file ends in front of its newest header";
@@ -207,14 +207,14 @@ impl CouchFile {
     }
 
     /// Reads the state of `header`.
-    pub fn reader<'a>(&'a self, header: &'a Header) -> Reader<'a> {
+    pub fn reader<'a>(&'a self, header: &'a FileHeader) -> Reader<'a> {
         let source = self.source(header);
         let (ahead, stored) = (ReadAhead::default(), Vec::new());
         let bodies = BodyReader { source, ahead, stored, decoder: snap::raw::Decoder::new() };
         Reader { source, header, scratch: Scratch::new(), bodies }
     }
 
-    pub(crate) fn source(&self, header: &Header) -> ChunkSource<'_> {
+    pub(crate) fn source(&self, header: &FileHeader) -> ChunkSource<'_> {
         ChunkSource {
             file: &*self.file,
             path: &self.path,

@@ -22,11 +22,11 @@
 
 use platform::File;
 
-use crate::StorageError;
 use crate::couchstore::bytes::{Fields, U48_MAX, length, put_u48};
 use crate::couchstore::checksum::Checksum;
 use crate::couchstore::chunk::{self, BLOCK_SIZE, CHUNK_HEAD_SIZE, DATA_BLOCK, HEADER_BLOCK};
 use crate::couchstore::node::{Pointer, TreeKind};
+use crate::error::StorageError;
 
 /// The disk version of files that we create.
 pub(crate) const VERSION: u8 = 14;
@@ -42,7 +42,7 @@ const METADATA_BLOCK: u8 = 2;
 
 /// A header: one state of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct FileHeader {
     /// Where it stands in the file. 0 in a header that is not written yet.
     pub position: u64,
     /// Disk version, 11 to 14.
@@ -60,7 +60,7 @@ pub struct Header {
     pub(crate) local: Option<Pointer>,
 }
 
-impl Header {
+impl FileHeader {
     /// The state of a new file.
     pub(crate) fn empty() -> Self {
         Self {
@@ -190,7 +190,7 @@ pub(crate) enum Block {
     /// Data, or nothing at all.
     Data,
     /// A header.
-    Header(Box<Header>),
+    Header(Box<FileHeader>),
     /// A header that cannot be believed. A commit switches its header on by one byte once all of it
     /// is durable, so this is damage and never a commit that was cut off.
     Damaged(&'static str),
@@ -228,7 +228,7 @@ pub(crate) fn parse(file: &dyn File, position: u64) -> Result<Block, StorageErro
     if Checksum::of_version(version).of(&body) != stored {
         return Ok(Block::Damaged("the checksum of a header"));
     }
-    Ok(match Header::decode(&body, position) {
+    Ok(match FileHeader::decode(&body, position) {
         Ok(header) => Block::Header(Box::new(header)),
         Err(what) => Block::Damaged(what),
     })
@@ -250,7 +250,7 @@ pub(crate) fn find_newest(
     file: &dyn File,
     end: u64,
     skipped: &mut dyn FnMut(Skipped),
-) -> Result<Option<Header>, StorageError> {
+) -> Result<Option<FileHeader>, StorageError> {
     // A lone type byte at the end is not a header yet.
     let Some(last) = end.checked_sub(2) else { return Ok(None) };
     let mut block = last.checked_div(BLOCK_SIZE).unwrap_or(0);

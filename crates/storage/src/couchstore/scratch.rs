@@ -5,9 +5,9 @@
     clippy::cast_possible_truncation
 )]
 
-use crate::StorageError;
 use crate::couchstore::chunk::ChunkSource;
 use crate::couchstore::node::Pointer;
+use crate::error::StorageError;
 
 /// Snappy's densest element makes 64 bytes of 3; what claims more is damaged.
 const EXPANSION_MAX: usize = 32;

@@ -38,7 +38,7 @@ fn fixture(name: &str) -> CouchFile {
     opened(FIXTURES.iter().find(|(found, _)| *found == name).unwrap().1)
 }
 
-fn by_seqno(file: &CouchFile, header: &Header, start: u64) -> Vec<Entry> {
+fn by_seqno(file: &CouchFile, header: &FileHeader, start: u64) -> Vec<Entry> {
     let mut entries = Vec::new();
     let visit = |info: &DocumentInfo<'_>, bodies: &mut BodyReader<'_>| {
         bodies.stored(info)?;
@@ -49,7 +49,7 @@ fn by_seqno(file: &CouchFile, header: &Header, start: u64) -> Vec<Entry> {
     entries
 }
 
-fn by_id(file: &CouchFile, header: &Header) -> Vec<Entry> {
+fn by_id(file: &CouchFile, header: &FileHeader) -> Vec<Entry> {
     let mut entries = Vec::new();
     let visit = |info: &DocumentInfo<'_>, _: &mut BodyReader<'_>| {
         entries.push(entry(info));
@@ -222,8 +222,8 @@ fn a_scan_begins_where_it_is_told_and_stops_when_it_is_told() {
     assert_eq!((flow.unwrap(), visited), (ControlFlow::Break(()), 20));
 }
 
-fn is_corrupt_at<T>(result: Result<T, crate::StorageError>, at: u64, why: &str) -> bool {
-    matches!(result, Err(crate::StorageError::Corrupt { position, what, .. })
+fn is_corrupt_at<T>(result: Result<T, crate::error::StorageError>, at: u64, why: &str) -> bool {
+    matches!(result, Err(crate::error::StorageError::Corrupt { position, what, .. })
         if position == at && what == why)
 }
 
@@ -247,7 +247,7 @@ fn a_damaged_newest_header_is_believed_by_nobody_and_stepped_over_by_who_looks()
     }
     for length in [0, 1, 2, 40] {
         let short = opened(&image[..length]).newest_header();
-        assert!(matches!(short, Err(crate::StorageError::Corrupt { .. })), "{length} bytes");
+        assert!(matches!(short, Err(crate::error::StorageError::Corrupt { .. })), "{length} bytes");
     }
 }
 
@@ -273,7 +273,10 @@ fn a_header_that_does_not_continue_the_file_is_not_its_newest() {
     let at = image.len() as u64;
     image.extend_from_slice(&stale[from..]);
     let result = opened(&image).newest_header();
-    assert!(matches!(result, Err(crate::StorageError::Corrupt { .. })), "believed at byte {at}");
+    assert!(
+        matches!(result, Err(crate::error::StorageError::Corrupt { .. })),
+        "believed at byte {at}"
+    );
 }
 
 #[test]
@@ -312,7 +315,7 @@ fn our_nodes_divide_where_the_originals_do() {
     let (mut buffer, mut scratch) = (Vec::new(), Scratch::new());
     let mut state = None;
     for theirs in &headers[1..] {
-        let start = state.as_ref().map_or(0, |state: &Header| state.high_seqno) + 1;
+        let start = state.as_ref().map_or(0, |state: &FileHeader| state.high_seqno) + 1;
         let entries = by_seqno(&file, theirs, start);
         let mut commit = match &state {
             None => Commit::begin_first(&ours, &mut buffer, &mut scratch).unwrap(),
@@ -331,7 +334,10 @@ fn our_nodes_divide_where_the_originals_do() {
         commit.save(documents, |_, _| ()).unwrap();
         let (header, _) = commit.finish(0).unwrap();
         let sizes = |file, header| nodes(file, header).iter().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(sizes(&ours, &header), sizes(&file, &Header { local: None, ..theirs.clone() }));
+        assert_eq!(
+            sizes(&ours, &header),
+            sizes(&file, &FileHeader { local: None, ..theirs.clone() })
+        );
         state = Some(header);
     }
 }
@@ -389,7 +395,7 @@ fn damaged_nodes_never_panic_readers_or_writers() {
 }
 
 /// The nodes of all trees, uncompressed, each from the root down.
-fn nodes(file: &CouchFile, header: &Header) -> Vec<Vec<u8>> {
+fn nodes(file: &CouchFile, header: &FileHeader) -> Vec<Vec<u8>> {
     let mut scratch = Scratch::new();
     let source = file.source(header);
     let mut nodes = Vec::new();

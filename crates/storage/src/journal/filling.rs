@@ -2,7 +2,7 @@
 
 use platform::{AlignedBuffer, File, OpenMode};
 
-use crate::StorageError;
+use crate::error::StorageError;
 use crate::journal::segment::Directory;
 
 /// Bytes that are written and synced at a time. Groups' syncs wait behind those of others, so this

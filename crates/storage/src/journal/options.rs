@@ -53,6 +53,8 @@ pub struct JournalReport {
     pub bytes: u64,
     /// The last of them; 0 for none.
     pub last_lsn: Lsn,
+    /// How often they were read to be replayed, each time those of some vBuckets; 0 for none.
+    pub pass_count: u64,
     /// A group that was being written when the power went or the process died.
     pub torn_tail: Option<TornTail>,
     /// Groups were acknowledged that are not there.

@@ -28,12 +28,12 @@ use document::{Item, Seqno, VbUuid, Vbid};
 
 use crate::couchstore::bytes::{Fields, U48_MAX, index, length};
 use crate::couchstore::{DocumentInfo, NewDocument};
-use crate::disk_document;
 use crate::journal::encoder::Encoder;
 use crate::journal::options::Room;
 use crate::journal::state;
-use crate::vbucket_record::VbucketRecord;
-use crate::witness::Witness;
+use crate::records::disk_document;
+use crate::records::vbucket_record::VbucketRecord;
+use crate::store::witness::Witness;
 
 const BATCH: u8 = 1;
 const DELETE: u8 = 2;

@@ -1,6 +1,6 @@
 //! Opening a journal: what is durable is found, checked, written anew as far as it is unsure, and
-//! handed out in order. Segments are read twice, so that nothing has to be remembered of a record
-//! that nobody wants, and one is open at a time.
+//! handed out in order. Segments are read twice or more often, so that nothing has to be remembered
+//! of a record that nobody wants yet, and one is open at a time.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
@@ -10,10 +10,10 @@
 use std::path::{Path, PathBuf};
 
 use document::Vbid;
-use platform::{Clock, File, OpenMode};
+use platform::{Clock, Entropy, File, OpenMode};
 
-use crate::StorageError;
 use crate::couchstore::bytes::{Fields, index};
+use crate::error::StorageError;
 use crate::journal::layout::{
     BLOCK_SIZE, GROUP_HEADER_SIZE, GroupHeader, NUMBER_MAX, SEGMENT_HEADER_SIZE, SegmentHeader,
 };
@@ -24,14 +24,24 @@ use crate::journal::scan::{self, Expected};
 use crate::journal::segment::{Directory, Segment};
 use crate::journal::writer::Writer;
 
-/// Who hears of a journal's records when it is opened: of all of them twice, in order.
+/// Who hears of a journal's records when it is opened: of all of them, twice or more often, in
+/// order.
 pub(crate) trait Visitor {
-    /// Looks at a record. Nothing is handed out before all of them were looked at.
-    fn survey(&mut self, lsn: Lsn, vbid: Vbid, content: &RawContent<'_>);
+    /// It is this journal.
+    fn begin(&mut self, _id: JournalId) {}
+
+    /// Looks at a record of so many bytes. Nothing is handed out before all of them were looked at.
+    fn survey(&mut self, lsn: Lsn, vbid: Vbid, bytes: u32, content: &RawContent<'_>);
 
     /// All records were looked at. Tells what is known of groups that are not there.
-    fn known_end(&mut self, _id: JournalId) -> KnownEnd {
+    fn known_end(&mut self) -> KnownEnd {
         KnownEnd::default()
+    }
+
+    /// What was wanted was handed out. Whether all records are to come once more, because others
+    /// are wanted now.
+    fn goes_on(&mut self) -> Result<bool, StorageError> {
+        Ok(false)
     }
 
     /// Whether a record is to be handed out. What is not is dropped at once.
@@ -56,7 +66,7 @@ pub(super) struct AllRecords<'a>(
 );
 
 impl Visitor for AllRecords<'_> {
-    fn survey(&mut self, _: Lsn, _: Vbid, _: &RawContent<'_>) {}
+    fn survey(&mut self, _: Lsn, _: Vbid, _: u32, _: &RawContent<'_>) {}
 
     fn wants(&self, _: Lsn, _: Vbid, content: &RawContent<'_>) -> bool {
         !matches!(content, RawContent::Witnesses(_))
@@ -96,7 +106,7 @@ struct Group {
     position: u64,
 }
 
-/// Which of the two passes it is.
+/// Which of the passes it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// What is on the disk is made durable, checked and looked at.
@@ -105,8 +115,8 @@ enum Pass {
     Replay,
 }
 
-/// Walks through the groups in order, one behind: the last one is written anew before it is handed
-/// out.
+/// Walks through the groups in order, one behind: the last one is kept apart, because it is written
+/// anew before anything is handed out.
 struct Walk<'a> {
     pass: Pass,
     visitor: &'a mut dyn Visitor,
@@ -129,19 +139,23 @@ pub(super) fn open(
     directory: &Directory,
     options: JournalOptions,
     clock: Clock,
+    entropy: Entropy,
     visitor: &mut dyn Visitor,
 ) -> Result<(Writer, JournalReport), StorageError> {
     let inventory = take_inventory(directory, options)?;
-    let id = check_identity(&inventory.live)?;
+    let id = check_identity(&inventory.live, &entropy)?;
+    visitor.begin(id);
     let mut survey = Walk::new(Pass::Survey, visitor);
-    survey.segments(directory, &inventory.live)?;
+    let last_lsns = survey.segments(directory, &inventory.live, None)?;
     survey.hand_out_held()?;
     let (last_lsn, end) = (survey.last_lsn(), survey.end.take());
-    let known = visitor.known_end(id);
-    let lost_end = lost_end(&inventory, known, last_lsn, end, directory, options)?;
-    let mut writer = Writer::new(id, options, clock);
-    let mut walk = Walk::new(Pass::Replay, visitor);
-    for (found, last_lsn) in inventory.live.iter().zip(walk.segments(directory, &inventory.live)?) {
+    let (last, mut report) = (survey.held, survey.report);
+    let known = visitor.known_end();
+    report.lost_end = lost_end(&inventory, known, last_lsn, end, directory, options)?;
+    report.segment_count = inventory.live.len() as u64;
+    report.last_lsn = Lsn(last_lsn);
+    let mut writer = Writer::new(id, options, clock, entropy);
+    for (found, last_lsn) in inventory.live.iter().zip(last_lsns) {
         writer.sealed.push_back(Segment {
             number: found.header.number,
             salt: found.header.salt,
@@ -155,13 +169,37 @@ pub(super) fn open(
     writer.next_number = inventory.highest_number.saturating_add(1);
     writer.spares = inventory.spares.into();
     directory.remove_spares(&inventory.superfluous);
-    walk.report.segment_count = inventory.live.len() as u64;
-    walk.finish(directory, &mut writer)?;
-    if let Some(lost_end) = &lost_end {
+    last.make_durable(directory, last_lsn, &mut writer)?;
+    if let Some(lost_end) = &report.lost_end {
         let skipped = lost_end.next_lsn.0.saturating_sub(writer.durable_lsn.saturating_add(1));
         writer.skip(u32::try_from(skipped).unwrap_or(u32::MAX));
     }
-    Ok((writer, JournalReport { lost_end, ..walk.report }))
+    if last.header.is_some() {
+        replay(directory, &inventory.live, &last, visitor, &mut report)?;
+    }
+    Ok((writer, report))
+}
+
+/// Hands out what is wanted, as often as there is more of it. The last group may be in another
+/// segment by now.
+fn replay(
+    directory: &Directory,
+    live: &[Found],
+    last: &Group,
+    visitor: &mut dyn Visitor,
+    report: &mut JournalReport,
+) -> Result<(), StorageError> {
+    let below = last.header.map(|header| header.lsn.0);
+    loop {
+        let mut walk = Walk::new(Pass::Replay, visitor);
+        walk.segments(directory, live, below)?;
+        walk.hand_out_held()?;
+        walk.hand_out(last)?;
+        report.pass_count = report.pass_count.saturating_add(1);
+        if !visitor.goes_on()? {
+            return Ok(());
+        }
+    }
 }
 
 /// What is missing at the end, if something tells that something is. What is written from then on
@@ -194,11 +232,9 @@ fn lost_end(
 }
 
 /// The journal that all segments belong to; a new one if there are none.
-fn check_identity(live: &[Found]) -> Result<JournalId, StorageError> {
+fn check_identity(live: &[Found], entropy: &Entropy) -> Result<JournalId, StorageError> {
     let Some(first) = live.first() else {
-        let mut id = [0; 8];
-        platform::random::secret(&mut id);
-        return Ok(JournalId(u64::from_be_bytes(id)));
+        return Ok(JournalId(entropy.next_u64()));
     };
     for found in live {
         if found.header.id != first.header.id {
@@ -325,21 +361,29 @@ impl<'a> Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Reads all segments, one open at a time. Gives the last lsn of each that counts.
+    /// Reads all segments, one open at a time, or what of them lies below an lsn. Gives the last
+    /// lsn of each that counts.
     fn segments(
         &mut self,
         directory: &Directory,
         live: &[Found],
+        below: Option<u64>,
     ) -> Result<Vec<u64>, StorageError> {
         let mut last_lsns = Vec::with_capacity(live.len());
         for (index, found) in live.iter().enumerate() {
+            let later = live.get(index.saturating_add(1)..).unwrap_or_default();
+            let limit = later.iter().map(|found| found.header.follows_at()).chain(below).min();
+            let first_lsn = found.header.first_lsn.0;
+            // Nothing of it counts, and it may have gone since it was found.
+            if limit.is_some_and(|limit| limit <= first_lsn) {
+                last_lsns.push(first_lsn.saturating_sub(1));
+                continue;
+            }
             let file = directory.files.open(&found.path, OpenMode::ReadWrite)?;
             if self.pass == Pass::Survey {
                 // The process that wrote this may have died before its last sync.
                 file.sync()?;
             }
-            let later = live.get(index.saturating_add(1)..).unwrap_or_default();
-            let limit = later.iter().map(|found| found.header.follows_at()).min();
             last_lsns.push(self.segment(found, &*file, limit)?);
         }
         Ok(last_lsns)
@@ -360,10 +404,6 @@ impl Walk<'_> {
         limit: Option<u64>,
     ) -> Result<u64, StorageError> {
         let first_lsn = found.header.first_lsn.0;
-        let before = first_lsn.saturating_sub(1);
-        if limit.is_some_and(|limit| limit <= first_lsn) {
-            return Ok(before);
-        }
         let follows_at = found.header.follows_at();
         if self.next_lsn.is_some_and(|next| next != follows_at) {
             let what = "a segment that does not follow the one before";
@@ -421,39 +461,24 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Writes the last group into a new segment, or without room for one to its place again, and
-    /// hands it out: its sync may have failed, and then nobody can tell whether what was read here
-    /// is on the disk.
-    fn finish(&mut self, directory: &Directory, writer: &mut Writer) -> Result<(), StorageError> {
-        let last_lsn = self.last_lsn();
-        self.report.last_lsn = Lsn(last_lsn);
-        let Some(header) = self.held.header else {
-            writer.durable_lsn = last_lsn;
-            return Ok(());
-        };
-        self.held.records(&header, &mut |raw| raw.decode().is_some().then_some(Ok(())))?;
-        match writer.rewrite(directory, &header, &self.held.bytes) {
-            Ok(()) => {}
-            // Where the group is, it needs no room. A removed copy does not come back behind a
-            // later group: whose segment makes names durable first.
-            Err(StorageError::NoSpace(_)) if writer.has_no_copy_of(header.lsn) => {
-                self.held.write_again(directory, &header)?;
-                writer.continue_behind(&header);
-            }
-            Err(error) => return Err(error),
-        }
-        self.hand_out_held()
+    fn hand_out_held(&mut self) -> Result<(), StorageError> {
+        let held = std::mem::take(&mut self.held);
+        let handed_out = self.hand_out(&held);
+        // What it has read is the last group until there is another one.
+        self.held = held;
+        handed_out
     }
 
-    fn hand_out_held(&mut self) -> Result<(), StorageError> {
-        let Some(header) = self.held.header.take() else { return Ok(()) };
+    /// Hands out the records of a group, if there is one.
+    fn hand_out(&mut self, group: &Group) -> Result<(), StorageError> {
+        let Some(header) = group.header else { return Ok(()) };
         let (pass, visitor, report) = (self.pass, &mut *self.visitor, &mut self.report);
-        self.held.records(&header, &mut |raw| {
+        group.records(&header, &mut |raw| {
             report.record_count = report.record_count.saturating_add(1);
             let content = raw.content()?;
             Some(match pass {
                 Pass::Survey => {
-                    visitor.survey(header.lsn, raw.vbid, &content);
+                    visitor.survey(header.lsn, raw.vbid, raw.bytes, &content);
                     Ok(())
                 }
                 Pass::Replay if visitor.wants(header.lsn, raw.vbid, &content) => {
@@ -469,6 +494,31 @@ impl Walk<'_> {
 }
 
 impl Group {
+    /// Writes the last group into a new segment, or without room for one to its place again: its
+    /// sync may have failed, and then nobody can tell whether what was read here is on the disk.
+    fn make_durable(
+        &self,
+        directory: &Directory,
+        last_lsn: u64,
+        writer: &mut Writer,
+    ) -> Result<(), StorageError> {
+        let Some(header) = self.header else {
+            writer.durable_lsn = last_lsn;
+            return Ok(());
+        };
+        self.records(&header, &mut |raw| raw.decode().is_some().then_some(Ok(())))?;
+        match writer.rewrite(directory, &header, &self.bytes) {
+            // Where the group is, it needs no room. A removed copy does not come back behind a
+            // later group: whose segment makes names durable first.
+            Err(StorageError::NoSpace(_)) if writer.has_no_copy_of(header.lsn) => {
+                self.write_again(directory, &header)?;
+                writer.continue_behind(&header);
+                Ok(())
+            }
+            rewritten => rewritten,
+        }
+    }
+
     /// Writes it to where it was read, and syncs it: then it is there, or this has failed.
     fn write_again(&self, directory: &Directory, header: &GroupHeader) -> Result<(), StorageError> {
         let file = directory.files.open(&self.path, OpenMode::ReadWrite)?;

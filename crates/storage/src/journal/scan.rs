@@ -7,8 +7,8 @@
 
 use platform::File;
 
-use crate::StorageError;
 use crate::couchstore::bytes::index;
+use crate::error::StorageError;
 use crate::journal::layout::{
     BLOCK_SIZE, GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader,
 };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use platform::{File, Files, OpenMode};
 
-use crate::StorageError;
+use crate::error::StorageError;
 use crate::journal::layout::{SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::names;
 

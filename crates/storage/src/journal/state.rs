@@ -2,36 +2,38 @@
 //! journal.
 //!
 //! ```text
-//!  0  1 version, 2                 12  8 first seqno of the snapshot    60  8 high prepared seqno
+//!  0  1 version, 3                 12  8 first seqno of the snapshot    60  8 high prepared seqno
 //!  1  1 state, as on the wire      20  8 last one                       68  8 max visible seqno
 //!  2  1 bit 0: may have xattrs     28  8 highest CAS                    76  8 prepares on disk
 //!  3  1 0 disk, 1 initial disk,    36  8 clock epoch, signed            84  8 their bytes
 //!       2 memory                   44  8 completed seqno                92  4 failover entries
 //!  4  8 max deleted revision       52  8 prepared seqno                 96  4 chains
 //! 100  8 purge seqno
-//! 108  entries: 8 uuid, 8 seqno; chains: 4 nodes; each 4 length (all ones: not placed), name
+//! 108  8 whole from seqno
+//! 116  entries: 8 uuid, 8 seqno; chains: 4 nodes; each 4 length (all ones: not placed), name
 //! ```
 //!
-//! Version 1 has no purge seqno.
+//! Version 1 has no purge seqno, and neither it nor version 2 the seqno that a copy is whole from.
 #![warn(
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation
 )]
 
-use document::{Cas, Seqno, VbUuid, VbucketState};
+use document::{Cas, FailoverEntry, Seqno, VbUuid, VbucketState};
 
 use crate::couchstore::bytes::{Fields, index};
 use crate::journal::encoder::Encoder;
-use crate::vbucket_record::{CheckpointType, FailoverEntry, VbucketRecord};
+use crate::records::vbucket_record::{CheckpointType, VbucketRecord};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_WITHOUT_WHOLE_FROM: u8 = 2;
 const VERSION_WITHOUT_PURGE: u8 = 1;
 const XATTRS: u8 = 1;
 const NOT_PLACED: u32 = u32::MAX;
 
 /// Bytes in front of the entries.
-const HEAD_SIZE: usize = 108;
+const HEAD_SIZE: usize = 116;
 const ENTRY_SIZE: usize = 16;
 const COUNT_SIZE: usize = 4;
 
@@ -74,6 +76,7 @@ pub(super) fn encode(state: &VbucketRecord, target: &mut Encoder<'_>) {
     put_count(target, state.failover_table.len());
     put_count(target, state.replication_topology.len());
     target.put(&state.purge_seqno.0.to_be_bytes());
+    target.put(&state.whole_from_seqno.0.to_be_bytes());
     for entry in &state.failover_table {
         target.put(&entry.uuid.0.to_be_bytes());
         target.put(&entry.seqno.0.to_be_bytes());
@@ -101,7 +104,7 @@ fn put_count(target: &mut Encoder<'_>, count: usize) {
 pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
     let mut fields = Fields::new(bytes);
     let version = fields.u8()?;
-    if version != VERSION && version != VERSION_WITHOUT_PURGE {
+    if !(VERSION_WITHOUT_PURGE..=VERSION).contains(&version) {
         return None;
     }
     let mut state = VbucketRecord::new(state_of(fields.u8()?)?);
@@ -128,8 +131,11 @@ pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
     state.on_disk_prepares = fields.number::<8>()?;
     state.on_disk_prepare_bytes = fields.number::<8>()?;
     let (entries, chains) = (fields.u32()?, fields.u32()?);
-    if version == VERSION {
+    if version > VERSION_WITHOUT_PURGE {
         state.purge_seqno = Seqno(fields.number::<8>()?);
+    }
+    if version > VERSION_WITHOUT_WHOLE_FROM {
+        state.whole_from_seqno = Seqno(fields.number::<8>()?);
     }
     for _ in 0..entries {
         let uuid = VbUuid(fields.number::<8>()?);
@@ -179,6 +185,7 @@ mod tests {
             high_prepared_seqno: Seqno(8),
             max_visible_seqno: Seqno(9),
             purge_seqno: Seqno(4),
+            whole_from_seqno: Seqno(5),
             on_disk_prepares: 10,
             on_disk_prepare_bytes: 11,
             checkpoint_type: CheckpointType::InitialDisk,
@@ -220,11 +227,16 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_the_version_before_is_read() {
+    fn states_of_the_versions_before_are_read() {
         let mut bytes = encoded(&full());
+        bytes[0] = VERSION_WITHOUT_WHOLE_FROM;
+        bytes.drain(108..116);
+        let without_whole_from = VbucketRecord { whole_from_seqno: Seqno(0), ..full() };
+        assert_eq!(decode(&bytes), Some(without_whole_from.clone()));
         bytes[0] = VERSION_WITHOUT_PURGE;
         bytes.drain(100..108);
-        assert_eq!(decode(&bytes), Some(VbucketRecord { purge_seqno: Seqno(0), ..full() }));
+        let without_both = VbucketRecord { purge_seqno: Seqno(0), ..without_whole_from };
+        assert_eq!(decode(&bytes), Some(without_both));
     }
 
     #[test]

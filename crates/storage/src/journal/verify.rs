@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use platform::Files;
 
-use crate::StorageError;
+use crate::error::StorageError;
 use crate::journal::names::{self, SegmentName};
 use crate::journal::options::Lsn;
 use crate::journal::view::{

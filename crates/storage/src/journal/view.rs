@@ -11,16 +11,16 @@ use std::path::Path;
 use document::{Seqno, Vbid};
 use platform::{Files, OpenMode};
 
-use crate::StorageError;
 use crate::couchstore::bytes::{Fields, index, length};
-use crate::document_view::{BodyView, DocumentView};
+use crate::error::StorageError;
 use crate::journal::layout::{GROUP_HEADER_SIZE, GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::names::{self, SegmentName};
 use crate::journal::options::{JournalId, Lsn};
 use crate::journal::record::{RawBatch, RawContent, RawItem, RawRecord};
 use crate::journal::scan::{self, Expected};
-use crate::vbucket_record::VbucketRecord;
-use crate::witness::Witness;
+use crate::records::document_view::{BodyView, DocumentView};
+use crate::records::vbucket_record::VbucketRecord;
+use crate::store::witness::Witness;
 
 /// What a segment says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

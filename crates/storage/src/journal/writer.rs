@@ -4,9 +4,9 @@ mod room;
 
 use std::collections::VecDeque;
 
-use platform::Clock;
+use platform::{Clock, Entropy};
 
-use crate::StorageError;
+use crate::error::StorageError;
 use crate::journal::group::{Destination, Group};
 use crate::journal::layout::{GroupHeader, SEGMENT_HEADER_SIZE, SegmentHeader};
 use crate::journal::options::{JournalId, JournalOptions, JournalUsage, Lsn, Room};
@@ -18,6 +18,7 @@ pub(super) struct Writer {
     pub(super) id: JournalId,
     options: JournalOptions,
     clock: Clock,
+    entropy: Entropy,
     group: Group,
     /// The segment that groups go to; none after a start, a failure or a seal.
     current: Option<OpenSegment>,
@@ -55,11 +56,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(id: JournalId, options: JournalOptions, clock: Clock) -> Self {
+    pub(super) fn new(
+        id: JournalId,
+        options: JournalOptions,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> Self {
         Self {
             id,
             options,
             clock,
+            entropy,
             group: Group::default(),
             current: None,
             sealed: VecDeque::new(),
@@ -216,6 +223,8 @@ impl Writer {
         self.group.copy(record_count, &group[..size]);
         self.durable_lsn = header.lsn.0 - 1;
         self.durable_crc = header.previous_crc;
+        // What earlier starts have copied in vain goes for good with the name of this copy.
+        self.retire_void(directory);
         self.is_copying = true;
         let written = self.write_group(directory, &[], Room::Unlimited);
         self.is_copying = false;
@@ -322,9 +331,7 @@ impl Writer {
         let size = self.segment_bytes_for(group_bytes);
         let is_usual = size == self.options.segment_bytes;
         let spare = if is_usual { self.spares.pop_front() } else { None };
-        let mut salt = [0; 8];
-        platform::random::secret(&mut salt);
-        let salt = u64::from_be_bytes(salt);
+        let salt = self.entropy.next_u64();
         let segment = Segment {
             number,
             salt,

@@ -4,15 +4,15 @@ use document::{Seqno, VbucketState};
 
 use super::findings::{Findings, Scope};
 use super::tally::Tally;
-use crate::StorageError;
-use crate::couchstore::{CouchFile, Header};
-use crate::vbucket_record::{VBSTATE, VbucketRecord};
+use crate::couchstore::{CouchFile, FileHeader};
+use crate::error::StorageError;
+use crate::records::vbucket_record::{VBSTATE, VbucketRecord};
 
 /// All of this is a warning: the file is what was written, but a node would not load it or would
 /// believe something that is not so.
 pub(super) fn check(
     file: &CouchFile,
-    header: &Header,
+    header: &FileHeader,
     tally: &Tally,
     findings: &mut Findings,
 ) -> Result<(), StorageError> {

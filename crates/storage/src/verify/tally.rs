@@ -10,11 +10,13 @@ use document::{CollectionId, Datatype, Map};
 
 use super::findings::{Findings, Scope};
 use super::state_record;
-use crate::StorageError;
-use crate::collection_statistics::{CollectionStatistics, collection_of, local_id, take_leb128};
-use crate::couchstore::{CouchFile, DocumentInfo, Header};
-use crate::disk_document;
-use crate::document_view::{MetadataView, Operation};
+use crate::couchstore::{CouchFile, DocumentInfo, FileHeader};
+use crate::error::StorageError;
+use crate::records::collection_statistics::{
+    CollectionStatistics, collection_of, local_id, take_leb128,
+};
+use crate::records::disk_document;
+use crate::records::document_view::{MetadataView, StoredOperation};
 
 /// What was counted.
 #[derive(Default)]
@@ -62,7 +64,7 @@ impl Tally {
     pub(super) fn check(
         &self,
         file: &CouchFile,
-        header: &Header,
+        header: &FileHeader,
         findings: &mut Findings,
     ) -> Result<(), StorageError> {
         if header.purge_seqno > header.high_seqno {
@@ -98,7 +100,7 @@ pub(super) fn check_document(info: &DocumentInfo<'_>, position: u64, findings: &
         damage("metadata of unknown size");
         return;
     };
-    if metadata.operation.is_some_and(Operation::is_under_prepare_key) != is_prepare {
+    if metadata.operation.is_some_and(StoredOperation::is_under_prepare_key) != is_prepare {
         damage("a prepare under the key of a document, or the other way round");
     }
     let mut warning = |what: &str| {

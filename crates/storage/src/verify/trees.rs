@@ -14,12 +14,12 @@ use document::Map;
 use super::findings::{Findings, Scope};
 use super::subtree::{Subtree, fingerprint};
 use super::tally::{self, Tally};
-use crate::StorageError;
 use crate::couchstore::btree_read::DEPTH_MAX;
 use crate::couchstore::chunk::{CHUNK_HEAD_SIZE, ChunkSource, raw_size};
 use crate::couchstore::node::{INNER, LEAF, NodeItem, NodeItems, Pointer, Totals, TreeKind};
 use crate::couchstore::scratch;
-use crate::couchstore::{BODY_IS_SNAPPY, CouchFile, DocumentInfo, Header};
+use crate::couchstore::{BODY_IS_SNAPPY, CouchFile, DocumentInfo, FileHeader};
+use crate::error::StorageError;
 
 /// Differences between the two trees that are named, at most.
 const DIFFERENCES_MAX: usize = 10;
@@ -66,7 +66,7 @@ impl Trees {
     pub(super) fn check(
         &mut self,
         file: &CouchFile,
-        header: &Header,
+        header: &FileHeader,
         mut tally: Option<&mut Tally>,
         findings: &mut Findings,
     ) -> Result<bool, StorageError> {
@@ -357,7 +357,7 @@ fn ok_or_damage<T>(
 /// Names documents that are not the same in both trees.
 fn name_differences(
     file: &CouchFile,
-    header: &Header,
+    header: &FileHeader,
     findings: &mut Findings,
 ) -> Result<(), StorageError> {
     let mut left: BTreeMap<u64, u128> = BTreeMap::new();

@@ -7,7 +7,7 @@ use document::key::KeyBuf;
 use document::{
     Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, Vbid, VbucketState,
 };
-use platform::{Clock, Files, Random, WallTime};
+use platform::{Clock, Entropy, Files, Random, WallTime};
 use storage::{
     CommitReport, FlushBatch, StartReport, StorageError, Store, StoreOptions, VbucketRecord,
     WhyIgnored,
@@ -25,7 +25,11 @@ pub(crate) fn try_open(
     open_files_max: usize,
 ) -> Result<(Store, StartReport), StorageError> {
     let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
-    Store::open(Arc::new(files), directory, StoreOptions { clock, open_files_max, journal: None })
+    Store::open(
+        Arc::new(files),
+        directory,
+        StoreOptions { entropy: Entropy::real(), clock, open_files_max, journal: None },
+    )
 }
 
 /// Why the system did not let a vBucket's file be read.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use document::Vbid;
-use platform::simulated::SimulatedFiles;
-use platform::{Clock, Files, WallTime};
+use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use platform::{Clock, Entropy, Files, WallTime};
 use storage::{JournalOptions, Store, StoreOptions};
 
 use crate::batches::{DIRECTORY, batch, commit, item, scan};
@@ -20,7 +20,8 @@ const VBUCKETS: u64 = 8;
 
 fn start(files: &SimulatedFiles) -> Store {
     let clock = Clock::simulated(WallTime(1));
-    let options = StoreOptions { clock, open_files_max: 2, journal: Some(OPTIONS) };
+    let options =
+        StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal: Some(OPTIONS) };
     Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
 }
 
@@ -59,4 +60,58 @@ fn a_start_holds_as_few_files_open_however_many_segments_there_are() {
     assert!(many > 20 * few, "{opened:?}");
     assert_eq!(least, most, "{opened:?}");
     assert!(most <= 4, "{opened:?}");
+}
+
+/// Whether a store has what [`journal`] has committed.
+fn has_everything(store: &Store, commits: u64) -> bool {
+    let expected = usize::try_from(commits / VBUCKETS).unwrap();
+    let vbids = (0..VBUCKETS).map(|vbid| Vbid(u16::try_from(vbid).unwrap()));
+    vbids.into_iter().all(|vbid| scan(store, vbid).len() == expected)
+}
+
+#[test]
+fn a_start_replays_no_more_than_a_segment_or_one_vbucket_at_a_time() {
+    for (commits, pass_count) in [(8, 2), (64, 8), (400, 8)] {
+        let (files, _) = journal(commits);
+        files.power_cut(0);
+        let clock = Clock::simulated(WallTime(1));
+        let options = StoreOptions {
+            entropy: Entropy::real(),
+            clock,
+            open_files_max: 2,
+            journal: Some(OPTIONS),
+        };
+        let opened = Store::open(Arc::new(files), Path::new(DIRECTORY), options).unwrap();
+        let (store, report) = opened;
+        assert_eq!(report.journal.unwrap().pass_count, pass_count, "{commits}");
+        assert_eq!(store.backlog().vbuckets, 0);
+        assert!(has_everything(&store, commits));
+    }
+}
+
+#[test]
+fn a_start_that_is_cut_off_between_portions_is_begun_again() {
+    const COMMITS: u64 = 32;
+    let (files, _) = journal(COMMITS);
+    files.power_cut(0);
+    let before = files.calls().total();
+    drop(start(&files));
+    let calls = files.calls().total() - before;
+    for number in (1..=calls).step_by(3) {
+        let (files, _) = journal(COMMITS);
+        files.power_cut(0);
+        let error = FaultError::Io;
+        files.fail(Fault { call: None, number, error, from_then_on: true });
+        let clock = Clock::simulated(WallTime(1));
+        let options = StoreOptions {
+            entropy: Entropy::real(),
+            clock,
+            open_files_max: 2,
+            journal: Some(OPTIONS),
+        };
+        drop(Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options));
+        files.heal();
+        files.power_cut(number);
+        assert!(has_everything(&start(&files), COMMITS), "call {number}");
+    }
 }

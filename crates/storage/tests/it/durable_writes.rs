@@ -8,7 +8,7 @@ use document::{
     Seqno,
 };
 use platform::files::RealFiles;
-use platform::{Clock, WallTime};
+use platform::{Clock, Entropy, WallTime};
 use storage::{JournalOptions, Store, StoreOptions};
 
 use crate::batches::{VBID, all_of, batch, commit, key, scan};
@@ -44,6 +44,7 @@ fn steps() -> Vec<Item> {
 
 fn open(directory: &Path, has_journal: bool) -> Store {
     let options = StoreOptions {
+        entropy: Entropy::real(),
         clock: Clock::simulated(WallTime(1_700_000_000_000_000_000)),
         open_files_max: 4,
         journal: has_journal.then(JournalOptions::default),

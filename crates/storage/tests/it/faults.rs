@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use document::Seqno;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
-use platform::{Clock, FileErrorKind, WallTime};
+use platform::{Clock, Entropy, FileErrorKind, WallTime};
 use storage::{FlushBatch, JournalOptions, StorageError, Store, StoreOptions};
 
 use crate::batches::{DIRECTORY, VBID, batch, commit, item, scan, try_open, unreadable};
@@ -160,7 +160,7 @@ fn a_start_that_cannot_carry_out_a_deletion_is_refused() {
     let files = SimulatedFiles::new();
     let open = || {
         let clock = Clock::simulated(WallTime(1));
-        let options = StoreOptions { clock, open_files_max: 2, journal };
+        let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal };
         Store::open(Arc::new(files.clone()), DIRECTORY.as_ref(), options)
     };
     let no_removals = |error| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use document::Item;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Files, OpenMode, Random, WallTime};
+use platform::{Clock, Entropy, Files, OpenMode, Random, WallTime};
 use storage::couchstore::CouchFile;
 use storage::{
     CompactionProgress, CompactionRequest, FrozenVbucket, JournalOptions, Store, StoreOptions,
@@ -16,7 +16,7 @@ use crate::batches::{DIRECTORY, VBID, all_of, batch, commit, item, open, random_
 
 fn open_with(files: &SimulatedFiles, journal: Option<JournalOptions>) -> Store {
     let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
-    let options = StoreOptions { clock, open_files_max: 8, journal };
+    let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 8, journal };
     Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options).unwrap().0
 }
 

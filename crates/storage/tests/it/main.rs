@@ -9,6 +9,7 @@ mod crash;
 mod damaged_bodies;
 mod durable_writes;
 mod faults;
+mod file_operations;
 mod frozen;
 mod garbage;
 mod journal;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use document::{
-    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbucketState,
+    Cas, DurabilityLevel, FailoverEntry, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno,
+    VbucketState,
 };
 use platform::simulated::{Fault, FaultError, SimulatedFiles};
-use platform::{Clock, Files, OpenMode, Random, WallTime};
+use platform::{Clock, Entropy, Files, OpenMode, Random, WallTime};
 use storage::couchstore::CouchFile;
-use storage::{FailoverEntry, FlushBatch, JournalPosition, RollbackPlan, RolledBack};
+use storage::{FlushBatch, JournalPosition, RollbackPlan, RolledBack};
 use storage::{StorageError, Store};
 
 use crate::batches::{
@@ -352,7 +353,8 @@ fn revisions_rise_over_deletions_and_restarts_that_say_so() {
 fn the_verifier_is_content_with_files_that_went_back() {
     let directory = tempfile::tempdir().unwrap();
     let clock = Clock::simulated(WallTime(1));
-    let options = storage::StoreOptions { clock, open_files_max: 2, journal: None };
+    let options =
+        storage::StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal: None };
     let files = std::sync::Arc::new(platform::files::RealFiles);
     let (store, _) = Store::open(files, directory.path(), options).unwrap();
     let mut random = Random::from_seed(7);

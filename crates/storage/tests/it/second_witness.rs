@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use document::{Seqno, Vbid};
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Files, OpenMode, WallTime};
+use platform::{Clock, Entropy, Files, OpenMode, WallTime};
 use storage::couchstore::CouchFile;
 use storage::{
     JournalOptions, RolledBack, StartReport, StorageError, Store, StoreOptions, WhyIgnored,
@@ -23,7 +23,8 @@ const OPTIONS: JournalOptions = JournalOptions {
 
 fn try_start(files: &SimulatedFiles) -> Result<(Store, StartReport), StorageError> {
     let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
-    let options = StoreOptions { clock, open_files_max: 4, journal: Some(OPTIONS) };
+    let options =
+        StoreOptions { entropy: Entropy::real(), clock, open_files_max: 4, journal: Some(OPTIONS) };
     Store::open(Arc::new(files.clone()), Path::new(DIRECTORY), options)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use document::Vbid;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
-use platform::{Clock, Files, WallTime};
+use platform::{Clock, Entropy, Files, WallTime};
 use storage::journal::JournalOptions;
 use storage::{CompactionOutcome, CompactionProgress, CompactionRequest, Store, StoreOptions};
 
@@ -20,7 +20,8 @@ const OPTIONS: JournalOptions = JournalOptions {
 
 fn open(files: &SimulatedFiles) -> Store {
     let clock = Clock::simulated(WallTime(1));
-    let options = StoreOptions { clock, open_files_max: 2, journal: Some(OPTIONS) };
+    let options =
+        StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal: Some(OPTIONS) };
     Store::open(Arc::new(files.clone()), DIRECTORY.as_ref(), options).unwrap().0
 }
 

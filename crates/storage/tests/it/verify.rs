@@ -7,7 +7,7 @@ use std::process::Command;
 use platform::files::RealFiles;
 use platform::simulated::SimulatedFiles;
 use platform::{Files, OpenMode, Random};
-use storage::couchstore::{CouchFile, Header};
+use storage::couchstore::{CouchFile, FileHeader};
 use storage::{
     Order, Scope, Selection, Severity, StorageError, Verification, documents, verify_file,
 };
@@ -60,7 +60,7 @@ fn assert_both_accept(name: &str, image: &[u8]) {
     assert!(is_sound, "{name}: {said}");
     let headers = format!("\"headers\": {},", verification.header_count);
     assert!(said.contains(&headers), "{name}: {headers} {said}");
-    let prepares_included = verification.newest.as_ref().map_or(0, Header::alive_count);
+    let prepares_included = verification.newest.as_ref().map_or(0, FileHeader::alive_count);
     if prepares_included > 0 {
         assert!(said.contains(&format!("\"alive\": {prepares_included},")), "{name}: {said}");
     }

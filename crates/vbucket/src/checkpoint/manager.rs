@@ -22,7 +22,7 @@ const SEGMENT_SLOTS_MAX: usize = 1024;
 
 /// Whether the log is read for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Persistence {
+pub enum LogPersistence {
     /// A flusher reads it, through a cursor that is never dropped.
     File,
     /// Nobody does: the vBucket lives in memory alone.
@@ -94,7 +94,7 @@ struct OpenCheckpoint {
 
 impl CheckpointManager {
     /// An empty log that continues after `high_seqno`.
-    pub fn continuing(high_seqno: Seqno, persistence: Persistence) -> Self {
+    pub fn continuing(high_seqno: Seqno, persistence: LogPersistence) -> Self {
         let place = Segment::new(0, high_seqno.next());
         let mut log = Self {
             head: Arc::clone(&place),
@@ -121,7 +121,7 @@ impl CheckpointManager {
             last_snapshot_end: high_seqno,
             limits: CheckpointLimits::NONE,
         };
-        if persistence == Persistence::File {
+        if persistence == LogPersistence::File {
             let registered = log.register("persistence", high_seqno, false);
             log.persistence = registered.ok().map(|registration| registration.id);
         }

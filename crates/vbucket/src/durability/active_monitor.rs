@@ -5,8 +5,8 @@ use platform::Instant;
 
 use super::topology::{Node, Satisfied};
 use super::{Chains, ClientWait, DurabilityLimits, TrackedWrite, TrackedWrites};
-use crate::effect::Waiter;
 use crate::persistence::Topology;
+use crate::waiter::Waiter;
 
 /// Nodes outside of the topology whose acknowledgements are kept for one that has them.
 const STRANGERS_MAX: usize = 16;

@@ -3,8 +3,8 @@
 use document::{Seqno, VbucketState};
 
 use super::{ActiveMonitor, DurabilityLimits, PassiveMonitor, TrackedWrite, TrackedWrites};
-use crate::effect::Waiter;
 use crate::persistence::Topology;
+use crate::waiter::Waiter;
 
 /// The writes of a vBucket that have not ended.
 #[derive(Debug)]

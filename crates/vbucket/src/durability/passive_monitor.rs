@@ -1,5 +1,5 @@
-//! Durable writes of a replica: up to where it may say that it holds them. Source: engine facts,
-//! section 5.6; protocol specification, section 21.
+//! Durable writes of a replica: up to where it may say that it holds them. Source:
+//! docs/specification/engine.md, section 5.6; docs/specification/protocol.md, section 21.
 
 use std::collections::VecDeque;
 

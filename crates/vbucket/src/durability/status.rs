@@ -4,7 +4,7 @@ use document::{Seqno, VbucketState};
 
 use super::Monitor;
 
-/// Durable writes of a vBucket at one moment. Source: engine facts, section 5.9.
+/// Durable writes of a vBucket at one moment. Source: docs/specification/engine.md, section 5.9.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DurabilityStatus {
     /// The role of the vBucket.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use document::{DurabilityLevel, Item, Operation, Seqno};
 use platform::Instant;
 
-use crate::effect::Waiter;
+use crate::waiter::Waiter;
 
 /// Writes that a list without any keeps room for.
 const SPARE_WRITES_MAX: usize = 32;

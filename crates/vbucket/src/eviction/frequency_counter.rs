@@ -1,5 +1,5 @@
 //! How often a document is read, in eight bits: a counter that rises the less likely the higher it
-//! stands (engine facts, 2.4).
+//! stands (docs/specification/engine.md, section 2.4).
 //!
 //! At the standard factor a counter is full after about 65 000 reads. A full counter asks for the
 //! decayer, which halves all of them: so the counters stay comparable, and old fame fades.

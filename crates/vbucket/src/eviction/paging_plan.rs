@@ -1,4 +1,4 @@
-//! How much has to leave memory, and from where (engine facts, 2.5).
+//! How much has to leave memory, and from where (docs/specification/engine.md, section 2.5).
 
 /// Bytes at which paging begins, and at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

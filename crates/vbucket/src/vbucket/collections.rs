@@ -1,5 +1,5 @@
-//! Collections that are dropped: what becomes of their durable writes. Source: engine facts,
-//! sections 5.4, 5.6 and 6.5.
+//! Collections that are dropped: what becomes of their durable writes. Source:
+//! docs/specification/engine.md, sections 5.4, 5.6 and 6.5.
 
 use document::{CollectionId, Seqno};
 

@@ -1,8 +1,9 @@
 //! A vBucket without a file: tombstones stay for a while, and documents are deleted to make room.
 
-use document::{Deletion, Item, Key, Seqno, VbucketState};
+use document::{Deletion, Item, Key, Operation, Seqno, VbucketState};
 
 use super::Vbucket;
+use super::write::tombstone_of;
 use crate::effect::Effect;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::Now;
@@ -74,7 +75,7 @@ impl Vbucket {
         if self.locks.get(key, now.monotonic).is_some() || self.prepared(key).is_some() {
             return false;
         }
-        let tombstone = super::write::tombstone_of(&item, Deletion::Explicit, now);
+        let tombstone = tombstone_of(&item, Deletion::Explicit, Operation::Mutation, now);
         self.statistics.auto_deletions += 1;
         self.commit(tombstone, Some(item.revision()), now, effects);
         true
@@ -112,13 +113,13 @@ mod tests {
         let builder = ItemBuilder::new(key(name).as_key(), ItemMeta::default(), b"value");
         let condition = WriteCondition::default();
         let result = vbucket.store(StoreMode::Set, builder, condition, now(), &mut Vec::new());
-        result.unwrap().seqno
+        result.unwrap().done().unwrap().seqno
     }
 
     fn delete(vbucket: &mut Vbucket, name: &str) -> Seqno {
         let condition = WriteCondition::default();
         let result = vbucket.delete(key(name).as_key(), condition, now(), &mut Vec::new());
-        result.unwrap().seqno
+        result.unwrap().done().unwrap().seqno
     }
 
     fn empty_the_log(vbucket: &mut Vbucket) {

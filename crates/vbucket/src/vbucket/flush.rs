@@ -5,10 +5,11 @@ use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::eviction::EvictionPolicy;
 use crate::operation::Now;
-use crate::persistence::{FlushBatch, FlushUrgency};
+use crate::persistence::{FlushUrgency, FlushWork};
+use crate::waiter::Waiter;
 
 /// Tombstones that leave memory in one portion.
 const TOMBSTONES_PORTION_MAX: usize = 128;
@@ -17,7 +18,7 @@ impl Vbucket {
     /// What is to be flushed now: the log that is not, and the state. `None` when the file is up to
     /// date. Nothing leaves the log until [`Vbucket::flush_succeeded`]; after a failure the same
     /// comes again.
-    pub fn begin_flush(&mut self) -> Option<FlushBatch> {
+    pub fn begin_flush(&mut self) -> Option<FlushWork> {
         self.queued_for_flush = None;
         let cursor = self.checkpoints.persistence_cursor()?;
         let range = self.checkpoints.begin_read(cursor);
@@ -29,7 +30,7 @@ impl Vbucket {
         state.purge_seqno = state.purge_seqno.min(state.high_seqno);
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
-        let mut batch = FlushBatch::new(self.vbid, previous_seqno, range, state, self.queued_since);
+        let mut batch = FlushWork::new(self.vbid, previous_seqno, range, state, self.queued_since);
         if self.eviction.policy == EvictionPolicy::Full {
             batch.document_count = Some(self.absent.uncorrected(self.document_count()));
         }
@@ -38,7 +39,7 @@ impl Vbucket {
 
     /// The state alone is to be flushed now, as of what is durable already: for a role that has to
     /// become durable where there is no room for the log. `None` when the file has the present one.
-    pub fn begin_state_flush(&mut self) -> Option<FlushBatch> {
+    pub fn begin_state_flush(&mut self) -> Option<FlushWork> {
         if !self.state_is_dirty {
             return None;
         }
@@ -48,7 +49,7 @@ impl Vbucket {
         state.snapshot = self.persisted_snapshot;
         state.purge_seqno = state.purge_seqno.min(high_seqno);
         self.settle_account();
-        Some(FlushBatch::new(self.vbid, high_seqno, None, state, self.queued_since))
+        Some(FlushWork::new(self.vbid, high_seqno, None, state, self.queued_since))
     }
 
     /// The file has `found` live documents where the batch of a flush took them for
@@ -62,7 +63,7 @@ impl Vbucket {
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
     /// hears of it, durable writes among them. Nothing leaves the hash table before
     /// [`Vbucket::apply_succeeded`].
-    pub fn flush_succeeded(&mut self, batch: &FlushBatch, now: Now, effects: &mut Vec<Effect>) {
+    pub fn flush_succeeded(&mut self, batch: &FlushWork, now: Now, effects: &mut Vec<Effect>) {
         let seqno = batch.high_seqno();
         assert!(seqno >= self.persisted_seqno, "what is persisted stays so");
         self.persisted_seqno = seqno;
@@ -121,9 +122,11 @@ impl Vbucket {
         (end < tombstones.len()).then_some(end)
     }
 
-    /// The flush failed: what it was to write waits in the log and wants another try.
-    pub fn flush_failed(&mut self) {
+    /// The flush of `batch` failed: what it was to write waits in the log and wants another try. It
+    /// has waited since before what came meanwhile.
+    pub fn flush_failed(&mut self, batch: &FlushWork) {
         self.queued_for_flush = Some(FlushUrgency::Now);
+        self.queued_since = batch.queued_since;
         if let Some(cursor) = self.checkpoints.persistence_cursor() {
             self.checkpoints.fail_read(cursor);
         }

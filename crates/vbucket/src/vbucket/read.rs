@@ -1,8 +1,9 @@
 //! Reading documents.
 
-use document::{Cas, Deletion, Item, Key, VbucketState, expiry};
+use document::{Cas, Deletion, Item, Key, Operation, VbucketState, expiry};
 
 use super::Vbucket;
+use super::write::tombstone_of;
 use crate::effect::Effect;
 use crate::eviction::frequency_counter;
 use crate::hash_table::{ItemAction, VisitPosition};
@@ -103,7 +104,7 @@ impl Vbucket {
         if (has_xattrs && expired.is_ejected()) || self.prepared(expired.key()).is_some() {
             return;
         }
-        let tombstone = super::write::tombstone_of(expired, Deletion::Expired, now);
+        let tombstone = tombstone_of(expired, Deletion::Expired, Operation::Mutation, now);
         self.locks.release(expired.key());
         self.statistics.expirations += 1;
         self.commit(tombstone, Some(expired.revision()), now, effects);

@@ -1,14 +1,15 @@
 //! What another node's active vBucket sends into a replica, or into a pending vBucket. Source:
-//! protocol specification, sections 20.6 to 20.8.
+//! docs/specification/protocol.md, sections 20.6 to 20.8.
 
-use document::{Cas, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno, VbUuid, VbucketState};
+use document::{
+    Cas, FailoverEntry, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno, VbUuid, VbucketState,
+};
 
 use super::write::release_builder;
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointKind, Snapshot};
 use crate::effect::Effect;
 use crate::eviction::{Absent, EvictionPolicy};
-use crate::failover_table::FailoverEntry;
 use crate::operation::Now;
 use crate::persistence::SnapshotRange;
 

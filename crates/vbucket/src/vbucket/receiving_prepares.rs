@@ -1,5 +1,5 @@
 //! Durable writes that a replica, or a pending vBucket, receives: prepares and their ends. Source:
-//! engine facts, section 5.6; protocol specification, section 21.
+//! docs/specification/engine.md, section 5.6; docs/specification/protocol.md, section 21.
 
 use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, Key, Operation, RevSeqno, Seqno};
 

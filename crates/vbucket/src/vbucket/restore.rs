@@ -3,7 +3,7 @@
 use document::{Item, Seqno, VbUuid, Vbid, VbucketState};
 
 use super::{Vbucket, release};
-use crate::checkpoint::{CheckpointManager, Persistence};
+use crate::checkpoint::{CheckpointManager, LogPersistence};
 use crate::durability::{Monitor, TrackedWrites};
 use crate::effect::Effect;
 use crate::failover_table::FailoverTable;
@@ -53,7 +53,7 @@ impl Vbucket {
         }
         let mut vbucket = Self::new(vbid, state.state, fresh_uuid, seed, account);
         vbucket.failover_table = failover_table;
-        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, Persistence::File);
+        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, LogPersistence::File);
         vbucket.persisted_seqno = high_seqno;
         vbucket.persisted_whole_seqno = whole_seqno;
         vbucket.persisted_snapshot = snapshot;
@@ -72,6 +72,9 @@ impl Vbucket {
         vbucket.snapshot = snapshot;
         vbucket.snapshot_kind = state.facts.checkpoint_kind;
         vbucket.facts = state.facts;
+        if vbucket.has_history() {
+            vbucket.whole_from_seqno = state.whole_from_seqno;
+        }
         vbucket.note_purged(state.purge_seqno);
         vbucket.state_is_dirty = begins_branch;
         vbucket.hash_table.reserve(document_count);

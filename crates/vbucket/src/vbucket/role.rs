@@ -1,14 +1,15 @@
-//! The role of a vBucket: taking up another one, and what requests do meanwhile. Source: engine
-//! facts, section 6.1.
+//! The role of a vBucket: taking up another one, and what requests do meanwhile. Source:
+//! docs/specification/engine.md, section 6.1.
 
 use document::{Item, Key, Seqno, VbUuid, VbucketState, expiry};
 
-use super::Vbucket;
+use super::{Vbucket, wholeness};
 use crate::checkpoint::CheckpointKind;
 use crate::durability::Monitor;
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::operation::{Found, Now, Refusal, SyncWriteEnd};
 use crate::persistence::{FlushUrgency, SnapshotRange, Topology};
+use crate::waiter::Waiter;
 
 /// Requests that wait for a pending vBucket to take up another role, at most.
 const PARKED_MAX: usize = 1024;
@@ -53,6 +54,9 @@ impl Vbucket {
                 self.end_waits(effects);
             }
             self.state = change.state;
+            if became_active || !self.has_history() {
+                self.whole_from_seqno = wholeness::of_empty(self.state);
+            }
             self.is_takeover_late = false;
             self.is_stream_new = true;
             self.retry_parked(effects);
@@ -122,7 +126,7 @@ impl Vbucket {
     }
 
     /// Whether writers are held up, while the vBucket is active: another node takes it over and
-    /// does not catch up with them. Source: protocol specification, section 22.
+    /// does not catch up with them. Source: docs/specification/protocol.md, section 22.
     pub fn set_takeover_late(&mut self, is_late: bool) {
         self.is_takeover_late = is_late && self.state == VbucketState::Active;
     }
@@ -211,15 +215,14 @@ impl Vbucket {
 
 #[cfg(test)]
 mod tests {
-    use document::{ItemBuilder, ItemMeta, KeyBuf, Vbid};
+    use document::{FailoverEntry, ItemBuilder, ItemMeta, KeyBuf, Vbid};
 
     use super::*;
-    use crate::failover_table::FailoverEntry;
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{StoreMode, WriteCondition};
     use crate::persistence::PersistentState;
-    use crate::vbucket::Restored;
+    use crate::vbucket::restore::Restored;
 
     fn to(state: VbucketState) -> RoleChange {
         RoleChange { state, topology: None, is_takeover: false, fresh_uuid: VbUuid(99) }
@@ -238,7 +241,7 @@ mod tests {
         let builder = ItemBuilder::new(key().as_key(), ItemMeta::default(), b"v");
         let (condition, now) = (WriteCondition::default(), Now::default());
         let stored = vbucket.store(StoreMode::Set, builder, condition, now, &mut Vec::new());
-        stored.map(|mutation| mutation.seqno)
+        stored.map(|written| written.done().unwrap().seqno)
     }
 
     /// A replica whose file ends at 50, in this snapshot.

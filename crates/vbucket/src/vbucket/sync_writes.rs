@@ -1,21 +1,21 @@
-//! Durable writes: what their monitor decides happens here. Source: engine facts, sections 5.4 to
-//! 5.8.
+//! Durable writes: what their monitor decides happens here. Source: docs/specification/engine.md,
+//! sections 5.4 to 5.8.
 //!
 //! A prepare is beside the document that it will replace: in `prepares`, which is empty but while
 //! there are durable writes, so that everybody else pays one look at a length. All is decided under
 //! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
 //! in the same call whatever waits for it.
 
-use document::{Item, ItemBuilder, Key, Operation, RevSeqno, Seqno};
+use document::{Item, ItemBuilder, Key, RevSeqno, Seqno};
 use platform::Instant;
 
-use super::write::release_builder;
 use super::{Vbucket, release};
 use crate::durability::{
     BeginRefusal, ClientWait, DurabilityLimits, DurabilityStatus, GivenUp, Monitor, TrackedWrite,
 };
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::operation::{Mutation, Now, Refusal, SyncWriteEnd, SyncWriteRequest};
+use crate::waiter::Waiter;
 
 impl Vbucket {
     /// Sets which durable writes are taken on.
@@ -142,8 +142,8 @@ impl Vbucket {
         write.is_none_or(|write| write.may_be_visible)
     }
 
-    /// Makes `builder` the prepare of its key, whose revision is the one after `before`. Its end
-    /// may come at once.
+    /// Makes `builder`, which is a prepare, that of its key, whose revision is the one after
+    /// `before`. Its end may come at once.
     pub(super) fn begin_sync_write(
         &mut self,
         builder: ItemBuilder,
@@ -151,14 +151,11 @@ impl Vbucket {
         request: SyncWriteRequest,
         now: Now,
         effects: &mut Vec<Effect>,
-    ) -> Refusal {
+    ) {
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
         let seqno = self.high_seqno().next();
-        let operation = Operation::Prepare(request.level);
-        let prepare = ItemBuilder::step(builder.key(), builder.meta(), operation, builder.value());
-        let item = prepare.charged_to(self.account.id()).finish(cas, seqno, revision);
-        release_builder(builder, effects);
+        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
         if self.older_prepare_is_in_open(item.key()) {
             let detached = self.checkpoints.begin_checkpoint();
             self.destroy(detached, effects);
@@ -172,7 +169,6 @@ impl Vbucket {
         self.statistics.sync_writes_accepted += 1;
         self.finish_queueing_prepare(queued, now, effects);
         self.resolve_sync_writes(now, effects);
-        Refusal::SyncWriteBegun
     }
 
     /// Whether the open checkpoint may hold another prepare of `key`, or what aborted one. The log

@@ -8,11 +8,13 @@ use document::{
 };
 use platform::{Clock, Instant, Random, WallTime, seeds::seeds};
 
-use super::{Restored, Vbucket};
-use crate::effect::{Effect, Waiter};
+use super::Vbucket;
+use super::restore::Restored;
+use crate::effect::Effect;
 use crate::hash_table::{HashSeed, VisitPosition};
 use crate::memory_account::MemoryAccount;
 use crate::operation::{Mutation, Now, Refusal, StoreMode, WriteCondition};
+use crate::waiter::Waiter;
 
 /// A vBucket with a clock and the effects of everything done so far.
 struct Bench {
@@ -53,9 +55,13 @@ impl Bench {
         meta: ItemMeta,
         condition: WriteCondition,
     ) -> Result<Mutation, Refusal> {
-        let builder = ItemBuilder::new(key(name).as_key(), meta, value.as_bytes());
+        let mut builder = ItemBuilder::new(key(name).as_key(), meta, value.as_bytes());
+        if condition.preserve_expiry {
+            builder = builder.with_room_for_expiry();
+        }
         let now = self.now();
-        self.vbucket.store(mode, builder, condition, now, &mut self.effects)
+        let written = self.vbucket.store(mode, builder, condition, now, &mut self.effects)?;
+        Ok(written.done().unwrap())
     }
 
     fn set(&mut self, name: &str, value: &str) -> Mutation {
@@ -76,7 +82,8 @@ impl Bench {
     fn delete(&mut self, name: &str, cas: Cas) -> Result<Mutation, Refusal> {
         let now = self.now();
         let condition = if_cas(cas);
-        self.vbucket.delete(key(name).as_key(), condition, now, &mut self.effects)
+        let written = self.vbucket.delete(key(name).as_key(), condition, now, &mut self.effects)?;
+        Ok(written.done().unwrap())
     }
 
     fn get(&mut self, name: &str) -> Result<(String, Cas), Refusal> {
@@ -145,7 +152,6 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::Absent(_)) => "absent",
         Err(Refusal::TooManyLookups) => "too many look-ups",
         Err(Refusal::Changed) => "changed",
-        Err(Refusal::SyncWriteBegun) => "begun",
         Err(Refusal::SyncWriteInProgress) => "in progress",
         Err(Refusal::RecommitInProgress) => "recommit in progress",
         Err(Refusal::DurabilityImpossible) => "impossible",
@@ -392,8 +398,7 @@ fn a_failed_flush_offers_the_same_again_and_what_came_since() {
     bench.set("b", "1");
     let batch = bench.vbucket.begin_flush().unwrap();
     bench.set("a", "2");
-    drop(batch);
-    bench.vbucket.flush_failed();
+    bench.vbucket.flush_failed(&batch);
     assert_eq!(bench.vbucket.persisted_seqno(), Seqno(0));
     assert_eq!(bench.flush(), [(2, false), (3, false)], "the newest version of each, once");
     assert_eq!(bench.vbucket.persisted_seqno(), Seqno(3));

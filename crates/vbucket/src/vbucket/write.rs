@@ -1,25 +1,30 @@
 //! Writing documents: every mutation takes its place in history here.
 
 use document::{
-    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, RevSeqno, Seqno, expiry, xattr,
+    Cas, Datatype, Deletion, Item, ItemBuilder, ItemMeta, Key, Operation, RevSeqno, Seqno, expiry,
+    xattr,
 };
 
 use super::{Vbucket, release};
 use crate::checkpoint::{QueueOutcome, Queued};
 use crate::effect::Effect;
-use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition};
+use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition, Written};
 use crate::persistence::FlushUrgency;
 
 impl Vbucket {
     /// Makes `builder` the newest version of its key.
+    ///
+    /// # Panics
+    /// If it is let in and not built as what the condition makes of it
+    /// ([`WriteCondition::operation`]).
     pub fn store(
         &mut self,
         mode: StoreMode,
-        builder: ItemBuilder,
+        mut builder: ItemBuilder,
         condition: WriteCondition,
         now: Now,
         effects: &mut Vec<Effect>,
-    ) -> Result<Mutation, Refusal> {
+    ) -> Result<Written, Refusal> {
         let existing = match self.check_store(mode, builder.key(), condition, now) {
             Ok(existing) => existing,
             Err(refusal) => {
@@ -32,7 +37,7 @@ impl Vbucket {
             self.locks.release(builder.key());
             self.statistics.creations += 1;
             let before = self.hash_table.get(builder.key()).map(Item::revision);
-            return self.write(builder, before, condition, now, effects);
+            return Ok(self.write(builder, before, condition, now, effects));
         };
         let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
             && !builder.meta().datatype.contains(Datatype::XATTR);
@@ -43,18 +48,12 @@ impl Vbucket {
             }
             return Err(Refusal::KeepsXattrs(Box::new(KeptXattrs { existing, stored: builder })));
         }
-        let meta = builder.meta();
-        let builder = if condition.preserve_expiry && existing.expiry() != meta.expiry {
-            let meta = ItemMeta { expiry: existing.expiry(), ..meta };
-            let copy = ItemBuilder::new(builder.key(), meta, builder.value());
-            release_builder(builder, effects);
-            copy
-        } else {
-            builder
-        };
+        if condition.preserve_expiry && existing.expiry() != builder.meta().expiry {
+            builder.set_expiry(existing.expiry());
+        }
         self.locks.release(existing.key());
         self.statistics.updates += 1;
-        self.write(builder, Some(existing.revision()), condition, now, effects)
+        Ok(self.write(builder, Some(existing.revision()), condition, now, effects))
     }
 
     /// The live version that a store would replace, if the store may happen at all.
@@ -80,7 +79,7 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
         effects: &mut Vec<Effect>,
-    ) -> Result<Mutation, Refusal> {
+    ) -> Result<Written, Refusal> {
         let Some(existing) = self.check_write(key, condition, now)? else {
             return Err(self.reject(Refusal::NotFound));
         };
@@ -89,8 +88,8 @@ impl Vbucket {
         }
         self.locks.release(key);
         self.statistics.deletions += 1;
-        let tombstone = tombstone_of(&existing, Deletion::Explicit, now);
-        self.write(tombstone, Some(existing.revision()), condition, now, effects)
+        let tombstone = tombstone_of(&existing, Deletion::Explicit, condition.operation(), now);
+        Ok(self.write(tombstone, Some(existing.revision()), condition, now, effects))
     }
 
     /// The live version of `key` to compute a new one from, when a write with `condition` would be
@@ -164,10 +163,14 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
         effects: &mut Vec<Effect>,
-    ) -> Result<Mutation, Refusal> {
+    ) -> Written {
+        assert!(builder.operation() == condition.operation(), "a version is built as what it is");
         match condition.sync_write {
-            None => Ok(self.commit(builder, before, now, effects)),
-            Some(request) => Err(self.begin_sync_write(builder, before, request, now, effects)),
+            None => Written::Done(self.commit(builder, before, now, effects)),
+            Some(request) => {
+                self.begin_sync_write(builder, before, request, now, effects);
+                Written::Begun
+            }
         }
     }
 
@@ -246,7 +249,12 @@ pub(super) fn release_builder(builder: ItemBuilder, effects: &mut Vec<Effect>) {
 }
 
 /// What is left of `item` once it is deleted: no flags, no body, the system xattrs.
-pub(super) fn tombstone_of(item: &Item, deletion: Deletion, now: Now) -> ItemBuilder {
+pub(super) fn tombstone_of(
+    item: &Item,
+    deletion: Deletion,
+    operation: Operation,
+    now: Now,
+) -> ItemBuilder {
     let inflated;
     let mut value = item.value();
     let has_xattrs = item.datatype().contains(Datatype::XATTR);
@@ -261,5 +269,5 @@ pub(super) fn tombstone_of(item: &Item, deletion: Deletion, now: Now) -> ItemBui
         datatype: if kept.is_empty() { Datatype::RAW } else { Datatype::XATTR },
         deletion: Some(deletion),
     };
-    ItemBuilder::new(item.key(), meta, &kept)
+    ItemBuilder::step(item.key(), meta, operation, &kept)
 }

@@ -2,7 +2,8 @@
 
 use super::visit::{Step, Visit};
 use super::{VbucketVisitor, VisitOrder, VisitOutcome};
-use crate::owner::{Owner, OwnerIsGone};
+use crate::owner::Owner;
+use crate::owner::terms::OwnerIsGone;
 use crate::pool::ExecutorPool;
 use crate::task::cell::TaskHandle;
 use crate::task::name::TaskName;

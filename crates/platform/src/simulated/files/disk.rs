@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::faults::Faults;
+use super::recording::Recording;
 use crate::files::DiskSpace;
 use crate::random::Random;
 
@@ -17,6 +18,7 @@ pub(super) type InodeNumber = u64;
 #[derive(Default)]
 pub(super) struct Disk {
     pub(super) faults: Faults,
+    pub(super) recording: Recording,
     /// Bytes that all files together may have.
     pub(super) capacity: Option<u64>,
     /// Rises with every power cut.

@@ -209,3 +209,33 @@ fn open_files_are_counted() {
     drop(file);
     assert_eq!(files.open_count(), 0);
 }
+
+#[test]
+fn calls_that_change_something_are_recorded_once_somebody_wants_to_know() {
+    let files = SimulatedFiles::new();
+    files.create_directory(Path::new("d")).unwrap();
+    assert!(files.take_recorded().is_empty(), "nobody wants to know");
+    files.record();
+    let path = Path::new("d/f");
+    let file = files.open(path, OpenMode::CreateNew).unwrap();
+    file.write_at(b"123", 4).unwrap();
+    file.set_size(2).unwrap();
+    file.sync().unwrap();
+    file.read_at(&mut [0; 8], 0).unwrap();
+    files.open(path, OpenMode::Read).unwrap();
+    files.rename(path, Path::new("d/g")).unwrap();
+    assert!(files.remove(path).is_err());
+    files.create_directory(Path::new("d")).unwrap();
+    files.sync_directory(Path::new("d")).unwrap();
+    let shown: Vec<_> = files.take_recorded().iter().map(ToString::to_string).collect();
+    let expected = [
+        "create d/f",
+        "write d/f at 4 3 bytes",
+        "resize d/f to 2 bytes",
+        "sync d/f",
+        "rename d/f to d/g",
+        "sync directory d",
+    ];
+    assert_eq!(shown, expected);
+    assert!(files.take_recorded().is_empty(), "each is told once");
+}

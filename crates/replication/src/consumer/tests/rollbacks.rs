@@ -83,7 +83,7 @@ fn a_vbucket_that_has_another_history_by_now_does_not_go_back() {
         // It is active for a moment, and what is written then is nobody's to take away.
         play.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
         let key = KeyBuf::in_default_collection(b"mine").unwrap();
-        let written = play.bucket.act_on_vbucket(VBID, |vbucket, now, effects| {
+        let written = play.bucket.on_vbucket(VBID, |vbucket, now, effects| {
             let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), b"v");
             let condition = WriteCondition::default();
             vbucket.store(StoreMode::Set, builder, condition, now, effects).is_ok()

@@ -9,7 +9,7 @@ use super::*;
 const XATTRS: &[u8] = b"\0\0\0\x11\0\0\0\x04u\x001\0\0\0\0\x05_s\x002\0";
 const SYSTEM_XATTRS: &[u8] = b"\0\0\0\x09\0\0\0\x05_s\x002\0";
 
-fn item(value: &[u8], datatype: Datatype, deletion: Option<DeletionKind>) -> Item {
+fn item(value: &[u8], datatype: Datatype, deletion: Option<Deletion>) -> Item {
     let key = KeyBuf::in_default_collection(b"key").unwrap();
     let meta = ItemMeta { datatype, deletion, expiry: 77, ..ItemMeta::default() };
     ItemBuilder::new(key.as_key(), meta, value).finish(Cas(1), Seqno(2), RevSeqno(3))
@@ -67,7 +67,7 @@ fn tombstones_have_xattrs_or_nothing() {
         (0x105, (&packed, xattr.with(Datatype::SNAPPY)), (XATTRS, xattr)),
         (0x105, (b"", Datatype::RAW), (b"", Datatype::RAW)),
     ] {
-        let item = item(stored.0, stored.1, Some(DeletionKind::Explicit));
+        let item = item(stored.0, stored.1, Some(Deletion::Explicit));
         let content = content(&item, &settings(flags, true));
         assert_eq!((&*content.value, content.datatype), expected, "{flags:#x}");
     }
@@ -86,8 +86,8 @@ fn compression_can_be_asked_for() {
 
 #[test]
 fn deletions_have_the_form_that_was_negotiated() {
-    let expired = item(b"", Datatype::RAW, Some(DeletionKind::Expired));
-    let explicit = item(b"", Datatype::RAW, Some(DeletionKind::Explicit));
+    let expired = item(b"", Datatype::RAW, Some(Deletion::Expired));
+    let explicit = item(b"", Datatype::RAW, Some(Deletion::Explicit));
     for (flags, has_expirations, item, is_expiration, form) in [
         (0x01, false, &expired, false, DeletionForm::WithoutTime),
         (0x21, false, &expired, false, DeletionForm::WithTime(77)),

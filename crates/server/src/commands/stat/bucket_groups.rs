@@ -1,16 +1,18 @@
 //! Groups about the bucket as a whole.
 
-use bucket::{BucketType, Named};
+use bucket::BucketType;
 
-use super::{Emitter, NoGroup};
+use super::emitter::{Emitter, NoGroup};
+use crate::bucket_statistics::BUCKET_STATISTICS;
+use crate::parameters::ShownIn;
 
 /// Group "warmup".
 pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    if emitter.bucket.bucket_type() == BucketType::Ephemeral {
+    if emitter.part.bucket.bucket_type() == BucketType::Ephemeral {
         emitter.emit("ep_warmup", "disabled");
         return Ok(());
     }
-    let progress = emitter.bucket.warmup_progress();
+    let progress = emitter.part.bucket.warmup_progress();
     let is_done = progress.phase == bucket::WarmupPhase::Done;
     emitter.emit("ep_warmup", "enabled");
     emitter.emit("ep_warmup_state", progress.phase.name());
@@ -30,14 +32,8 @@ pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 
 /// Group "memory".
 pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.bucket.statistics();
-    emitter.emit("mem_used", statistics.used_bytes());
-    emitter.emit("ep_kv_size", statistics.documents_bytes);
-    emitter.emit("ep_checkpoint_memory", statistics.checkpoints_bytes);
-    emitter.emit("ep_max_size", statistics.memory_quota_bytes);
-    emitter.emit("ep_mem_low_wat", statistics.watermarks.low_bytes);
-    emitter.emit("ep_mem_high_wat", statistics.watermarks.high_bytes);
-    emitter.emit("ep_mutation_mem_limit", statistics.used_bytes_max);
+    let statistics = emitter.part.bucket.statistics();
+    super::emitter::statistics(emitter, "memory", BUCKET_STATISTICS, &statistics);
     emitter.emit("client_bytes", emitter.turn.shared.client_memory.used_bytes());
     emitter.emit("client_bytes_max", emitter.turn.shared.client_memory.bytes_max());
     emitter.emit("resident_bytes", platform::process::resident_bytes());
@@ -46,9 +42,8 @@ pub(super) fn memory(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 
 /// Group "config".
 pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let config = emitter.bucket.config().clone();
-    let compression = emitter.bucket.compression_mode().name();
-    let bucket = emitter.bucket.clone();
+    let config = emitter.part.bucket.config().clone();
+    let bucket = emitter.part.bucket.clone();
     match bucket.bucket_type() {
         BucketType::Couchbase => {
             emitter.emit("ep_bucket_type", "persistent");
@@ -56,30 +51,18 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
         }
         BucketType::Ephemeral => {
             emitter.emit("ep_bucket_type", "ephemeral");
-            emitter.emit("ep_ephemeral_full_policy", bucket.full_policy().name());
-            let age = bucket.tombstone_purge_age_seconds();
-            emitter.emit("ep_ephemeral_metadata_purge_age", age);
-            let interval = bucket.tombstone_purge_interval_seconds();
-            emitter.emit("ep_ephemeral_metadata_purge_interval", interval);
         }
     }
     emitter.emit("ep_backend", "couchdb");
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
-    let statistics = emitter.bucket.statistics();
-    let [low, high, mutation] = statistics.memory_ratios;
-    emitter.emit("ep_max_size", statistics.memory_quota_bytes);
-    emitter.emit("ep_mutation_mem_ratio", mutation);
-    emitter.emit("ep_mem_low_wat_percent", low);
-    emitter.emit("ep_mem_high_wat_percent", high);
+    super::emitter::parameters(emitter, ShownIn::Config);
     emitter.emit("ep_bfilter_enabled", true);
     emitter.emit("ep_bfilter_key_count", config.eviction.filter.key_count);
     emitter.emit("ep_bfilter_fp_prob", config.eviction.filter.false_positives);
     emitter.emit("ep_ht_temp_items_allowed_percent", config.eviction.lookups_max_percent);
     emitter.emit("ep_item_freq_decayer_percent", config.eviction.decay_percent);
     emitter.emit("ep_item_eviction_strategy", config.eviction.strategy.name());
-    emitter.emit("ep_compression_mode", compression);
-    emitter.emit("ep_min_compression_ratio", emitter.bucket.min_compression_ratio());
     emitter.emit("ep_item_compressor_interval", config.item_compressor_interval.as_millis());
     let chunk = config.item_compressor_chunk_duration;
     emitter.emit("ep_item_compressor_chunk_duration", chunk.as_millis());
@@ -96,7 +79,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
 
 /// Group "diskinfo".
 pub(super) fn diskinfo(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let sizes = emitter.bucket.file_sizes();
+    let sizes = emitter.part.bucket.file_sizes();
     emitter.emit("ep_db_file_size", sizes.file_bytes);
     emitter.emit("ep_db_data_size", sizes.live_bytes);
     Ok(())
@@ -104,22 +87,18 @@ pub(super) fn diskinfo(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result
 
 /// Group "kvstore".
 pub(super) fn kvstore(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.bucket.statistics();
+    let statistics = emitter.part.bucket.statistics();
     emitter.emit("rw_0:backend_type", "couchstore");
-    emitter.emit("rw_0:commits", statistics.commits);
-    emitter.emit("rw_0:failure_set", statistics.commits_failed);
-    emitter.emit("rw_0:failure_get", statistics.reads_failed);
-    emitter.emit("rw_0:items_persisted", statistics.items_persisted);
+    super::emitter::statistics(emitter, "kvstore", BUCKET_STATISTICS, &statistics);
     Ok(())
 }
 
 /// Group "collections": the default one.
 pub(super) fn collections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.bucket.statistics();
+    let statistics = emitter.part.bucket.statistics();
     emitter.emit("manifest_uid", 0);
     emitter.emit("0x0:0x0:name", "_default");
     emitter.emit("0x0:0x0:scope_name", "_default");
-    emitter.emit("0x0:0x0:items", statistics.document_count);
-    emitter.emit("0x0:0x0:mem_used", statistics.documents_bytes);
+    super::emitter::statistics(emitter, "collections", BUCKET_STATISTICS, &statistics);
     Ok(())
 }

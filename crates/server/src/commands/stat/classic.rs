@@ -1,20 +1,15 @@
 //! Statistics under memcached's names, for its clients. Source: memcached's protocol.txt,
 //! "Statistics".
 
-use super::{Emitter, NoGroup};
+use super::emitter::{Emitter, NoGroup};
+use crate::bucket_statistics::BUCKET_STATISTICS;
 
-/// What memcached's general statistics have beside those that the data port counts by the same
-/// names.
+/// What memcached's general statistics have beside those of the tables.
 pub(super) fn general(emitter: &mut Emitter<'_, '_>) {
-    let bucket = emitter.bucket.statistics();
     let [user, system] = platform::process::cpu_times();
     emitter.emit("pointer_size", usize::BITS);
     emitter.emit("rusage_user", seconds(user));
     emitter.emit("rusage_system", seconds(system));
-    emitter.emit("bytes", bucket.documents_bytes);
-    emitter.emit("limit_maxbytes", bucket.memory_quota_bytes);
-    emitter.emit("total_items", bucket.vbuckets.creations + bucket.vbuckets.updates);
-    emitter.emit("evictions", bucket.vbuckets.auto_deletions);
 }
 
 /// As memcached prints them: seconds, a point, microseconds.
@@ -25,26 +20,16 @@ fn seconds(time: std::time::Duration) -> String {
 /// Group "items": of each slab class how many documents there are. All are in one here: memory is
 /// not divided into classes.
 pub(super) fn items(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.bucket.statistics();
-    let numbers = [
-        ("number", bucket.active_document_count as u64),
-        ("mem_requested", bucket.documents_bytes),
-        ("evicted", bucket.vbuckets.auto_deletions),
-        ("outofmemory", bucket.memory_refusals),
-    ];
-    for (name, value) in numbers {
-        emitter.emit(&format!("items:1:{name}"), value);
-    }
+    let bucket = emitter.part.bucket.statistics();
+    super::emitter::statistics(emitter, "items", BUCKET_STATISTICS, &bucket);
     Ok(())
 }
 
 /// Group "slabs": there is one class, and the allocator's memory.
 pub(super) fn slabs(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.bucket.statistics();
-    emitter.emit("1:used_chunks", bucket.document_count);
-    emitter.emit("1:mem_requested", bucket.documents_bytes);
+    let bucket = emitter.part.bucket.statistics();
+    super::emitter::statistics(emitter, "slabs", BUCKET_STATISTICS, &bucket);
     emitter.emit("active_slabs", 1);
-    emitter.emit("total_malloced", bucket.used_bytes());
     Ok(())
 }
 

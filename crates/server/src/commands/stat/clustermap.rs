@@ -1,13 +1,12 @@
 //! What the node knows of its part in the cluster.
 
-use super::{Emitter, NoGroup};
+use super::emitter::{Emitter, NoGroup};
 
 /// Group "clustermap": which map counts, and which vBuckets are not yet what it says.
 pub(super) fn clustermap(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let cluster = &emitter.turn.shared.cluster;
-    let (view, pending) = (cluster.get(), cluster.pending());
-    emitter.emit("epoch", view.revision.epoch);
-    emitter.emit("revision", view.revision.revision);
+    let (map, pending) = (emitter.part.map.get(), emitter.part.pending.get());
+    emitter.emit("epoch", map.revision.epoch);
+    emitter.emit("revision", map.revision.revision);
     emitter.emit("pending_vbuckets", pending.len());
     for pending in pending.iter() {
         let vbid = pending.vbid;

@@ -1,6 +1,6 @@
 //! Which vBuckets' files are damaged.
 
-use super::{Emitter, NoGroup};
+use super::emitter::{Emitter, NoGroup};
 
 /// Group "damaged-vbuckets": how many there are, and of each what it cannot do, and what is wrong
 /// with its file.
@@ -8,7 +8,7 @@ pub(super) fn damaged_vbuckets(
     emitter: &mut Emitter<'_, '_>,
     _argument: &str,
 ) -> Result<(), NoGroup> {
-    let damaged = emitter.bucket.damaged_vbuckets();
+    let damaged = emitter.part.bucket.damaged_vbuckets();
     emitter.emit("ep_vbuckets_damaged", damaged.len());
     for damage in damaged {
         let vbid = damage.vbid;

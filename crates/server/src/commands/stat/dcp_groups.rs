@@ -3,21 +3,21 @@
 use replication::LinkStatus;
 use replication::producer::{ProducerStatus, StreamStatus};
 
-use super::{Emitter, NoGroup, vbucket_argument};
+use super::emitter::{Emitter, NoGroup, vbucket_argument};
 
 /// Connections of nodes to each other begin with this.
 const REPLICATION: &str = "replication";
 
 /// `dcp`: every connection and its streams.
 pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let producers = emitter.turn.shared.hub.producer_status();
+    let producers = emitter.part.hub.producer_status();
     for producer in &producers {
         connection(emitter, producer);
         for stream in &producer.streams {
             stream_of(emitter, &producer.name, stream);
         }
     }
-    let consumers = emitter.turn.shared.hub.consumer_status();
+    let consumers = emitter.part.hub.consumer_status();
     consumers.iter().for_each(|consumer| followed(emitter, consumer));
     emitter.emit("ep_dcp_count", producers.len() + consumers.len());
     emitter.emit("ep_dcp_consumer_count", consumers.len());
@@ -86,7 +86,7 @@ fn remaining(emitter: &Emitter<'_, '_>, producer: &ProducerStatus) -> u64 {
 /// Items of the log in front of a stream.
 fn in_log(emitter: &Emitter<'_, '_>, stream: &StreamStatus) -> u64 {
     let mut remaining = 0;
-    emitter.bucket.with_vbucket(stream.vbid, |vbucket| {
+    emitter.part.bucket.with_vbucket(stream.vbid, |vbucket| {
         let cursors = vbucket.checkpoints().cursors();
         let cursor = cursors.iter().find(|cursor| cursor.name == stream.cursor_name);
         remaining = cursor.map_or(0, |cursor| cursor.remaining);
@@ -97,7 +97,7 @@ fn in_log(emitter: &Emitter<'_, '_>, stream: &StreamStatus) -> u64 {
 /// `dcpagg <separator>`: the same added up by the part of the names before the separator.
 pub(super) fn dcp_aggregated(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let separator = if argument.is_empty() { ":" } else { argument };
-    let producers = emitter.turn.shared.hub.producer_status();
+    let producers = emitter.part.hub.producer_status();
     let kind = |one: &ProducerStatus| {
         let first = one.name.split(separator).next().unwrap_or_default();
         if one.name.contains(separator) { first.to_owned() } else { "_other".to_owned() }
@@ -132,7 +132,7 @@ pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
     let (vbid, wanted) = argument.split_once(' ').unwrap_or((argument, ""));
     let Some(vbid) = vbucket_argument(vbid)? else { return Err(NoGroup::BadArgument) };
     let mut found = None;
-    emitter.bucket.with_vbucket(vbid, |vbucket| {
+    emitter.part.bucket.with_vbucket(vbid, |vbucket| {
         let items = vbucket.checkpoints().extent().items;
         let tombstones = vbucket.tombstone_count();
         found = Some((vbucket.document_count(), tombstones, items, vbucket.is_takeover_late()));
@@ -141,7 +141,7 @@ pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
         return Err(NoGroup::NoSuchVbucket);
     };
     let wanted = wanted.trim();
-    let producers = emitter.turn.shared.hub.producer_status();
+    let producers = emitter.part.hub.producer_status();
     let names_it = |one: &&ProducerStatus| one.name == wanted.trim_start_matches("eq_dcpq:");
     let producer = producers.iter().find(names_it);
     let stream =

@@ -1,10 +1,10 @@
-//! Durable writes of vBuckets. Source: engine facts, section 5.9.
+//! Durable writes of vBuckets. Source: docs/specification/engine.md, section 5.9.
 
 use document::VbucketState;
 use vbucket::{ChainNode, DurabilityStatus, Vbucket};
 
+use super::emitter::{Emitter, NoGroup};
 use super::vbucket_groups::for_vbuckets;
-use super::{Emitter, NoGroup};
 
 /// What chains are called, in order.
 const CHAINS: [&str; 2] = ["First", "Second"];

@@ -4,8 +4,8 @@ use executor::{Owner, TaskStatus, Workload};
 use platform::Instant;
 use serde_json::{Value, json};
 
+use super::emitter::{Emitter, NoGroup};
 use super::timing_groups::emit;
-use super::{Emitter, NoGroup};
 
 const NANOS_PER_MICRO: u64 = 1000;
 
@@ -27,14 +27,16 @@ pub(super) fn runtimes(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result
 
 /// Group "tasks": the bucket's tasks as a JSON list, and the time that their times refer to.
 pub(super) fn tasks(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let owner = emitter.bucket.task_owner().clone();
+    let owner = emitter.part.bucket.task_owner().clone();
     emit_tasks(emitter, &owner);
     Ok(())
 }
 
-/// Group "tasks-all": those of the node itself as well.
-pub(super) fn tasks_all(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    tasks(emitter, argument)?;
+/// Group "tasks-all": those of all buckets, and of the node itself.
+pub(super) fn tasks_all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
+    for part in emitter.turn.shared.buckets.all() {
+        emit_tasks(emitter, part.bucket.task_owner());
+    }
     let owner = emitter.turn.shared.owner.clone();
     emit_tasks(emitter, &owner);
     Ok(())
@@ -47,7 +49,7 @@ fn emit_tasks(emitter: &mut Emitter<'_, '_>, owner: &Owner) {
     emitter.emit(&format!("ep_tasks:cur_time:{}", owner.name()), now.0);
 }
 
-/// One task in the words of the original (engine specification, section 1.7). Times are
+/// One task in the words of the original (docs/specification/engine.md, section 1.7). Times are
 /// nanoseconds of the clock of `cur_time`.
 fn to_json(task: &TaskStatus, owner: &Owner, now: Instant) -> Value {
     let nanos = |duration: std::time::Duration| u64::try_from(duration.as_nanos()).unwrap_or(0);

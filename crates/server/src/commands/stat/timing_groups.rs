@@ -3,7 +3,7 @@
 
 use document::histogram::HistogramSnapshot;
 
-use super::{Emitter, NoGroup};
+use super::emitter::{Emitter, NoGroup};
 
 const NANOS_PER_MICRO: u64 = 1000;
 
@@ -12,7 +12,7 @@ pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<
     for (name, snapshot) in emitter.turn.shared.command_timings() {
         emit(emitter, name, &snapshot, NANOS_PER_MICRO);
     }
-    let bucket = emitter.bucket.clone();
+    let bucket = emitter.part.bucket.clone();
     for (name, histogram) in bucket.timings().all() {
         emit(emitter, name, &histogram.snapshot(), 1);
     }
@@ -21,7 +21,7 @@ pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<
 
 /// Group "kvtimings".
 pub(super) fn kvtimings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let bucket = emitter.bucket.clone();
+    let bucket = emitter.part.bucket.clone();
     let timings = bucket.timings();
     emit(emitter, "rw_0:commit", &timings.disk_commit.snapshot(), 1);
     emit(emitter, "rw_0:readTime", &timings.bg_load.snapshot(), 1);

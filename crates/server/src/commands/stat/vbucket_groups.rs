@@ -1,10 +1,11 @@
 //! Groups about single vBuckets, and about single documents.
 
-use bucket::{Bucket, Refused};
+use bucket::{Attempted, Bucket, Refused};
 use document::{KeyBuf, Vbid, VbucketState};
-use vbucket::Vbucket;
+use vbucket::{Found, Vbucket};
 
-use super::{Emitter, NoGroup, vbucket_argument};
+use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::statistic::count as number;
 
 /// Emits what `describe` says about the vBuckets that the argument names. What is said is put
 /// together under the vBucket's lock, and sent after it.
@@ -15,8 +16,12 @@ pub(super) fn for_vbuckets(
 ) -> Result<(), NoGroup> {
     let mut described = Vec::new();
     match vbucket_argument(argument)? {
-        None => emitter.bucket.for_each_vbucket(|_, vbucket| described.extend(describe(vbucket))),
-        Some(vbid) => emitter.bucket.with_vbucket(vbid, |vbucket| described = describe(vbucket)),
+        None => {
+            emitter.part.bucket.for_each_vbucket(|_, vbucket| described.extend(describe(vbucket)))
+        }
+        Some(vbid) => {
+            emitter.part.bucket.with_vbucket(vbid, |vbucket| described = describe(vbucket))
+        }
     }
     if described.is_empty() && !argument.is_empty() {
         return Err(NoGroup::NoSuchVbucket);
@@ -83,7 +88,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         ];
         let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
         let is_late = detail(vbid, "takeover_backed_up", vbucket.is_takeover_late());
-        std::iter::once(state(vbucket)).chain(numbers).chain([is_late]).collect()
+        let is_whole = detail(vbid, "whole", vbucket.is_whole());
+        std::iter::once(state(vbucket)).chain(numbers).chain([is_late, is_whole]).collect()
     })
 }
 
@@ -181,7 +187,7 @@ pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), N
     let (name, vbid) = argument.rsplit_once(' ').ok_or(NoGroup::BadArgument)?;
     let vbid = Vbid(vbid.parse().map_err(|_| NoGroup::BadArgument)?);
     let key = KeyBuf::in_default_collection(name.as_bytes()).map_err(|_| NoGroup::BadArgument)?;
-    let bucket: Bucket = emitter.bucket.clone();
+    let bucket: Bucket = emitter.part.bucket.clone();
     let mut here = None;
     bucket.with_vbucket(vbid, |vbucket| {
         here = Some((vbucket.state(), vbucket.persisted_seqno().0));
@@ -193,7 +199,9 @@ pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), N
         VbucketState::Replica => bucket.get_replica(session, vbid, key.as_key()),
         VbucketState::Pending | VbucketState::Dead => return Err(NoGroup::NoSuchVbucket),
     };
-    let item = found.map_err(NoGroup::Refused)?.item;
+    let Attempted::Answered(Found { item, .. }) = found.map_err(NoGroup::Refused)? else {
+        return Err(NoGroup::Waits);
+    };
     if item.is_deleted() {
         return Err(NoGroup::Refused(Refused::NotFound));
     }
@@ -205,8 +213,4 @@ pub(super) fn key(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), N
     emitter.emit("key_vb_state", state.name());
     emitter.emit("key_is_resident", !item.is_ejected());
     Ok(())
-}
-
-fn number(count: usize) -> u64 {
-    super::general::number(count)
 }

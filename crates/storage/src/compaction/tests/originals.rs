@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use document::Vbid;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, OpenMode, WallTime};
+use platform::{Clock, Entropy, OpenMode, WallTime};
 
 use crate::compaction::progress::CompactionProgress;
 use crate::compaction::request::CompactionRequest;
 use crate::compaction::successor::Successor;
 use crate::couchstore::CouchFile;
-use crate::vbucket_file::Snapshot;
-use crate::{StorageError, Store};
+use crate::error::StorageError;
+use crate::store::Store;
+use crate::store::vbucket_file::Snapshot;
 
 const FIXTURES: [(&str, &[u8]); 6] = [
     ("0", include_bytes!("../../../tests/fixtures/couchstore/0.couch.1")),
@@ -85,7 +86,12 @@ fn damaged_trees_end_a_compaction_with_an_error_never_a_panic() {
             let files = SimulatedFiles::new();
             files.insert(Path::new("bucket/7.couch.1"), &image);
             let clock = Clock::simulated(WallTime(0));
-            let options = crate::StoreOptions { clock, open_files_max: 2, journal: None };
+            let options = crate::StoreOptions {
+                entropy: Entropy::real(),
+                clock,
+                open_files_max: 2,
+                journal: None,
+            };
             let (store, _) = Store::open(Arc::new(files), Path::new("bucket"), options).unwrap();
             let (request, progress) = (CompactionRequest::default(), CompactionProgress::new());
             let done = store.compact(Vbid(7), &request, &progress, &());

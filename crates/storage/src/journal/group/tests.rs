@@ -10,7 +10,7 @@ use platform::FileErrorKind;
 
 use super::*;
 use crate::journal::options::Lsn;
-use crate::vbucket_record::VbucketRecord;
+use crate::records::vbucket_record::VbucketRecord;
 
 const BLOCK: usize = BLOCK_SIZE as usize;
 const POSITION: u64 = 3 * BLOCK_SIZE;

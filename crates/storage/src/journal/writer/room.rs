@@ -1,7 +1,7 @@
 //! Room: which groups may still be written, and where to.
 
 use super::Writer;
-use crate::StorageError;
+use crate::error::StorageError;
 use crate::journal::layout::SEGMENT_HEADER_SIZE;
 use crate::journal::options::Room;
 use crate::journal::segment::{Directory, OpenSegment, Segment};

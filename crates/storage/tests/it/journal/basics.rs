@@ -39,6 +39,7 @@ fn starts_that_fail_leave_nothing_that_piles_up() {
             DIRECTORY.as_ref(),
             OPTIONS,
             Clock::real(),
+            platform::Entropy::real(),
             &mut |_, _| Err(StorageError::JournalFull { used_bytes: 0, bytes_max: 0 }),
         );
         assert!(refused.is_err());

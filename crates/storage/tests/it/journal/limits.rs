@@ -375,6 +375,7 @@ fn a_batch_without_items_carries_its_state() {
         DIRECTORY.as_ref(),
         OPTIONS,
         platform::Clock::real(),
+        platform::Entropy::real(),
         &mut |_, record| {
             found.push(record);
             Ok(())

@@ -107,6 +107,7 @@ pub(crate) fn try_open(
         Path::new(DIRECTORY),
         options,
         Clock::simulated(platform::WallTime(1_700_000_000_000_000_000)),
+        platform::Entropy::real(),
         &mut |lsn, record| {
             replayed.push((lsn, Batch::of(record)));
             Ok(())

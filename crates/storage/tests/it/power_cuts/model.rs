@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use document::{Seqno, Vbid};
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Files, WallTime};
+use platform::{Clock, Entropy, Files, WallTime};
 use storage::{
     CompactionPhase, CompactionProgress, CompactionRequest, JournalOptions, RolledBack,
     StartReport, StorageError, Store, StoreOptions,
@@ -155,7 +155,7 @@ impl Life {
         self.store = None;
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let journal = self.is_journal.then_some(JOURNAL);
-        let options = StoreOptions { clock, open_files_max: 2, journal };
+        let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal };
         let (store, report) =
             Store::open(Arc::new(self.files.clone()), Path::new(DIRECTORY), options)?;
         if let Some(error) = unreadable(&report) {

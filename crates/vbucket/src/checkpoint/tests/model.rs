@@ -5,7 +5,7 @@ use platform::Random;
 use platform::seeds::seeds;
 
 use super::support::{ABORT, Bench, COMMIT, KEY_COUNT, PREPARE, item, name_of, seqnos};
-use crate::checkpoint::{CheckpointKind, CursorId, LogRange, Persistence, ReadLimit, Snapshot};
+use crate::checkpoint::{CheckpointKind, CursorId, LogPersistence, LogRange, ReadLimit, Snapshot};
 
 /// What is known of a reader.
 struct Reader {
@@ -72,7 +72,8 @@ fn random_histories_show_every_reader_what_a_plain_list_would() {
 impl Run {
     fn new(seed: u64, is_replica: bool) -> Self {
         let mut random = Random::from_seed(seed);
-        let persistence = if random.below(4) == 0 { Persistence::None } else { Persistence::File };
+        let persistence =
+            if random.below(4) == 0 { LogPersistence::None } else { LogPersistence::File };
         let mut bench = Bench::new(0, persistence);
         if random.below(2) == 0 {
             bench.log.set_checkpoint_bytes_max(500);
@@ -87,7 +88,7 @@ impl Run {
             announced: 0,
             seed,
         };
-        if persistence == Persistence::File {
+        if persistence == LogPersistence::File {
             let cursor = run.bench.persistence();
             let name = "persistence".to_owned();
             run.readers.push(Reader { cursor, name, has: 0, unconfirmed: None });

@@ -1,11 +1,11 @@
-//! The log's rules, one a test. Most have a scenario of the original behind them (engine facts,
-//! section 3.13).
+//! The log's rules, one a test. Most have a scenario of the original behind them
+//! (docs/specification/engine.md, section 3.13).
 
 use document::{Operation, Seqno, VbucketState};
 
 use super::support::{ABORT, Bench, COMMIT, PREPARE, item, seqnos};
 use crate::checkpoint::{
-    CheckpointKind, CheckpointManager, MetaItem, Persistence, QueueOutcome, ReadLimit, Snapshot,
+    CheckpointKind, CheckpointManager, LogPersistence, MetaItem, QueueOutcome, ReadLimit, Snapshot,
 };
 
 fn items(items_max: usize) -> ReadLimit {
@@ -37,7 +37,7 @@ fn receive(bench: &mut Bench, (kind, snapshot): (CheckpointKind, Snapshot)) {
 
 #[test]
 fn a_newer_version_takes_the_place_of_the_older_one_in_the_open_checkpoint() {
-    let mut bench = Bench::new(7, Persistence::File);
+    let mut bench = Bench::new(7, LogPersistence::File);
     bench.queue_all(&[1, 2]);
     let queued = bench.queue(1);
     assert_eq!(queued.outcome, QueueOutcome::Replaced);
@@ -339,7 +339,7 @@ fn cursors_that_keep_more_than_the_flusher_may_be_dropped() {
 
 #[test]
 fn without_a_file_cursors_behind_the_open_checkpoint_may_be_dropped() {
-    let mut bench = Bench::new(0, Persistence::None);
+    let mut bench = Bench::new(0, LogPersistence::None);
     let slow = bench.stream("slow", 0);
     bench.queue_all(&[1]);
     assert!(bench.log.cursors_to_drop().is_empty());
@@ -447,7 +447,7 @@ fn a_replica_finds_superseded_versions_behind_gaps() {
 
 #[test]
 fn a_long_chain_is_freed_without_a_deep_stack() {
-    let mut log = CheckpointManager::continuing(Seqno(0), Persistence::File);
+    let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
     log.set_checkpoint_bytes_max(1);
     for seqno in 1..=200_000 {
         drop(log.queue(item(0, seqno, Operation::Mutation), None));

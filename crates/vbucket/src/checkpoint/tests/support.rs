@@ -4,7 +4,7 @@ use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, Operation, RevSeqno, Seqno,
 };
 
-use crate::checkpoint::{CheckpointManager, CursorId, LogRange, Persistence, Queued, ReadLimit};
+use crate::checkpoint::{CheckpointManager, CursorId, LogPersistence, LogRange, Queued, ReadLimit};
 
 /// The steps of a durable write. Which prepare the latter end is nothing to the log.
 pub(super) const PREPARE: Operation = Operation::Prepare(DurabilityLevel::Majority);
@@ -39,7 +39,7 @@ pub(super) fn seqnos(range: &LogRange) -> Vec<u64> {
 }
 
 impl Bench {
-    pub(super) fn new(high_seqno: u64, persistence: Persistence) -> Self {
+    pub(super) fn new(high_seqno: u64, persistence: LogPersistence) -> Self {
         Self {
             log: CheckpointManager::continuing(Seqno(high_seqno), persistence),
             newest: vec![[None, None]; KEY_COUNT],
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     pub(super) fn flushed() -> Self {
-        Self::new(0, Persistence::File)
+        Self::new(0, LogPersistence::File)
     }
 
     /// Queues the next mutation of key `name`.

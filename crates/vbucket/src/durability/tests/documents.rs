@@ -3,20 +3,24 @@
 use std::time::Duration;
 
 use document::{
-    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, RevSeqno, Seqno, VbUuid, Vbid, VbucketState,
+    Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno, VbUuid, Vbid,
+    VbucketState,
 };
 use platform::{Clock, Instant, WallTime};
 
 use super::script::Bench;
 use super::words::{key, topology};
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::eviction::{
     EvictionOptions, EvictionPolicy, EvictionStrategy, FrequencyHistogram, StrategyKind,
 };
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
-use crate::operation::{Now, Refusal, StoreMode, SyncWriteRequest, WriteCondition};
-use crate::vbucket::{PagingLimits, RoleChange, Vbucket};
+use crate::operation::{Now, Refusal, StoreMode, SyncWriteRequest, WriteCondition, Written};
+use crate::vbucket::Vbucket;
+use crate::vbucket::paging::PagingLimits;
+use crate::vbucket::role::RoleChange;
+use crate::waiter::Waiter;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -48,9 +52,8 @@ fn durably(level: DurabilityLevel) -> WriteCondition {
 /// Stores `k`, to expire at this second or never.
 fn store(vbucket: &mut Vbucket, expiry: u32, condition: WriteCondition, now: Now) -> bool {
     let meta = ItemMeta { expiry, ..ItemMeta::default() };
-    let builder = ItemBuilder::new(key("k").as_key(), meta, b"value");
-    let stored = vbucket.store(StoreMode::Set, builder, condition, now, &mut Vec::new());
-    matches!(stored, Ok(_) | Err(Refusal::SyncWriteBegun))
+    let builder = ItemBuilder::step(key("k").as_key(), meta, condition.operation(), b"value");
+    vbucket.store(StoreMode::Set, builder, condition, now, &mut Vec::new()).is_ok()
 }
 
 fn flush(vbucket: &mut Vbucket) -> Vec<Item> {
@@ -70,7 +73,7 @@ fn a_commit_has_the_version_and_the_revision_of_its_prepare() {
     let condition = durably(DurabilityLevel::Majority);
     assert!(store(&mut vbucket, 0, condition, at(100)));
     let deleted = vbucket.delete(key("k").as_key(), condition, at(100), &mut Vec::new());
-    assert!(matches!(deleted, Err(Refusal::SyncWriteBegun)));
+    assert!(matches!(deleted, Ok(Written::Begun)));
     assert!(store(&mut vbucket, 0, condition, at(100)));
     let items = flush(&mut vbucket);
     // Of the six, the file has the last of each namespace.
@@ -170,10 +173,11 @@ fn prepares_take_memory_as_long_as_they_wait() {
     let effects: &mut Vec<Effect> = &mut Vec::new();
     for number in 0..1_000 {
         let name = key(&format!("k{number}"));
-        let builder = ItemBuilder::new(name.as_key(), ItemMeta::default(), &[7; 100]);
         let condition = durably(DurabilityLevel::PersistToMajority);
+        let (meta, operation) = (ItemMeta::default(), condition.operation());
+        let builder = ItemBuilder::step(name.as_key(), meta, operation, &[7; 100]);
         let begun = vbucket.store(StoreMode::Set, builder, condition, at(100), effects);
-        assert!(matches!(begun, Err(Refusal::SyncWriteBegun)));
+        assert!(matches!(begun, Ok(Written::Begun)));
     }
     let status = vbucket.durability_status();
     assert_eq!((status.tracked_count, vbucket.prepare_count()), (1_000, 1_000));
@@ -184,6 +188,36 @@ fn prepares_take_memory_as_long_as_they_wait() {
     let status = vbucket.durability_status();
     assert_eq!((status.tracked_count, status.tracked_bytes, status.prepares_bytes), (0, 0, 0));
     assert_eq!((vbucket.document_count(), vbucket.high_seqno()), (1_000, Seqno(2_000)));
+    drop(vbucket);
+    assert_eq!(account.used_bytes(), 0);
+}
+
+#[test]
+fn a_value_stays_where_it_was_built_whatever_becomes_of_its_write() {
+    let account = MemoryAccount::default();
+    let mut vbucket = vbucket(&account, EvictionOptions::default());
+    set_topology(&mut vbucket, "a b");
+    let (name, effects) = (key("k"), &mut Vec::new());
+    let condition = durably(DurabilityLevel::Majority);
+    let (meta, operation) = (ItemMeta::default(), condition.operation());
+    let builder = ItemBuilder::step(name.as_key(), meta, operation, &[7; 10_000]);
+    let place = builder.value().as_ptr();
+    vbucket.store(StoreMode::Set, builder, condition, at(100), effects).unwrap();
+    let prepared = vbucket.prepared_items();
+    assert_eq!(prepared.iter().map(|item| item.value().as_ptr()).collect::<Vec<_>>(), [place]);
+    drop(prepared);
+    let used_bytes = account.used_bytes();
+    vbucket.acknowledge("b", Seqno(1), at(100), effects);
+    let found = vbucket.get(name.as_key(), at(100), effects).unwrap();
+    assert_eq!((found.item.value().as_ptr(), found.item.seqno()), (place, Seqno(2)));
+    assert!(account.used_bytes() < used_bytes + 5_000, "the commit has no value of its own");
+    let items = flush(&mut vbucket);
+    let in_log = items.iter().map(|item| (item.operation(), item.seqno(), item.value().as_ptr()));
+    let commit = Operation::Commit { prepare: Seqno(1) };
+    let expected = [(operation, Seqno(1), place), (commit, Seqno(2), place)];
+    assert_eq!(in_log.collect::<Vec<_>>(), expected);
+    drop((found, items));
+    effects.clear();
     drop(vbucket);
     assert_eq!(account.used_bytes(), 0);
 }

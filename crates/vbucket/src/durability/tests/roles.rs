@@ -1,4 +1,4 @@
-//! Changes of role. Source: engine facts, section 5.7.
+//! Changes of role. Source: docs/specification/engine.md, section 5.7.
 
 use super::run;
 use super::script::Bench;

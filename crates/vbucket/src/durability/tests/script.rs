@@ -11,14 +11,18 @@ use platform::{Clock, WallTime};
 
 use super::words::{key, level, number, refused, seconds_until, told, topology};
 use crate::durability::DurabilityLimits;
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{
-    Mutation, Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition,
+    Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written,
 };
 use crate::persistence::{PersistentState, Topology};
-use crate::vbucket::{Received, ReceivedSnapshot, Restored, RoleChange, Vbucket};
+use crate::vbucket::Vbucket;
+use crate::vbucket::receiving::{Received, ReceivedSnapshot};
+use crate::vbucket::restore::Restored;
+use crate::vbucket::role::RoleChange;
+use crate::waiter::Waiter;
 
 /// Runs `script`, line by line.
 pub(super) fn run(script: &str) {
@@ -155,8 +159,9 @@ impl Bench {
         };
         let value = format!("{name}@{}", self.vbucket.high_seqno().0 + 1);
         let meta = ItemMeta::default();
-        let builder = ItemBuilder::new(key(name).as_key(), meta, value.as_bytes());
         let condition = WriteCondition { sync_write: request, ..WriteCondition::default() };
+        let operation = condition.operation();
+        let builder = ItemBuilder::step(key(name).as_key(), meta, operation, value.as_bytes());
         let now = self.now();
         self.written(|vbucket, effects| vbucket.store(mode, builder, condition, now, effects))
     }
@@ -169,12 +174,12 @@ impl Bench {
 
     fn written(
         &mut self,
-        write: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> Result<Mutation, Refusal>,
+        write: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> Result<Written, Refusal>,
     ) -> String {
         let before = self.vbucket.high_seqno();
         match write(&mut self.vbucket, &mut self.effects) {
-            Ok(mutation) => format!("@{}", mutation.seqno),
-            Err(Refusal::SyncWriteBegun) => format!("begun@{}", before.next()),
+            Ok(Written::Done(mutation)) => format!("@{}", mutation.seqno),
+            Ok(Written::Begun) => format!("begun@{}", before.next()),
             Err(refusal) => refused(&refusal),
         }
     }

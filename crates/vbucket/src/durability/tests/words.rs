@@ -4,7 +4,7 @@ use document::{DurabilityLevel, Key};
 
 use crate::operation::{Now, Refusal};
 use crate::persistence::Topology;
-use crate::vbucket::ReceiveError;
+use crate::vbucket::receiving::ReceiveError;
 
 /// An encoded key.
 pub(super) struct Name(Vec<u8>);

@@ -6,12 +6,14 @@ use platform::{Random, WallTime, seeds::seeds};
 use super::*;
 use crate::checkpoint::CheckpointLimits;
 use crate::durability::DurabilityLimits;
-use crate::effect::Waiter;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{StoreMode, SyncWriteRequest, WriteCondition};
 use crate::persistence::PersistentState;
-use crate::vbucket::{RecoveryStep, Restored, RoleChange};
+use crate::vbucket::recovery::RecoveryStep;
+use crate::vbucket::restore::Restored;
+use crate::vbucket::role::RoleChange;
+use crate::waiter::Waiter;
 
 const STEPS: usize = 300;
 
@@ -178,7 +180,8 @@ impl Bench {
             1 => drop(vbucket.delete_if_expired(key.as_key(), now, effects)),
             2 => vbucket.acknowledge("b", seqno, now, effects),
             _ => {
-                let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), b"value");
+                let (meta, operation) = (ItemMeta::default(), condition.operation());
+                let builder = ItemBuilder::step(key.as_key(), meta, operation, b"value");
                 drop(vbucket.store(StoreMode::Set, builder, condition, now, effects));
             }
         }

@@ -8,7 +8,9 @@ use crate::eviction::EvictionOptions;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{Refusal, StoreMode, WriteCondition};
-use crate::vbucket::{RecoveryStep, Restored, RoleChange};
+use crate::vbucket::recovery::RecoveryStep;
+use crate::vbucket::restore::Restored;
+use crate::vbucket::role::RoleChange;
 
 struct Bench {
     vbucket: Vbucket,
@@ -384,7 +386,7 @@ fn whatever_name_a_version_has_the_vbucket_can_be_written_when_it_becomes_active
         let condition = WriteCondition { cas: before, ..WriteCondition::default() };
         let (now, effects) = (Now::default(), &mut Vec::new());
         let stored = bench.vbucket.store(StoreMode::Set, builder, condition, now, effects);
-        assert_ne!(stored.unwrap().cas, before, "{cas}");
+        assert_ne!(stored.unwrap().done().unwrap().cas, before, "{cas}");
     }
 }
 

@@ -9,10 +9,11 @@ use platform::{Clock, Random, WallTime};
 use super::super::words::key;
 use super::node::{Link, Message, Node};
 use crate::checkpoint::LogRange;
-use crate::effect::{Effect, Waiter};
+use crate::effect::Effect;
 use crate::failover_table::StreamStart;
 use crate::operation::{Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition};
-use crate::vbucket::ReceivedSnapshot;
+use crate::vbucket::receiving::ReceivedSnapshot;
+use crate::waiter::Waiter;
 
 const KEYS: [&str; 5] = ["k0", "k1", "k2", "k3", "k4"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -188,10 +189,11 @@ impl Cluster {
             vbucket.delete(key.as_key(), condition, now, effects)
         } else {
             let value = version.to_string();
-            let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), value.as_bytes());
+            let (meta, operation) = (ItemMeta::default(), condition.operation());
+            let builder = ItemBuilder::step(key.as_key(), meta, operation, value.as_bytes());
             vbucket.store(StoreMode::Set, builder, condition, now, effects)
         };
-        let has_begun = matches!(result, Ok(_) | Err(Refusal::SyncWriteBegun));
+        let has_begun = result.is_ok();
         if is_deletion && has_begun {
             self.deleted.insert(key_name, version);
         }

@@ -11,7 +11,11 @@ use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::Now;
 use crate::persistence::{PersistentState, Topology};
-use crate::vbucket::{Received, ReceivedSnapshot, RecoveryStep, Restored, RoleChange, Vbucket};
+use crate::vbucket::Vbucket;
+use crate::vbucket::receiving::{Received, ReceivedSnapshot};
+use crate::vbucket::recovery::RecoveryStep;
+use crate::vbucket::restore::Restored;
+use crate::vbucket::role::RoleChange;
 
 /// What is on its way to a replica.
 #[derive(Debug)]

@@ -1,0 +1,138 @@
+//! The place of one vBucket in its bucket, with its locks.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use platform::no_free::Zone;
+use vbucket::{Refusal, Vbucket};
+
+use super::back_off::BackOff;
+use super::damage_mark::{DamageKind, DamageMark};
+
+/// One vBucket and what guards it. Lock order: `history`, `file`, `vbucket` (docs/locks.md).
+#[derive(Debug, Default)]
+pub(crate) struct VbucketSlot {
+    /// `None` while it is being loaded, when it was deleted, and when it is out of service.
+    vbucket: Mutex<Option<Vbucket>>,
+    /// Held by whoever brings the file up to date with the journal, and by whoever puts another
+    /// history in the place of the vBucket's. Held across I/O; never taken by a front-end worker.
+    history: Mutex<()>,
+    /// Held by whoever hands over batches of the vBucket, and by whoever removes its file: the
+    /// order of batches. Held across I/O; never taken by a front-end worker.
+    file: Mutex<()>,
+    /// What is wrong with the file. A vBucket that is out of service is not there; it stays so
+    /// until another takes its place.
+    pub(crate) damage: DamageMark,
+    /// Until when nobody compacts the file unasked: it could not be.
+    pub(crate) compaction_pause: BackOff,
+    /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
+    /// whoever holds `file`.
+    is_absent: AtomicBool,
+}
+
+/// A vBucket under its lock.
+pub(crate) struct VbucketGuard<'a> {
+    vbucket: MutexGuard<'a, Option<Vbucket>>,
+    _zone: Zone,
+}
+
+impl Deref for VbucketGuard<'_> {
+    type Target = Option<Vbucket>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.vbucket
+    }
+}
+
+impl DerefMut for VbucketGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.vbucket
+    }
+}
+
+impl VbucketSlot {
+    /// The vBucket, if it is loaded. Nothing is freed, sent, logged or waited for under this lock;
+    /// debug builds check the first of these.
+    pub(crate) fn lock(&self) -> VbucketGuard<'_> {
+        let vbucket = self.vbucket.lock().unwrap_or_else(PoisonError::into_inner);
+        VbucketGuard { vbucket, _zone: Zone::enter() }
+    }
+
+    /// The right to keep the vBucket's history what it is, or to put another in its place; for the
+    /// latter [`VbucketSlot::lock_file`] is taken after it.
+    pub(crate) fn lock_history(&self) -> MutexGuard<'_, ()> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The right to hand over batches of the vBucket.
+    pub(crate) fn lock_file(&self) -> MutexGuard<'_, ()> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the file is damaged, so that nothing more can be flushed to it.
+    pub(crate) fn file_is_damaged(&self) -> bool {
+        self.damage.kind() >= Some(DamageKind::RefusesWrites)
+    }
+
+    /// Whether there is no vBucket because its file is damaged.
+    pub(crate) fn is_out_of_service(&self) -> bool {
+        self.damage.kind() == Some(DamageKind::OutOfService)
+    }
+
+    /// Why there is no vBucket, for whoever has found none.
+    pub(crate) fn why_not_here(&self) -> Refusal {
+        if self.is_absent() {
+            Refusal::NotActive
+        } else if self.is_out_of_service() {
+            Refusal::FileIsDamaged
+        } else {
+            Refusal::Loading
+        }
+    }
+
+    /// Whether the vBucket was deleted.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.is_absent.load(Ordering::Acquire)
+    }
+
+    /// Takes the vBucket out, to be dropped by the caller: it is deleted.
+    pub(crate) fn take_absent(&self) -> Option<Vbucket> {
+        // In this order: whoever finds no vBucket finds why.
+        self.is_absent.store(true, Ordering::Release);
+        self.forget_file();
+        self.lock().take()
+    }
+
+    /// Nothing has come into the place of one that was deleted: it stays out of service.
+    pub(crate) fn put_out_of_service(&self, reason: &str) {
+        self.damage.note(DamageKind::OutOfService, reason);
+        self.is_absent.store(false, Ordering::Release);
+    }
+
+    /// Takes the vBucket out, to be dropped by the caller: its file is about to be set aside.
+    pub(crate) fn take_out_of_service(&self, reason: &str) -> Option<Vbucket> {
+        self.damage.note(DamageKind::OutOfService, reason);
+        self.lock().take()
+    }
+
+    /// Puts a vBucket into the place of one that was deleted, or is out of service.
+    pub(crate) fn put_present(&self, vbucket: Vbucket) {
+        let before = self.replace(vbucket);
+        assert!(before.is_none(), "a vBucket that was taken out is not there");
+        self.is_absent.store(false, Ordering::Release);
+        self.forget_file();
+    }
+
+    /// Another file has taken the place of the one that was there, or will.
+    pub(crate) fn forget_file(&self) {
+        self.damage.clear();
+        self.compaction_pause.clear();
+    }
+
+    /// Puts a vBucket into its place and returns the one that was there, to be dropped by the
+    /// caller.
+    pub(crate) fn replace(&self, vbucket: Vbucket) -> Option<Vbucket> {
+        self.lock().replace(vbucket)
+    }
+}

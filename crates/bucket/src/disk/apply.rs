@@ -1,0 +1,120 @@
+//! Files follow the journal: how urgent that is, and how one is brought up to date.
+
+use std::time::Duration;
+
+use document::Vbid;
+use platform::{Instant, allocator};
+use storage::{Applied, StorageError, Unapplied};
+use vbucket::{Effect, Vbucket};
+
+use super::apply_pace::{self, ApplyPressure};
+use super::write_gate::WritePath;
+use crate::core::{BucketCore, micros};
+
+impl BucketCore {
+    /// There is more in the journal: whoever is to bring it to the files hears of it.
+    pub(super) fn wake_appliers(&self) {
+        self.disk.appliers.wake_if_needed(&self.store);
+        if let Some(hurried) = self.disk.appliers.hurried.get()
+            && self.apply_pressure().is_critical()
+        {
+            hurried.wake();
+        }
+    }
+
+    /// How urgent it is that files follow the journal.
+    pub(super) fn apply_pressure(&self) -> ApplyPressure {
+        let backlog = self.store.backlog();
+        let journal = self.store.journal_usage().unwrap_or_default();
+        let ratio = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        ApplyPressure {
+            vbuckets: backlog.vbuckets,
+            journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
+            is_journal_full: self.disk.flush_queues.is_journal_full(),
+            is_gate_closed: self.disk.gate.disk_block().is_some(),
+            pinned_ratio: ratio(backlog.bytes, self.memory.limits().wanted_bytes()),
+            waited: backlog
+                .oldest_since
+                .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
+        }
+    }
+
+    /// Lets the journal go on although files are damaged, as far as the disk allows.
+    pub(super) fn carry_forward(&self, now: Instant) {
+        if let Err(error) = self.store.carry_forward()
+            && self.disk.appliers.damage_lines.passes(now).is_some()
+        {
+            tracing::warn!(%error, "what waits for damaged files fills the journal");
+        }
+    }
+
+    /// The vBucket whose file is to be written next, if the turn of any is worth it.
+    pub(super) fn next_to_apply(&self, pressure: ApplyPressure, now: Instant) -> Option<Vbid> {
+        self.store.next_unapplied(|unapplied: &Unapplied| {
+            let waited = now.since(unapplied.since);
+            apply_pace::is_due(&self.config.apply, pressure, unapplied, waited)
+        })
+    }
+
+    /// Brings the file of one vBucket up to date with the journal.
+    ///
+    /// # Errors
+    /// Those of [`storage::Store::apply`], which are noted and logged here.
+    pub(crate) fn apply(&self, vbid: Vbid) -> Result<(), StorageError> {
+        let Some(slot) = self.slot(vbid) else { return Ok(()) };
+        let history = slot.lock_history();
+        let started = self.clock.now();
+        match self.store.apply(vbid) {
+            Ok(None) => {}
+            Ok(Some(applied)) => {
+                self.counters.add(&self.counters.applies, 1);
+                self.counters.timings.disk_apply.record(micros(self.clock.now().since(started)));
+                self.note_disk(vbid, WritePath::Apply, None);
+                let persisted = slot.lock().as_ref().map(Vbucket::persisted_seqno);
+                if persisted.is_some_and(|persisted| persisted < applied.high_seqno) {
+                    // Whoever made this durable is still about to say so.
+                    drop(slot.lock_file());
+                }
+                self.tell_of_apply(vbid, &applied, Vec::new());
+                let journal = self.store.journal_usage().unwrap_or_default();
+                self.disk.flush_queues.wake_if_journal_has_room(journal.used_bytes);
+                drop(history);
+                allocator::release_after_work(applied.bytes_written);
+            }
+            Err(error) => {
+                self.counters.add(&self.counters.applies_failed, 1);
+                if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
+                    self.give_up_file(vbid, &error);
+                } else {
+                    self.note_disk(vbid, WritePath::Apply, Some(&error));
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the vBucket what its file has. Of many tombstones most leave memory with pauses for
+    /// others who want the lock. `effects` are carried out after the first of them: who hears that
+    /// its write is durable finds in the file what is said to be there.
+    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
+        self.note_growth();
+        let Some(slot) = self.slot(vbid) else { return };
+        if let Some(vbucket) = slot.lock().as_mut() {
+            vbucket.apply_succeeded(applied.high_seqno);
+            if let Some(count) = applied.document_count {
+                vbucket.correct_document_count(count, applied.documents);
+            }
+        }
+        let mut next_tombstone = Some(0);
+        while let Some(from) = next_tombstone {
+            let mut place = slot.lock();
+            next_tombstone = place.as_mut().and_then(|vbucket| {
+                vbucket.forget_tombstones(&applied.tombstones, from, &mut effects)
+            });
+            drop(place);
+            self.carry_out(vbid, &mut effects);
+        }
+        self.page_if_full();
+    }
+}

@@ -1,0 +1,29 @@
+//! What a failing disk means for writers.
+
+use document::Vbid;
+use storage::StorageError;
+
+use super::write_gate::WritePath;
+use crate::core::{BucketCore, WriteBlock};
+
+impl BucketCore {
+    /// Notes what the disk said to the flush of a vBucket; logs when that is news.
+    pub(crate) fn note_disk(&self, vbid: Vbid, path: WritePath, error: Option<&StorageError>) {
+        let block = error.map(|error| match error {
+            StorageError::NoSpace { .. } => WriteBlock::DiskFull,
+            _ => WriteBlock::DiskFailed,
+        });
+        if block == Some(WriteBlock::DiskFull) {
+            self.note_growth();
+        }
+        if !self.disk.gate.note_write(vbid, path, block) {
+            return;
+        }
+        match error {
+            Some(error) => {
+                tracing::error!(%error, "flushing fails; writes are refused until it succeeds");
+            }
+            None => tracing::info!("flushing succeeds again; writes are let in"),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether there is memory for more, and whether writes are let in: memory and disk both have a
+//! say.
+
+use document::Vbid;
+use vbucket::WriteCondition;
+
+use super::checkpoint_memory::CheckpointState;
+use crate::core::{Bucket, Refused, WriteBlock};
+
+/// Durable writes of larger values wait as others do: a few of them would use up the reserve.
+const RESERVE_VALUE_BYTES_MAX: usize = 64 << 10;
+
+impl Bucket {
+    /// Lets a write in, or says why not. A write that finds memory full first frees what it can of
+    /// its own vBucket, so that only what is not on disk yet can keep writes out. A durable write
+    /// of a small value finds room in the checkpoints where others do not: a flood of those would
+    /// take all of it.
+    pub(crate) fn check_write_gate(
+        &self,
+        vbid: Vbid,
+        condition: &WriteCondition,
+        value_bytes: usize,
+    ) -> Result<(), Refused> {
+        let core = &self.0;
+        let mut used_bytes = core.page_if_full();
+        let used_bytes_max = core.memory.limits.mutation_bytes_max();
+        if used_bytes >= used_bytes_max {
+            core.page_at_once(vbid);
+            used_bytes = core.account.used_bytes();
+        }
+        let is_damaged = core.file_is_damaged(vbid);
+        let checkpoints = core.checkpoint_state();
+        if checkpoints != CheckpointState::Available {
+            core.memory.checkpoint_recovery.wake();
+        }
+        core.disk.gate().check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
+            let is_final = block == WriteBlock::Memory
+                && !core.log_gives_memory_back()
+                && self.fails_new_data();
+            Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
+        })?;
+        let has_reserve = condition.sync_write.is_some()
+            && value_bytes <= RESERVE_VALUE_BYTES_MAX
+            && core.has_checkpoint_reserve();
+        if checkpoints == CheckpointState::Full && !has_reserve {
+            return Err(Refused::Blocked(core.disk.gate().refuse_for_checkpoints()));
+        }
+        Ok(())
+    }
+
+    /// Whether there is memory for more of what other nodes send. Sees to it that there will be.
+    pub fn has_room_to_receive(&self) -> bool {
+        let core = &self.0;
+        let checkpoints = core.checkpoint_state();
+        if checkpoints != CheckpointState::Available {
+            core.memory.checkpoint_recovery.wake();
+        }
+        core.page_if_full() < core.memory.limits.mutation_bytes_max()
+            && checkpoints != CheckpointState::Full
+    }
+
+    /// Whether there is memory for a stream that has to read a file. Sees to it that there will be.
+    pub fn has_room_to_backfill(&self) -> bool {
+        let core = &self.0;
+        core.page_if_full() < core.memory.limits.backfill_bytes_max()
+    }
+
+    /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
+    pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
+        self.0
+            .disk
+            .gate()
+            .check(0, u64::MAX, self.0.file_is_damaged(vbid))
+            .map_err(Refused::Blocked)
+    }
+}

@@ -1,0 +1,99 @@
+//! How a bucket opens: what its directory holds is read, the parts are made, the tasks start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use executor::{ExecutorPool, OwnerIsGone};
+use storage::FoundVbucket;
+use vbucket::MemoryAccount;
+
+use crate::compaction::{Compaction, compactor, watcher};
+use crate::config::BucketConfig;
+use crate::core::{
+    Bucket, BucketCore, Counters, Listeners, Surroundings, VbucketFactory, VbucketSlot,
+};
+use crate::disk::{BackingStore, Disk, applier, background_fetcher, flusher};
+use crate::memory::{
+    Memory, checkpoint_destroyer, checkpoint_recovery, defragmenter, expiry_pager,
+    frequency_decayer, item_compressor, item_pager, quota_change, tombstone_purger,
+};
+use crate::roles::{Timeouts, persistence_timeouts, sync_write_timeouts};
+use crate::start::{BucketDirectory, OpenError, WarmupState, warmup};
+
+impl Bucket {
+    /// Opens the bucket in the directory at `path`, making it when there is none, and begins to
+    /// load it. vBuckets serve as soon as they are loaded.
+    pub fn open(
+        surroundings: Surroundings,
+        mut config: BucketConfig,
+        path: &Path,
+    ) -> Result<Self, OpenError> {
+        let Surroundings { clock, files, pool, completions, entropy } = surroundings;
+        let directory = BucketDirectory::open(&files, path, &config, &entropy)?;
+        config.vbucket_count = directory.vbucket_count();
+        let last_stop = directory.last_stop(&config)?;
+        let bucket_type = directory.bucket_type();
+        let options = storage::StoreOptions {
+            clock: clock.clone(),
+            entropy: entropy.clone(),
+            open_files_max: config.open_files_max,
+            journal: config.persistence.journal(),
+        };
+        let keeps_journal = options.journal.is_some();
+        let (store, mut report) =
+            BackingStore::open(bucket_type, &files, path, options, &last_stop)?;
+        directory.begin_run(keeps_journal)?;
+        let count = usize::from(config.vbucket_count);
+        assert!(count.is_power_of_two(), "the description of a bucket has a power of two vBuckets");
+        let account = MemoryAccount::default();
+        let bucket = Self(Arc::new(BucketCore {
+            slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
+            factory: VbucketFactory::new(&config, bucket_type, account.clone(), &entropy),
+            account,
+            memory: Memory::new(&config),
+            disk: Disk::new(&config),
+            compaction: Compaction::new(&config),
+            timeouts: Timeouts::new(config.vbucket_count),
+            warmup: WarmupState::new(clock.now(), last_stop.was_clean),
+            listeners: Listeners::new(completions),
+            counters: Counters::default(),
+            owner: pool.register_owner(&config.name),
+            config,
+            clock,
+            directory,
+            store,
+        }));
+        bucket.0.follow_quota();
+        bucket.report_ignored(&report);
+        bucket.forget_absent(&mut report);
+        bucket.create_missing_vbuckets(&report);
+        bucket.note_unreadable_vbuckets(&report);
+        start_tasks(&bucket, &pool, report.vbuckets).map_err(|_| OpenError::ExecutorIsGone)?;
+        Ok(bucket)
+    }
+}
+
+/// Schedules all tasks of `bucket`; warmup loads the vBuckets in `found`.
+fn start_tasks(
+    bucket: &Bucket,
+    pool: &ExecutorPool,
+    found: Vec<FoundVbucket>,
+) -> Result<(), OwnerIsGone> {
+    checkpoint_destroyer::start(bucket, pool)?;
+    checkpoint_recovery::start(bucket, pool)?;
+    flusher::start(bucket, pool)?;
+    applier::start(bucket, pool)?;
+    background_fetcher::start(bucket, pool)?;
+    persistence_timeouts::start(bucket, pool)?;
+    sync_write_timeouts::start(bucket, pool)?;
+    expiry_pager::start(bucket, pool)?;
+    item_pager::start(bucket, pool)?;
+    frequency_decayer::start(bucket, pool)?;
+    quota_change::start(bucket, pool)?;
+    item_compressor::start(bucket, pool)?;
+    defragmenter::start(bucket, pool)?;
+    tombstone_purger::start(bucket, pool)?;
+    compactor::start(bucket, pool)?;
+    watcher::start(bucket, pool)?;
+    warmup::start(bucket, pool, found)
+}

@@ -1,0 +1,24 @@
+//! The operations on documents, one file a family.
+
+mod attempt;
+mod concatenate;
+mod counter;
+mod durability;
+mod lock;
+mod metadata;
+mod observe;
+mod persistence;
+mod read;
+mod remove;
+mod store;
+mod touch;
+mod value;
+
+pub use concatenate::{Addition, Placement};
+pub use counter::{Counter, CounterRequest};
+pub use observe::{Observed, ObservedState};
+pub use store::Write;
+pub use value::{Incoming, body_of};
+
+/// How often a new version is computed again because the document changed meanwhile.
+const ATTEMPTS_MAX: usize = 100;

@@ -1,0 +1,66 @@
+//! FLUSH: a bucket begins anew.
+
+use document::{Vbid, VbucketState};
+use storage::StorageError;
+use vbucket::Vbucket;
+
+use super::life_error::LifeError;
+use crate::core::{Bucket, BucketCore, VbucketSlot};
+
+impl Bucket {
+    /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
+    /// also that of a vBucket which is still being loaded or cannot be. Durable on return, the
+    /// roles included. Not for front-end workers.
+    ///
+    /// # Errors
+    /// [`LifeError::Storage`]: some are empty and the others as they were; empty the bucket again.
+    /// [`LifeError::NotPersisted`]: all are empty, and a start may take some for active.
+    pub fn flush_all(&self) -> Result<(), LifeError> {
+        let core = &self.0;
+        let (roles_to_write, deleted) = core.empty_all();
+        let not_written = core.flush_roles(roles_to_write);
+        deleted?;
+        if not_written.is_empty() { Ok(()) } else { Err(LifeError::NotPersisted) }
+    }
+}
+
+impl BucketCore {
+    /// Has all vBuckets begin anew. Gives those whose roles have to be written: one without a file
+    /// is active, and no map has made it so.
+    fn empty_all(&self) -> (Vec<Vbid>, Result<(), StorageError>) {
+        let _histories: Vec<_> = self.slots.iter().map(VbucketSlot::lock_history).collect();
+        let _files: Vec<_> = self.slots.iter().map(VbucketSlot::lock_file).collect();
+        let roles: Vec<_> = self.slots().map(|(vbid, slot)| self.role_of(vbid, slot)).collect();
+        let mut gone = Vec::new();
+        let deleted = self.store.delete_all(|vbid| gone.push(vbid));
+        if deleted.is_ok() {
+            // Also those that never had a file.
+            gone = self.slots().map(|(vbid, _)| vbid).collect();
+        }
+        let mut roles_to_write = Vec::new();
+        for vbid in gone {
+            let Some(slot) = self.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
+            let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
+            let mut vbucket = self.factory.new_vbucket(vbid, state);
+            let topology = slot.lock().as_ref().map(|old| old.topology().clone());
+            let topology = topology.unwrap_or_default();
+            // One that a map has made active must not look like one whose disk is lost.
+            let writes_role = state != VbucketState::Active || !topology.is_empty();
+            let mut effects = Vec::new();
+            vbucket.assume_topology(topology, self.now(), &mut effects);
+            drop(self.supersede(slot, vbucket, writes_role));
+            self.carry_out(vbid, &mut effects);
+            if writes_role {
+                roles_to_write.push(vbid);
+            }
+        }
+        (roles_to_write, deleted)
+    }
+
+    /// The role of a vBucket, also of one that is not loaded.
+    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> VbucketState {
+        let in_memory = slot.lock().as_ref().map(Vbucket::state);
+        let in_file = || self.store.state(vbid).ok().flatten().map(|record| record.state);
+        in_memory.or_else(in_file).unwrap_or(VbucketState::Active)
+    }
+}

@@ -1,0 +1,221 @@
+//! What a bucket's directory says about the bucket: `bucket.json`, and the mark of a clean stop.
+
+use std::path::Path;
+
+use document::Vbid;
+use document::limits::VBUCKET_COUNT_MAX;
+use platform::{Entropy, FileErrorKind, Files};
+use serde::{Deserialize, Serialize};
+use storage::{LastStop, Witnesses};
+
+use super::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
+use super::adoption;
+use super::adoption::Adoption;
+use super::open_error::OpenError;
+use crate::config::{BucketConfig, BucketType, Named};
+
+/// The version of this file's layout.
+const FORMAT: u32 = 1;
+const DESCRIPTION_NAME: &str = "bucket.json";
+const CLEAN_MARK_NAME: &str = "clean-stop";
+/// The mark of a clean stop, once the bucket has been opened after it.
+const LAST_STOP_NAME: &str = "last-stop";
+
+/// What is fixed when a bucket is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BucketFile {
+    format: u32,
+    pub(crate) name: String,
+    /// 32 hexadecimal digits.
+    pub(crate) uuid: String,
+    pub(crate) vbucket_count: u16,
+    /// Absent in the files of older versions, which knew one type.
+    #[serde(default)]
+    pub(crate) bucket_type: BucketType,
+}
+
+/// Reads the description in `directory`, or writes one for a new bucket.
+pub(crate) fn open_or_create(
+    files: &dyn Files,
+    directory: &Path,
+    config: &BucketConfig,
+    entropy: &Entropy,
+) -> Result<BucketFile, OpenError> {
+    let path = directory.join(DESCRIPTION_NAME);
+    match files.read_all(&path) {
+        Ok(content) => parse(&content)
+            .map_err(str::to_owned)
+            .and_then(|description| check_fixed(description, config))
+            .map_err(|what| OpenError::BadDescription { path, what }),
+        Err(error) if error.kind == FileErrorKind::NotFound => {
+            let description = match adoption::look(files, directory)? {
+                Adoption::Nothing => fresh(config, entropy),
+                Adoption::Files { vbucket_count } => {
+                    let adopted = BucketFile {
+                        vbucket_count,
+                        bucket_type: BucketType::Couchbase,
+                        ..fresh(config, entropy)
+                    };
+                    check_fixed(adopted, config)
+                        .map_err(|what| OpenError::BadDescription { path: path.clone(), what })?
+                }
+            };
+            let json = serde_json::to_vec_pretty(&description).expect("the description is JSON");
+            files.replace_all(&path, &json)?;
+            Ok(description)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Describes a bucket whose files were put into `directory`: a new bucket, whatever it was a copy
+/// of, whose last stop was no clean one, without the vBuckets that were `deleted`.
+///
+/// # Errors
+/// The description is not there then, or it is as it was to be.
+pub fn describe_restored(
+    files: &dyn Files,
+    directory: &Path,
+    name: &str,
+    vbucket_count: u16,
+    deleted: &[Vbid],
+) -> Result<(), OpenError> {
+    AbsentVbuckets::open(files, directory)?.add(files, deleted)?;
+    let config = BucketConfig { vbucket_count, ..BucketConfig::named(name) };
+    let json = serde_json::to_vec_pretty(&fresh(&config, &Entropy::real()))
+        .expect("the description is JSON");
+    Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
+}
+
+/// What the directory says of the last stop.
+pub(crate) fn last_stop(
+    files: &dyn Files,
+    directory: &Path,
+    config: &BucketConfig,
+) -> Result<LastStop, OpenError> {
+    let accepts_lost_journal = config.accepts_lost_journal;
+    let stop = |was_clean, witnesses| LastStop { was_clean, witnesses, accepts_lost_journal };
+    match read_witnesses(files, &directory.join(CLEAN_MARK_NAME))? {
+        Mark::Absent => {}
+        Mark::Empty => return Ok(stop(true, None)),
+        Mark::Witnesses(witnesses) => return Ok(stop(true, Some(witnesses))),
+        // That it is there says that the stop was a clean one; of no file it says that it is whole.
+        Mark::Damaged => return Ok(stop(true, Some(Witnesses::default()))),
+    }
+    match read_witnesses(files, &directory.join(LAST_STOP_NAME))? {
+        Mark::Witnesses(witnesses) => Ok(stop(false, Some(witnesses))),
+        Mark::Absent | Mark::Empty | Mark::Damaged => Ok(stop(false, None)),
+    }
+}
+
+/// What there is of a mark.
+enum Mark {
+    Absent,
+    /// One of an older version, which says nothing of files.
+    Empty,
+    Witnesses(Witnesses),
+    Damaged,
+}
+
+fn read_witnesses(files: &dyn Files, path: &Path) -> Result<Mark, OpenError> {
+    let mark = match files.read_all(path) {
+        Ok(text) if text.is_empty() => Mark::Empty,
+        Ok(text) => Witnesses::decode(&text).map_or(Mark::Damaged, Mark::Witnesses),
+        Err(error) if error.kind == FileErrorKind::NotFound => Mark::Absent,
+        Err(error) if error.kind == FileErrorKind::Failed => Mark::Damaged,
+        Err(error) => return Err(error.into()),
+    };
+    if matches!(mark, Mark::Damaged) {
+        let file = path.display();
+        tracing::error!(
+            %file,
+            "the mark of the last stop is damaged: files are believed without a second witness, \
+             and vBuckets begin new branches of history; compare with a replica or a backup"
+        );
+    }
+    Ok(mark)
+}
+
+/// The bucket begins to change: a crash from now on is seen as one. What the mark tells of files
+/// holds until a journal tells that; where there is none, nobody says later what has become of it.
+pub(crate) fn begin_run(
+    files: &dyn Files,
+    directory: &Path,
+    keeps_journal: bool,
+) -> Result<(), OpenError> {
+    let (mark, last_stop) = (directory.join(CLEAN_MARK_NAME), directory.join(LAST_STOP_NAME));
+    let changed = if keeps_journal {
+        vec![files.rename(&mark, &last_stop)]
+    } else {
+        vec![files.remove(&mark), files.remove(&last_stop)]
+    };
+    for result in changed {
+        match result {
+            Err(error) if error.kind != FileErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(files.sync_directory(directory)?)
+}
+
+/// Says that everything acknowledged is in the files, and where those are.
+pub(crate) fn leave_clean_mark(
+    files: &dyn Files,
+    directory: &Path,
+    witnesses: &Witnesses,
+) -> Result<(), OpenError> {
+    Ok(files.replace_all(&directory.join(CLEAN_MARK_NAME), &witnesses.encode())?)
+}
+
+/// Whether a name in the directory is one of this module's, or one that it has in the making.
+pub(crate) fn is_own_name(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    let own = [DESCRIPTION_NAME, CLEAN_MARK_NAME, LAST_STOP_NAME, LIST_NAME];
+    own.contains(&name) || own.iter().any(|own| own.strip_suffix(".json") == Some(name))
+}
+
+fn fresh(config: &BucketConfig, entropy: &Entropy) -> BucketFile {
+    let mut uuid = [0; 16];
+    entropy.fill(&mut uuid);
+    BucketFile {
+        format: FORMAT,
+        name: config.name.clone(),
+        uuid: format!("{:032x}", u128::from_be_bytes(uuid)),
+        vbucket_count: config.vbucket_count,
+        bucket_type: config.bucket_type.unwrap_or_default(),
+    }
+}
+
+/// A type that was asked for has to be the one that the bucket has: documents of the one are not
+/// there for the other. So has a number of vBuckets.
+fn check_fixed(description: BucketFile, config: &BucketConfig) -> Result<BucketFile, String> {
+    let (wanted, count) = (config.vbucket_count, description.vbucket_count);
+    if config.demands_vbucket_count && wanted != count {
+        return Err(format!(
+            "says that the bucket has {count} vBuckets, not {wanted}: their number is fixed when a \
+             bucket is made; leave --vbuckets out, or give another directory"
+        ));
+    }
+    match config.bucket_type {
+        Some(wanted) if wanted != description.bucket_type => Err(format!(
+            "says that the bucket is of the type `{}`; start it as that, or give `{}` another \
+             directory",
+            description.bucket_type.name(),
+            wanted.name()
+        )),
+        _ => Ok(description),
+    }
+}
+
+fn parse(content: &[u8]) -> Result<BucketFile, &'static str> {
+    let description: BucketFile = serde_json::from_slice(content)
+        .map_err(|_| "is not a bucket description; restore it from a backup")?;
+    if description.format != FORMAT {
+        return Err("was written by a newer version; use that version");
+    }
+    let count = description.vbucket_count;
+    if !count.is_power_of_two() || count > VBUCKET_COUNT_MAX {
+        return Err("has a vBucket count that is no power of two up to 32768");
+    }
+    Ok(description)
+}

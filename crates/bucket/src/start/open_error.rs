@@ -1,0 +1,28 @@
+//! Why a bucket cannot be opened.
+
+use std::path::PathBuf;
+
+use platform::FileError;
+use storage::StorageError;
+
+/// Why a bucket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A file operation failed. Callers report it and stop.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The bucket's files cannot be used. Callers report it and stop.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The bucket's own description is damaged, or of another version.
+    #[error("{}: {what}", path.display())]
+    BadDescription {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
+    /// The executor does not take tasks any more.
+    #[error("the executor has been shut down")]
+    ExecutorIsGone,
+}

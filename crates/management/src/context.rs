@@ -1,0 +1,28 @@
+//! What the handlers of requests share.
+
+use std::sync::Arc;
+
+use auth::{PasswordChecker, Users};
+use tokio::sync::watch;
+
+use crate::backups::Backups;
+use crate::connection::Connections;
+use crate::failed_logins::FailedLogins;
+use crate::limits::Limits;
+use crate::node_view::NodeView;
+
+/// What all handlers share.
+pub(crate) struct Context {
+    pub(crate) view: Arc<dyn NodeView>,
+    pub(crate) users: Arc<Users>,
+    /// Where passwords are checked.
+    pub(crate) passwords: PasswordChecker,
+    pub(crate) limits: Limits,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) failed_logins: FailedLogins,
+    pub(crate) backups: Arc<Backups>,
+    /// Turns true once.
+    pub(crate) stopped: watch::Receiver<bool>,
+    /// Changes with the maps.
+    pub(crate) maps_changed: watch::Receiver<()>,
+}

@@ -1,0 +1,39 @@
+//! Logins at the REST port that failed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use platform::{Clock, Seldom};
+
+use crate::metric::Metric;
+
+/// Log lines about logins that failed come at most as often.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Logins that failed: all are counted, some are logged.
+#[derive(Debug)]
+pub(crate) struct FailedLogins {
+    clock: Clock,
+    count: AtomicU64,
+    log: Seldom,
+}
+
+impl Default for FailedLogins {
+    fn default() -> Self {
+        Self { clock: Clock::real(), count: AtomicU64::new(0), log: Seldom::every(LOG_INTERVAL) }
+    }
+}
+
+impl FailedLogins {
+    pub(crate) fn note(&self, user: &str) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(unlogged) = self.log.passes(self.clock.now()) {
+            tracing::warn!(?user, unlogged, "a login at the REST port failed");
+        }
+    }
+
+    pub(crate) fn metric(&self) -> Metric {
+        let count = self.count.load(Ordering::Relaxed) as f64;
+        Metric::counter("cm_auth_errors_total", "Logins at the REST port that failed", count)
+    }
+}

@@ -1,0 +1,502 @@
+//! Two whole nodes in one thread: network, disks, time, threads and secrets are simulated, so that
+//! a seed decides everything that happens.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use client::{ClientError, Connection, ConnectionOptions, Login, OwnedResponse, ServerAddress};
+use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, Uuid};
+use document::DurabilityLevel;
+use executor::DeterministicPool;
+use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
+use platform::network::{Network, Stream};
+use platform::simulated::{SimulatedFiles, SimulatedNetwork};
+use platform::{Clock, Entropy, Files, Instant, Random, WallTime};
+use protocol::client::{Request, store_extras};
+use protocol::frame_info::{DurabilityRequirement, FrameInfos};
+use protocol::request::StoreExtras;
+use protocol::{Feature, FeatureSet, Opcode, Status};
+
+/// The default bucket, and another one.
+static BUCKETS: [&str; 2] = ["default", "other"];
+const VBUCKETS: u16 = 8;
+const PORT: u16 = 11210;
+const MANAGEMENT_PORT: u16 = 8091;
+const PASSWORD: &str = "password";
+/// How long a client waits for something to happen, in simulated time.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 100));
+
+/// A machine with a disk, and the node on it while it has power.
+struct Machine {
+    address: IpAddr,
+    files: SimulatedFiles,
+    running: Option<Running>,
+    starts: u64,
+}
+
+struct Running {
+    driver: DeterministicPool,
+    node: Node,
+}
+
+/// The other nodes: nobody waits for an answer on a simulated network.
+struct NobodyAnswers;
+
+impl Peers for NobodyAnswers {
+    fn copies(&self, _: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
+        anyhow::bail!("nobody waits for an answer on a simulated network")
+    }
+}
+
+/// Everything there is.
+struct Cluster {
+    seed: u64,
+    /// The buckets of all nodes.
+    buckets: &'static [&'static str],
+    clock: Clock,
+    random: Random,
+    network: SimulatedNetwork,
+    machines: Vec<Machine>,
+}
+
+impl Cluster {
+    fn new(seed: u64, buckets: &'static [&'static str]) -> Self {
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        let machine = |last| Machine {
+            address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)),
+            files: SimulatedFiles::new(),
+            running: None,
+            starts: 0,
+        };
+        let mut cluster = Self {
+            seed,
+            buckets,
+            network: SimulatedNetwork::new(clock.clone(), seed),
+            clock,
+            random: Random::from_seed(seed),
+            machines: vec![machine(1), machine(2)],
+        };
+        (0..cluster.machines.len()).for_each(|index| cluster.start(index));
+        let plan = cluster.plan();
+        for machine in &cluster.machines {
+            machine.running.as_ref().unwrap().node.carry_out(&plan).unwrap();
+        }
+        cluster
+    }
+
+    fn plan(&self) -> ClusterPlan {
+        let node = |machine: &Machine| PlannedNode {
+            name: name_of(machine),
+            address: cluster::NodeAddress {
+                host: machine.address.to_string(),
+                data_port: PORT,
+                management_port: MANAGEMENT_PORT,
+            },
+        };
+        let nodes = self.machines.iter().map(node).collect();
+        let mut plan = ClusterPlan::of_nodes(nodes);
+        plan.revision = Revision { epoch: 1, revision: 2 };
+        plan.cluster_uuid = Some(Uuid::random(&Entropy::simulated(1)));
+        for (&name, seed) in self.buckets.iter().zip(2..) {
+            let mut bucket = BucketPlan::balanced(self.machines.len(), 1, VBUCKETS);
+            bucket.uuid = Some(Uuid::random(&Entropy::simulated(seed)));
+            plan = plan.with_bucket(name, bucket);
+        }
+        plan
+    }
+
+    /// Gives a machine power.
+    fn start(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        machine.starts += 1;
+        let seed = self.seed << 16 | machine.starts << 8 | index as u64;
+        let driver = DeterministicPool::new(self.clock.clone(), seed);
+        let world = World {
+            clock: self.clock.clone(),
+            files: Arc::new(machine.files.clone()),
+            network: self.network.host(machine.address).into(),
+            entropy: Entropy::simulated(seed),
+            pool: driver.pool().clone(),
+            peers: Arc::new(NobodyAnswers),
+        };
+        let config = NodeConfig {
+            data_dir: PathBuf::from("/data"),
+            host: machine.address,
+            port: PORT,
+            password: Some(PASSWORD.to_owned()),
+            node_name: Some(name_of(machine)),
+            threads: 2,
+            buckets: self.buckets.iter().copied().map(settings).collect(),
+            ..NodeConfig::default()
+        };
+        let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
+        machine.running = Some(Running { driver, node });
+    }
+
+    /// Takes a machine's power: of what its disk has not synced a part may be there.
+    fn power_cut(&mut self, index: usize) {
+        let machine = &mut self.machines[index];
+        self.network.power_cut(machine.address);
+        machine.files.power_cut(self.random.next_u64() | 1);
+        let Running { driver, node } = machine.running.take().expect("it has power");
+        driver.pool().shutdown();
+        drop(node);
+    }
+
+    /// One thing happens. When nothing can, time passes until something does.
+    fn step(&mut self) {
+        let mut running: Vec<&mut Running> =
+            self.machines.iter_mut().filter_map(|machine| machine.running.as_mut()).collect();
+        while !running.is_empty() {
+            let next = running.swap_remove(self.random.below(running.len() as u64) as usize);
+            if next.driver.run_one() {
+                return;
+            }
+        }
+        let running = || self.machines.iter().filter_map(|machine| machine.running.as_ref());
+        let times = running().filter_map(|running| running.driver.next_time());
+        let next = times.chain(self.network.next_delivery()).min().expect("a clock ticks");
+        self.clock.advance(next.since(self.clock.now()));
+        running().for_each(|running| running.driver.expire());
+    }
+
+    /// Lets things happen for a while.
+    fn run(&mut self, duration: Duration) {
+        let end = self.clock.now().after(duration);
+        while self.clock.now() < end {
+            self.step();
+        }
+    }
+
+    /// Everything that is on the disks.
+    fn disks(&self) -> BTreeMap<(usize, PathBuf), Vec<u8>> {
+        let mut found = BTreeMap::new();
+        for (index, machine) in self.machines.iter().enumerate() {
+            let mut directories = vec![PathBuf::from("/data")];
+            while let Some(directory) = directories.pop() {
+                for name in machine.files.list(&directory).unwrap() {
+                    let path = directory.join(name);
+                    match machine.files.content(&path) {
+                        Some(content) => drop(found.insert((index, path), content)),
+                        None => directories.push(path),
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+fn settings(bucket: &str) -> BucketSettings {
+    BucketSettings {
+        name: bucket.to_owned(),
+        vbuckets: Some(VBUCKETS),
+        memory_quota_bytes: 64 << 20,
+        journal_size_bytes: 64 << 20,
+        ..BucketSettings::default()
+    }
+}
+
+fn name_of(machine: &Machine) -> String {
+    format!("n@{}", machine.address)
+}
+
+/// The cluster, and clients in it.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Cluster>>);
+
+/// A stream whose reader has the cluster go on while there is nothing to read.
+struct Waiting {
+    stream: Stream,
+    cluster: Shared,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Cluster> {
+        self.0.lock().unwrap()
+    }
+
+    /// A client of a bucket of the node on a machine.
+    fn connect(&self, index: usize, bucket: &str) -> Result<Connection, ClientError> {
+        let (network, host) = {
+            let cluster = self.lock();
+            (Network::from(cluster.network.host(CLIENT)), cluster.machines[index].address)
+        };
+        let address = ServerAddress::new(host.to_string(), PORT);
+        let stream = network
+            .connect(SocketAddr::new(host, PORT))
+            .map_err(|cause| ClientError::Unreachable { address: address.to_string(), cause })?;
+        let mut options = ConnectionOptions::new("simulated");
+        options.login = Some(Login::new("Administrator", PASSWORD));
+        options.bucket = Some(bucket.to_owned());
+        options.features =
+            FeatureSet::NONE.with(Feature::AltRequestSupport).with(Feature::SyncReplication);
+        Connection::over(Waiting { stream, cluster: self.clone() }, &address, &options)
+    }
+}
+
+impl Waiting {
+    fn until_done<T>(
+        &mut self,
+        mut act: impl FnMut(&mut Stream) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let deadline = self.cluster.lock().clock.now().after(PATIENCE);
+        loop {
+            match act(&mut self.stream) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            let mut cluster = self.cluster.lock();
+            if cluster.clock.now() > deadline {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            cluster.step();
+        }
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.stream.fmt(formatter)
+    }
+}
+
+impl Read for Waiting {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        self.until_done(|stream| stream.read(target))
+    }
+}
+
+impl Write for Waiting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.until_done(|stream| stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client of a bucket of the whole cluster that remembers what it was told.
+struct Client {
+    cluster: Shared,
+    bucket: &'static str,
+    connections: BTreeMap<usize, Connection>,
+    /// By key, what was acknowledged as durable.
+    durable: BTreeMap<Vec<u8>, Vec<u8>>,
+    ambiguous: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
+}
+
+fn vbucket_of(key: &[u8]) -> u16 {
+    u16::from(key[key.len() - 1]) % VBUCKETS
+}
+
+impl Client {
+    fn new(cluster: &Shared, bucket: &'static str) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            bucket,
+            connections: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            ambiguous: BTreeMap::new(),
+        }
+    }
+
+    /// One request to the node where the vBucket is active.
+    fn ask(&mut self, request: &Request<'_>) -> Result<OwnedResponse, ClientError> {
+        let plan = self.cluster.lock().plan();
+        let chain = plan.buckets[self.bucket].chain(request.vbucket);
+        let index = chain[0].expect("nobody is given up");
+        let answer = self.connection(index)?.call(request);
+        if answer.is_err() {
+            self.connections.remove(&index);
+        }
+        answer
+    }
+
+    /// The connection to a node.
+    fn connection(&mut self, index: usize) -> Result<&mut Connection, ClientError> {
+        match self.connections.entry(index) {
+            Entry::Occupied(connection) => Ok(connection.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(self.cluster.connect(index, self.bucket)?)),
+        }
+    }
+
+    /// Writes once. The status, if there was an answer.
+    fn set(&mut self, key: &[u8], value: &[u8], is_durable: bool) -> Option<Status> {
+        let durability = is_durable.then_some(DurabilityRequirement {
+            level: DurabilityLevel::PersistToMajority,
+            timeout_ms: Some(3000),
+        });
+        let request = Request {
+            vbucket: vbucket_of(key),
+            infos: FrameInfos { durability, ..FrameInfos::default() },
+            extras: &store_extras(StoreExtras { flags: [0; 4], expiry: 0 }),
+            key,
+            value,
+            ..Request::new(Opcode::Set)
+        };
+        let status = self.ask(&request).ok().and_then(|response| response.status());
+        match status {
+            Some(Status::Success) if is_durable => {
+                self.durable.insert(key.to_vec(), value.to_vec());
+                self.ambiguous.remove(key);
+            }
+            _ => self.ambiguous.entry(key.to_vec()).or_default().push(value.to_vec()),
+        }
+        status
+    }
+
+    fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let request = Request { vbucket: vbucket_of(key), key, ..Request::new(Opcode::Get) };
+        let response = self.ask(&request).expect("the node answers");
+        response.is_success().then(|| response.value().to_vec())
+    }
+
+    /// Writes durably until it succeeds.
+    fn write_until_durable(&mut self, key: &[u8], value: &[u8]) {
+        let begun = self.cluster.lock().clock.now();
+        while self.set(key, value, true) != Some(Status::Success) {
+            let mut cluster = self.cluster.lock();
+            assert!(cluster.clock.now().since(begun) < PATIENCE, "no durable write succeeds");
+            cluster.run(Duration::from_millis(50));
+        }
+    }
+
+    /// Everything that was acknowledged as durable is there, or something newer that may be.
+    fn check(&mut self) {
+        for (key, value) in self.durable.clone() {
+            let found = self.get(&key).expect("an acknowledged document is there");
+            let may_be = self.ambiguous.get(&key).is_some_and(|values| values.contains(&found));
+            assert!(found == value || may_be, "{key:?} is {found:?}, acknowledged was {value:?}");
+        }
+    }
+}
+
+/// What a run comes to.
+#[derive(PartialEq)]
+struct Outcome {
+    ended: Instant,
+    disks: BTreeMap<(usize, PathBuf), Vec<u8>>,
+}
+
+/// Plain and durable writes; a machine loses power, others go on; it comes back, and so do durable
+/// writes; nothing that was acknowledged as durable is lost, at the end with both restarted.
+fn run(seed: u64) -> Outcome {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1]))));
+    let mut client = Client::new(&cluster, BUCKETS[0]);
+    let keys: Vec<Vec<u8>> = (0..24_u8).map(|number| vec![b'k', number]).collect();
+    for (number, key) in keys.iter().enumerate() {
+        client.write_until_durable(key, format!("first-{number}").as_bytes());
+        let plain = [b"plain-", key.as_slice()].concat();
+        assert_eq!(client.set(&plain, b"value", false), Some(Status::Success), "seed {seed}");
+    }
+    client.check();
+    let lost = usize::from(seed.is_multiple_of(2));
+    cluster.lock().power_cut(lost);
+    let plan = cluster.lock().plan();
+    for key in &keys {
+        let is_served = plan.buckets[client.bucket].chain(vbucket_of(key))[0] != Some(lost);
+        let status = client.set(key, b"second", false);
+        assert_eq!(status == Some(Status::Success), is_served, "seed {seed}");
+    }
+    cluster.lock().start(lost);
+    for key in &keys {
+        client.write_until_durable(key, b"third");
+    }
+    client.check();
+    for index in 0..2 {
+        cluster.lock().power_cut(index);
+    }
+    for index in 0..2 {
+        cluster.lock().start(index);
+    }
+    client.connections.clear();
+    for key in &keys {
+        assert_eq!(client.get(key).as_deref(), Some(&b"third"[..]), "seed {seed}");
+    }
+    drop(client);
+    let mut cluster = cluster.lock();
+    cluster.run(Duration::from_secs(30));
+    let outcome = Outcome { ended: cluster.clock.now(), disks: cluster.disks() };
+    (0..2).for_each(|index| cluster.power_cut(index));
+    outcome
+}
+
+#[test]
+fn a_seed_decides_every_byte_and_no_durable_write_is_lost() {
+    let seeds = platform::seeds::seeds(3);
+    let outcomes: Vec<(u64, Outcome)> = seeds.map(|seed| (seed, run(seed))).collect();
+    let (seed, first) = &outcomes[0];
+    let journal = Path::new("/data/buckets/default/journal");
+    assert!(first.disks.keys().any(|(_, path)| path.starts_with(journal)), "there is a journal");
+    let again = run(*seed);
+    assert_eq!(first.ended, again.ended, "seed {seed}");
+    for (place, content) in &first.disks {
+        assert!(again.disks.get(place) == Some(content), "{place:?} differs, seed {seed}");
+    }
+    assert!(*first == again, "seed {seed}");
+    assert!(outcomes.iter().skip(1).all(|(_, other)| other.disks != first.disks));
+}
+
+/// The connections of replication that a bucket of a node shows, in both directions.
+fn replication_of(client: &mut Client, index: usize) -> Vec<String> {
+    let statistics = client.connection(index).unwrap().statistics("dcp").unwrap();
+    let name = |(name, _): (String, String)| {
+        Some(name.strip_prefix("eq_dcpq:")?.strip_suffix(":type")?.to_owned())
+    };
+    let mut names: Vec<String> = statistics.into_iter().filter_map(name).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn every_bucket_has_replicas_of_its_own_and_loses_no_durable_write() {
+    for seed in platform::seeds::seeds(2) {
+        let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS))));
+        let mut clients = BUCKETS.map(|bucket| Client::new(&cluster, bucket));
+        let keys: Vec<Vec<u8>> = (0..12_u8).map(|number| vec![b'k', number]).collect();
+        let write = |clients: &mut [Client; 2], round: &str| {
+            for client in clients {
+                let value = format!("{round} of {}", client.bucket);
+                keys.iter().for_each(|key| client.write_until_durable(key, value.as_bytes()));
+            }
+        };
+        let check = |clients: &mut [Client; 2], round: &str| {
+            for client in clients {
+                let value = format!("{round} of {}", client.bucket).into_bytes();
+                for key in &keys {
+                    assert_eq!(client.get(key).as_ref(), Some(&value), "seed {seed}");
+                }
+            }
+        };
+        write(&mut clients, "first");
+        check(&mut clients, "first");
+        for client in &mut clients {
+            for index in 0..2 {
+                let name = |from: u8, to: u8| {
+                    format!("replication:n@10.0.0.{from}->n@10.0.0.{to}:{}", client.bucket)
+                };
+                let names = [name(1, 2), name(2, 1)];
+                assert_eq!(replication_of(client, index), names, "seed {seed}");
+            }
+        }
+        cluster.lock().power_cut(0);
+        cluster.lock().start(0);
+        write(&mut clients, "second");
+        (0..2).for_each(|index| cluster.lock().power_cut(index));
+        (0..2).for_each(|index| cluster.lock().start(index));
+        clients.iter_mut().for_each(|client| client.connections.clear());
+        check(&mut clients, "second");
+        drop(clients);
+        (0..2).for_each(|index| cluster.lock().power_cut(index));
+    }
+}

@@ -1,0 +1,136 @@
+//! Sockets that never block.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::simulated::network as simulated;
+
+/// Silence of a peer after which it is asked whether it is there.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+/// Time between two such questions.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Questions without an answer after which it is taken for gone.
+const KEEPALIVE_PROBES: u32 = 6;
+
+/// A socket that accepts connections.
+#[derive(Debug)]
+pub enum Listener {
+    /// Of the operating system.
+    Real(mio::net::TcpListener),
+    /// Of a simulated network.
+    Simulated(simulated::Listener),
+}
+
+/// A connection. What cannot be done at once is answered `WouldBlock`.
+#[derive(Debug)]
+pub enum Stream {
+    /// Of the operating system.
+    Real(mio::net::TcpStream),
+    /// Of a simulated network.
+    Simulated(simulated::Stream),
+}
+
+impl Listener {
+    /// The next connection, on which small writes are sent at once and a peer that has gone without
+    /// a word is noticed within two minutes.
+    pub fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Real(listener) => {
+                let (stream, _) = listener.accept()?;
+                prepare_accepted(&stream);
+                Ok(Stream::Real(stream))
+            }
+            Self::Simulated(listener) => Ok(Stream::Simulated(listener.accept()?)),
+        }
+    }
+
+    /// Where it listens.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Real(listener) => listener.local_addr(),
+            Self::Simulated(listener) => Ok(listener.address()),
+        }
+    }
+}
+
+impl Stream {
+    /// A connection that was made by blocking calls.
+    pub fn from_standard(stream: std::net::TcpStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self::Real(mio::net::TcpStream::from_std(stream)))
+    }
+
+    /// Where its peer is.
+    pub fn peer_address(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Real(stream) => stream.peer_addr(),
+            Self::Simulated(stream) => Ok(stream.peer_address()),
+        }
+    }
+}
+
+impl Read for Stream {
+    #[inline]
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Real(stream) => stream.read(target),
+            Self::Simulated(stream) => stream.read(target),
+        }
+    }
+}
+
+impl Write for Stream {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Real(stream) => stream.write(bytes),
+            Self::Simulated(stream) => stream.write(bytes),
+        }
+    }
+
+    #[inline]
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Real(stream) => stream.write_vectored(slices),
+            Self::Simulated(stream) => {
+                let first = slices.iter().find(|slice| !slice.is_empty());
+                first.map_or(Ok(0), |slice| stream.write(slice))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Best effort: a socket that takes no option serves all the same.
+fn prepare_accepted(socket: &mio::net::TcpStream) {
+    use rustix::net::sockopt;
+    socket.set_nodelay(true).ok();
+    if sockopt::set_socket_keepalive(socket, true).is_ok() {
+        sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE).ok();
+        sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL).ok();
+        sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES).ok();
+    }
+}
+
+/// Whether an accept failed because of the one connection that was next: others wait behind it.
+/// Source: accept(2), "Error handling".
+pub fn is_about_one_connection(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    const ERRORS: [Errno; 10] = [
+        Errno::INTR,
+        Errno::CONNABORTED,
+        Errno::PROTO,
+        Errno::NETDOWN,
+        Errno::NOPROTOOPT,
+        Errno::HOSTDOWN,
+        Errno::HOSTUNREACH,
+        Errno::OPNOTSUPP,
+        Errno::NETUNREACH,
+        Errno::PERM,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| ERRORS.contains(&errno))
+}

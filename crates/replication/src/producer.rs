@@ -1,0 +1,26 @@
+//! One connection that reads vBuckets. Source: docs/specification/protocol.md, section 20.
+
+mod answer;
+mod connection;
+mod content;
+mod controls;
+mod counters;
+mod flow_control;
+mod liveness;
+mod outgoing;
+mod requests;
+mod shared;
+mod sink;
+mod snapshots;
+mod status;
+mod stream;
+mod stream_key;
+mod stream_request;
+mod takeover;
+mod ticker;
+
+pub use answer::Answer;
+pub use connection::{Opening, Producer};
+pub(crate) use shared::ProducerShared;
+pub use sink::MessageSink;
+pub use status::{ProducerStatus, StreamStatus};

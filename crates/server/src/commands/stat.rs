@@ -1,0 +1,122 @@
+//! STAT: one response a statistic, an empty one behind the last. Source:
+//! docs/specification/protocol.md, section 17.
+
+mod bucket_groups;
+mod classic;
+mod clustermap;
+mod compaction;
+mod damage;
+mod dcp_groups;
+mod durability_groups;
+mod emitter;
+mod general;
+mod journal;
+mod task_groups;
+mod timing_groups;
+mod vbucket_groups;
+
+use std::sync::Arc;
+
+use protocol::Status;
+use protocol::request::Stat;
+
+use super::refusals::refuse;
+use crate::buckets::BucketPart;
+use crate::connection::{Connection, Done, Request, Turn};
+use emitter::Emitter;
+
+pub(super) use emitter::{Form, NoGroup};
+
+type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
+
+/// All groups.
+const GROUPS: [(&str, Group); 40] = [
+    ("", general::all),
+    ("checkpoint", vbucket_groups::checkpoint),
+    ("clocks", general::clocks),
+    ("clustermap", clustermap::clustermap),
+    ("collections", bucket_groups::collections),
+    ("compaction", compaction::compaction),
+    ("config", bucket_groups::config),
+    ("connections", general::connections),
+    ("damaged-vbuckets", damage::damaged_vbuckets),
+    ("dcp", dcp_groups::dcp),
+    ("dcp-vbtakeover", dcp_groups::takeover),
+    ("dcpagg", dcp_groups::dcp_aggregated),
+    ("diskinfo", bucket_groups::diskinfo),
+    ("durability-monitor", durability_groups::monitors),
+    ("failovers", vbucket_groups::failovers),
+    ("hash", vbucket_groups::hash),
+    ("info", general::info),
+    ("items", classic::items),
+    ("journal", journal::journal),
+    ("key", vbucket_groups::key),
+    ("kvstore", bucket_groups::kvstore),
+    ("kvtimings", timing_groups::kvtimings),
+    ("memory", bucket_groups::memory),
+    ("prev-vbucket", vbucket_groups::states),
+    ("reset", classic::reset),
+    ("runtimes", task_groups::runtimes),
+    ("scheduler", task_groups::scheduler),
+    ("settings", general::settings),
+    ("sizes", classic::sizes),
+    ("slabs", classic::slabs),
+    ("tasks", task_groups::tasks),
+    ("tasks-all", task_groups::tasks_all),
+    ("timings", timing_groups::timings),
+    ("uuid", general::uuid),
+    ("vbucket", vbucket_groups::states),
+    ("vbucket-details", vbucket_groups::details),
+    ("vbucket-durability-state", durability_groups::states),
+    ("vbucket-seqno", vbucket_groups::seqnos),
+    ("warmup", bucket_groups::warmup),
+    ("workload", task_groups::workload),
+];
+
+/// STAT.
+pub(super) fn stat(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    part: &Arc<BucketPart>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    let told = match Stat::parse(&request.frame) {
+        Some(Stat { group, argument, .. }) => {
+            tell(Form::Response(reply), part, group, argument, turn)
+        }
+        None => Err(NoGroup::Unknown),
+    };
+    match told {
+        Ok(()) => reply.done(turn),
+        Err(NoGroup::Unknown) => reply.fail(turn, Status::KeyEnoent, &known_groups()),
+        Err(NoGroup::BadArgument) => {
+            reply.fail(turn, Status::Einval, "the group does not know this argument");
+        }
+        Err(NoGroup::NoSuchVbucket) => {
+            reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
+        }
+        Err(NoGroup::Waits) => return Done::Parked,
+        Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
+    }
+    Done::Answered
+}
+
+/// Answers the statistics of a group, one after the other.
+pub(super) fn tell(
+    form: Form,
+    part: &Arc<BucketPart>,
+    group: &str,
+    argument: &str,
+    turn: &mut Turn<'_>,
+) -> Result<(), NoGroup> {
+    let Some((_, group)) = GROUPS.iter().find(|(name, _)| *name == group) else {
+        return Err(NoGroup::Unknown);
+    };
+    group(&mut Emitter { form, turn, part: Arc::clone(part) }, argument)
+}
+
+fn known_groups() -> String {
+    let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+    format!("there is no such group; there are:{}", names.join(" "))
+}

@@ -1,0 +1,91 @@
+//! What all groups need to answer.
+
+use std::sync::Arc;
+
+use bucket::Refused;
+use document::Vbid;
+use protocol::text::answer::statistic;
+
+use crate::buckets::BucketPart;
+use crate::connection::{Content, Payload, Reply, Turn};
+use crate::parameters::{PARAMETERS, ShownIn};
+use crate::statistic::Statistic;
+
+/// How a statistic is answered.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    /// A response of the binary protocol.
+    Response(Reply),
+    /// A line of the text protocol.
+    Line,
+}
+
+/// Where a group's statistics go.
+pub(crate) struct Emitter<'a, 'b> {
+    pub(super) form: Form,
+    pub(super) turn: &'a mut Turn<'b>,
+    pub(super) part: Arc<BucketPart>,
+}
+
+impl Emitter<'_, '_> {
+    /// Answers one statistic.
+    pub(super) fn emit(&mut self, name: &str, value: impl std::fmt::Display) {
+        let value = value.to_string();
+        let reply = match self.form {
+            Form::Response(reply) => reply,
+            Form::Line => return statistic(&mut self.turn.output.buffer, name, &value),
+        };
+        let content = Content {
+            key: name.as_bytes(),
+            payload: Payload::Bytes(value.as_bytes()),
+            ..Content::default()
+        };
+        reply.send(self.turn, content);
+    }
+}
+
+/// Why a group has nothing to say.
+pub(crate) enum NoGroup {
+    /// There is none of this name.
+    Unknown,
+    /// It does not know the argument.
+    BadArgument,
+    /// The vBucket is not here.
+    NoSuchVbucket,
+    /// The bucket does not say, or not yet.
+    Refused(Refused),
+    /// It waits for the file.
+    Waits,
+}
+
+/// The statistics of a table that a group shows.
+pub(super) fn statistics<S>(
+    emitter: &mut Emitter<'_, '_>,
+    group: &'static str,
+    table: &[Statistic<S>],
+    of: &S,
+) {
+    for statistic in table {
+        for name in statistic.names_in(group) {
+            emitter.emit(name, (statistic.read)(of));
+        }
+    }
+}
+
+/// The parameters that a group shows, of those that the bucket has.
+pub(super) fn parameters(emitter: &mut Emitter<'_, '_>, group: ShownIn) {
+    let bucket = emitter.part.bucket.clone();
+    for parameter in PARAMETERS.iter().filter(|parameter| parameter.is_shown_in(group, &bucket)) {
+        if let Some(value) = parameter.read(&bucket) {
+            emitter.emit(&format!("ep_{}", parameter.name), value);
+        }
+    }
+}
+
+/// The vBucket that an argument names; `None` for all.
+pub(super) fn vbucket_argument(argument: &str) -> Result<Option<Vbid>, NoGroup> {
+    match argument {
+        "" => Ok(None),
+        number => number.parse().map(|vbid| Some(Vbid(vbid))).map_err(|_| NoGroup::BadArgument),
+    }
+}

@@ -1,0 +1,25 @@
+//! One connection: bytes in, bytes out, completions by token. No socket, no thread.
+
+mod dcp;
+mod dialect;
+mod foreign;
+mod holding;
+mod identity;
+mod input;
+mod notification;
+mod output;
+mod parked;
+mod receive;
+mod reply;
+mod request;
+mod state;
+mod text;
+mod turn;
+
+pub(crate) use identity::Reply;
+pub(crate) use output::{Output, Unsent};
+pub(crate) use parked::{Kept, Parked, ParkedAnswer, ParkedRequest};
+pub(crate) use reply::{Content, Payload};
+pub(crate) use request::{Done, Request};
+pub(crate) use state::Connection;
+pub(crate) use turn::Turn;

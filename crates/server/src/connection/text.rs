@@ -1,0 +1,280 @@
+//! Connections that speak memcached's text protocol: from bytes to requests, one after the other,
+//! each answered before the next begins.
+//!
+//! A request that waits to be executed again stays at the head of the input. Of one that waits for
+//! its end the line is parked, for its answer.
+
+use bucket::Completion;
+use document::ItemBuilder;
+use document::key::KeyBuf;
+use protocol::text::meta::MetaVerb;
+use protocol::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_line};
+use protocol::text::request::{Reply, Request, TextError};
+use protocol::{FrameError, Opcode};
+
+use super::foreign::ForeignProtocol;
+use super::holding::LARGE_REQUEST_BYTES_MIN;
+use super::parked::{Kept, ParkedRequest};
+use super::receive::{RECEIVED_IN_PLACE_BYTES_MIN, Receiving};
+use super::state::Connection;
+use super::turn::Turn;
+use crate::commands::text::{Executed, StoreOrder, StoredValue, complete, execute, failed};
+use crate::commands::text::{no_memory, wrong};
+use crate::completed::Completed;
+use crate::statistics::count;
+
+/// Bytes of what ends a data block.
+const BLOCK_END_SIZE: usize = 2;
+
+impl Connection {
+    /// Executes what is whole at the start of `bytes`; returns how many bytes that took.
+    pub(super) fn consume_text(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> usize {
+        let mut consumed = 0;
+        while !self.is_closing && !self.is_blocked && !turn.is_output_full() {
+            let rest = &bytes[consumed..];
+            let taken = match &self.receiving {
+                Some(receiving) if !receiving.is_full() => None,
+                Some(_) => self.take_received(rest, turn),
+                None => self.take_step(rest, turn),
+            };
+            let Some(size) = taken else { break };
+            consumed += size;
+        }
+        if self.is_closing { bytes.len() } else { consumed }
+    }
+
+    /// Goes on with a request whose wait is over.
+    pub(super) fn finish_parked_text(
+        &mut self,
+        parked: &ParkedRequest,
+        completed: Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        if let Kept::Line(line, number) = &parked.kept {
+            if let (Some(request), Some(part)) = (read_line(line), &self.bucket) {
+                turn.begin_request();
+                complete(&part.bucket, &request, &completed, *number, turn);
+                record(&request, turn);
+            }
+        } else if let Some(lines) = self.dialect.lines() {
+            lines.completed = Some(completed);
+        }
+        turn.request_started = turn.now.monotonic;
+        self.on_kept(turn);
+    }
+
+    /// Takes what `rest` begins with: so many bytes, `None` when it has to wait.
+    fn take_step(&mut self, rest: &[u8], turn: &mut Turn<'_>) -> Option<usize> {
+        match read(self.dialect.lines()?.place, rest) {
+            Step::Incomplete => None,
+            Step::Skipped(taken) => Some(self.advance(taken)),
+            Step::Request { request, block, line_size, taken } => {
+                let line = rest.get(..line_size)?;
+                let executed = self.execute_text(&request, StoredValue::Bytes(block), turn);
+                self.finish_text(&request, executed, line, taken, turn)
+            }
+            Step::Begun { request, line_size, block_size } => {
+                self.begin_block(&request, rest, line_size, block_size, turn)
+            }
+            Step::Wrong { error, reply, taken, swallowed } => {
+                if error == TextError::UnknownCommand && self.is_foreign(rest, turn) {
+                    return Some(rest.len());
+                }
+                wrong(error, reply, turn);
+                Some(self.pass_over(taken, swallowed, rest.len()))
+            }
+        }
+    }
+
+    fn advance(&mut self, taken: Taken) -> usize {
+        if let Some(lines) = self.dialect.lines() {
+            lines.place = taken.next;
+        }
+        taken.size
+    }
+
+    /// Takes a step off, and what follows it and is of no use, also what is still to come of that.
+    fn pass_over(&mut self, taken: Taken, swallowed: usize, arrived: usize) -> usize {
+        let size = self.advance(taken);
+        let there = swallowed.min(arrived.saturating_sub(size));
+        self.skipped_bytes_left = swallowed - there;
+        size + there
+    }
+
+    /// Whether the first that the client says is another protocol; it is told so.
+    fn is_foreign(&mut self, bytes: &[u8], turn: &mut Turn<'_>) -> bool {
+        let is_known = self.dialect.lines().is_none_or(|lines| lines.is_known);
+        let protocol = ForeignProtocol::recognize(bytes);
+        if is_known || !matches!(protocol, ForeignProtocol::Http | ForeignProtocol::Redis) {
+            return false;
+        }
+        let first = bytes.first().copied().unwrap_or_default();
+        self.refuse(FrameError::UnknownMagic(first), bytes, turn);
+        true
+    }
+
+    fn execute_text(
+        &mut self,
+        request: &Request<'_>,
+        value: StoredValue<'_>,
+        turn: &mut Turn<'_>,
+    ) -> Executed {
+        turn.begin_request();
+        let completed = self.dialect.lines().and_then(|lines| {
+            lines.is_known = true;
+            lines.completed.take()
+        });
+        match completed {
+            None => {}
+            Some(Completed::Bucket(Completion::Retry(fetched))) => turn.session.fetched = fetched,
+            Some(completed) => return failed(&completed, turn),
+        }
+        let Some(part) = self.bucket.clone() else { return Executed::Close };
+        let executed = execute(&part, request, value, turn);
+        // The command may have ended before it came to its document.
+        turn.session.fetched = None;
+        executed
+    }
+
+    /// Records what a request took, and parks it or closes behind it when that is what becomes of
+    /// it. Returns how many bytes are dealt with.
+    fn finish_text(
+        &mut self,
+        request: &Request<'_>,
+        executed: Executed,
+        line: &[u8],
+        taken: Taken,
+        turn: &mut Turn<'_>,
+    ) -> Option<usize> {
+        if !matches!(request, Request::EndOfKeys) {
+            count(&turn.counters.cmd_total);
+        }
+        let mut taken = taken;
+        match executed {
+            Executed::Waits => {
+                self.park_text(Kept::HeadOfInput, turn);
+                return None;
+            }
+            Executed::Ordered => self.park_text(Kept::Line(line.to_vec(), None), turn),
+            Executed::Begun(number) => {
+                self.park_text(Kept::Line(line.to_vec(), number), turn);
+            }
+            Executed::Answered => record(request, turn),
+            Executed::Failed => {
+                record(request, turn);
+                if matches!(taken.next, TextPlace::Keys(_)) {
+                    taken.next = TextPlace::RestOfLine;
+                }
+            }
+            Executed::Close => self.is_closing = true,
+        }
+        Some(self.advance(taken))
+    }
+
+    fn park_text(&mut self, kept: Kept, turn: &mut Turn<'_>) {
+        count(&turn.counters.parked_requests);
+        self.parked_count += 1;
+        self.parked_bytes += kept.held_bytes();
+        self.is_blocked = true;
+        let parked = ParkedRequest { token: turn.token, kept, started: turn.request_started };
+        turn.parked.park(turn.session.waiter, parked);
+    }
+
+    /// Sees to it that the rest of a data block comes: a large one goes straight to its place.
+    fn begin_block(
+        &mut self,
+        request: &Request<'_>,
+        rest: &[u8],
+        line_size: usize,
+        block_size: usize,
+        turn: &mut Turn<'_>,
+    ) -> Option<usize> {
+        if block_size < RECEIVED_IN_PLACE_BYTES_MIN {
+            return None;
+        }
+        let (line, block) = rest.split_at_checked(line_size)?;
+        let request_size = line_size + block_size + BLOCK_END_SIZE;
+        let has_room = request_size < LARGE_REQUEST_BYTES_MIN
+            || turn.shared.client_memory.has_room_for(self.holder(), request_size);
+        if !has_room {
+            count(&turn.counters.refused_large_requests);
+            no_memory(reply_to(request), turn);
+            let taken = Taken { size: line_size, next: TextPlace::Line };
+            return Some(self.pass_over(taken, request_size - line_size, rest.len()));
+        }
+        let arrived = block.get(..block_size).unwrap_or(block);
+        let builder = self.text_builder_for(request, block_size, turn)?;
+        self.receiving = Some(Receiving::begin(line.to_vec(), builder, arrived));
+        Some(line_size + arrived.len())
+    }
+
+    fn text_builder_for(
+        &self,
+        request: &Request<'_>,
+        size: usize,
+        turn: &Turn<'_>,
+    ) -> Option<ItemBuilder> {
+        let order = StoreOrder::of(request)?;
+        let key = KeyBuf::in_default_collection(order.name).ok()?;
+        let operation = self.bucket.as_ref()?.bucket.operation_of(None);
+        Some(ItemBuilder::with_room(key.as_key(), order.meta(turn), operation, size))
+    }
+
+    /// Executes a store whose data block has come whole, if `rest` ends the block.
+    fn take_received(&mut self, rest: &[u8], turn: &mut Turn<'_>) -> Option<usize> {
+        let taken = match read_block_end(rest) {
+            Step::Skipped(taken) => taken,
+            Step::Wrong { error, reply, taken, .. } => {
+                self.receiving = None;
+                wrong(error, reply, turn);
+                return Some(self.advance(taken));
+            }
+            _ => return None,
+        };
+        let Receiving { head, builder, filled } = self.receiving.take()?;
+        let request = read_line(&head)?;
+        let mut place = Some(builder);
+        let executed = self.execute_text(&request, StoredValue::Built(&mut place), turn);
+        if executed == Executed::Waits {
+            let builder = place.expect("a store that waits has not given its value away");
+            self.park_text(Kept::HeadOfInput, turn);
+            self.receiving = Some(Receiving { head, builder, filled });
+            return None;
+        }
+        self.finish_text(&request, executed, &head, taken, turn)
+    }
+}
+
+fn reply_to(request: &Request<'_>) -> Reply {
+    match request {
+        Request::Store(store) => store.reply,
+        _ => Reply::Wanted,
+    }
+}
+
+/// Records how long a request took.
+fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
+    let Some(opcode) = timed_as(request) else { return };
+    let now = turn.read_clock();
+    if let Some(histogram) = turn.timings.of(opcode) {
+        let took = now.since(turn.request_started).as_nanos();
+        histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
+    }
+    turn.request_started = now;
+}
+
+/// The binary command that a request is timed with.
+fn timed_as(request: &Request<'_>) -> Option<Opcode> {
+    match request {
+        Request::Get(..) => Some(Opcode::Get),
+        Request::Store(_) | Request::Delete(..) | Request::Touch(..) => Some(Opcode::Set),
+        Request::Count(_) => Some(Opcode::Increment),
+        Request::Stats(_) => Some(Opcode::Stat),
+        Request::Meta(meta) => match meta.verb {
+            MetaVerb::Get | MetaVerb::Debug => Some(Opcode::Get),
+            MetaVerb::Store | MetaVerb::Delete => Some(Opcode::Set),
+            MetaVerb::Count => Some(Opcode::Increment),
+        },
+        _ => None,
+    }
+}

@@ -1,0 +1,128 @@
+//! A bucket of the node as its REST port sees it.
+
+use std::sync::Arc;
+
+use bucket::{Bucket, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase};
+use cluster::{BucketMap, PendingVbucket};
+use document::Vbid;
+use management::{
+    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
+    ResetError, Warmup,
+};
+use node::{Membership, NodeBucket};
+use platform::Clock;
+
+use crate::backup_source;
+use crate::damage;
+use crate::metrics;
+use crate::rate::Rate;
+
+/// What the REST port looks at.
+pub(crate) struct ViewedBucket {
+    clock: Clock,
+    membership: Arc<Membership>,
+    name: String,
+    bucket: Bucket,
+    flush_enabled: bool,
+    fetches: Rate,
+}
+
+impl ViewedBucket {
+    pub(crate) fn new(clock: Clock, membership: Arc<Membership>, bucket: &NodeBucket) -> Self {
+        Self {
+            clock,
+            membership,
+            name: bucket.name().to_owned(),
+            bucket: bucket.bucket().clone(),
+            flush_enabled: bucket.flush_enabled(),
+            fetches: Rate::default(),
+        }
+    }
+}
+
+impl BucketView for ViewedBucket {
+    fn map(&self) -> BucketMap {
+        self.membership.bucket_map(&self.name).expect("the node's map has all its buckets")
+    }
+
+    fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
+        self.membership.pending(&self.name)
+    }
+
+    fn incomplete_vbuckets(&self) -> Vec<u16> {
+        self.bucket.incomplete_vbuckets().into_iter().map(|vbid| vbid.0).collect()
+    }
+
+    fn facts(&self) -> BucketFacts {
+        let statistics = self.bucket.statistics();
+        BucketFacts {
+            quota_bytes: statistics.memory_quota_bytes,
+            memory_used_bytes: statistics.used_bytes(),
+            data_used_bytes: statistics.documents_bytes,
+            disk_used_bytes: self.bucket.file_sizes().file_bytes,
+            items: metrics::count(statistics.document_count),
+            disk_fetches_per_second: self
+                .fetches
+                .sample(statistics.values_fetched, self.clock.now()),
+            flush_enabled: self.flush_enabled,
+            kind: kind_of(&self.bucket),
+            compression_mode: self.bucket.compression_mode().name(),
+        }
+    }
+
+    fn warmup(&self) -> Warmup {
+        let progress = self.bucket.warmup_progress();
+        Warmup {
+            is_finished: progress.phase != WarmupPhase::Metadata,
+            items_loaded: progress.documents_loaded,
+            items_expected: progress.documents_total,
+        }
+    }
+
+    fn flush(&self) -> Result<(), FlushError> {
+        if !self.flush_enabled {
+            return Err(FlushError::Disabled);
+        }
+        self.bucket.flush_all().map_err(|error| FlushError::Failed(error.to_string()))
+    }
+
+    fn compact(&self) -> Result<(), String> {
+        self.bucket.compact_all().map_err(|_| "The bucket keeps nothing in files".to_owned())
+    }
+
+    fn cancel_compactions(&self) {
+        self.bucket.cancel_compactions();
+    }
+
+    fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
+        backup_source::begin(&self.bucket)
+    }
+
+    fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {
+        damage::list(&self.bucket)
+    }
+
+    fn reset_loss(&self, vbid: u16) -> Result<String, ResetError> {
+        damage::check_role(&self.membership, &self.name, vbid)?;
+        damage::describe_loss(&self.bucket, Vbid(vbid))
+    }
+
+    fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
+        let topology = damage::check_role(&self.membership, &self.name, vbid)?;
+        damage::reset(&self.bucket, Vbid(vbid), topology)
+    }
+
+    fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
+        self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    }
+}
+
+fn kind_of(bucket: &Bucket) -> BucketKind {
+    let eviction = bucket.config().eviction.policy;
+    match (bucket.bucket_type(), bucket.full_policy()) {
+        (BucketType::Couchbase, _) if eviction == EvictionPolicy::Full => BucketKind::FullEviction,
+        (BucketType::Couchbase, _) => BucketKind::Couchbase,
+        (BucketType::Ephemeral, FullPolicy::AutoDelete) => BucketKind::EphemeralAutoDelete,
+        (BucketType::Ephemeral, FullPolicy::FailNewData) => BucketKind::EphemeralFailNewData,
+    }
+}

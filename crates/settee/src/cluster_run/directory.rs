@@ -1,0 +1,198 @@
+//! The directory of a development cluster.
+//!
+//! ```text
+//! cluster.json   what the cluster is, and how the running one is told what to do
+//! map.json       the map that counts; nodes read it when they start
+//! lock           held while the cluster runs
+//! n_<i>/         data of a node
+//! n_<i>.log      what it prints
+//! n_<i>.ready    written by it once it serves
+//! ```
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, Uuid};
+use platform::files::RealFiles;
+use platform::process::FileLock;
+use platform::{Entropy, FileErrorKind, Files};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::ClusterRunArguments;
+
+/// The host of all nodes.
+const HOST: &str = "127.0.0.1";
+/// More nodes than this no machine is asked to run for play.
+const NODES_MAX: u16 = 32;
+
+/// What the cluster is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Description {
+    /// Where the running cluster listens for commands.
+    pub(super) control: Option<SocketAddr>,
+    /// What a command has to know.
+    pub(super) secret: String,
+    pub(super) user: String,
+    pub(super) password: String,
+    pub(super) bucket: String,
+    /// All nodes that were ever started, in order.
+    pub(super) nodes: Vec<Member>,
+}
+
+/// One node.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) host: String,
+    pub(super) kv: u16,
+    pub(super) mgmt: u16,
+}
+
+/// A cluster's directory.
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// Makes the directory and takes it for this process.
+    pub(super) fn lock(&self) -> anyhow::Result<FileLock> {
+        RealFiles.create_directories(&self.path)?;
+        let lock = FileLock::try_acquire(&self.path.join("lock"))?;
+        let shown = self.path.display();
+        lock.with_context(|| {
+            format!("a cluster runs in {shown} already; stop it, or give another --dir")
+        })
+    }
+
+    /// The cluster that is in the directory, or a new one.
+    pub(super) fn open_or_create(
+        &self,
+        arguments: &ClusterRunArguments,
+    ) -> anyhow::Result<(Description, ClusterPlan)> {
+        let Some(mut description) = self.description()? else { return self.create(arguments) };
+        let shown = self.path.display();
+        let plan = self.plan(&description.bucket)?;
+        let bucket = plan.buckets.get(&description.bucket);
+        let bucket = bucket.with_context(|| format!("the map in {shown} lacks the bucket"))?;
+        let facts = [
+            ("--nodes", arguments.nodes.map(usize::from), description.nodes.len()),
+            ("--replicas", arguments.replicas, bucket.replica_count),
+            ("--vbuckets", arguments.vbuckets.map(usize::from), bucket.chains.len()),
+        ];
+        for (flag, wanted, is) in facts {
+            if wanted.is_some_and(|wanted| wanted != is) {
+                bail!(
+                    "the cluster in {shown} was made with {flag} {is}; leave {flag} out to go on \
+                     with it, or give another --dir"
+                );
+            }
+        }
+        description.user.clone_from(&arguments.user);
+        description.password.clone_from(&arguments.password);
+        Ok((description, plan))
+    }
+
+    fn create(
+        &self,
+        arguments: &ClusterRunArguments,
+    ) -> anyhow::Result<(Description, ClusterPlan)> {
+        let count = arguments.nodes.unwrap_or(2);
+        let replicas = arguments.replicas.unwrap_or_else(|| usize::from(count > 1));
+        ensure!((1..=NODES_MAX).contains(&count), "--nodes {count}: give 1 to {NODES_MAX}");
+        ensure!(replicas <= 3, "--replicas {replicas}: give 0 to 3");
+        ensure!(
+            replicas < usize::from(count),
+            "--replicas {replicas} needs {} nodes: the copies of a vBucket are on different nodes",
+            replicas + 1
+        );
+        let vbuckets = arguments.vbuckets.unwrap_or(1024);
+        ensure!(vbuckets.is_power_of_two(), "--vbuckets {vbuckets}: give a power of two");
+        let nodes = members(
+            count,
+            arguments.port_base.unwrap_or(12000),
+            arguments.management_port_base.unwrap_or(9000),
+        )?;
+        let planned = nodes.iter().map(Member::planned).collect();
+        let mut bucket = BucketPlan::balanced(nodes.len(), replicas, vbuckets);
+        bucket.uuid = Some(Uuid::random(&Entropy::real()));
+        let bucket_name = arguments.bucket.clone().unwrap_or_else(|| "default".to_owned());
+        let mut plan = ClusterPlan::of_nodes(planned).with_bucket(&bucket_name, bucket);
+        plan.cluster_uuid = Some(Uuid::random(&Entropy::real()));
+        let description = Description {
+            control: None,
+            secret: Uuid::random(&Entropy::real()).to_string(),
+            user: arguments.user.clone(),
+            password: arguments.password.clone(),
+            bucket: bucket_name,
+            nodes,
+        };
+        self.write_plan(&plan)?;
+        self.write_description(&description)?;
+        Ok((description, plan))
+    }
+
+    /// What `cluster.json` says, if there is one.
+    pub(super) fn description(&self) -> anyhow::Result<Option<Description>> {
+        let path = self.path.join("cluster.json");
+        match RealFiles.read_all(&path) {
+            Ok(content) => {
+                let damaged = || format!("{} is damaged; remove the directory", path.display());
+                serde_json::from_slice(&content).with_context(damaged).map(Some)
+            }
+            Err(error) if error.kind == FileErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn write_description(&self, description: &Description) -> anyhow::Result<()> {
+        let content = serde_json::to_vec_pretty(description)?;
+        Ok(RealFiles.replace_all(&self.path.join("cluster.json"), &content)?)
+    }
+
+    /// The map, which is about `bucket` if it names none.
+    fn plan(&self, bucket: &str) -> anyhow::Result<ClusterPlan> {
+        let path = self.plan_path();
+        let text = String::from_utf8(RealFiles.read_all(&path)?)?;
+        ClusterPlan::parse(&text, bucket).with_context(|| path.display().to_string())
+    }
+
+    pub(super) fn write_plan(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
+        Ok(RealFiles.replace_all(&self.plan_path(), plan.to_json().as_bytes())?)
+    }
+
+    /// The map that counts.
+    pub(super) fn plan_path(&self) -> PathBuf {
+        self.path.join("map.json")
+    }
+
+    /// A node's data, log or ready file.
+    pub(super) fn of_node(&self, index: usize, suffix: &str) -> PathBuf {
+        self.path.join(format!("n_{index}{suffix}"))
+    }
+}
+
+impl Member {
+    pub(super) fn planned(&self) -> PlannedNode {
+        let address =
+            NodeAddress { host: self.host.clone(), data_port: self.kv, management_port: self.mgmt };
+        PlannedNode { name: self.name.clone(), address }
+    }
+}
+
+fn members(count: u16, port_base: u16, management_base: u16) -> anyhow::Result<Vec<Member>> {
+    let member = |index: u16| {
+        let too_high = || "the ports do not go that far; give a lower --port-base".to_owned();
+        Ok(Member {
+            name: format!("n_{index}@{HOST}"),
+            host: HOST.to_owned(),
+            kv: port_base.checked_add(2 * index).with_context(too_high)?,
+            mgmt: management_base.checked_add(index).with_context(too_high)?,
+        })
+    };
+    (0..count).map(member).collect()
+}

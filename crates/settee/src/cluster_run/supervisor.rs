@@ -1,0 +1,309 @@
+//! The process that starts the nodes, watches them, and does to them what it is told.
+
+mod fence;
+mod promotion;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use cluster::{BucketPlan, ClusterPlan};
+use platform::Clock;
+use platform::process::{FileLock, Hangup, Termination};
+
+use super::arguments::ClusterRunArguments;
+use super::control::{self, Answer, Command, Ordered};
+use super::directory::{Description, Directory};
+use super::member_port;
+use super::process::{Doing, NodeProcess};
+use super::say;
+
+/// How often nodes and signals are looked at.
+const STEP: Duration = Duration::from_millis(50);
+/// How long a node may take to carry out a map.
+const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a node that is given up may take: it need not be able to answer at all.
+const FAREWELL_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long a node may take to say what is left of its map.
+const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long nodes that have just started may take until all vBuckets are what the map says.
+const SETTLE_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a replica may take to say how far it is.
+const STATISTICS_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// A running cluster.
+pub(super) struct Supervisor {
+    clock: Clock,
+    directory: Directory,
+    cluster: Description,
+    plan: ClusterPlan,
+    processes: Vec<NodeProcess>,
+    orders: mpsc::Receiver<Ordered>,
+    termination: Termination,
+    _lock: FileLock,
+}
+
+impl Supervisor {
+    /// Starts all nodes of the map and waits until they serve.
+    pub(super) fn start(
+        directory: Directory,
+        arguments: &ClusterRunArguments,
+    ) -> anyhow::Result<Self> {
+        let lock = directory.lock()?;
+        let termination = Termination::watch(Hangup::Ends)?;
+        let (mut cluster, plan) = directory.open_or_create(arguments)?;
+        let (sender, orders) = mpsc::channel();
+        cluster.control = Some(control::listen(cluster.secret.clone(), sender)?);
+        let count = bucket_of(&plan, &cluster).chains.len();
+        let process = |index| NodeProcess::new(index, &directory, &cluster, count, arguments);
+        let processes = (0..cluster.nodes.len()).map(process).collect::<Result<_, _>>()?;
+        let clock = Clock::real();
+        let mut supervisor =
+            Self { clock, directory, cluster, plan, processes, orders, termination, _lock: lock };
+        if let Err(error) = supervisor.start_nodes() {
+            supervisor.stop_nodes();
+            return Err(error);
+        }
+        supervisor.directory.write_description(&supervisor.cluster)?;
+        supervisor.greet();
+        Ok(supervisor)
+    }
+
+    fn start_nodes(&mut self) -> anyhow::Result<()> {
+        let members: Vec<usize> =
+            (0..self.processes.len()).filter(|&index| self.is_member(index)).collect();
+        for &index in &members {
+            say(&format!("starting n_{index}"));
+            self.processes[index].spawn()?;
+        }
+        for &index in &members {
+            let port = self.cluster.nodes[index].kv;
+            let ready = self.processes[index].wait_until_ready(&self.clock);
+            ready.with_context(|| {
+                format!("n_{index} did not start; is port {port} taken? --port-base says another")
+            })?;
+        }
+        self.wait_until_settled(&members);
+        Ok(())
+    }
+
+    /// Nodes whose documents are in memory alone wait for each other before they serve.
+    fn wait_until_settled(&self, members: &[usize]) {
+        let deadline = self.clock.now().after(SETTLE_TIME_MAX);
+        let is_settled = |&index: &usize| {
+            let member = &self.cluster.nodes[index];
+            let pending = member_port::pending(member, &self.cluster, STATUS_TIME_MAX);
+            pending.is_ok_and(|pending| pending.is_empty())
+        };
+        while !members.iter().all(is_settled) && self.clock.now() < deadline {
+            platform::threads::pause(STEP);
+        }
+    }
+
+    fn greet(&self) {
+        for line in self.status() {
+            say(&line);
+        }
+        let nodes = self.cluster.nodes.iter().enumerate();
+        let seeds: Vec<String> = nodes
+            .filter(|(index, _)| self.is_member(*index))
+            .map(|(_, node)| format!("{}:{}", node.host, node.kv))
+            .collect();
+        say(&format!("  user             {}", self.cluster.user));
+        say(&format!("  connect with     couchbase://{}", seeds.join(",")));
+        say("serving; Ctrl-C stops all nodes, settee cluster-run --help says what else there is");
+    }
+
+    /// Serves until it is told to stop.
+    pub(super) fn run(mut self) -> anyhow::Result<()> {
+        loop {
+            if let Some(signal) = self.termination.has_come() {
+                say(&format!("{signal}: stopping"));
+                break;
+            }
+            for (index, process) in self.processes.iter_mut().enumerate() {
+                if let Some(end) = process.take_end() {
+                    say(&format!("n_{index} has ended by itself: {end}"));
+                }
+            }
+            let Ok(ordered) = self.orders.recv_timeout(STEP) else { continue };
+            let answer = self.carry_out(ordered.command);
+            match &answer {
+                Ok(text) | Err(text) => say(text),
+            }
+            // Whoever does not wait for the answer has it in the terminal of the cluster.
+            let is_end = ordered.command == Command::Stop;
+            if is_end {
+                self.stop_nodes();
+            }
+            drop(ordered.answer.send(answer));
+            if is_end {
+                // The process ends now, and with it the thread that passes the answer on.
+                let _passed_on = ordered.passed_on.recv_timeout(control::LINE_TIME_MAX);
+                break;
+            }
+        }
+        self.stop_nodes();
+        self.cluster.control = None;
+        self.directory.write_description(&self.cluster)?;
+        say("stopped");
+        Ok(())
+    }
+
+    fn stop_nodes(&mut self) {
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            if let Err(error) = process.begin_to_stop() {
+                say(&format!("n_{index} cannot be stopped: {error:#}"));
+            }
+        }
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            match process.wait_until_stopped(&self.clock) {
+                Ok(true) => {}
+                Ok(false) => say(&format!("n_{index} did not stop in time and was ended")),
+                Err(error) => say(&format!("n_{index} cannot be waited for: {error:#}")),
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: Command) -> Answer {
+        let done = match command {
+            Command::Kill(node) => self.kill(node),
+            Command::Restart { node, is_forced } => self.restart(node, is_forced),
+            Command::Failover { node, is_forced } => self.failover(node, is_forced),
+            Command::Recover(node) => self.recover(node),
+            Command::Pause(node) => self.pause(node),
+            Command::Resume(node) => self.resume(node),
+            Command::Status => Ok(self.status().join("\n")),
+            Command::Stop => Ok("stopping".to_owned()),
+        };
+        done.map_err(|error| format!("{error:#}"))
+    }
+
+    fn kill(&mut self, node: u16) -> anyhow::Result<String> {
+        self.process(node)?.kill().with_context(|| format!("n_{node}"))?;
+        Ok(format!("n_{node} was killed"))
+    }
+
+    fn restart(&mut self, node: u16, is_forced: bool) -> anyhow::Result<String> {
+        self.process(node)?;
+        let was_active = self.hand_over_roles(node, is_forced)?;
+        let clock = self.clock.clone();
+        let process = self.process(node)?;
+        process.begin_to_stop()?;
+        process.wait_until_stopped(&clock)?;
+        process.spawn()?;
+        process.wait_until_ready(&clock).with_context(|| format!("n_{node}"))?;
+        let index = usize::from(node);
+        let aside = match (self.is_member(index), was_active) {
+            (false, _) => "; the map is without it",
+            (true, true) => "; its vBuckets are active on others, and it receives them",
+            (true, false) => "",
+        };
+        Ok(format!("n_{node} serves{aside}"))
+    }
+
+    fn pause(&mut self, node: u16) -> anyhow::Result<String> {
+        self.process(node)?.set_paused(true).with_context(|| format!("n_{node}"))?;
+        Ok(format!("n_{node} hangs"))
+    }
+
+    fn resume(&mut self, node: u16) -> anyhow::Result<String> {
+        self.process(node)?.set_paused(false).with_context(|| format!("n_{node}"))?;
+        // What it has missed.
+        let member = &self.cluster.nodes[usize::from(node)];
+        member_port::hand_over(&self.plan, member, &self.cluster, CARRY_OUT_TIME_MAX)?;
+        Ok(format!("n_{node} goes on"))
+    }
+
+    fn recover(&mut self, node: u16) -> anyhow::Result<String> {
+        if self.process(node)?.doing() == Doing::Nothing {
+            self.restart(node, false)?;
+        }
+        let planned = self.cluster.nodes[usize::from(node)].planned();
+        let plan = self.plan.joined(planned);
+        let plan = plan.with_context(|| format!("n_{node} cannot be taken in"))?;
+        self.adopt(plan)?;
+        let left = self.hand_over_to_members()?;
+        Ok(format!("n_{node} holds the copies that were missing, once it has received them{left}"))
+    }
+
+    /// Hands the map to all members that run. Returned is what of it is left, in words.
+    fn hand_over_to_members(&self) -> anyhow::Result<String> {
+        let mut problems = Vec::new();
+        let mut left = String::new();
+        for (index, member) in self.cluster.nodes.iter().enumerate() {
+            if !self.is_member(index) || self.processes[index].doing() != Doing::Runs {
+                continue;
+            }
+            let done =
+                member_port::hand_over(&self.plan, member, &self.cluster, CARRY_OUT_TIME_MAX);
+            match done {
+                Ok(pending) => left.extend(pending.iter().map(|one| format!("; n_{index}: {one}"))),
+                Err(error) => problems.push(format!("{error:#}")),
+            }
+        }
+        ensure!(
+            problems.is_empty(),
+            "{}; the map is in {}: the same order again hands it over again, and --restart has a \
+             node read it",
+            problems.join("; "),
+            self.directory.plan_path().display()
+        );
+        Ok(left)
+    }
+
+    fn status(&self) -> Vec<String> {
+        let revision = self.plan.revision;
+        let bucket = self.bucket_plan();
+        let mut lines = vec![format!(
+            "map [{}, {}]: {} nodes, {} replicas, {} vBuckets",
+            revision.epoch,
+            revision.revision,
+            self.plan.nodes.len(),
+            bucket.replica_count,
+            bucket.chains.len()
+        )];
+        for (index, node) in self.cluster.nodes.iter().enumerate() {
+            let process = &self.processes[index];
+            let doing = match (process.doing(), process.id()) {
+                (Doing::Runs, Some(id)) => format!("runs, pid {id}"),
+                (Doing::Hangs, Some(id)) => format!("hangs, pid {id}"),
+                _ => "does not run".to_owned(),
+            };
+            let membership = if self.is_member(index) { "" } else { ", given up" };
+            lines.push(format!(
+                "  n_{index}  data port {}:{}  management port {}  {doing}{membership}",
+                node.host, node.kv, node.mgmt
+            ));
+            if process.doing() == Doing::Runs {
+                match member_port::pending(node, &self.cluster, STATUS_TIME_MAX) {
+                    Ok(pending) => lines.extend(pending.iter().map(|one| format!("       {one}"))),
+                    Err(error) => lines.push(format!("       {error:#}")),
+                }
+            }
+        }
+        lines
+    }
+
+    /// The map of the cluster's bucket.
+    fn bucket_plan(&self) -> &BucketPlan {
+        bucket_of(&self.plan, &self.cluster)
+    }
+
+    fn is_member(&self, index: usize) -> bool {
+        let member = self.cluster.nodes.get(index);
+        member.is_some_and(|member| self.plan.index_of(&member.name).is_some())
+    }
+
+    fn process(&mut self, node: u16) -> anyhow::Result<&mut NodeProcess> {
+        let count = self.processes.len();
+        match self.processes.get_mut(usize::from(node)) {
+            Some(process) => Ok(process),
+            None => bail!("there is no n_{node}; the cluster has n_0 to n_{}", count - 1),
+        }
+    }
+}
+
+fn bucket_of<'a>(plan: &'a ClusterPlan, cluster: &Description) -> &'a BucketPlan {
+    plan.buckets.get(&cluster.bucket).expect("the cluster's map is about its bucket")
+}

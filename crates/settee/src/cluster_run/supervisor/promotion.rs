@@ -1,0 +1,263 @@
+//! Having replicas become active: when a node is given up, and before one that holds its documents
+//! in memory alone stops in order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, anyhow, bail, ensure};
+use cluster::ClusterPlan;
+use node::{PeerLogin, Peers};
+
+use super::super::member_port;
+use super::super::process::Doing;
+use super::super::standing::{self, Standing};
+use super::fence::{Members, standing_behind};
+use super::{CARRY_OUT_TIME_MAX, FAREWELL_TIME_MAX, STATISTICS_TIME_MAX, STEP, Supervisor};
+use crate::real_peers::RealPeers;
+
+/// The members, asked how far they are.
+const PEERS: RealPeers = RealPeers { patience: STATISTICS_TIME_MAX };
+/// How long replicas may take to get what they lack of a node that keeps still.
+const DRAIN_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// A failover as it speaks to members.
+struct GivingUp<'a> {
+    supervisor: &'a Supervisor,
+    lost: usize,
+    is_forced: bool,
+}
+
+impl Members for GivingUp<'_> {
+    fn say_farewell(&self, plan: &ClusterPlan) {
+        self.supervisor.say_farewell(plan, self.lost);
+    }
+
+    fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()> {
+        let Supervisor { plan: present, cluster, processes, .. } = self.supervisor;
+        let name = &present.nodes[member].name;
+        let mut nodes = cluster.nodes.iter().zip(processes);
+        let Some((member, process)) = nodes.find(|(member, _)| member.name == *name) else {
+            return Ok(());
+        };
+        if process.doing() == Doing::Runs {
+            member_port::hand_over(plan, member, cluster, CARRY_OUT_TIME_MAX)?;
+        }
+        Ok(())
+    }
+
+    fn standing(&self, members: &BTreeSet<usize>) -> anyhow::Result<Standing> {
+        self.supervisor.standing(members, self.is_forced)
+    }
+}
+
+impl Supervisor {
+    /// Gives a node up. Again, it tells everybody of the map again.
+    pub(super) fn failover(&mut self, node: u16, is_forced: bool) -> anyhow::Result<String> {
+        self.process(node)?;
+        let lost = usize::from(node);
+        let Some(in_plan) = self.plan.index_of(&self.cluster.nodes[lost].name) else {
+            let left = self.tell_of_loss(lost)?;
+            return Ok(format!("n_{node} was given up before; the members have the map{left}"));
+        };
+        let replicas = standing::replicas_of(self.bucket_plan(), in_plan);
+        // What is refused now has changed nothing.
+        let standing = self.standing(&all(&replicas), is_forced)?;
+        refuse_loss(node, &standing.not_whole(&replicas), is_forced)?;
+        let fence = self.plan.without(in_plan);
+        let fence = fence.with_context(|| format!("n_{node} cannot be given up"))?;
+        // Whatever comes of it, the next map is newer.
+        self.plan.revision = fence.revision;
+        let promoted = self.promote_behind(&fence, lost, in_plan, &replicas, is_forced);
+        if promoted.is_err() {
+            self.go_on_as_before()?;
+        }
+        promoted.with_context(|| format!("n_{node} cannot be given up"))?;
+        let left = self.tell_of_loss(lost)?;
+        let chains = self.bucket_plan().chains.iter();
+        let unserved = match chains.filter(|chain| chain.first() == Some(&None)).count() {
+            0 => String::new(),
+            count => format!("; {count} vBuckets had no replica and are not served"),
+        };
+        Ok(format!("n_{node} is given up, its replicas are promoted{unserved}{left}"))
+    }
+
+    /// Promotes the replicas that are the furthest once they do not follow the node any more.
+    fn promote_behind(
+        &mut self,
+        fence: &ClusterPlan,
+        lost: usize,
+        in_plan: usize,
+        replicas: &BTreeMap<u16, Vec<usize>>,
+        is_forced: bool,
+    ) -> anyhow::Result<()> {
+        let members = GivingUp { supervisor: self, lost, is_forced };
+        let standing = standing_behind(fence, replicas, is_forced, &members)?;
+        let choose = |_: &str, vbid: u16, replicas: &[usize]| {
+            let first = replicas.first().copied();
+            standing.furthest(vbid, replicas).or(first).expect("there are several")
+        };
+        let plan = self.plan.failed_over(in_plan, choose)?;
+        self.adopt(plan)
+    }
+
+    /// The map is what it was, under a newer revision.
+    fn go_on_as_before(&mut self) -> anyhow::Result<()> {
+        let mut plan = self.plan.clone();
+        plan.revision.revision += 1;
+        self.adopt(plan)?;
+        self.hand_over_to_members()?;
+        Ok(())
+    }
+
+    /// A node that is given up stops serving before others begin, if it can be told.
+    fn say_farewell(&self, plan: &ClusterPlan, lost: usize) {
+        if self.processes[lost].doing() == Doing::Runs {
+            let member = &self.cluster.nodes[lost];
+            drop(member_port::hand_over(plan, member, &self.cluster, FAREWELL_TIME_MAX));
+        }
+    }
+
+    fn tell_of_loss(&self, lost: usize) -> anyhow::Result<String> {
+        self.say_farewell(&self.plan, lost);
+        self.hand_over_to_members()
+    }
+
+    /// Before a node whose documents are in memory alone stops, or starts after it has ended, has
+    /// others become active in its place. Whether anything was handed over.
+    pub(super) fn hand_over_roles(&mut self, node: u16, is_forced: bool) -> anyhow::Result<bool> {
+        let index = usize::from(node);
+        let in_plan = self.plan.index_of(&self.cluster.nodes[index].name);
+        let Some(in_plan) = in_plan else { return Ok(false) };
+        let replicas = standing::replicas_of(self.bucket_plan(), in_plan);
+        if replicas.is_empty() || !self.is_ephemeral() {
+            return Ok(false);
+        }
+        let standing = if self.processes[index].doing() == Doing::Runs {
+            let drained = self.drain(index, in_plan, &replicas, is_forced);
+            if drained.is_err() {
+                // It goes on as before, by a map that is newer than the one that it has.
+                self.go_on_as_before()?;
+            }
+            drained.with_context(|| format!("n_{node} cannot be restarted without a loss"))?
+        } else {
+            self.standing(&all(&replicas), is_forced)?
+        };
+        let choose = |_: &str, vbid: u16, replicas: &[usize]| standing.furthest(vbid, replicas);
+        self.adopt(self.plan.handed_over(in_plan, choose))?;
+        self.hand_over_to_members()?;
+        Ok(true)
+    }
+
+    /// Has a node keep still until somebody has everything of each of its vBuckets.
+    fn drain(
+        &mut self,
+        index: usize,
+        in_plan: usize,
+        replicas: &BTreeMap<u16, Vec<usize>>,
+        is_forced: bool,
+    ) -> anyhow::Result<Standing> {
+        // Those who do not answer are heard of before anything has changed.
+        self.standing(&all(replicas), is_forced)?;
+        let still = self.plan.held_still(in_plan);
+        // Whatever comes of it, the next map is newer.
+        self.plan.revision = still.revision;
+        let member = &self.cluster.nodes[index];
+        member_port::hand_over(&still, member, &self.cluster, CARRY_OUT_TIME_MAX)?;
+        let copies = PEERS.copies(&member.planned().address, &self.login())?;
+        let deadline = self.clock.now().after(DRAIN_TIME_MAX);
+        loop {
+            let standing = self.standing(&all(replicas), is_forced)?;
+            let lacks = |vbid: u16, replicas: &[usize]| {
+                let high_seqno = copies.get(&vbid).map_or(0, |held| held.high_seqno);
+                !standing.has_reached(vbid, replicas, high_seqno)
+            };
+            let count = replicas.iter().filter(|(vbid, replicas)| lacks(**vbid, replicas)).count();
+            let is_late = self.clock.now() > deadline;
+            if count == 0 || (is_late && is_forced) {
+                return Ok(standing);
+            }
+            if is_late {
+                bail!(
+                    "of {count} vBuckets no other node has everything yet; try again later, or \
+                     lose what they lack with --force"
+                );
+            }
+            platform::threads::pause(STEP);
+        }
+    }
+
+    /// How far the copies of these members are, by their indices in the map. Who does not answer
+    /// may be the one that is the furthest: nobody guesses unless forced to.
+    fn standing(&self, members: &BTreeSet<usize>, is_forced: bool) -> anyhow::Result<Standing> {
+        let mut standing = Standing::default();
+        let mut silent = Vec::new();
+        for (index, member) in self.cluster.nodes.iter().enumerate() {
+            let in_plan = self.plan.index_of(&member.name);
+            let Some(in_plan) = in_plan.filter(|in_plan| members.contains(in_plan)) else {
+                continue;
+            };
+            let answer = match self.processes[index].doing() {
+                Doing::Runs => PEERS.copies(&member.planned().address, &self.login()),
+                Doing::Hangs => Err(anyhow!("it hangs")),
+                Doing::Nothing => Err(anyhow!("it does not run")),
+            };
+            match answer {
+                Ok(copies) => standing.add(in_plan, copies),
+                Err(error) => silent.push(format!("n_{index}: {error:#}")),
+            }
+        }
+        ensure!(
+            silent.is_empty() || is_forced,
+            "nothing is changed, because not all replicas say how far they are, and the one that \
+             has the most is not known ({}); bring them back, or go past them with --force",
+            silent.join("; ")
+        );
+        for silent in silent {
+            super::say(&format!("without an answer of {silent}"));
+        }
+        Ok(standing)
+    }
+
+    /// Whether documents are in memory alone, as far as anybody says.
+    fn is_ephemeral(&self) -> bool {
+        let running = self.cluster.nodes.iter().zip(&self.processes);
+        let mut running = running.filter(|(_, process)| process.doing() == Doing::Runs);
+        running.any(|(member, _)| {
+            PEERS.is_ephemeral(&member.planned().address, &self.login()).unwrap_or(false)
+        })
+    }
+
+    fn login(&self) -> PeerLogin {
+        PeerLogin {
+            user: self.cluster.user.clone(),
+            password: self.cluster.password.clone(),
+            bucket: self.cluster.bucket.clone(),
+        }
+    }
+
+    /// From now on this is the map. It is written first: whoever starts later starts with it.
+    pub(super) fn adopt(&mut self, plan: ClusterPlan) -> anyhow::Result<()> {
+        self.directory.write_plan(&plan)?;
+        self.plan = plan;
+        Ok(())
+    }
+}
+
+/// Copies that began empty are promoted only by force until they are whole.
+fn refuse_loss(node: u16, not_whole: &[u16], is_forced: bool) -> anyhow::Result<()> {
+    if not_whole.is_empty() {
+        return Ok(());
+    }
+    let vbuckets = member_port::listed(not_whole);
+    ensure!(
+        is_forced,
+        "nothing is changed, because no replica of the vBuckets {vbuckets} that answers is whole \
+         yet, and what they lack would be lost: have n_{node} serve until they are (--restart \
+         {node}, then --status), or lose it with --force"
+    );
+    super::say(&format!("without what the replicas of the vBuckets {vbuckets} lack"));
+    Ok(())
+}
+
+fn all(replicas: &BTreeMap<u16, Vec<usize>>) -> BTreeSet<usize> {
+    replicas.values().flatten().copied().collect()
+}

@@ -1,0 +1,196 @@
+//! What settings come to: which cannot go together, and the node that they are of.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use node::{BucketSettings, NodeConfig, temporary_data_directory};
+
+use crate::settings::{ServeConfig, Settings};
+
+/// The password of `--dev`.
+const DEV_PASSWORD: &str = "password";
+
+impl Settings {
+    /// Fills in the defaults and refuses what cannot work.
+    pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
+        self.check_together()?;
+        let mut config = self.settled()?;
+        if config.dev {
+            config.data_dir = temporary_data_directory();
+            config.password.get_or_insert_with(|| DEV_PASSWORD.to_owned());
+        }
+        Ok(config)
+    }
+
+    /// Refuses what is right by itself, but not together.
+    fn check_together(&self) -> anyhow::Result<()> {
+        if self.dev == Some(true) && self.data_dir.is_some() {
+            bail!("--dev keeps its data in a temporary directory; leave out --data-dir, or --dev");
+        }
+        if let (Some(host), None) = (self.host, &self.advertise)
+            && host.is_unspecified()
+        {
+            bail!(
+                "--host {host} listens on every address, but clients need one to connect to; \
+                 say which with --advertise NAME"
+            );
+        }
+        if self.cluster_map.is_none() {
+            return Ok(());
+        }
+        if self.password.is_none() {
+            bail!("--cluster-map needs --password: the nodes log in to each other with it");
+        }
+        if self.node_name.is_none() {
+            bail!("--cluster-map needs --node-name: which of the map's nodes this one is");
+        }
+        if self.leave_cluster == Some(true) {
+            bail!("--leave-cluster has the node be alone; leave it out, or --cluster-map");
+        }
+        Ok(())
+    }
+}
+
+impl ServeConfig {
+    /// The node. What is about the process around it is left out.
+    pub(crate) fn node_config(&self) -> NodeConfig {
+        let config = self.clone();
+        let bucket = BucketSettings {
+            enable_flush: config.enable_flush,
+            name: config.bucket,
+            vbuckets: config.vbuckets,
+            bucket_type: config.bucket_type.map(|choice| choice.0),
+            memory_quota_bytes: config.memory_quota.0,
+            persistence: config.persistence.0,
+            journal_size_bytes: config.journal_size.0,
+            accept_lost_journal: config.accept_lost_journal,
+            flush_interval: Duration::from_millis(config.flush_interval_ms),
+            apply_cycle: Duration::from_millis(config.apply_cycle_ms),
+            durability_min_level: config.durability_min_level.0,
+            durability_impossible_fallback: config.durability_impossible_fallback,
+            ephemeral_full_policy: config.ephemeral_full_policy.0,
+            eviction_policy: config.eviction_policy.0,
+            compression: config.compression.0,
+        };
+        NodeConfig {
+            data_dir: config.data_dir,
+            is_temporary: config.dev,
+            host: config.host,
+            advertise: config.advertise,
+            port: config.port,
+            memcached_port: config.memcached_port,
+            node_name: config.node_name,
+            cluster_map: config.cluster_map,
+            leave_cluster: config.leave_cluster,
+            user: config.user,
+            password: config.password,
+            set_password: config.set_password,
+            threads: config.threads,
+            reader_threads: config.reader_threads.0,
+            writer_threads: config.writer_threads.0,
+            auxio_threads: config.auxio_threads.0,
+            nonio_threads: config.nonio_threads.0,
+            buckets: vec![bucket],
+        }
+    }
+}
+
+#[cfg(test)]
+mod cases;
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use bucket::{BucketType, CompressionMode, DurabilityMinLevel, EvictionPolicy, FullPolicy};
+    use document::DurabilityLevel;
+
+    use super::*;
+    use crate::setting_values::MemorySize;
+
+    #[test]
+    fn what_nobody_says_has_a_default() {
+        let config = Settings::default().resolve().unwrap();
+        assert_eq!((config.port, config.management_port), (11210, 8091));
+        assert_eq!((config.bucket.as_str(), config.user.as_str()), ("default", "Administrator"));
+        assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
+        assert_eq!(config.password, None);
+        assert!(!config.dev);
+    }
+
+    #[test]
+    fn a_file_says_the_same_things_by_the_same_names() {
+        let text = r#"
+            data-dir = "/srv/settee"
+            port = 0
+            management-port = 1
+            memory-quota = "2GiB"
+            bucket = "travel"
+            enable-flush = true
+            reader-threads = 6
+            writer-threads = "disk_io_optimized"
+            compression = "active"
+            eviction-policy = "full"
+            bucket-type = "ephemeral"
+            ephemeral-full-policy = "fail_new_data"
+            durability-min-level = "majority"
+            durability-impossible-fallback = true
+        "#;
+        let file: Settings = toml::from_str(text).unwrap();
+        let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
+        let config = flags.or(file).resolve().unwrap();
+        assert_eq!(config.bucket, "flights", "a flag wins over the file");
+        assert_eq!(config.data_dir, Path::new("/srv/settee"));
+        assert_eq!((config.port, config.management_port), (0, 1));
+        let bucket = config.node_config().buckets[0].bucket_config(1000);
+        assert_eq!(bucket.memory_quota_bytes, 2 << 30);
+        assert!(config.enable_flush);
+        assert_eq!(bucket.compression, CompressionMode::Active);
+        assert_eq!(bucket.eviction.policy, EvictionPolicy::Full);
+        assert_eq!(bucket.bucket_type, Some(BucketType::Ephemeral));
+        assert_eq!(bucket.ephemeral_full_policy, FullPolicy::FailNewData);
+        let level_min = DurabilityMinLevel(Some(DurabilityLevel::Majority));
+        assert_eq!(bucket.durability.level_min, level_min);
+        assert!(bucket.durability.falls_back_to_master);
+        let pool = config.node_config().pool_options();
+        assert_eq!(pool.reader.normal, 6);
+        assert!(pool.writer.normal >= 4);
+        assert!(toml::from_str::<Settings>("nonio-threads = 1000").is_err());
+        assert!(toml::from_str::<Settings>("compression = \"on\"").is_err());
+        assert!(toml::from_str::<Settings>("prot = 1").is_err(), "unknown names are refused");
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_advice() {
+        let cases: [(Settings, &str); 8] = [
+            (
+                Settings {
+                    dev: Some(true),
+                    data_dir: Some(PathBuf::from("x")),
+                    ..Settings::default()
+                },
+                "leave out --data-dir",
+            ),
+            (Settings { host: "0.0.0.0".parse().ok(), ..Settings::default() }, "--advertise"),
+            (
+                Settings { memory_quota: Some(MemorySize(1)), ..Settings::default() },
+                "at least 16MiB",
+            ),
+            (
+                Settings { journal_size: Some(MemorySize(1)), ..Settings::default() },
+                "at least 64MiB",
+            ),
+            (Settings { vbuckets: Some(1000), ..Settings::default() }, "power of two"),
+            (Settings { bucket: Some("a b".to_owned()), ..Settings::default() }, "letters"),
+            (
+                Settings { cluster_map: Some(PathBuf::from("m")), ..Settings::default() },
+                "needs --password",
+            ),
+            (Settings { threads: Some(0), ..Settings::default() }, "give 1 to"),
+        ];
+        for (settings, advice) in cases {
+            let error = settings.clone().resolve().unwrap_err().to_string();
+            assert!(error.contains(advice), "{settings:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The process around a node: the command line, what a node is to be by flags, environment and
+//! file, logging, REST on top of it, and several of them on one machine.
+
+mod backup_source;
+mod bucket_view;
+mod cluster_run;
+mod config;
+#[cfg(test)]
+mod configuration_page;
+mod damage;
+mod logging;
+mod memory_size;
+mod metrics;
+#[cfg(test)]
+mod metrics_page;
+mod node_view;
+mod rate;
+mod ready_file;
+mod real_peers;
+mod real_world;
+mod restore;
+mod serve;
+mod setting_table;
+mod setting_values;
+mod settings;
+
+pub use cluster_run::{ClusterRunArguments, cluster_run};
+pub use restore::restore;
+pub use serve::{ServeArguments, serve};

@@ -1,0 +1,71 @@
+//! The `settee` binary.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocator;
+
+/// An open, memory-first, persistent key-value server that Couchbase SDKs talk to unmodified.
+#[derive(Parser)]
+#[command(
+    name = "settee",
+    version,
+    after_help = "Begin with `settee serve`, or `settee serve --dev` to try things out.\n\
+                  `settee <command> --help` teaches each command, with examples."
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a node: one process, one bucket, no configuration needed.
+    Serve(Box<settee::ServeArguments>),
+    /// Start several nodes on this machine as a cluster, and play with their failure.
+    ClusterRun(Box<settee::ClusterRunArguments>),
+    /// Put load on a node and measure it, with cbc-pillowfight's options.
+    Load(Box<cli::LoadArguments>),
+    /// Show a running node's statistics.
+    Stats(cli::StatsArguments),
+    /// Show a running node's latency histograms.
+    Timings(cli::TimingsArguments),
+    /// Back a bucket of a running node up, or list backups.
+    Backup(Box<cli::BackupArguments>),
+    /// Put a backup into the data directory of a node that does not run.
+    Restore(Box<cli::RestoreArguments>),
+    /// List damaged vBuckets of a running node, or have one begin anew.
+    ResetVbucket(Box<cli::ResetVbucketArguments>),
+    /// Show what is in couchstore files.
+    Dump(cli::DumpArguments),
+    /// Check everything in couchstore files.
+    VerifyFile(cli::VerifyFileArguments),
+}
+
+fn main() -> ExitCode {
+    platform::allocator::set_up();
+    platform::process::keep_files_private();
+    let result = match Arguments::parse().command {
+        Command::Serve(arguments) => settee::serve(*arguments),
+        Command::ClusterRun(arguments) => settee::cluster_run(&arguments),
+        Command::Load(arguments) => cli::load::run(&arguments),
+        Command::Stats(arguments) => cli::stats::run(&arguments),
+        Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::Backup(arguments) => cli::backup::run(&arguments),
+        Command::Restore(arguments) => settee::restore(&arguments),
+        Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),
+        Command::Dump(arguments) => cli::dump::run(&arguments),
+        Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            // The last word of a command that failed; nobody may be there to read it.
+            drop(writeln!(io::stderr(), "settee: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

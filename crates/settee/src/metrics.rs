@@ -1,0 +1,176 @@
+//! What Prometheus reads of a node: under the original's names, with what its rules ask for behind
+//! them (`_total`), so that counters have it and nothing else does.
+
+use std::time::Duration;
+
+use document::histogram::HistogramSnapshot;
+use management::{Metric, MetricKind};
+use node::{NodeBucket, NodeBuckets, VERSION};
+use server::{
+    BUCKET_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, SERVER_STATISTICS, Server,
+    Statistic, StatisticKind,
+};
+
+/// Upper bounds of the buckets of exported histograms, in microseconds.
+const EXPORTED_BOUNDS_US: [u64; 14] = [
+    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
+];
+const DURATIONS_HELP: &str = "Time from the end of the request before to the answer";
+
+/// Everything.
+pub(crate) fn all(
+    buckets: &NodeBuckets,
+    server: &Server,
+    pending_vbucket_count: usize,
+    uptime: Duration,
+) -> Vec<Metric> {
+    let mut metrics: Vec<Metric> = buckets.all().flat_map(of_node_bucket).collect();
+    // Commands are counted for the whole node.
+    let mut names = buckets.all().map(NodeBucket::name);
+    let name = names.next().filter(|_| names.next().is_none());
+    metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), name));
+    for ((_, snapshot), opcode) in server.timings().iter().zip(["GET", "SET", "INCREMENT"]) {
+        metrics.extend(histogram("kv_cmd_duration_seconds", name, opcode, snapshot));
+    }
+    metrics.extend(of_process(uptime));
+    metrics.push(Metric::gauge(
+        "kv_cluster_map_pending_vbuckets",
+        "vBuckets that are not yet what the cluster map says",
+        float(count(pending_vbucket_count)),
+    ));
+    metrics
+}
+
+fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
+    let (name, bucket) = (Some(bucket.name()), bucket.bucket());
+    let statistics = bucket.statistics();
+    let mut metrics = of_table(BUCKET_STATISTICS, &statistics, name);
+    metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, name));
+    metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), name));
+    metrics
+}
+
+/// What Prometheus reads of a table, which is about a bucket if there is one.
+fn of_table<S>(table: &[Statistic<S>], of: &S, bucket: Option<&str>) -> Vec<Metric> {
+    let metrics = table.iter().filter_map(|statistic| {
+        let name = statistic.metric?;
+        let value = float((statistic.read)(of));
+        let metric = match statistic.kind {
+            StatisticKind::Counter => Metric::counter(name.name, statistic.metric_help(), value),
+            StatisticKind::Gauge => Metric::gauge(name.name, statistic.metric_help(), value),
+        };
+        let metric = if name.is_nodes { metric } else { of_bucket(metric, bucket) };
+        Some(name.labels.iter().fold(metric, |metric, (label, of)| metric.with_label(label, *of)))
+    });
+    metrics.collect()
+}
+
+fn of_bucket(metric: Metric, bucket: Option<&str>) -> Metric {
+    match bucket {
+        Some(bucket) => metric.with_label("bucket", bucket.to_owned()),
+        None => metric,
+    }
+}
+
+fn of_process(uptime: Duration) -> [Metric; 3] {
+    let resident_bytes = float(platform::process::resident_bytes());
+    [
+        Metric::gauge("kv_uptime_seconds", "Time since the start", uptime.as_secs_f64()),
+        Metric::gauge("sysproc_mem_resident", "Bytes of physical memory", resident_bytes),
+        Metric::gauge("kv_build_info", "1, with the version as a label", 1.0)
+            .with_label("version", VERSION),
+    ]
+}
+
+/// A histogram of nanoseconds as Prometheus reads it, in seconds.
+fn histogram(
+    name: &str,
+    bucket: Option<&str>,
+    opcode: &'static str,
+    snapshot: &HistogramSnapshot,
+) -> Vec<Metric> {
+    let sample = |suffix: &str, value: f64| {
+        let metric = Metric {
+            name: format!("{name}{suffix}").into(),
+            help: DURATIONS_HELP,
+            kind: MetricKind::Histogram,
+            labels: Vec::new(),
+            value,
+        };
+        of_bucket(metric, bucket).with_label("opcode", opcode)
+    };
+    let up_to = |bound_ns: u64| -> u64 {
+        snapshot.buckets().filter(|bucket| bucket.to <= bound_ns).map(|bucket| bucket.count).sum()
+    };
+    let mut metrics = Vec::new();
+    for bound_us in EXPORTED_BOUNDS_US {
+        let bound = (float(bound_us) / 1e6).to_string();
+        let below = float(up_to(bound_us * 1_000));
+        metrics.push(sample("_bucket", below).with_label("le", bound));
+    }
+    let total = float(snapshot.count());
+    metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
+    metrics.push(sample("_sum", float(snapshot.sum()) / 1e9));
+    metrics.push(sample("_count", total));
+    metrics
+}
+
+pub(crate) fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Statistics are shown with the precision of a double.
+#[expect(clippy::cast_precision_loss, reason = "nobody reads the sixteenth digit of a statistic")]
+pub(crate) fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use node::{BucketSettings, Node, NodeConfig};
+
+    use super::*;
+    use crate::real_world::real_world;
+
+    #[test]
+    fn metrics_keep_the_rules_of_prometheus() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = |number| BucketSettings {
+            name: format!("bucket-{number}"),
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let config = NodeConfig {
+            data_dir: directory.path().join("data"),
+            port: 0,
+            threads: 1,
+            buckets: [1, 2].map(bucket).into(),
+            ..NodeConfig::default()
+        };
+        let world = real_world(config.pool_options()).unwrap();
+        let node = Node::start(world, config, 8091).unwrap();
+        let metrics = all(node.buckets(), node.server(), 0, Duration::from_secs(1));
+        assert!(metrics.len() > 60);
+        for metric in &metrics {
+            assert_eq!(metric.broken_rule(), None, "{}", metric.name);
+        }
+        node.stop().unwrap();
+    }
+
+    #[test]
+    fn exported_buckets_count_everything_below_their_bound() {
+        let recorded = document::histogram::Histogram::default();
+        for micros in [5, 20, 20, 900] {
+            recorded.record(micros * 1_000);
+        }
+        let metrics = histogram("seconds", Some("travel"), "GET", &recorded.snapshot());
+        let value = |bound: &str| {
+            let is_bound = |metric: &&Metric| metric.labels.iter().any(|(_, value)| value == bound);
+            metrics.iter().find(is_bound).unwrap().value
+        };
+        assert_eq!((value("0.00001"), value("0.000025"), value("0.001")), (1.0, 3.0, 4.0));
+        assert_eq!(value("+Inf"), 4.0);
+    }
+}

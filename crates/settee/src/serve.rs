@@ -1,0 +1,223 @@
+//! `settee serve`.
+
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::Args;
+use management::ManagementServer;
+use node::{Node, VERSION, cannot_listen};
+use platform::Clock;
+use platform::files::RealFiles;
+use platform::process::{Hangup, Termination};
+
+use crate::logging;
+use crate::node_view::View;
+use crate::ready_file::{self, Ready};
+use crate::real_world::real_world;
+use crate::settings::{ServeConfig, Settings};
+
+/// How often a node that loads looks for a signal.
+const STEP: Duration = Duration::from_millis(100);
+/// Steps between two log lines about progress.
+const PROGRESS_STEPS: u32 = 20;
+
+/// The arguments of `settee serve`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  settee serve                          data in ./settee-data, ports 11210 and 8091
+  settee serve --dev                    try things out; nothing is kept
+  settee serve --data-dir /srv/settee --memory-quota 4GiB --password secret
+  settee serve --config settee.toml     the same names in a file: data-dir = \"/srv/settee\"
+
+Every flag can be said in the environment, too: SETTEE_DATA_DIR=/srv/settee.")]
+pub struct ServeArguments {
+    /// A TOML file with any of the settings below, by the same names
+    #[arg(long, value_name = "FILE", env = "SETTEE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Ends in order when the process with this id does, which has started it
+    #[arg(long, value_name = "PID", hide = true)]
+    end_with_parent: Option<u32>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl ServeArguments {
+    /// What is to be served: flags and environment, the file behind them, and defaults.
+    pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
+        let settings = match self.config {
+            Some(path) => self.settings.or(Settings::from_file(&path)?),
+            None => self.settings,
+        };
+        settings.resolve()
+    }
+}
+
+/// Runs a node until it is told to stop.
+pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    let clock = Clock::real();
+    let begun = clock.now();
+    let end_with_parent = arguments.end_with_parent;
+    let config = arguments.resolve()?;
+    logging::start(&config.log_level, config.log_json)?;
+    warn_of_quota(config.memory_quota.0);
+    let termination = Termination::watch(Hangup::GoesOn(on_hangup))?;
+    if let Some(parent) = end_with_parent {
+        ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
+    }
+    if let Some(path) = &config.ready_file {
+        ready_file::remove(&RealFiles, path)?;
+    }
+    let (node, management) = start_with_management(&config)?;
+    greet(&node);
+    let signal = match load(&node, &termination) {
+        Some(signal) => signal,
+        None => {
+            node.begin_serving();
+            announce(&node, config.ready_file.as_deref(), clock.now().since(begun))?;
+            termination.wait()
+        }
+    };
+    tracing::info!(signal, "stopping: answering, flushing, closing");
+    management.shutdown();
+    node.stop()?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Starts a node of this process's world, and what administers it. That ends first.
+pub(crate) fn start_with_management(
+    config: &ServeConfig,
+) -> anyhow::Result<(Node, management::Handle)> {
+    let (rest, management_port) = open_management_door(config)?;
+    let config = config.node_config();
+    let world = real_world(config.pool_options())?;
+    let node = Node::start(world, config, management_port)?;
+    let users = Arc::clone(node.users());
+    let management = ManagementServer::start(rest, Arc::new(View::new(&node)), users)?;
+    Ok((node, management))
+}
+
+fn open_management_door(config: &ServeConfig) -> anyhow::Result<(TcpListener, u16)> {
+    let address = SocketAddr::new(config.host, config.management_port);
+    let listener = platform::network::listen_standard(address);
+    let listener = listener.map_err(|error| cannot_listen(address, "--management-port", error))?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+/// Log lines go to standard error, which whoever rotates them opens anew.
+fn on_hangup() {
+    tracing::info!("SIGHUP: the node goes on; SIGTERM stops it in order");
+}
+
+fn warn_of_quota(quota_bytes: u64) {
+    let machine_bytes = platform::process::memory_limit_bytes();
+    if quota_bytes > machine_bytes {
+        tracing::warn!(
+            quota_bytes,
+            machine_bytes,
+            "--memory-quota is more than this process may use: the system will end it before the \
+             quota is reached"
+        );
+    }
+}
+
+/// Waits until every vBucket serves and logs how far that has come. Returns the signal that came
+/// before.
+fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
+    let mut until_progress = PROGRESS_STEPS;
+    while !node.wait_until_serving(STEP) {
+        if let Some(signal) = termination.has_come() {
+            return Some(signal);
+        }
+        until_progress -= 1;
+        if until_progress == 0 {
+            until_progress = PROGRESS_STEPS;
+            log_progress(node);
+        }
+    }
+    None
+}
+
+fn log_progress(node: &Node) {
+    for bucket in node.buckets().all() {
+        let progress = bucket.bucket().warmup_progress();
+        tracing::info!(
+            bucket = bucket.name(),
+            vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
+            documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
+            "loading documents"
+        );
+    }
+}
+
+/// Tells the person who started the node how to reach it. Nobody may be there to read it.
+fn greet(node: &Node) {
+    drop(io::stdout().write_all(greeting(node).as_bytes()));
+}
+
+fn greeting(node: &Node) -> String {
+    let config = node.config();
+    let host = &config.host;
+    let mut lines = vec![
+        format!("settee {VERSION}, pid {}", platform::process::id()),
+        format!("  data directory   {}", config.data_dir.display()),
+        format!("  data port        {host}:{}", node.port()),
+        format!("  management port  {host}:{}", node.management_port()),
+    ];
+    if let Some(port) = node.memcached_port() {
+        lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
+    }
+    lines.push(format!("  bucket           {}", config.default_bucket()));
+    lines.push(format!("  user             {}", config.user));
+    lines.push(match node.password() {
+        Some(password) if node.password_is_new() => {
+            format!("  password         {password} (generated; it is not shown again)")
+        }
+        Some(password) if config.is_temporary => format!("  password         {password}"),
+        Some(_) => "  password         as given".to_owned(),
+        None => "  password         as before".to_owned(),
+    });
+    let host = config.advertised_host();
+    lines.push(format!("  connect with     couchbase://{host}:{}\n", node.port()));
+    lines.join("\n")
+}
+
+/// Tells that the node serves, and for how long clients have waited for it: log, and the ready
+/// file.
+fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow::Result<()> {
+    let config = node.config();
+    let buckets = node.buckets().all();
+    let documents: u64 =
+        buckets.map(|bucket| bucket.bucket().warmup_progress().documents_loaded).sum();
+    tracing::info!(
+        version = VERSION,
+        data_port = node.port(),
+        management_port = node.management_port(),
+        memcached_port = node.memcached_port(),
+        directory = %config.data_dir.display(),
+        quota_bytes = config.memory_quota_bytes(),
+        documents,
+        took_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+        "serving"
+    );
+    if let Some(path) = ready_file {
+        let ready = Ready {
+            port: node.port(),
+            management_port: node.management_port(),
+            memcached_port: node.memcached_port(),
+            user: &config.user,
+            password: node.password(),
+            bucket: config.default_bucket(),
+            pid: platform::process::id(),
+        };
+        ready_file::write(&RealFiles, path, &ready)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Values of settings as people write them: on a command line, in the environment, in TOML.
+
+use std::fmt;
+use std::str::FromStr;
+
+use bucket::Named;
+use executor::ThreadSetting;
+use serde::Deserialize;
+
+use crate::memory_size;
+
+/// Bytes, written by people.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct MemorySize(pub(crate) u64);
+
+/// A number of threads, written by people.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "TextOrNumber")]
+pub(crate) struct Threads(pub(crate) ThreadSetting);
+
+impl FromStr for Threads {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+impl TryFrom<TextOrNumber> for Threads {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Text(text) => text.parse(),
+            TextOrNumber::Number(number) => number.to_string().parse(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TextOrNumber {
+    Text(String),
+    Number(u64),
+}
+
+impl TryFrom<TextOrNumber> for MemorySize {
+    type Error = String;
+
+    fn try_from(value: TextOrNumber) -> Result<Self, String> {
+        match value {
+            TextOrNumber::Text(text) => memory_size::parse(&text).map(Self),
+            TextOrNumber::Number(bytes) => Ok(Self(bytes)),
+        }
+    }
+}
+
+impl FromStr for MemorySize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        memory_size::parse(text).map(Self)
+    }
+}
+
+/// In the largest unit that leaves a whole number.
+impl fmt::Display for MemorySize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&memory_size::shown(self.0))
+    }
+}
+
+/// A choice by name.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(try_from = "String", bound = "T: Named")]
+pub(crate) struct Choice<T>(pub(crate) T);
+
+impl<T: Named> FromStr for Choice<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        T::by_name(text).map(Self)
+    }
+}
+
+impl<T: Named> TryFrom<String> for Choice<T> {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl<T: Named> fmt::Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+/// What a page says of a type.
+#[cfg(test)]
+pub(crate) trait SettingValue {
+    /// What its values are, if that is worth saying.
+    fn range() -> String;
+}
+
+#[cfg(test)]
+macro_rules! ranges {
+    ($($type:ty => $range:expr,)+) => {
+        $(impl SettingValue for $type {
+            fn range() -> String {
+                $range.to_owned()
+            }
+        })+
+    };
+}
+
+#[cfg(test)]
+ranges! {
+    bool => "true, false",
+    u16 => "0 to 65535",
+    u64 => "0 and more",
+    usize => "0 and more",
+    String => "",
+    std::path::PathBuf => "",
+    std::net::IpAddr => "",
+    MemorySize => "",
+    Threads => ThreadSetting::range(),
+}
+
+#[cfg(test)]
+impl<T: Named> SettingValue for Choice<T> {
+    fn range() -> String {
+        let names: Vec<&str> = T::NAMES.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+}

@@ -1,0 +1,283 @@
+//! What an operator says: flags, environment and a TOML file say the same things under the same
+//! names. A flag wins over the environment, the environment over the file, the file over the
+//! default.
+//!
+//! A setting is one row here; docs/configuration.md is made from them.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use bucket::{
+    BucketConfig, BucketType, CompressionMode, DurabilityMinLevel, EvictionPolicy, FullPolicy,
+    PersistenceMode,
+};
+use clap::{Arg, Args};
+use node::{BucketSettings, NodeConfig};
+use serde::Deserialize;
+
+use crate::setting_table::{Allowed, settings, with_default};
+use crate::setting_values::{Choice, MemorySize, Threads};
+
+/// A quota that is smaller is a mistake.
+const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
+/// A journal that is smaller would be full of single batches.
+const JOURNAL_SIZE_MIN: MemorySize = MemorySize(64 << 20);
+const THREADS_MAX: usize = 128;
+
+settings! {
+    /// Where everything is kept; created when it is missing
+    #[arg(long, value_name = "DIRECTORY", env = "SETTEE_DATA_DIR")]
+    data_dir: PathBuf { default: of_node().data_dir => "./settee-data", }
+
+    /// The address to listen on, and the one that clients are told
+    #[arg(long, value_name = "ADDRESS", env = "SETTEE_HOST")]
+    host: IpAddr { default: of_node().host, }
+
+    /// The host name that clients are told, if it is another than the one listened on
+    #[arg(long, value_name = "NAME", env = "SETTEE_ADVERTISE")]
+    advertise: String {}
+
+    /// The data port; 0 for any free one
+    #[arg(long, env = "SETTEE_PORT")]
+    port: u16 { default: of_node().port, }
+
+    /// The management port; 0 for any free one
+    #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_PORT")]
+    management_port: u16 { default: 8091, }
+
+    /// A port for memcached clients, open to everybody who reaches it; 0 for any free one
+    #[arg(long, value_name = "PORT", env = "SETTEE_MEMCACHED_PORT")]
+    memcached_port: u16 { unsaid: "none", }
+
+    /// A file that is written once the node serves: ports, credentials, bucket, pid, as JSON
+    #[arg(long, value_name = "FILE", env = "SETTEE_READY_FILE")]
+    ready_file: PathBuf {}
+
+    /// Memory for documents, as 1GiB or in bytes
+    #[arg(long, value_name = "SIZE", env = "SETTEE_MEMORY_QUOTA")]
+    memory_quota: MemorySize {
+        default: MemorySize(of_bucket().memory_quota_bytes)
+            => "60 % of the machine's",
+        allowed: Allowed::AtLeast(MEMORY_QUOTA_MIN),
+        parameter: "max_size",
+        route: "POST /pools/default/buckets/{bucket} `ramQuotaMB`",
+    }
+
+    /// `journal`: a write is durable with one sync for all vBuckets, and their files follow;
+    /// `files`: each flush commits each vBucket's file
+    #[arg(long, value_name = "MODE", env = "SETTEE_PERSISTENCE")]
+    persistence: Choice<PersistenceMode> { default: Choice::default(), }
+
+    /// What the journal may take on the disk; a start after a crash reads it
+    #[arg(long, value_name = "SIZE", env = "SETTEE_JOURNAL_SIZE")]
+    journal_size: MemorySize {
+        default: MemorySize(of_bucket().journal_size_bytes),
+        allowed: Allowed::AtLeast(JOURNAL_SIZE_MIN),
+    }
+
+    /// Start although the journal that was in use when the node ended is gone: what only it held is
+    /// lost. For one start
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip)]
+    accept_lost_journal: bool { default: false, }
+
+    /// With a journal, milliseconds from one flush of writes that nobody waits for to the next, and
+    /// so the age of what a crash may take of them; 0: at once
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_FLUSH_INTERVAL_MS")]
+    flush_interval_ms: u64 { default: millis(of_bucket().flush_interval), }
+
+    /// Milliseconds in which each file that is behind the journal is written once; 0: at once
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
+    apply_cycle_ms: u64 { default: millis(of_bucket().apply_cycle), }
+
+    /// How durable every write is at least: none, majority, majority_and_persist_on_master or
+    /// persist_to_majority
+    #[arg(long, value_name = "LEVEL", env = "SETTEE_DURABILITY_MIN_LEVEL")]
+    durability_min_level: Choice<DurabilityMinLevel> {
+        default: Choice(of_bucket().durability_min_level),
+    }
+
+    /// Whether durable writes go by this node alone where fewer copies are placed than a majority;
+    /// otherwise they are refused
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_DURABILITY_IMPOSSIBLE_FALLBACK")]
+    durability_impossible_fallback: bool {
+        default: of_bucket().durability_impossible_fallback,
+    }
+
+    /// This node's name in a cluster map; without it, ns_1@ and the host that clients are told
+    #[arg(long, value_name = "NAME", env = "SETTEE_NODE_NAME")]
+    node_name: String {}
+
+    /// The map of a cluster of several nodes, which share user and password; see docs/cluster.md
+    #[arg(long, value_name = "FILE", env = "SETTEE_CLUSTER_MAP")]
+    cluster_map: PathBuf { route: "PUT /settee/clusterMap", }
+
+    /// Forget the cluster map that this node has carried out last, and be alone: every vBucket that
+    /// is here in its role, with nobody following. For one start
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip)]
+    leave_cluster: bool { default: false, }
+
+    /// The bucket's name; a data directory has one bucket
+    #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
+    bucket: String {
+        default: of_bucket().name,
+        allowed: Allowed::If {
+            range: "1 to 100 letters, digits, and . _ % -",
+            complaint: " `{value}`: a name has {range}",
+            holds: |name| is_bucket_name(name),
+        },
+    }
+
+    /// vBuckets: a power of two, fixed when the bucket is made
+    #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
+    vbuckets: u16 {
+        unsaid: BucketConfig::named("default").vbucket_count,
+        allowed: Allowed::If {
+            range: "a power of two, at most 32768",
+            complaint: " {value}: clients need {range}",
+            holds: |count| count.is_power_of_two() && *count <= document::limits::VBUCKET_COUNT_MAX,
+        },
+    }
+
+    /// `couchbase` keeps documents on disk, `ephemeral` in memory alone; fixed when the bucket is
+    /// made
+    #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
+    bucket_type: Choice<BucketType> { unsaid: Choice(BucketType::default()), }
+
+    /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`
+    #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]
+    ephemeral_full_policy: Choice<FullPolicy> {
+        default: Choice(of_bucket().ephemeral_full_policy),
+        parameter: "ephemeral_full_policy",
+    }
+
+    /// What leaves memory when it is full: `value`s alone, or documents in `full` with their keys
+    #[arg(long, value_name = "POLICY", env = "SETTEE_EVICTION_POLICY")]
+    eviction_policy: Choice<EvictionPolicy> {
+        default: Choice(of_bucket().eviction_policy) => "value",
+    }
+
+    /// What happens to compressed values: `off` inflates them, `passive` keeps them as they come,
+    /// `active` compresses the others, too
+    #[arg(long, value_name = "MODE", env = "SETTEE_COMPRESSION")]
+    compression: Choice<CompressionMode> {
+        default: Choice(of_bucket().compression),
+        parameter: "compression_mode",
+    }
+
+    /// The administrator's name
+    #[arg(long, env = "SETTEE_USER")]
+    user: String {
+        default: of_node().user,
+        allowed: Allowed::If {
+            range: "1 to 128 bytes and no control characters",
+            complaint: ": a name has {range}",
+            holds: |name| (1..=128).contains(&name.len()) && !name.chars().any(char::is_control),
+        },
+    }
+
+    /// The administrator's password; of a new data directory generated and printed once when nobody
+    /// says it
+    #[arg(long, env = "SETTEE_PASSWORD", hide_env_values = true)]
+    password: String {
+        allowed: Allowed::If {
+            range: "not empty",
+            complaint: ", or SETTEE_PASSWORD in the environment, is empty; leave it out to keep \
+                        the password of the data directory, or to have one generated for a new one",
+            holds: |password| !password.is_empty(),
+        },
+    }
+
+    /// Give the administrator of an existing data directory this password, or a generated one, or
+    /// add another administrator; without it both are refused. For one start
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[serde(skip)]
+    set_password: bool { default: false, }
+
+    /// Front-end threads
+    #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
+    threads: usize {
+        default: of_node().threads => "three quarters of the CPUs",
+        allowed: Allowed::Between(1, THREADS_MAX),
+    }
+
+    /// Threads that read for clients: a number, `balanced` or `disk_io_optimized`
+    #[arg(long, value_name = "COUNT", env = "SETTEE_READER_THREADS")]
+    reader_threads: Threads {
+        default: Threads::default() => "balanced",
+        parameter: "num_reader_threads",
+    }
+
+    /// Threads that write behind them, in the same words
+    #[arg(long, value_name = "COUNT", env = "SETTEE_WRITER_THREADS")]
+    writer_threads: Threads {
+        default: Threads::default() => "balanced",
+        parameter: "num_writer_threads",
+    }
+
+    /// Threads for other work with files
+    #[arg(long, value_name = "COUNT", env = "SETTEE_AUXIO_THREADS")]
+    auxio_threads: Threads {
+        default: Threads::default() => "two for each CPU",
+        parameter: "num_auxio_threads",
+    }
+
+    /// Threads for tasks that only compute
+    #[arg(long, value_name = "COUNT", env = "SETTEE_NONIO_THREADS")]
+    nonio_threads: Threads {
+        default: Threads::default() => "2 to 8, by the CPUs",
+        parameter: "num_nonio_threads",
+    }
+
+    /// Let clients empty the bucket (FLUSH)
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_ENABLE_FLUSH")]
+    enable_flush: bool { default: false, }
+
+    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
+    #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
+    log_level: String { default: "info".to_owned(), }
+
+    /// Log lines as JSON
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_LOG_JSON")]
+    log_json: bool { default: false, }
+
+    /// Try things out: a temporary data directory, and the password `password`
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_DEV")]
+    dev: bool { default: false, }
+}
+
+impl Settings {
+    /// Reads a TOML file.
+    pub(crate) fn from_file(path: &Path) -> anyhow::Result<Self> {
+        let text = platform::files::read_text(path)
+            .with_context(|| format!("the configuration file {}", path.display()))?;
+        toml::from_str(&text)
+            .with_context(|| format!("the configuration file {} is not right", path.display()))
+    }
+}
+
+/// What a node is when nobody says anything: the defaults of settings that are about it.
+fn of_node() -> NodeConfig {
+    NodeConfig::default()
+}
+
+/// What a bucket is when nobody says anything: the defaults of settings that are about it.
+fn of_bucket() -> BucketSettings {
+    BucketSettings::default()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn is_bucket_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
+    (1..=100).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with('.')
+}

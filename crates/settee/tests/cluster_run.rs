@@ -1,0 +1,176 @@
+//! `settee cluster-run` with real processes.
+#![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use platform::{Clock, Entropy};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn settee() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_settee"))
+}
+
+/// The first of eight data ports and eight management ports on which nobody listens now.
+fn free_ports() -> u16 {
+    let mut random = Entropy::real().random();
+    loop {
+        let base = 20_000 + u16::try_from(random.below(750)).unwrap() * 16;
+        let is_free =
+            |port| platform::network::listen_standard(([127, 0, 0, 1], port).into()).is_ok();
+        if (base..base + 16).all(is_free) {
+            return base;
+        }
+    }
+}
+
+struct Cluster {
+    child: Child,
+    directory: tempfile::TempDir,
+    base: u16,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let base = free_ports();
+        let child = Self::command(directory.path(), base).spawn().unwrap();
+        let cluster = Self { child, directory, base };
+        cluster.wait_for(&["--status"], "n_1");
+        cluster
+    }
+
+    fn command(directory: &Path, base: u16) -> Command {
+        let mut command = settee();
+        command
+            .args(["cluster-run", "--nodes", "2", "--replicas", "1", "--vbuckets", "16", "--dir"])
+            .arg(directory)
+            .args(["--port-base", &base.to_string()])
+            .args(["--management-port-base", &(base + 8).to_string()])
+            .args(["--memory-quota", "64MiB"])
+            .stdout(Stdio::null());
+        command
+    }
+
+    fn tell(&self, order: &[&str]) -> Output {
+        let mut command = settee();
+        command.arg("cluster-run").arg("--dir").arg(self.directory.path()).args(order);
+        command.output().unwrap()
+    }
+
+    /// What is answered to an order that must succeed.
+    fn ask(&self, order: &[&str]) -> String {
+        let output = self.tell(order);
+        assert!(output.status.success(), "{order:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn wait_for(&self, order: &[&str], answer: &str) {
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        loop {
+            let output = self.tell(order);
+            if String::from_utf8_lossy(&output.stdout).contains(answer) {
+                return;
+            }
+            assert!(clock.now() < deadline, "{order:?} does not answer {answer:?}: {output:?}");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
+    /// Stores 200 documents with durable writes.
+    fn load(&self) {
+        let mut command = settee();
+        command.args(["load", "--port", &(self.base + 2).to_string(), "--num-items", "200"]);
+        command.args(["--user", "Administrator", "--password", "password", "--num-cycles", "1"]);
+        let output = command.args(["--durability", "majority"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Waits until a node holds so many documents, active ones and replicas.
+    fn wait_for_items(&self, node: u16, count: usize) {
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        let wanted = format!("curr_items_tot {count}");
+        loop {
+            let statistics = self.statistics(node, None);
+            if statistics.lines().any(|line| line == wanted) {
+                return;
+            }
+            assert!(clock.now() < deadline, "not {wanted}: {statistics}");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
+    fn statistics(&self, node: u16, group: Option<&str>) -> String {
+        let port = (self.base + 2 * node).to_string();
+        let mut command = settee();
+        command.arg("stats").args(group).args(["--user", "Administrator"]);
+        command.args(["--password", "password", "--port", &port]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
+    /// How many vBuckets of a node are in each state.
+    fn states(&self, node: u16) -> Vec<(String, usize)> {
+        let text = self.statistics(node, Some("vbucket"));
+        let mut states: Vec<&str> =
+            text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+        states.sort_unstable();
+        let chunks = states.chunk_by(|one, other| one == other);
+        chunks.map(|chunk| (chunk[0].to_owned(), chunk.len())).collect()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // Its nodes end with it.
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn counts(states: &[(&str, usize)]) -> Vec<(String, usize)> {
+    states.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn nodes_share_the_vbuckets_and_outlive_one_another() {
+    let mut cluster = Cluster::start();
+    for node in [0, 1] {
+        assert_eq!(cluster.states(node), counts(&[("active", 8), ("replica", 8)]));
+    }
+    let second = Cluster::command(cluster.directory.path(), cluster.base).output().unwrap();
+    let reason = String::from_utf8_lossy(&second.stderr);
+    assert!(reason.contains("runs in") && reason.contains("--dir"), "{reason}");
+
+    cluster.load();
+    for node in [0, 1] {
+        cluster.wait_for_items(node, 200);
+    }
+
+    assert!(cluster.ask(&["--kill", "0"]).contains("n_0 was killed"));
+    assert!(!cluster.tell(&["--kill", "0"]).status.success(), "it does not run");
+    assert!(!cluster.tell(&["--kill", "2"]).status.success(), "there is no such node");
+    assert!(cluster.ask(&["--status"]).contains("does not run"));
+    assert!(cluster.ask(&["--failover", "0"]).contains("promoted"));
+    assert_eq!(cluster.states(1), counts(&[("active", 16)]));
+    assert!(cluster.ask(&["--restart", "0"]).contains("without it"));
+    assert_eq!(cluster.states(0), counts(&[("dead", 16)]), "the map is newer than its files");
+    assert!(cluster.ask(&["--failover", "0"]).contains("given up before"), "it is told again");
+    assert!(!cluster.tell(&["--failover", "1"]).status.success(), "it is the only one left");
+
+    assert!(!cluster.tell(&["--recover", "1"]).status.success(), "it was not given up");
+    assert!(cluster.ask(&["--recover", "0"]).contains("missing"));
+    assert_eq!(cluster.states(0), counts(&[("replica", 16)]));
+    cluster.wait_for_items(0, 200);
+    cluster.load();
+
+    cluster.ask(&["--pause", "1"]);
+    assert!(cluster.ask(&["--status"]).contains("hangs"));
+    cluster.ask(&["--resume", "1"]);
+    // The answer comes although the process that gives it ends.
+    assert!(cluster.ask(&["--stop"]).contains("stop"));
+    assert!(cluster.child.wait().unwrap().success());
+}

@@ -1,0 +1,96 @@
+//! What a bucket's directory says about its journal, beside the journal: a start that finds no
+//! segment, or not the newest, would take the rest for all there was.
+//!
+//! ```text
+//! settee journal 1
+//! id 00112233445566ff
+//! segment 12              that held a group when this was written
+//! crc 1a2b3c4d            CRC-32C of the lines before
+//! ```
+
+use std::path::Path;
+
+use platform::{FileErrorKind, Files};
+
+use crate::error::StorageError;
+use crate::journal::JournalId;
+use crate::removal::remove_if_there;
+
+/// The file's name.
+pub(crate) const NOTE_NAME: &str = "journal-in-use";
+const FIRST_LINE: &str = "settee journal 1";
+
+/// A journal that groups were written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JournalNote {
+    pub(crate) id: JournalId,
+    /// The number of a segment that held a group; none before it is newer.
+    pub(crate) segment: u64,
+}
+
+/// What is to be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FoundNote {
+    /// No journal is in use, or a version wrote to it that left no note.
+    #[default]
+    Nothing,
+    Note(JournalNote),
+    /// Nobody can tell.
+    Damaged,
+}
+
+impl JournalNote {
+    pub(crate) fn read(files: &dyn Files, bucket: &Path) -> Result<FoundNote, StorageError> {
+        match files.read_all(&bucket.join(NOTE_NAME)) {
+            Ok(text) => Ok(Self::decode(&text).map_or(FoundNote::Damaged, FoundNote::Note)),
+            Err(error) if error.kind == FileErrorKind::NotFound => Ok(FoundNote::Nothing),
+            Err(error) if error.kind == FileErrorKind::Failed => Ok(FoundNote::Damaged),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes it durably.
+    pub(crate) fn write(&self, files: &dyn Files, bucket: &Path) -> Result<(), StorageError> {
+        Ok(files.replace_all(&bucket.join(NOTE_NAME), self.encode().as_bytes())?)
+    }
+
+    /// Says durably that no journal is in use.
+    pub(crate) fn remove(files: &dyn Files, bucket: &Path) -> Result<(), StorageError> {
+        remove_if_there(files, &bucket.join(NOTE_NAME))?;
+        Ok(files.sync_directory(bucket)?)
+    }
+
+    fn encode(&self) -> String {
+        let covered = format!("{FIRST_LINE}\nid {}\nsegment {}\n", self.id, self.segment);
+        let crc = crc32c::crc32c(covered.as_bytes());
+        format!("{covered}crc {crc:08x}\n")
+    }
+
+    fn decode(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut lines = text.lines();
+        let is_ours = lines.next() == Some(FIRST_LINE);
+        let id = u64::from_str_radix(lines.next()?.strip_prefix("id ")?, 16).ok()?;
+        let segment = lines.next()?.strip_prefix("segment ")?.parse().ok()?;
+        let note = Self { id: JournalId(id), segment };
+        (is_ours && note.encode() == text).then_some(note)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_reads_back_as_it_was_written_and_no_damaged_one_is_read() {
+        let note = JournalNote { id: JournalId(0x12_3456_789a), segment: 17 };
+        let text = note.encode();
+        assert_eq!(JournalNote::decode(text.as_bytes()), Some(note));
+        for at in 0..text.len() {
+            let mut damaged = text.clone().into_bytes();
+            damaged[at] ^= 1;
+            assert_eq!(JournalNote::decode(&damaged), None, "byte {at}");
+            assert_eq!(JournalNote::decode(&text.as_bytes()[..at]), None, "cut at {at}");
+        }
+    }
+}

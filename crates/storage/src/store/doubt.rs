@@ -1,0 +1,70 @@
+//! What an operation that failed half way may have left behind is undone before anything else
+//! becomes durable.
+
+use std::sync::Arc;
+
+use document::Vbid;
+
+use crate::couchstore::Commit;
+use crate::error::StorageError;
+use crate::locks::lock;
+use crate::removal::remove_if_there;
+use crate::store::Store;
+use crate::store::open_files::{Doubt, Entry};
+use crate::store::vbucket_file::{CommitBuffers, Snapshot};
+
+impl Store {
+    /// Makes sure that the present state of a vBucket's file is the one that a start finds. The
+    /// caller holds the entry's `writer`.
+    pub(crate) fn dispel_doubt(&self, entry: &Arc<Entry>) -> Result<(), StorageError> {
+        let handle = lock(&entry.handle);
+        let (doubt, revision) = (handle.doubt, handle.revision);
+        drop(handle);
+        match doubt {
+            None => return Ok(()),
+            Some(Doubt::Header) => self.commit_present(entry)?,
+            Some(Doubt::File) => {
+                remove_if_there(self.files(), &self.path(entry.vbid, revision + 1))?;
+                self.sync_directory()?;
+            }
+        }
+        lock(&entry.handle).doubt = None;
+        Ok(())
+    }
+
+    /// The same for each of `vbids`, before anything of them goes to the journal.
+    pub(crate) fn dispel_doubts(
+        &self,
+        vbids: impl Iterator<Item = Vbid>,
+    ) -> Result<(), StorageError> {
+        for vbid in vbids {
+            // Whatever the journal may hold of a vBucket, deleting all of them meets it.
+            let entry = self.entry_or_new(vbid);
+            if lock(&entry.handle).doubt.is_some() {
+                let _writing = lock(&entry.writer);
+                self.dispel_doubt(&entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the header in force behind everything else once more.
+    fn commit_present(&self, entry: &Arc<Entry>) -> Result<(), StorageError> {
+        let Some(now) = self.snapshot_of(entry)? else { return Ok(()) };
+        let mut buffers = CommitBuffers::new();
+        let (output, scratch) = buffers.parts();
+        let commit = Commit::begin(&now.file, &now.header, output, scratch)?;
+        match commit.finish(self.wall_time()) {
+            Ok((header, _)) => {
+                let mut handle = lock(&entry.handle);
+                handle.note_moved(header.position);
+                handle.snapshot = Some(Arc::new(Snapshot { file: now.file.clone(), header }));
+                Ok(())
+            }
+            Err(error) => {
+                self.close(entry);
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Room on the disk: some is kept for compactions; without any, the journal gives its spares.
+//!
+//! Files only grow until they are compacted, and to compact one takes room for its copy. Were the
+//! last of the disk taken by what files append, nothing could ever be freed again.
+
+use std::io;
+
+use platform::{DiskSpace, FileError};
+
+use crate::behind::backlog::bytes_of;
+use crate::error::StorageError;
+use crate::store::Store;
+use crate::store::compaction_reserve::Room;
+use crate::store::flush_batch::FlushBatch;
+
+impl Store {
+    /// From now on files leave room on the disk for the copy of the largest of them, of which so
+    /// many bytes are to be copied, or a tenth of the disk if that is less; `None`: for nothing. A
+    /// file that becomes larger is taken note of.
+    pub fn reserve_for_compaction(&self, live_bytes_max: Option<u64>) {
+        self.compaction_reserve.keep(live_bytes_max);
+    }
+
+    /// Room on the disk that the files are on.
+    pub fn disk_space(&self) -> Result<DiskSpace, StorageError> {
+        Ok(self.files.disk_space(&self.directory)?)
+    }
+
+    /// Leave to let a file grow by about so many bytes. There is none when that, with what others
+    /// are about to write, takes what compaction needs.
+    pub(crate) fn room_for(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+        let (room, claimed_bytes) = self.compaction_reserve.claim(bytes);
+        // A disk that does not tell says so when it is full.
+        let Ok(space) = self.files.disk_space(&self.directory) else { return Ok(room) };
+        let reserve_bytes = self.compaction_reserve.bytes(space);
+        if reserve_bytes == 0 || space.free_bytes >= claimed_bytes.saturating_add(reserve_bytes) {
+            return Ok(room);
+        }
+        let cause = io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!(
+                "{bytes} bytes do not fit into {}, of which {reserve_bytes} are for compactions",
+                space.free_bytes
+            ),
+        );
+        Err(FileError::new("write", &self.directory, cause).into())
+    }
+
+    /// Leave for the journal to take these batches. Its segments are as much in the way of
+    /// compaction as files are; roles alone take next to nothing.
+    pub(crate) fn room_for_batches(
+        &self,
+        batches: &[FlushBatch],
+    ) -> Result<Option<Room<'_>>, StorageError> {
+        let bytes: u64 = batches.iter().map(|batch| bytes_of(&batch.items)).sum();
+        if bytes == 0 { Ok(None) } else { self.room_for(bytes).map(Some) }
+    }
+
+    /// Does what may need room on the disk; when there is none, once more with the spares of the
+    /// journal, but for `kept_count` of them.
+    pub(crate) fn with_spared_room<T>(
+        &self,
+        kept_count: usize,
+        attempt: impl Fn() -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        match attempt() {
+            Err(StorageError::NoSpace(_)) if self.give_back_spares(kept_count) => attempt(),
+            done => done,
+        }
+    }
+
+    fn give_back_spares(&self, kept_count: usize) -> bool {
+        let journalled = self.journalled.as_ref();
+        journalled.is_some_and(|journalled| journalled.journal.give_back_spares(kept_count))
+    }
+}
