@@ -340,7 +340,7 @@ impl Store {
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
-        let _room = self.room_for(bytes_of(&batch.items))?;
+        let _room = self.room_for_flush(bytes_of(&batch.items))?;
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
         let batch = FileBatch { items: &batch.items, state: &batch.state };

@@ -319,6 +319,14 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::room_bytes`]. Memory has all of it.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        match self {
+            Self::Files(store) => store.room_bytes(),
+            Self::Memory => u64::MAX,
+        }
+    }
+
     /// See [`Store::reserve_for_compaction`].
     pub(crate) fn reserve_for_compaction(&self, live_bytes_max: Option<u64>) {
         match self {

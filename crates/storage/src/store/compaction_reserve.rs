@@ -20,6 +20,8 @@ pub(crate) struct CompactionReserve {
     bytes_wanted: AtomicU64,
     /// What those who are writing now have been let take.
     claimed_bytes: AtomicU64,
+    /// What a flush has found no room for: it is in memory alone, and others leave room for it.
+    refused_bytes: AtomicU64,
 }
 
 /// Leave to write so many bytes. Others count on them until it is dropped.
@@ -48,6 +50,21 @@ impl CompactionReserve {
             return 0;
         }
         self.bytes_wanted.load(Ordering::Relaxed).min(space.total_bytes / RESERVE_PART_MAX)
+    }
+
+    /// What others leave to the flush that was refused last; 0 since one has found room.
+    pub(crate) fn refused_bytes(&self) -> u64 {
+        self.refused_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Notes what a flush has found no room for; 0 when it has.
+    pub(crate) fn note_refused(&self, bytes: u64) {
+        self.refused_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What those who are writing now have been let take.
+    pub(crate) fn claimed_bytes(&self) -> u64 {
+        self.claimed_bytes.load(Ordering::Relaxed)
     }
 
     /// Takes `bytes`, and says how many all have taken.

@@ -1,7 +1,9 @@
 //! Room on the disk: some is kept for compactions; without any, the journal gives its spares.
 //!
 //! Files only grow until they are compacted, and to compact one takes room for its copy. Were the
-//! last of the disk taken by what files append, nothing could ever be freed again.
+//! last of the disk taken by what files append, nothing could ever be freed again. What is in
+//! memory alone comes before what the journal has already: files that follow it leave room for a
+//! flush that was refused.
 
 use std::io;
 
@@ -26,21 +28,43 @@ impl Store {
         Ok(self.files.disk_space(&self.directory)?)
     }
 
-    /// Leave to let a file grow by about so many bytes. There is none when that, with what others
-    /// are about to write, takes what compaction needs.
-    pub(crate) fn room_for(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+    /// Bytes that the disk could take now, but for what is being written; all there are on a disk
+    /// that does not tell.
+    pub fn room_bytes(&self) -> u64 {
+        let free_bytes = self.disk_space().map_or(u64::MAX, |space| space.free_bytes);
+        free_bytes.saturating_sub(self.compaction_reserve.claimed_bytes())
+    }
+
+    /// Leave to write so many bytes that are in memory alone. There is none when that, with what
+    /// others are about to write, takes what compaction needs.
+    pub(crate) fn room_for_flush(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+        let room = self.room_for(bytes, 0);
+        self.compaction_reserve.note_refused(if room.is_ok() { 0 } else { bytes });
+        room
+    }
+
+    /// Leave to write so many bytes that are durable elsewhere: what compaction needs stays, and
+    /// what a flush was refused.
+    pub(crate) fn room_to_follow(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+        self.room_for(bytes, self.compaction_reserve.refused_bytes())
+    }
+
+    fn room_for(&self, bytes: u64, flush_bytes: u64) -> Result<Room<'_>, StorageError> {
         let (room, claimed_bytes) = self.compaction_reserve.claim(bytes);
         // A disk that does not tell says so when it is full.
         let Ok(space) = self.files.disk_space(&self.directory) else { return Ok(room) };
         let reserve_bytes = self.compaction_reserve.bytes(space);
-        if reserve_bytes == 0 || space.free_bytes >= claimed_bytes.saturating_add(reserve_bytes) {
+        let kept_bytes = reserve_bytes.saturating_add(flush_bytes);
+        if kept_bytes == 0 || space.free_bytes >= claimed_bytes.saturating_add(kept_bytes) {
             return Ok(room);
         }
         let cause = io::Error::new(
             io::ErrorKind::StorageFull,
             format!(
-                "{bytes} bytes do not fit into {}, of which {reserve_bytes} are for compactions",
-                space.free_bytes
+                "{bytes} bytes do not fit into {}, of which {reserve_bytes} are for compactions \
+                 and {} for what is being written",
+                space.free_bytes,
+                (claimed_bytes - bytes).saturating_add(flush_bytes)
             ),
         );
         Err(FileError::new("write", &self.directory, cause).into())
@@ -53,7 +77,7 @@ impl Store {
         batches: &[FlushBatch],
     ) -> Result<Option<Room<'_>>, StorageError> {
         let bytes: u64 = batches.iter().map(|batch| bytes_of(&batch.items)).sum();
-        if bytes == 0 { Ok(None) } else { self.room_for(bytes).map(Some) }
+        if bytes == 0 { Ok(None) } else { self.room_for_flush(bytes).map(Some) }
     }
 
     /// Does what may need room on the disk; when there is none, once more with the spares of the
