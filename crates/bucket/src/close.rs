@@ -25,6 +25,7 @@ impl Bucket {
         }
         // Otherwise the journal has it all, and the next start reads it: files leave room again.
         self.0.look_at_files();
+        self.0.store.leave_room_for_flushes(0);
         self.0.close_journal();
         Ok(())
     }

@@ -327,6 +327,13 @@ impl BackingStore {
         }
     }
 
+    /// See [`Store::leave_room_for_flushes`].
+    pub(crate) fn leave_room_for_flushes(&self, bytes: u64) {
+        if let Self::Files(store) = self {
+            store.leave_room_for_flushes(bytes);
+        }
+    }
+
     /// See [`Store::reserve_for_compaction`].
     pub(crate) fn reserve_for_compaction(&self, live_bytes_max: Option<u64>) {
         match self {

@@ -20,8 +20,8 @@ pub(crate) struct CompactionReserve {
     bytes_wanted: AtomicU64,
     /// What those who are writing now have been let take.
     claimed_bytes: AtomicU64,
-    /// What a flush has found no room for: it is in memory alone, and others leave room for it.
-    refused_bytes: AtomicU64,
+    /// What is in memory alone and will be flushed: what follows the journal leaves room for it.
+    unflushed_bytes: AtomicU64,
 }
 
 /// Leave to write so many bytes. Others count on them until it is dropped.
@@ -52,14 +52,14 @@ impl CompactionReserve {
         self.bytes_wanted.load(Ordering::Relaxed).min(space.total_bytes / RESERVE_PART_MAX)
     }
 
-    /// What others leave to the flush that was refused last; 0 since one has found room.
-    pub(crate) fn refused_bytes(&self) -> u64 {
-        self.refused_bytes.load(Ordering::Relaxed)
+    /// What is left to flushes by what follows the journal.
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
+        self.unflushed_bytes.load(Ordering::Relaxed)
     }
 
-    /// Notes what a flush has found no room for; 0 when it has.
-    pub(crate) fn note_refused(&self, bytes: u64) {
-        self.refused_bytes.store(bytes, Ordering::Relaxed);
+    /// So much is in memory alone.
+    pub(crate) fn note_unflushed(&self, bytes: u64) {
+        self.unflushed_bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// What those who are writing now have been let take.
@@ -67,10 +67,13 @@ impl CompactionReserve {
         self.claimed_bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes`, and says how many all have taken.
-    pub(crate) fn claim(&self, bytes: u64) -> (Room<'_>, u64) {
-        let before = self.claimed_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (Room { reserve: self, bytes }, before.saturating_add(bytes))
+    /// Takes `bytes` if all together have then taken no more than `claimed_bytes_max`. Otherwise
+    /// it says how many the others have taken: who gets nothing is in nobody's way.
+    pub(crate) fn claim(&self, bytes: u64, claimed_bytes_max: u64) -> Result<Room<'_>, u64> {
+        let claimed =
+            |before: u64| before.checked_add(bytes).filter(|claimed| *claimed <= claimed_bytes_max);
+        let result = self.claimed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed);
+        result.map(|_| Room { reserve: self, bytes })
     }
 }
 
