@@ -111,6 +111,7 @@ pub(crate) fn complete(
 ) -> Done {
     match completed {
         Completed::Bucket(Completion::Retry(fetched)) => {
+            assert!(turn.session.fetched.is_none(), "what was fetched for one is no other's");
             turn.session.fetched = fetched;
             let done = execute(connection, request, turn);
             // The command may have ended before it came to its document.

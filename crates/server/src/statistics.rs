@@ -149,5 +149,7 @@ pub(crate) fn count_many(counter: &AtomicU64, step: usize) {
 
 /// Counts one less; for what goes up and down.
 pub(crate) fn count_down(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    let counted = counter.load(Ordering::Relaxed);
+    assert!(counted > 0, "what goes has come");
+    counter.store(counted - 1, Ordering::Relaxed);
 }

@@ -67,8 +67,11 @@ impl Connection {
         completion: Completed,
         turn: &mut Turn<'_>,
     ) {
-        self.parked_count = self.parked_count.saturating_sub(1);
-        self.parked_bytes = self.parked_bytes.saturating_sub(parked.kept.held_bytes());
+        let held_bytes = parked.kept.held_bytes();
+        assert!(self.parked_count > 0, "what goes on has waited");
+        assert!(self.parked_bytes >= held_bytes, "what is given back was held");
+        self.parked_count -= 1;
+        self.parked_bytes -= held_bytes;
         self.is_blocked = false;
         turn.read_clocks();
         turn.request_started = parked.started;
@@ -115,6 +118,7 @@ impl Connection {
                 },
             }
         }
+        assert!(consumed <= bytes.len(), "no more is executed than has come");
         if self.is_closing { bytes.len() } else { consumed }
     }
 
@@ -256,6 +260,7 @@ impl Connection {
     }
 
     fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
+        assert!(!self.is_blocked, "nothing overtakes a request that blocks");
         count(&turn.counters.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
@@ -267,8 +272,12 @@ impl Connection {
     /// Carries on with the request of a parked frame whose completion has come.
     fn complete(&mut self, frame: &[u8], completion: Completed, turn: &mut Turn<'_>) {
         let size_max = turn.shared.options.limits.packet_bytes_max;
-        let Parsed::Complete { frame, .. } = Frame::parse(frame, size_max) else { return };
-        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        let parsed = Frame::parse(frame, size_max);
+        let Parsed::Complete { frame, consumed } = parsed else {
+            panic!("a frame that was executed once is whole: {parsed:?}");
+        };
+        assert_eq!(consumed, frame.header.frame_size(), "one frame is kept of one request");
+        let opcode = Opcode::from_byte(frame.header.opcode).expect("a command that was executed");
         let Ok(request) = self.checked(opcode, &frame, turn) else { return };
         turn.begin_request();
         let done = commands::complete(self, &request, completion, turn);
@@ -281,8 +290,12 @@ impl Connection {
         let Receiving { head, builder, .. } = receiving;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         let parsed = Frame::parse_without_value(&head, size_max);
-        let Parsed::Complete { frame, .. } = parsed else { return };
-        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        let Parsed::Complete { frame, .. } = parsed else {
+            panic!("the head of a value that was received is whole: {parsed:?}");
+        };
+        let opcode = Opcode::from_byte(frame.header.opcode).expect("a store that was begun");
+        let value_size = frame.header.value_size();
+        assert_eq!(value_size, builder.value().len(), "the place is as large as the value");
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
                 turn.begin_request();

@@ -51,12 +51,13 @@ impl Connection {
         turn: &mut Turn<'_>,
     ) {
         if let Kept::Line(line, number) = &parked.kept {
-            if let (Some(request), Some(part)) = (read_line(line), &self.bucket) {
-                turn.begin_request();
-                complete(&part.bucket, &request, &completed, *number, turn);
-                record(&request, turn);
-            }
+            let request = read_line(line).expect("a line that was carried out once is one");
+            let part = self.bucket.as_ref().expect("a request of lines has its door's bucket");
+            turn.begin_request();
+            complete(&part.bucket, &request, &completed, *number, turn);
+            record(&request, turn);
         } else if let Some(lines) = self.dialect.lines() {
+            assert!(lines.completed.is_none(), "one request of lines waits at a time");
             lines.completed = Some(completed);
         }
         turn.request_started = turn.now.monotonic;
@@ -96,7 +97,9 @@ impl Connection {
     /// Takes a step off, and what follows it and is of no use, also what is still to come of that.
     fn pass_over(&mut self, taken: Taken, swallowed: usize, arrived: usize) -> usize {
         let size = self.advance(taken);
-        let there = swallowed.min(arrived.saturating_sub(size));
+        assert!(size <= arrived, "a step takes off what has come");
+        assert_eq!(self.skipped_bytes_left, 0, "what is skipped ends before a step begins");
+        let there = swallowed.min(arrived - size);
         self.skipped_bytes_left = swallowed - there;
         size + there
     }
@@ -172,6 +175,7 @@ impl Connection {
     }
 
     fn park_text(&mut self, kept: Kept, turn: &mut Turn<'_>) {
+        assert_eq!(self.parked_count, 0, "requests of lines are answered one after the other");
         count(&turn.counters.parked_requests);
         self.parked_count += 1;
         self.parked_bytes += kept.held_bytes();

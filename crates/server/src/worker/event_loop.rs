@@ -77,6 +77,9 @@ impl EventLoop {
         network: &Network,
         listeners: (Option<Listener>, Option<Listener>),
     ) -> io::Result<Self> {
+        assert!(index < shared.counters.len(), "a worker has its counters and its mailbox");
+        let is_silent = listeners.0.is_none() && listeners.1.is_none();
+        assert!(index == 0 || is_silent, "the first worker alone listens");
         let poll = network.poll()?;
         let registry = poll.registry()?;
         shared.mailboxes.open(index, poll.waker(WAKER)?)?;
@@ -280,6 +283,8 @@ impl EventLoop {
     /// Makes a connection one of this worker's.
     fn adopt(&mut self, mut socket: Stream, entrance: Entrance) {
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
+        let is_free = self.peers.get(token).is_none_or(Option::is_none);
+        assert!(is_free, "a token names one connection: {token}");
         let registered = self.registry.watch(&mut socket, Token(token));
         if token == self.peers.len() {
             self.peers.push(None);
@@ -287,7 +292,7 @@ impl EventLoop {
         if let Err(error) = registered {
             tracing::warn!(%error, "a connection cannot be watched and is closed");
             self.free_tokens.push(token);
-            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+            self.give_place_back();
             return;
         }
         count(&self.counters.curr_connections);
@@ -320,6 +325,8 @@ impl EventLoop {
             Afterwards::AnotherTurn => self.ready.push_back(token),
             Afterwards::Close => self.close(token),
         }
+        let left_bytes = self.scratch.output.bytes();
+        assert_eq!(left_bytes, 0, "no connection sends what another was answered");
     }
 
     fn holds_too_much(&self, token: usize) -> bool {
@@ -336,9 +343,14 @@ impl EventLoop {
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
             settle(&self.shared, self.index, token, &mut peer, Held::default());
-            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+            self.give_place_back();
             count_down(&self.counters.curr_connections);
         }
+    }
+
+    fn give_place_back(&self) {
+        let connection_count = self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+        assert!(connection_count > 0, "a connection that goes was counted");
     }
 
     /// Lends a connection what it needs for a turn.

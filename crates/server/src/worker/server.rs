@@ -61,6 +61,7 @@ impl Server {
     /// Starts one worker for each mailbox.
     pub fn start(parts: Parts, options: ServerOptions, doors: Doors) -> io::Result<Self> {
         let count = parts.mailboxes.count();
+        assert!(count > 0, "somebody serves the data port");
         let users = &parts.users;
         let passwords = if parts.pool.has_threads() {
             PasswordChecker::start(Arc::clone(users), "Login", PASSWORD_THREADS)?
@@ -101,6 +102,7 @@ impl Server {
         for (index, event_loop) in event_loops.into_iter().enumerate() {
             handles.push(shared.pool.spawn_loop(&format!("FrontEnd{index}"), event_loop)?);
         }
+        assert_eq!(handles.len(), shared.mailboxes.count(), "every mailbox has a worker");
         Ok(Self { shared, workers: Mutex::new(handles) })
     }
 
