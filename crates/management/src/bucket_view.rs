@@ -142,6 +142,9 @@ pub struct BucketFacts {
     pub kind: BucketKind,
     /// What happens to compressed values: `off`, `passive` or `active`.
     pub compression_mode: &'static str,
+    /// How durable every write is at least, as clients of the original read it: `none`, `majority`,
+    /// `majorityAndPersistActive` or `persistToMajority`.
+    pub durability_level_min: &'static str,
 }
 
 /// What kind of bucket it is.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use bucket::{Bucket, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase};
+use bucket::{
+    Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, Named, WarmupPhase,
+};
 use cluster::{BucketMap, PendingVbucket};
-use document::Vbid;
+use document::{DurabilityLevel, Vbid};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
     ResetError, Warmup,
@@ -67,6 +69,7 @@ impl BucketView for ViewedBucket {
             flush_enabled: self.flush_enabled,
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),
+            durability_level_min: level_name(self.bucket.config().durability.level_min),
         }
     }
 
@@ -114,6 +117,16 @@ impl BucketView for ViewedBucket {
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// As the original's clients read it over REST.
+fn level_name(level_min: DurabilityMinLevel) -> &'static str {
+    match level_min.0 {
+        None => "none",
+        Some(DurabilityLevel::Majority) => "majority",
+        Some(DurabilityLevel::MajorityAndPersistOnMaster) => "majorityAndPersistActive",
+        Some(DurabilityLevel::PersistToMajority) => "persistToMajority",
     }
 }
 

@@ -176,7 +176,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts, operations_per_second: f6
             "memUsed": facts.memory_used_bytes,
         },
         "evictionPolicy": eviction,
-        "durabilityMinLevel": "none",
+        "durabilityMinLevel": facts.durability_level_min,
         "conflictResolutionType": "seqno",
         "maxTTL": 0,
         "compressionMode": facts.compression_mode,

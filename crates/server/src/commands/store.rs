@@ -6,7 +6,7 @@ use bucket::{Addition, Attempted, Bucket, Incoming, Placement, Refused, Write};
 use document::{Cas, Datatype, ItemBuilder, ItemMeta};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
-use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
+use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
 
 use super::documents::{Document, absolute_expiry, on_document};
 use super::refusals::refuse;
@@ -202,13 +202,29 @@ pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut 
             let value = number.as_ref().map_or(&[][..], |number| &number[..]);
             reply.mutated(turn, mutation, value);
         }
-        SyncWriteEnd::Ambiguous => {
-            let context = "the durable write was not committed in time; read to see whether it is";
-            reply.fail(turn, Status::SyncWriteAmbiguous, context);
+        SyncWriteEnd::Ambiguous(why) => {
+            reply.fail(turn, Status::SyncWriteAmbiguous, ambiguity(why));
         }
         SyncWriteEnd::Dropped => {
             let context = "the collection was dropped before the durable write was committed";
             reply.fail(turn, Status::UnknownCollection, context);
+        }
+    }
+}
+
+/// What people are told of a durable write of which nobody here knows whether it happens.
+pub(super) fn ambiguity(why: Ambiguity) -> &'static str {
+    match why {
+        Ambiguity::TimeIsOver => {
+            "the durable write was not committed in time; read to see whether it is"
+        }
+        Ambiguity::TooFewNodes => {
+            "the vBucket has too few nodes for the durable write from now on; read to see whether \
+             it is committed"
+        }
+        Ambiguity::NotActive => {
+            "the vBucket is not active here any more, and others may commit the durable write; \
+             read to see whether it is"
         }
     }
 }
