@@ -91,7 +91,7 @@ pub(crate) fn execute(
         }
         Opcode::DcpGetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         _ => {
-            count(&turn.counters.unsupported_commands);
+            count(&turn.bucket.commands.unsupported_commands);
             let context = "this server does not carry out this command yet";
             request.reply(connection).fail(turn, Status::NotSupported, context);
             Done::Answered

@@ -13,6 +13,7 @@ use management::{
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
+use server::Server;
 
 use crate::backup_source;
 use crate::damage;
@@ -26,18 +27,27 @@ pub(crate) struct ViewedBucket {
     name: String,
     bucket: Bucket,
     flush_enabled: bool,
+    server: Arc<Server>,
     fetches: Rate,
+    operations: Rate,
 }
 
 impl ViewedBucket {
-    pub(crate) fn new(clock: Clock, membership: Arc<Membership>, bucket: &NodeBucket) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        membership: Arc<Membership>,
+        server: Arc<Server>,
+        bucket: &NodeBucket,
+    ) -> Self {
         Self {
             clock,
             membership,
             name: bucket.name().to_owned(),
             bucket: bucket.bucket().clone(),
             flush_enabled: bucket.flush_enabled(),
+            server,
             fetches: Rate::default(),
+            operations: Rate::default(),
         }
     }
 }
@@ -56,16 +66,16 @@ impl BucketView for ViewedBucket {
     }
 
     fn facts(&self) -> BucketFacts {
-        let statistics = self.bucket.statistics();
+        let (statistics, now) = (self.bucket.statistics(), self.clock.now());
+        let commands = self.server.commands_of(&self.name).expect("it serves every bucket");
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket.file_sizes().file_bytes,
             items: metrics::count(statistics.document_count),
-            disk_fetches_per_second: self
-                .fetches
-                .sample(statistics.values_fetched, self.clock.now()),
+            disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
+            operations_per_second: self.operations.sample(commands.cmd_total, now),
             flush_enabled: self.flush_enabled,
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),

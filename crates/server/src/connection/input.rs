@@ -81,7 +81,7 @@ impl Connection {
         match (&parked.kept, completion) {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
                 commands::answer_ended(answer, end, turn);
-                count(&turn.counters.cmd_total);
+                count(&turn.bucket.commands.cmd_total);
                 record_duration(answer.opcode, turn);
             }
             (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
@@ -182,7 +182,7 @@ impl Connection {
             }
         }
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else {
-            count(&turn.counters.unknown_commands);
+            count(&turn.bucket.commands.unknown_commands);
             self.fail(frame, turn, Status::UnknownCommand, "there is no such command");
             return Step::Next;
         };
@@ -240,7 +240,7 @@ impl Connection {
 
     /// Records what a request took, and parks it or closes behind it when it says so.
     fn finish(&mut self, request: &Request<'_>, done: Done, turn: &mut Turn<'_>) {
-        count(&turn.counters.cmd_total);
+        count(&turn.bucket.commands.cmd_total);
         match done {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
@@ -261,7 +261,7 @@ impl Connection {
 
     fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
         assert!(!self.is_blocked, "nothing overtakes a request that blocks");
-        count(&turn.counters.parked_requests);
+        count(&turn.bucket.commands.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         self.parked_bytes += kept.held_bytes();
@@ -313,7 +313,7 @@ impl Connection {
 
     fn fail(&self, frame: &Frame<'_>, turn: &mut Turn<'_>, status: Status, context: &str) {
         if status == Status::NotSupported {
-            count(&turn.counters.unsupported_commands);
+            count(&turn.bucket.commands.unsupported_commands);
         }
         self.reply(frame.header.opcode, frame.header.opaque).fail(turn, status, context);
     }
@@ -338,7 +338,7 @@ impl Connection {
 /// Records what a request took that is answered now. The next one begins.
 fn record_duration(opcode: Opcode, turn: &mut Turn<'_>) {
     let now = turn.read_clock();
-    if let Some(histogram) = turn.timings.of(opcode) {
+    if let Some(histogram) = turn.bucket.timings.of(opcode) {
         let took = now.since(turn.request_started).as_nanos();
         histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
     }

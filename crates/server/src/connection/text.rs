@@ -150,7 +150,7 @@ impl Connection {
         turn: &mut Turn<'_>,
     ) -> Option<usize> {
         if !matches!(request, Request::EndOfKeys) {
-            count(&turn.counters.cmd_total);
+            count(&turn.bucket.commands.cmd_total);
         }
         let mut taken = taken;
         match executed {
@@ -176,7 +176,7 @@ impl Connection {
 
     fn park_text(&mut self, kept: Kept, turn: &mut Turn<'_>) {
         assert_eq!(self.parked_count, 0, "requests of lines are answered one after the other");
-        count(&turn.counters.parked_requests);
+        count(&turn.bucket.commands.parked_requests);
         self.parked_count += 1;
         self.parked_bytes += kept.held_bytes();
         self.is_blocked = true;
@@ -260,7 +260,7 @@ fn reply_to(request: &Request<'_>) -> Reply {
 fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
     let Some(opcode) = timed_as(request) else { return };
     let now = turn.read_clock();
-    if let Some(histogram) = turn.timings.of(opcode) {
+    if let Some(histogram) = turn.bucket.timings.of(opcode) {
         let took = now.since(turn.request_started).as_nanos();
         histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
     }

@@ -23,7 +23,6 @@ use crate::entrance::Entrance;
 use crate::shared::Shared;
 use crate::statistics::{WorkerCounters, count, count_down};
 use crate::strangers::Stranger;
-use crate::timings::CommandTimings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -56,7 +55,6 @@ pub(super) struct EventLoop {
     replicas: Vec<usize>,
     scratch: Scratch,
     counters: Arc<WorkerCounters>,
-    timings: Arc<CommandTimings>,
     watch: Watch,
     is_stopping: bool,
 }
@@ -97,7 +95,6 @@ impl EventLoop {
             read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
         };
         let counters = Arc::clone(&shared.counters[index]);
-        let timings = Arc::clone(&shared.timings[index]);
         Ok(Self {
             index,
             shared,
@@ -112,7 +109,6 @@ impl EventLoop {
             replicas: Vec::new(),
             scratch,
             counters,
-            timings,
             watch: Watch::default(),
             is_stopping: false,
         })
@@ -369,7 +365,7 @@ impl EventLoop {
             output,
             parked,
             counters: &self.counters,
-            timings: &self.timings,
+            bucket: self.shared.by_bucket[self.index].of(peer.connection.selected()),
             worker: self.index,
             token,
             now: Now::default(),
