@@ -1,5 +1,5 @@
-//! What the data port has done for a bucket: counted by each worker for itself, under the bucket that
-//! the connection has selected.
+//! What the data port has done for a bucket: counted by each worker for itself, under the bucket
+//! that the connection has selected.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::statistic::{MetricName, Statistic, StatisticKind};
 
 /// Counters that each worker has for itself, their sums, and the table of those. A row has what it
-/// is, its name in the general group of STAT, its kind, its unit, the other group that shows it, and
-/// what Prometheus reads it as.
+/// is, its name in the general group of STAT, its kind, its unit, the other group that shows it,
+/// and what Prometheus reads it as.
 macro_rules! counters {
     (
         $(#[doc = $counters_doc:tt])+ $counters:ident;
