@@ -91,7 +91,7 @@ pub(crate) fn execute(
         }
         Opcode::DcpGetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         _ => {
-            count(&turn.counters.unsupported_commands);
+            count(&turn.bucket.commands.unsupported_commands);
             let context = "this server does not carry out this command yet";
             request.reply(connection).fail(turn, Status::NotSupported, context);
             Done::Answered
@@ -111,6 +111,7 @@ pub(crate) fn complete(
 ) -> Done {
     match completed {
         Completed::Bucket(Completion::Retry(fetched)) => {
+            assert!(turn.session.fetched.is_none(), "what was fetched for one is no other's");
             turn.session.fetched = fetched;
             let done = execute(connection, request, turn);
             // The command may have ended before it came to its document.

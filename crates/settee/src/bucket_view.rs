@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use bucket::{Bucket, BucketType, EvictionPolicy, FullPolicy, Named, WarmupPhase};
+use bucket::{
+    Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, Named, WarmupPhase,
+};
 use cluster::{BucketMap, PendingVbucket};
-use document::Vbid;
+use document::{DurabilityLevel, Vbid};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
     ResetError, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
+use server::Server;
 
 use crate::backup_source;
 use crate::damage;
@@ -24,18 +27,27 @@ pub(crate) struct ViewedBucket {
     name: String,
     bucket: Bucket,
     flush_enabled: bool,
+    server: Arc<Server>,
     fetches: Rate,
+    operations: Rate,
 }
 
 impl ViewedBucket {
-    pub(crate) fn new(clock: Clock, membership: Arc<Membership>, bucket: &NodeBucket) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        membership: Arc<Membership>,
+        server: Arc<Server>,
+        bucket: &NodeBucket,
+    ) -> Self {
         Self {
             clock,
             membership,
             name: bucket.name().to_owned(),
             bucket: bucket.bucket().clone(),
             flush_enabled: bucket.flush_enabled(),
+            server,
             fetches: Rate::default(),
+            operations: Rate::default(),
         }
     }
 }
@@ -54,19 +66,20 @@ impl BucketView for ViewedBucket {
     }
 
     fn facts(&self) -> BucketFacts {
-        let statistics = self.bucket.statistics();
+        let (statistics, now) = (self.bucket.statistics(), self.clock.now());
+        let commands = self.server.commands_of(&self.name).expect("it serves every bucket");
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket.file_sizes().file_bytes,
             items: metrics::count(statistics.document_count),
-            disk_fetches_per_second: self
-                .fetches
-                .sample(statistics.values_fetched, self.clock.now()),
+            disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
+            operations_per_second: self.operations.sample(commands.cmd_total, now),
             flush_enabled: self.flush_enabled,
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),
+            durability_level_min: level_name(self.bucket.config().durability.level_min),
         }
     }
 
@@ -114,6 +127,16 @@ impl BucketView for ViewedBucket {
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// As the original's clients read it over REST.
+fn level_name(level_min: DurabilityMinLevel) -> &'static str {
+    match level_min.0 {
+        None => "none",
+        Some(DurabilityLevel::Majority) => "majority",
+        Some(DurabilityLevel::MajorityAndPersistOnMaster) => "majorityAndPersistActive",
+        Some(DurabilityLevel::PersistToMajority) => "persistToMajority",
     }
 }
 

@@ -114,9 +114,21 @@ pub enum SyncWriteEnd {
         began: Instant,
     },
     /// Nobody here knows whether it happens.
-    Ambiguous,
+    Ambiguous(Ambiguity),
     /// It does not happen: the collection of its document was dropped.
     Dropped,
+}
+
+/// Why nobody here knows whether a durable write happens. Clients are answered with one status, and
+/// people with the reason. Source: docs/specification/protocol.md, section 11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ambiguity {
+    /// Too few nodes held it when its time was over.
+    TimeIsOver,
+    /// A new topology leaves too few nodes to hold it.
+    TooFewNodes,
+    /// The vBucket is not active here any more, or what it held is gone: others may commit it.
+    NotActive,
 }
 
 /// Why an operation did not happen. Outcomes, not errors. Most are answered; the last group is work

@@ -21,6 +21,12 @@ pub(super) struct Batch {
     changes: Vec<Change>,
 }
 
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
 impl Consumer {
     pub(super) fn on_message(
         &mut self,
@@ -63,6 +69,7 @@ impl Consumer {
             stream.must_answer_marker = must_answer;
         }
         if let Some(change) = change {
+            assert!(batch.is_empty() || batch.vbid == vbid, "a batch is of one vBucket");
             batch.vbid = vbid;
             batch.changes.push(change);
             return Ok(());
@@ -90,9 +97,10 @@ impl Consumer {
 
     /// Carries out what has been gathered, under one lock.
     pub(super) fn apply(&mut self, batch: &mut Batch, now: Now, out: &mut Vec<u8>) {
-        if batch.changes.is_empty() {
+        if batch.is_empty() {
             return;
         }
+        assert!(batch.changes.len() <= CHANGES_MAX, "a vBucket is locked for so many at most");
         let vbid = batch.vbid;
         let count = batch.changes.len();
         let changes = std::mem::take(&mut batch.changes);

@@ -89,12 +89,12 @@ pub(super) fn select_bucket(
     match BucketSelection::parse(request.frame.key) {
         None => reply.fail(turn, Status::Einval, "no bucket can have this name"),
         Some(BucketSelection::None) => {
-            connection.bucket = None;
+            connection.select(None, turn);
             reply.done(turn);
         }
         Some(BucketSelection::Bucket(name)) => match turn.shared.buckets.get(name) {
             Some(bucket) => {
-                connection.bucket = Some(bucket);
+                connection.select(Some(bucket), turn);
                 connection.known_map = None;
                 reply.done(turn);
             }

@@ -19,7 +19,7 @@ pub(super) fn refuse(
             not_my_vbucket(connection, request, turn);
             return Done::Answered;
         }
-        Refused::CasMismatch => count(&turn.counters.cas_badval),
+        Refused::CasMismatch => count(&turn.bucket.commands.cas_badval),
         Refused::NotFound => count_miss(request, turn),
         _ => {}
     }
@@ -103,12 +103,12 @@ fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut
 /// answered.
 fn count_miss(request: &Request<'_>, turn: &Turn<'_>) {
     match request.opcode {
-        Opcode::Delete => count(&turn.counters.delete_misses),
-        Opcode::Increment => count(&turn.counters.incr_misses),
-        Opcode::Decrement => count(&turn.counters.decr_misses),
+        Opcode::Delete => count(&turn.bucket.commands.delete_misses),
+        Opcode::Increment => count(&turn.bucket.commands.incr_misses),
+        Opcode::Decrement => count(&turn.bucket.commands.decr_misses),
         _ => {}
     }
     if request.frame.header.cas != 0 {
-        count(&turn.counters.cas_misses);
+        count(&turn.bucket.commands.cas_misses);
     }
 }

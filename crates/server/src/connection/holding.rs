@@ -47,6 +47,8 @@ impl Connection {
             return false;
         }
         count(&turn.counters.refused_large_requests);
+        assert_eq!(self.skipped_bytes_left, 0, "what is skipped ends before a request begins");
+        assert!(bytes.len() < size, "a request that has come whole is executed");
         self.skipped_bytes_left = size - bytes.len();
         let context = "the node holds too much for its clients; try again";
         self.reply(header.opcode, header.opaque).fail(turn, Status::Etmpfail, context);

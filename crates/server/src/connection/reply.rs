@@ -131,8 +131,8 @@ impl Reply {
     /// Like [`Reply::fail`], with everything there is to say.
     pub(crate) fn fail_with(self, turn: &mut Turn<'_>, status: Status, context: ErrorContext<'_>) {
         match status {
-            Status::Etmpfail => count(&turn.counters.temporary_failures),
-            Status::Einval => count(&turn.counters.invalid_requests),
+            Status::Etmpfail => count(&turn.bucket.commands.temporary_failures),
+            Status::Einval => count(&turn.bucket.commands.invalid_requests),
             _ => {}
         }
         let status = self.translated(status);

@@ -162,7 +162,11 @@ impl Directory {
     }
 
     pub(super) fn write_plan(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
-        Ok(RealFiles.replace_all(&self.plan_path(), plan.to_json().as_bytes())?)
+        let text = plan.to_json();
+        let bucket = plan.buckets.keys().next().map_or("", String::as_str);
+        let read_back = ClusterPlan::parse(&text, bucket);
+        assert!(read_back.is_ok_and(|read| read == *plan), "nodes read the map that was written");
+        Ok(RealFiles.replace_all(&self.plan_path(), text.as_bytes())?)
     }
 
     /// The map that counts.

@@ -11,7 +11,8 @@ pub(super) struct Standing(BTreeMap<usize, BTreeMap<u16, Held>>);
 
 impl Standing {
     pub(super) fn add(&mut self, member: usize, copies: BTreeMap<u16, Held>) {
-        self.0.insert(member, copies);
+        let before = self.0.insert(member, copies);
+        assert!(before.is_none(), "a member says once how far it is");
     }
 
     /// The replica that is the furthest: a whole one, by what it holds of durable writes, then by

@@ -30,6 +30,8 @@ pub(super) fn standing_behind(
     members: &impl Members,
 ) -> anyhow::Result<Standing> {
     let candidates: BTreeSet<usize> = replicas.values().flatten().copied().collect();
+    assert!(!candidates.is_empty() || replicas.is_empty(), "a vBucket with replicas has members");
+    // Whoever serves on unheard writes nothing durable once no candidate follows it any more.
     members.say_farewell(fence);
     for &candidate in &candidates {
         let told = members.hand_over(fence, candidate);

@@ -236,6 +236,7 @@ impl Supervisor {
 
     /// From now on this is the map. It is written first: whoever starts later starts with it.
     pub(super) fn adopt(&mut self, plan: ClusterPlan) -> anyhow::Result<()> {
+        assert!(plan.revision > self.plan.revision, "maps only become newer");
         self.directory.write_plan(&plan)?;
         self.plan = plan;
         Ok(())
