@@ -31,3 +31,14 @@ pub(crate) enum Completed {
     /// A vBucket has another role, or is gone; or what the client hears, and a person reads.
     VbucketChanged(Result<(), (Status, &'static str)>),
 }
+
+impl Completed {
+    /// Bytes that it holds for the answer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::ScanRead(portion) => portion.held_bytes(),
+            Self::KeysListed(Ok(keys)) => keys.capacity(),
+            _ => 0,
+        }
+    }
+}

@@ -35,6 +35,13 @@ pub(crate) struct ScanPortion {
     end: PortionEnd,
 }
 
+impl ScanPortion {
+    /// Bytes of its results.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.results.bytes()
+    }
+}
+
 /// RANGE_SCAN_CREATE.
 pub(super) fn create(
     connection: &mut Connection,
@@ -163,6 +170,11 @@ pub(super) fn go_on(
         request.reply(connection).fail(turn, Status::Einval, context);
         return Done::Answered;
     };
+    if !turn.shared.client_memory.has_room_for(connection.holder(), 0) {
+        let context = "the node holds too much for its clients; try again";
+        request.reply(connection).fail(turn, Status::Etmpfail, context);
+        return Done::Answered;
+    }
     let limit = |number: u32| (number > 0).then(|| u64::from(number));
     let limits = ScanLimits {
         items_max: limit(wanted.items_max),

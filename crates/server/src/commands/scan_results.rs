@@ -36,6 +36,11 @@ impl ScanResults {
         self.frames
     }
 
+    /// Bytes of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.frames.iter().map(Vec::len).sum::<usize>() + self.frame.len()
+    }
+
     fn end_frame(&mut self) {
         if self.frame.len() >= FRAME_BYTES {
             self.frames.push(std::mem::take(&mut self.frame));
