@@ -14,7 +14,6 @@ mod range_scan;
 mod read;
 mod refusals;
 mod sasl;
-mod scan_results;
 mod stat;
 mod store;
 pub(crate) mod text;
@@ -29,7 +28,6 @@ use crate::completed::Completed;
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
-pub(crate) use range_scan::ScanPortion;
 pub(crate) use store::{answer_ended, must_received_wait, store_received};
 
 /// Executes a request that has the form of its command.

@@ -4,7 +4,7 @@ use bucket::{CompactionEnd, Completion, ScanId, ScanRefused};
 use document::Item;
 use protocol::Status;
 
-use crate::commands::ScanPortion;
+use crate::scan_results::ScanPortion;
 
 /// Who a checked password belongs to; `None` when it was wrong.
 pub(crate) type PlainResult = Option<String>;
@@ -36,7 +36,7 @@ impl Completed {
     /// Bytes that it holds for the answer.
     pub(crate) fn held_bytes(&self) -> usize {
         match self {
-            Self::ScanRead(portion) => portion.held_bytes(),
+            Self::ScanRead(portion) => portion.results.bytes(),
             Self::KeysListed(Ok(keys)) => keys.capacity(),
             _ => 0,
         }

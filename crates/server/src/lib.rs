@@ -18,6 +18,7 @@ mod limits;
 mod parameters;
 mod range_scan_statistics;
 mod recache_marks;
+mod scan_results;
 mod shared;
 mod statistic;
 mod statistics;

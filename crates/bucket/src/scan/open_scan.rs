@@ -7,8 +7,8 @@ use document::{CollectionId, Seqno, VbUuid, Vbid};
 use storage::{KeyView, StorageError};
 use vbucket::{Refusal, Vbucket};
 
+use super::cursor::{Chance, Cursor, ScanSampling};
 use super::key_range::KeyRange;
-use super::portion::{Chance, Cursor};
 use super::refused::ScanRefused;
 use super::registry::{Scan, ScanFacts};
 use super::scan_content::ScanContent;
@@ -39,15 +39,6 @@ pub struct ScanRequest {
     pub content: ScanContent,
     /// What it has to see.
     pub snapshot: Option<ScanSnapshot>,
-}
-
-/// Which of many.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScanSampling {
-    /// About so many. Not 0.
-    pub samples: u64,
-    /// The same seed chooses the same ones of the same documents.
-    pub seed: u64,
 }
 
 /// What a scan has to see.

@@ -10,7 +10,7 @@ use document::{CollectionId, Seqno, VbUuid, Vbid};
 use executor::HeadTimeout;
 use platform::Instant;
 
-use super::portion::Cursor;
+use super::cursor::Cursor;
 use super::refused::ScanRefused;
 use super::scan_content::ScanContent;
 use super::scan_id::ScanId;
@@ -150,7 +150,8 @@ impl RangeScans {
     /// Takes a scan out that a client does not want any more.
     pub(super) fn cancel(&self, vbid: Vbid, id: ScanId) -> Result<(), ScanRefused> {
         let mut scans = self.lock();
-        if !scans.get(&id).is_some_and(|scan| scan.facts.vbid == vbid) {
+        let is_there = scans.get(&id).is_some_and(|scan| scan.facts.vbid == vbid);
+        if !is_there {
             return Err(ScanRefused::Unknown);
         }
         let cancelled = scans.remove(&id);

@@ -1,3 +1,5 @@
+//! What clients send when they scan, and what is answered, byte for byte.
+
 use super::*;
 
 fn parse(json: &str) -> Result<RangeScanCreate, &'static str> {

@@ -16,9 +16,9 @@ use protocol::{Feature, Status};
 
 use super::documents::{accepts_compression, has_collection};
 use super::refusals::refuse;
-use super::scan_results::ScanResults;
 use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::scan_results::{ScanPortion, ScanResults};
 
 static CREATE: TaskName = TaskName::new("RangeScanCreateTask", TaskKind::AuxIo)
     .priority(6)
@@ -26,21 +26,6 @@ static CREATE: TaskName = TaskName::new("RangeScanCreateTask", TaskKind::AuxIo)
 static CONTINUE: TaskName = TaskName::new("RangeScanContinueTask", TaskKind::AuxIo)
     .priority(6)
     .expected(Duration::from_millis(100));
-
-/// What was read of a scan.
-#[derive(Debug)]
-pub(crate) struct ScanPortion {
-    scan: ScanTurn,
-    results: ScanResults,
-    end: PortionEnd,
-}
-
-impl ScanPortion {
-    /// Bytes of its results.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.results.bytes()
-    }
-}
 
 /// RANGE_SCAN_CREATE.
 pub(super) fn create(

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bucket::{ScanContent, ScanSink, body_of, inflated};
+use bucket::{PortionEnd, ScanContent, ScanSink, ScanTurn, body_of, inflated};
 use document::{Datatype, Item};
 use protocol::range_scan::{ScannedDocument, encode_scanned_document, encode_scanned_name};
 
@@ -10,9 +10,17 @@ use protocol::range_scan::{ScannedDocument, encode_scanned_document, encode_scan
 /// (`range_scan_read_buffer_send_size`).
 const FRAME_BYTES: usize = 8192;
 
+/// What was read of a scan.
+#[derive(Debug)]
+pub(crate) struct ScanPortion {
+    pub(crate) scan: ScanTurn,
+    pub(crate) results: ScanResults,
+    pub(crate) end: PortionEnd,
+}
+
 /// Results on their way to a client.
 #[derive(Debug)]
-pub(super) struct ScanResults {
+pub(crate) struct ScanResults {
     content: ScanContent,
     accepts_compression: bool,
     accepts_json: bool,
@@ -23,13 +31,13 @@ pub(super) struct ScanResults {
 }
 
 impl ScanResults {
-    pub(super) fn new(content: ScanContent, accepts_compression: bool, accepts_json: bool) -> Self {
+    pub(crate) fn new(content: ScanContent, accepts_compression: bool, accepts_json: bool) -> Self {
         let (frames, frame) = (Vec::new(), Vec::new());
         Self { content, accepts_compression, accepts_json, frames, frame }
     }
 
     /// The values of responses. None of them is empty.
-    pub(super) fn into_frames(mut self) -> Vec<Vec<u8>> {
+    pub(crate) fn into_frames(mut self) -> Vec<Vec<u8>> {
         if !self.frame.is_empty() {
             self.frames.push(self.frame);
         }
@@ -37,7 +45,7 @@ impl ScanResults {
     }
 
     /// Bytes of them.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.frames.iter().map(Vec::len).sum::<usize>() + self.frame.len()
     }
 

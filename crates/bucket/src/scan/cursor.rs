@@ -1,21 +1,15 @@
-//! How a scan goes on: a portion at a time, as fast as its client takes what it finds.
+//! Where a scan goes on, and how it reads: a portion at a time.
 
-use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use document::{Item, Vbid};
+use document::Item;
 use platform::{Clock, Instant, Random};
 use storage::{KeyView, StorageError};
 
 use super::key_range::KeyRange;
-use super::open_scan::ScanSampling;
 use super::refused::ScanRefused;
-use super::registry::ScanFacts;
 use super::scan_content::ScanContent;
-use super::scan_id::ScanId;
-use crate::core::Bucket;
 
 /// Bytes of a portion, and one result more.
 const PORTION_BYTES: u64 = 128 << 10;
@@ -33,15 +27,13 @@ pub trait ScanSink {
     fn document(&mut self, item: &Item) -> usize;
 }
 
-/// After how much a scan pauses until it is continued.
+/// Which of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScanLimits {
-    /// Results.
-    pub items_max: Option<u64>,
-    /// Bytes of them.
-    pub bytes_max: Option<u64>,
-    /// Time.
-    pub time_max: Option<Duration>,
+pub struct ScanSampling {
+    /// About so many. Not 0.
+    pub samples: u64,
+    /// The same seed chooses the same ones of the same documents.
+    pub seed: u64,
 }
 
 /// Why a portion is over.
@@ -55,16 +47,6 @@ pub enum PortionEnd {
     Complete,
     /// The scan is over for another reason.
     Ended(ScanRefused),
-}
-
-/// A scan that somebody goes on with; nobody else can meanwhile. Dropped before a limit or the end
-/// is reached, it cancels the scan: whoever wanted its results is gone.
-pub struct ScanTurn {
-    bucket: Bucket,
-    id: ScanId,
-    facts: ScanFacts,
-    cursor: Option<Box<Cursor>>,
-    limits: LimitsLeft,
 }
 
 /// Where a scan goes on.
@@ -84,11 +66,11 @@ pub(super) struct Chance {
 }
 
 /// What is left until a pause.
-struct LimitsLeft {
-    items: u64,
-    bytes: u64,
-    deadline: Option<Instant>,
-    has_found: bool,
+pub(super) struct LimitsLeft {
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+    pub(super) deadline: Option<Instant>,
+    pub(super) has_found: bool,
 }
 
 impl Chance {
@@ -108,103 +90,19 @@ impl Chance {
     }
 }
 
-impl Bucket {
-    /// Goes on with a scan; results are what [`ScanTurn::read`] finds.
-    ///
-    /// # Errors
-    /// There is none, somebody goes on with it already, or its vBucket is not active any more.
-    pub fn continue_range_scan(
-        &self,
-        vbid: Vbid,
-        id: ScanId,
-        limits: ScanLimits,
-    ) -> Result<ScanTurn, ScanRefused> {
-        let uuid = self.0.scanned_branch(vbid)?;
-        let (facts, cursor) = self.0.range_scans.take(vbid, id)?;
-        let started = self.0.clock.now();
-        let is_other_history = facts.uuid != uuid;
-        let limits = LimitsLeft {
-            items: limits.items_max.unwrap_or(u64::MAX),
-            bytes: limits.bytes_max.unwrap_or(u64::MAX),
-            deadline: limits.time_max.map(|time| started.after(time)),
-            has_found: false,
-        };
-        let turn = ScanTurn { bucket: self.clone(), id, facts, cursor: Some(cursor), limits };
-        if is_other_history {
-            // It goes with the turn.
-            return Err(ScanRefused::Unknown);
-        }
-        Ok(turn)
-    }
-}
-
-impl ScanTurn {
-    /// Reads a portion into `sink`. Not for front-end workers. Nothing is read after another end
-    /// than that of a portion.
-    pub fn read(&mut self, sink: &mut dyn ScanSink) -> PortionEnd {
-        let scans = &self.bucket.0.range_scans;
-        let Some(mut cursor) = self.cursor.take().filter(|_| scans.is_there(self.id)) else {
-            return PortionEnd::Ended(ScanRefused::Cancelled);
-        };
-        let core = &self.bucket.0;
-        let mut portion = Portion::begin(&core.clock, core.clock.wall_time().seconds());
-        let read = cursor.read(&mut portion, &mut self.limits, self.facts.content, sink);
-        let is_there = scans.note_sent(self.id, portion.items, portion.bytes);
-        let end = match read {
-            Ok(_) if !is_there => PortionEnd::Ended(ScanRefused::Cancelled),
-            Ok(end) => end,
-            Err(error) => PortionEnd::Ended(core.scan_failed(self.facts.vbid, &error)),
-        };
-        match end {
-            PortionEnd::Portion => self.cursor = Some(cursor),
-            PortionEnd::Paused => scans.put_back(self.id, cursor, core.clock.now()),
-            PortionEnd::Complete => {
-                drop(scans.remove(self.id));
-                scans.counters.completed.fetch_add(1, Relaxed);
-            }
-            PortionEnd::Ended(_) => {
-                if scans.remove(self.id).is_some() {
-                    scans.counters.cancelled.fetch_add(1, Relaxed);
-                }
-            }
-        }
-        end
-    }
-
-    /// What is found of documents.
-    pub fn content(&self) -> ScanContent {
-        self.facts.content
-    }
-}
-
-impl fmt::Debug for ScanTurn {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("ScanTurn").field(&self.id).finish()
-    }
-}
-
-impl Drop for ScanTurn {
-    fn drop(&mut self) {
-        let scans = &self.bucket.0.range_scans;
-        if self.cursor.take().is_some() && scans.remove(self.id).is_some() {
-            scans.counters.cancelled.fetch_add(1, Relaxed);
-        }
-    }
-}
-
 /// What a portion has come to.
-struct Portion<'a> {
+pub(super) struct Portion<'a> {
     clock: &'a Clock,
     /// When it is over.
     end: Instant,
     now_seconds: u32,
     keys_until_look: u32,
-    items: u64,
-    bytes: u64,
+    pub(super) items: u64,
+    pub(super) bytes: u64,
 }
 
 impl<'a> Portion<'a> {
-    fn begin(clock: &'a Clock, now_seconds: u32) -> Self {
+    pub(super) fn begin(clock: &'a Clock, now_seconds: u32) -> Self {
         let end = clock.now().after(PORTION_DURATION_MAX);
         let keys_until_look = KEYS_BETWEEN_LOOKS;
         Self { clock, end, now_seconds, keys_until_look, items: 0, bytes: 0 }
@@ -242,7 +140,7 @@ impl<'a> Portion<'a> {
 
 impl Cursor {
     /// Reads until the portion is over, or everything is read.
-    fn read(
+    pub(super) fn read(
         &mut self,
         portion: &mut Portion<'_>,
         limits: &mut LimitsLeft,
