@@ -5,7 +5,6 @@
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bucket::{
     Bucket, BucketConfig, Completion, Completions, Incoming, KeyRange, PortionEnd, ScanContent,
@@ -21,7 +20,6 @@ const DOCUMENTS: u64 = 1_000_000;
 const ROUNDS: u32 = 5;
 const VBID: Vbid = Vbid(0);
 const NO_LIMITS: ScanLimits = ScanLimits { items_max: None, bytes_max: None, time_max: None };
-const A_MOMENT: Duration = Duration::from_millis(5);
 
 struct Nobody;
 
@@ -101,14 +99,14 @@ fn write(bucket: &Bucket, session: &mut Session, numbers: impl Iterator<Item = u
             bucket.store(session, Write::set(VBID, key.as_key(), Incoming::plain(&value)))
         };
         while set(session).is_err() {
-            std::thread::sleep(A_MOMENT);
+            std::thread::yield_now();
         }
     }
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
     while !is_so() {
-        std::thread::sleep(A_MOMENT);
+        std::thread::yield_now();
     }
 }
 
