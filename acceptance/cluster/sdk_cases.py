@@ -10,8 +10,10 @@ from couchbase.durability import DurabilityLevel, ServerDurability
 from couchbase.exceptions import (AmbiguousTimeoutException, DurabilityImpossibleException,
                                   DurabilitySyncWriteAmbiguousException, TimeoutException,
                                   RequestCanceledException, UnAmbiguousTimeoutException)
+from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan
+from couchbase.mutation_state import MutationState
 from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, InsertOptions, RemoveOptions,
-                               ReplaceOptions, UpsertOptions)
+                               ReplaceOptions, ScanOptions, UpsertOptions)
 
 from mcbp import vbucket_of
 
@@ -19,12 +21,13 @@ LEVELS = (DurabilityLevel.MAJORITY, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTI
           DurabilityLevel.PERSIST_TO_MAJORITY)
 READY = timedelta(seconds=20)
 COUNT = 40
+SCANNED_COUNT = 300
 
 
 def declare(cases):
     """One cluster for each case: they break theirs."""
     for function in (cluster_info_tells_of_both_nodes, durable_writes_at_every_level,
-                     replicas_can_be_read,
+                     replicas_can_be_read, scans_see_both_nodes,
                      stopped_replica_makes_durable_writes_ambiguous,
                      failover_keeps_the_sdk_working):
         name = "sdk-" + function.__name__.replace("_", "-")
@@ -64,6 +67,24 @@ def cluster_info_tells_of_both_nodes(cluster, _):
     for field in ("hostname", "status", "version", "os"):
         values = [node[field] for node in nodes]
         expect(all(values), f"{field} of both nodes: {values}")
+
+
+def scans_see_both_nodes(cluster, collection):
+    state = MutationState()
+    keys = [f"scan-{number:04}" for number in range(SCANNED_COUNT)]
+    durability = ServerDurability(DurabilityLevel.MAJORITY)
+    for key in keys:
+        result = collection.upsert(key, {"key": key}, UpsertOptions(durability=durability))
+        state.add_mutation_token(result.mutation_token())
+    options = ScanOptions(consistent_with=state, timeout=READY, concurrency=4)
+    found = {result.id: result.content_as[dict]["key"]
+             for result in collection.scan(RangeScan(), options)}
+    expect_equal(found, {key: key for key in keys}, "documents")
+    ids = [result.id for result in collection.scan(
+        PrefixScan("scan-00"), ScanOptions(ids_only=True, timeout=READY, concurrency=4))]
+    expect_equal(sorted(ids), keys[:100], "keys with a prefix")
+    sample = collection.scan(SamplingScan(20, seed=1), ScanOptions(ids_only=True, timeout=READY))
+    expect_equal(len({result.id for result in sample} & set(keys)), 20, "samples")
 
 
 def durable_writes_at_every_level(cluster, collection):

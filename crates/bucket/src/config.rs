@@ -250,6 +250,8 @@ pub struct BucketConfig {
     pub apply: ApplyConfig,
     /// Files that the bucket keeps open at most.
     pub open_files_max: usize,
+    /// How long a scan is kept that nobody goes on with.
+    pub range_scan_idle_time_max: Duration,
     /// Requests that may wait for values from files at most; more are answered "temporary failure".
     pub fetches_waiting_max: usize,
 
@@ -327,6 +329,7 @@ impl BucketConfig {
             apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 4 },
             flush_retry_interval: Duration::from_secs(1),
             open_files_max: 2048,
+            range_scan_idle_time_max: Duration::from_secs(180),
             fetches_waiting_max: 10_000,
         }
     }

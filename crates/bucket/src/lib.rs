@@ -12,6 +12,7 @@
 //! - `disk`: flushes, files that follow the journal, fetches, backfills and backups.
 //! - `memory`: quota and marks, whether writes are let in, and who makes room.
 //! - `compaction`: which files are written anew, when, and how fast.
+//! - `scan`: many documents at a time, for clients.
 //! - `roles`: how vBuckets come, change, begin anew and go.
 //! - `start`: what is found in the directory, and how it is loaded.
 //! - `operations`: what clients ask for.
@@ -27,6 +28,7 @@ mod memory;
 mod open;
 mod operations;
 mod roles;
+mod scan;
 mod start;
 mod statistics;
 
@@ -47,6 +49,10 @@ pub use operations::{
     Addition, Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};
+pub use scan::{
+    KeyRange, OpenScan, PortionEnd, RangeScanStatistics, ScanContent, ScanId, ScanLimits,
+    ScanRefused, ScanRequest, ScanSampling, ScanSink, ScanSnapshot, ScanTurn,
+};
 pub use start::{OpenError, WarmupPhase, WarmupProgress, describe_restored, is_bucket_directory};
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};

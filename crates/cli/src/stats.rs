@@ -44,6 +44,7 @@ does not have:
   collections                   items and sizes of each
   dcp, dcpagg                   replication streams, one by one and together
   dcp-vbtakeover VB NAME        how far a takeover is
+  range-scans [VB]              scans, and how far they are
   journal, compaction           the journal, and the compaction of files
   diskinfo, kvstore, kvtimings  files: sizes, counters, times
   memory, warmup                what takes memory, and how far loading is

@@ -31,6 +31,8 @@ pub struct BucketSettings {
     pub flush_interval: Duration,
     /// The time in which each file that is behind the journal is written once; 0: at once.
     pub apply_cycle: Duration,
+    /// How long a range scan is kept that nobody goes on with.
+    pub range_scan_idle_time: Duration,
     /// How durable every write is at least.
     pub durability_min_level: DurabilityMinLevel,
     /// Whether durable writes go by this node alone where fewer copies are placed than a majority.
@@ -58,6 +60,7 @@ impl Default for BucketSettings {
             accept_lost_journal: false,
             flush_interval: bucket.flush_interval,
             apply_cycle: bucket.apply.cycle,
+            range_scan_idle_time: bucket.range_scan_idle_time_max,
             durability_min_level: bucket.durability.level_min,
             durability_impossible_fallback: bucket.durability.falls_back_to_master,
             ephemeral_full_policy: bucket.ephemeral_full_policy,
@@ -85,6 +88,7 @@ impl BucketSettings {
             },
             flush_interval: self.flush_interval,
             apply: ApplyConfig { cycle: self.apply_cycle, ..defaults.apply },
+            range_scan_idle_time_max: self.range_scan_idle_time,
             ephemeral_full_policy: self.ephemeral_full_policy,
             compression: self.compression,
             eviction: EvictionConfig { policy: self.eviction_policy, ..defaults.eviction },

@@ -21,6 +21,7 @@ pub mod frame_info;
 pub mod fuzzing;
 pub mod hello;
 pub mod opcode;
+pub mod range_scan;
 pub mod request;
 pub mod response;
 pub mod server_request;

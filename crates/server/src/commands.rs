@@ -7,8 +7,10 @@ mod compaction;
 mod count;
 mod dcp;
 mod documents;
+mod key_lookups;
 mod observe;
 mod parameters;
+mod range_scan;
 mod read;
 mod refusals;
 mod sasl;
@@ -18,7 +20,7 @@ pub(crate) mod text;
 mod touch;
 mod vbuckets;
 
-use bucket::Completion;
+use bucket::{Bucket, Completion};
 use documents::{on_bucket, on_document, on_part};
 use protocol::{Opcode, Status};
 
@@ -73,6 +75,11 @@ pub(crate) fn execute(
         }
         Opcode::GetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         Opcode::GetAllVbSeqnos => on_bucket(observe::all_seqnos, connection, request, turn),
+        Opcode::GetKeys => on_document(key_lookups::get_keys, connection, request, turn),
+        Opcode::GetRandomKey => on_bucket(key_lookups::get_random_key, connection, request, turn),
+        Opcode::RangeScanCreate => on_bucket(range_scan::create, connection, request, turn),
+        Opcode::RangeScanContinue => on_bucket(range_scan::go_on, connection, request, turn),
+        Opcode::RangeScanCancel => on_bucket(range_scan::cancel, connection, request, turn),
         Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
         Opcode::GetVbucket => on_bucket(vbuckets::get_vbucket, connection, request, turn),
         Opcode::SetVbucket => on_bucket(vbuckets::set_vbucket, connection, request, turn),
@@ -118,6 +125,9 @@ pub(crate) fn complete(
             turn.session.fetched = None;
             done
         }
+        Completed::Bucket(Completion::Persisted) if request.opcode == Opcode::RangeScanCreate => {
+            on_bucket(range_scan::persisted, connection, request, turn)
+        }
         Completed::Bucket(Completion::Persisted) => {
             observe::persisted(connection, request, turn);
             Done::Answered
@@ -138,6 +148,20 @@ pub(crate) fn complete(
         Completed::Flushed(is_empty) => {
             admin::flushed(connection, request, is_empty, turn);
             Done::Answered
+        }
+        Completed::ScanOpened(result) => range_scan::opened(connection, request, result, turn),
+        Completed::ScanRead(portion) => {
+            let read = |connection: &mut Connection,
+                        request: &Request<'_>,
+                        bucket: &Bucket,
+                        turn: &mut Turn<'_>| {
+                range_scan::read_portion(connection, request, bucket, *portion, turn)
+            };
+            on_bucket(read, connection, request, turn)
+        }
+        Completed::KeysListed(result) => key_lookups::listed(connection, request, result, turn),
+        Completed::RandomDocument(found) => {
+            key_lookups::found_random(connection, request, found, turn)
         }
         Completed::Compacted(end) => {
             compaction::compacted(connection, request, end, turn);

@@ -8,7 +8,7 @@ use management::{Metric, MetricKind};
 use node::{NodeBucket, NodeBuckets, VERSION};
 use server::{
     BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS,
-    SERVER_STATISTICS, Server, Statistic, StatisticKind,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Server, Statistic, StatisticKind,
 };
 
 /// Upper bounds of the buckets of exported histograms, in microseconds.
@@ -45,6 +45,7 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     let mut metrics = of_table(BUCKET_STATISTICS, &statistics, name);
     metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, name));
     metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), name));
+    metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), name));
     metrics
 }
 

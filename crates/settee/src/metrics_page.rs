@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use server::{
     BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, MetricName,
-    SERVER_STATISTICS, Statistic, StatisticKind,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Statistic, StatisticKind,
 };
 
 use crate::serve;
@@ -104,6 +104,7 @@ fn of_tables() -> (Rows, BTreeMap<&'static str, &'static str>) {
     add(BUCKET_STATISTICS, &mut rows, &mut units);
     add(JOURNAL_STATISTICS, &mut rows, &mut units);
     add(COMPACTION_STATISTICS, &mut rows, &mut units);
+    add(RANGE_SCAN_STATISTICS, &mut rows, &mut units);
     (rows, units)
 }
 

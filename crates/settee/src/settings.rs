@@ -92,6 +92,13 @@ settings! {
     #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
     apply_cycle_ms: u64 { default: millis(of_bucket().apply_cycle), }
 
+    /// Milliseconds after which a range scan is cancelled that nobody goes on with
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_RANGE_SCAN_IDLE_TIME_MS")]
+    range_scan_idle_time_ms: u64 {
+        default: millis(of_bucket().range_scan_idle_time),
+        allowed: Allowed::AtLeast(1),
+    }
+
     /// How durable every write is at least: none, majority, majority_and_persist_on_master or
     /// persist_to_majority
     #[arg(long, value_name = "LEVEL", env = "SETTEE_DURABILITY_MIN_LEVEL")]

@@ -7,6 +7,7 @@ pub(crate) mod compaction_reserve;
 pub(crate) mod doubt;
 pub(crate) mod file_view;
 pub(crate) mod flush_batch;
+pub(crate) mod key_view;
 pub(crate) mod open_files;
 pub(crate) mod rollback;
 pub(crate) mod room;

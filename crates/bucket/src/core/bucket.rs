@@ -21,6 +21,7 @@ use crate::config::{BucketConfig, BucketType};
 use crate::disk::{BackingStore, Disk};
 use crate::memory::{CheckpointState, Memory};
 use crate::roles::Timeouts;
+use crate::scan::RangeScans;
 use crate::start::{BucketDirectory, WarmupState};
 
 /// The outside world of a bucket.
@@ -63,6 +64,7 @@ pub(crate) struct BucketCore {
     pub(crate) disk: Disk,
     pub(crate) compaction: Compaction,
     pub(crate) timeouts: Timeouts,
+    pub(crate) range_scans: RangeScans,
     pub(crate) warmup: WarmupState,
     pub(crate) listeners: Listeners,
     pub(crate) counters: Counters,

@@ -22,6 +22,7 @@ mod lookups;
 mod memory_quota;
 mod prepares;
 mod races;
+mod range_scans;
 mod received;
 mod reset;
 mod soak;

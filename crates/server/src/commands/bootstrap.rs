@@ -28,6 +28,8 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::SyncReplication)
     .with(Feature::GetClusterConfigWithKnownVersion)
     .with(Feature::DedupeNotMyVbucketClustermap)
+    .with(Feature::RangeScanIncludeXattr)
+    .with(Feature::GetRandomKeyIncludeXattr)
     .with(Feature::DcpSkipDeletesInInitialBackfill)
     .with(Feature::ClustermapChangeNotificationBrief);
 

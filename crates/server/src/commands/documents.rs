@@ -80,16 +80,27 @@ fn addressed<'a>(
         reply.fail(turn, Status::Einval, "the key is malformed, empty or too long");
         return None;
     };
-    if key.as_key().collection() != CollectionId::DEFAULT {
-        let context = ErrorContext {
-            context: Some("the bucket has no such collection"),
-            manifest_uid: Some(MANIFEST_UID),
-            ..ErrorContext::default()
-        };
-        reply.fail_with(turn, Status::UnknownCollection, context);
-        return None;
+    let is_there = has_collection(connection, request, key.as_key().collection(), turn);
+    is_there.then_some(Document { bucket, key })
+}
+
+/// Whether the bucket has a collection; answered when it has not.
+pub(super) fn has_collection(
+    connection: &Connection,
+    request: &Request<'_>,
+    collection: CollectionId,
+    turn: &mut Turn<'_>,
+) -> bool {
+    if collection == CollectionId::DEFAULT {
+        return true;
     }
-    Some(Document { bucket, key })
+    let context = ErrorContext {
+        context: Some("the bucket has no such collection"),
+        manifest_uid: Some(MANIFEST_UID),
+        ..ErrorContext::default()
+    };
+    request.reply(connection).fail_with(turn, Status::UnknownCollection, context);
+    false
 }
 
 /// The absolute expiry of a request; answered with EXPIRY_OVERFLOW when it does not fit.

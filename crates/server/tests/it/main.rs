@@ -14,6 +14,7 @@ mod ephemeral;
 mod eviction;
 mod idle;
 mod pipelining;
+mod scans;
 mod statistics;
 mod support;
 mod text;

@@ -175,7 +175,7 @@ impl Vbucket {
     }
 
     /// Whether requests for documents are served, or why not.
-    pub(super) fn check_active(&self) -> Result<(), Refusal> {
+    pub fn check_active(&self) -> Result<(), Refusal> {
         match self.state {
             VbucketState::Active => Ok(()),
             VbucketState::Pending => Err(Refusal::NotYetActive),
