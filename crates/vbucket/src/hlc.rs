@@ -34,6 +34,19 @@ impl Hlc {
         Cas(self.max_cas)
     }
 
+    /// What [`Hlc::next`] would give out.
+    pub fn peek(&self, wall: WallTime) -> Cas {
+        let mut ahead = *self;
+        ahead.next(wall)
+    }
+
+    /// The time by this clock, in nanoseconds since the epoch, and whether that only counts because
+    /// it runs ahead of the wall clock.
+    pub fn reading(&self, wall: WallTime) -> (WallTime, bool) {
+        let is_logical = self.max_cas > wall.0;
+        (WallTime(wall.0.max(self.max_cas)), is_logical)
+    }
+
     /// Moves the clock past a CAS that another clock made, unless that has run away: its versions
     /// count as any, but a clock behind them would run out of its own.
     pub fn observe(&mut self, cas: Cas) {
