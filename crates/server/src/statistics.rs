@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::statistic::{MetricName, Statistic, StatisticKind};
 
 const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";
+const SUBDOC_OPERATIONS_HELP: &str = "Operations on parts of documents, by their kind";
 
 /// A row has what it is, its name in the general group of STAT, its kind, its unit, the other
 /// group that shows it, and what Prometheus reads it as.
@@ -102,6 +103,10 @@ counters! {
     cmd_lock: Counter as operations(&[("op", "lock"), ("result", "hit")]),
     /// Changes of counters.
     cmd_arithmetic: Counter,
+    /// Reads of parts of documents.
+    cmd_subdoc_lookup: Counter as subdoc_operations(&[("op", "lookup")]),
+    /// Changes of parts of documents.
+    cmd_subdoc_mutation: Counter as subdoc_operations(&[("op", "mutation")]),
     /// Deletions that found a document.
     delete_hits: Counter,
     /// Deletions that found none.
@@ -134,6 +139,10 @@ counters! {
 
 const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
     MetricName::one_of("kv_ops_total", OPERATIONS_HELP, labels)
+}
+
+const fn subdoc_operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+    MetricName::one_of("kv_subdoc_ops_total", SUBDOC_OPERATIONS_HELP, labels)
 }
 
 /// Counts one. Only the worker that owns the counter does so.
