@@ -179,8 +179,6 @@ mod tests {
             let capabilities = config["bucketCapabilities"].as_array().unwrap();
             assert_eq!(capabilities.contains(&json!("couchapi")), has_disk);
             assert!(capabilities.contains(&json!("collections")));
-            let is_granted_alone = !capabilities.contains(&json!("xattr"));
-            assert!(is_granted_alone, "HELLO grants no Xattr: {capabilities:?}");
         }
     }
 
