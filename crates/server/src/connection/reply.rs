@@ -167,6 +167,7 @@ impl Reply {
         let opcode = Opcode::from_byte(self.opcode);
         let context = match opcode {
             Some(Opcode::GetLocked | Opcode::UnlockKey) => LegacyContext::Other,
+            Some(opcode) if opcode.is_subdoc() => LegacyContext::Other,
             _ => LegacyContext::Mutation,
         };
         status.without_xerror(context).unwrap_or(status)
