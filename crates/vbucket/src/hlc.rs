@@ -83,8 +83,9 @@ mod tests {
         let times = [10 << 16, 10 << 16, 9 << 16, (10 << 16) + 0xffff, 12 << 16, 0];
         let mut last = Cas(0);
         for time in times {
+            let ahead = clock.peek(WallTime(time));
             let cas = clock.next(WallTime(time));
-            assert!(cas > last);
+            assert!(cas > last && cas == ahead);
             last = cas;
         }
         assert_eq!(last, Cas((12 << 16) + 1));
@@ -99,6 +100,13 @@ mod tests {
                 assert_eq!(clock.next(WallTime(0)), Cas(FOLLOWED_MAX + number), "{foreign}");
             }
         }
+    }
+
+    #[test]
+    fn a_clock_that_only_counts_says_so() {
+        let clock = Hlc::continuing(Cas(5 << 32));
+        assert_eq!(clock.reading(WallTime(6 << 32)), (WallTime(6 << 32), false));
+        assert_eq!(clock.reading(WallTime(4 << 32)), (WallTime(5 << 32), true));
     }
 
     #[test]

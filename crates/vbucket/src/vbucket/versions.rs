@@ -175,3 +175,113 @@ impl Vbucket {
         Ok(self.hash_table.get(key).filter(|newest| newest.is_deleted()).cloned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use document::{
+        Deletion, ItemBuilder, ItemMeta, KeyBuf, PlaceholderKind, Placeholders, VbUuid, Vbid,
+    };
+
+    use super::*;
+    use crate::hash_table::HashSeed;
+    use crate::memory_account::MemoryAccount;
+    use crate::operation::{Mutation, StoreMode};
+
+    const CONDITION: WriteCondition = WriteCondition {
+        cas: Cas::ANY,
+        computed_from: None,
+        preserve_expiry: false,
+        sync_write: None,
+    };
+
+    fn vbucket() -> Vbucket {
+        let (seed, account) = (HashSeed::new(1), MemoryAccount::default());
+        Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account)
+    }
+
+    fn key() -> KeyBuf {
+        KeyBuf::in_default_collection(b"k").unwrap()
+    }
+
+    /// A version, or a tombstone, that was computed from what is at `computed_from`.
+    fn store_computed(
+        vbucket: &mut Vbucket,
+        computed_from: Option<Seqno>,
+        visibility: Visibility,
+        is_deleted: bool,
+    ) -> Result<Mutation, Refusal> {
+        let meta =
+            ItemMeta { deletion: is_deleted.then_some(Deletion::Explicit), ..Default::default() };
+        let builder = ItemBuilder::new(key().as_key(), meta, b"");
+        let placeholders = Placeholders::default();
+        let new = NewVersion { builder, placeholders, computed_from, visibility };
+        let stored = vbucket.store_version(new, None, CONDITION, Now::default(), &mut Vec::new());
+        stored.map(|written| written.done().unwrap())
+    }
+
+    fn found(vbucket: &mut Vbucket, visibility: Visibility) -> Option<Seqno> {
+        let now = Now::default();
+        let key = key();
+        let found =
+            vbucket.get_version(key.as_key(), visibility, None, now, &mut Vec::new()).ok()?;
+        Some(found.item.seqno())
+    }
+
+    #[test]
+    fn what_was_computed_from_another_version_is_not_stored() {
+        use Visibility::{Deleted, Live};
+        let vbucket = &mut vbucket();
+        let first = store_computed(vbucket, None, Live, false).unwrap().seqno;
+        for stale in [None, Some(Seqno(9))] {
+            let refused = store_computed(vbucket, stale, Live, false);
+            assert!(matches!(refused, Err(Refusal::Changed)), "{stale:?}");
+        }
+        let second = store_computed(vbucket, Some(first), Live, true).unwrap().seqno;
+        assert_eq!((found(vbucket, Live), found(vbucket, Deleted)), (None, Some(second)));
+        let refused = store_computed(vbucket, None, Deleted, true);
+        assert!(matches!(refused, Err(Refusal::Changed)), "a tombstone has come about");
+        let third = store_computed(vbucket, Some(second), Deleted, false).unwrap().seqno;
+        assert_eq!(found(vbucket, Live), Some(third));
+        let revision = vbucket.get(key().as_key(), Now::default(), &mut Vec::new());
+        assert_eq!(revision.unwrap().item.revision().0, 3);
+        let statistics = vbucket.statistics();
+        assert_eq!((statistics.creations, statistics.deletions, statistics.updates), (2, 1, 0));
+    }
+
+    #[test]
+    fn a_version_says_its_own_cas_and_seqno() {
+        let vbucket = &mut vbucket();
+        let mut placeholders = Placeholders::default();
+        placeholders.push(PlaceholderKind::Cas, 0);
+        placeholders.push(PlaceholderKind::Seqno, 16);
+        let builder = ItemBuilder::new(key().as_key(), ItemMeta::default(), &[b'0'; 32]);
+        let (computed_from, visibility) = (None, Visibility::Live);
+        let new = NewVersion { builder, placeholders, computed_from, visibility };
+        let now = Now { wall: WallTime(0x0123_4567_89ab_cdef), ..Now::default() };
+        vbucket.store_version(new, None, CONDITION, now, &mut Vec::new()).unwrap();
+        let found = vbucket.get(key().as_key(), now, &mut Vec::new()).unwrap();
+        assert_eq!(found.item.value(), b"0000ab89674523010000000000000001");
+    }
+
+    #[test]
+    fn a_document_whose_time_is_over_is_a_tombstone() {
+        let vbucket = &mut vbucket();
+        let meta = ItemMeta { expiry: 5, ..ItemMeta::default() };
+        let builder = ItemBuilder::new(key().as_key(), meta, b"v");
+        let effects = &mut Vec::new();
+        let stored = vbucket.store(StoreMode::Set, builder, CONDITION, Now::default(), effects);
+        stored.unwrap();
+        let now = Now { wall: WallTime(9_000_000_000), ..Now::default() };
+        let key = key();
+        let found = vbucket.get_version_for_write(
+            key.as_key(),
+            Visibility::Deleted,
+            None,
+            CONDITION,
+            now,
+            effects,
+        );
+        let tombstone = found.unwrap().unwrap();
+        assert_eq!((tombstone.is_deleted(), tombstone.seqno()), (true, Seqno(2)));
+    }
+}
