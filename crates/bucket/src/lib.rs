@@ -44,7 +44,7 @@ pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory::{CompressionMode, inflated};
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
-    Addition, Copies, Counter, CounterRequest, Incoming, Observed, ObservedState, PathMutation,
+    Addition, CopyRole, Counter, CounterRequest, Incoming, Observed, ObservedState, PathMutation,
     PathsChanged, PathsRefused, Placement, Version, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};

@@ -23,7 +23,7 @@ pub use observe::{Observed, ObservedState};
 pub use path_mutation::{PathMutation, PathsChanged, PathsRefused};
 pub use store::Write;
 pub use value::{Incoming, body_of};
-pub use version::{Copies, Version};
+pub use version::{CopyRole, Version};
 
 /// How often a new version is computed again because the document changed meanwhile.
 const ATTEMPTS_MAX: usize = 100;

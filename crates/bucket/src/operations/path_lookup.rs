@@ -3,7 +3,7 @@
 use document::{Key, Vbid};
 use vbucket::Visibility;
 
-use super::version::{Copies, Version};
+use super::version::{CopyRole, Version};
 use crate::core::{Attempted, Bucket, Refused, Session};
 
 impl Bucket {
@@ -13,16 +13,16 @@ impl Bucket {
         session: &mut Session,
         vbid: Vbid,
         key: Key<'_>,
-        copies: Copies,
+        role: CopyRole,
         visibility: Visibility,
     ) -> Result<Attempted<Version>, Refused> {
         let now = self.time_of(session);
         let fetched = session.fetched.clone();
         let fetched = fetched.as_ref();
         let found = self.attempt(session, vbid, |vbucket, effects| {
-            let found = match copies {
-                Copies::Active => vbucket.get_version(key, visibility, fetched, now, effects),
-                Copies::Replica => {
+            let found = match role {
+                CopyRole::Active => vbucket.get_version(key, visibility, fetched, now, effects),
+                CopyRole::Replica => {
                     vbucket.get_replica_version(key, visibility, fetched, now, effects)
                 }
             }?;

@@ -10,7 +10,7 @@ use crate::memory::inflated;
 
 /// Whose copy of a document is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
+pub enum CopyRole {
     /// That of the active vBucket.
     Active,
     /// That of a vBucket that is a replica here.

@@ -1,6 +1,6 @@
 //! Parts of documents, and the attributes in front of them, through crashes and evictions.
 
-use bucket::{Attempted, BucketConfig, Completion, Copies, EvictionPolicy, Incoming};
+use bucket::{Attempted, BucketConfig, Completion, CopyRole, EvictionPolicy, Incoming};
 use bucket::{PathMutation, PathsChanged, PathsRefused, Refused, Write};
 use document::{Cas, Vbid};
 use subdocument::{
@@ -77,8 +77,8 @@ impl Machine {
         let key = key(name);
         let version = loop {
             let session = &mut self.session;
-            let (copies, visibility) = (Copies::Active, Visibility::Deleted);
-            match self.bucket.find_version(session, VBID, key.as_key(), copies, visibility) {
+            let (role, visibility) = (CopyRole::Active, Visibility::Deleted);
+            match self.bucket.find_version(session, VBID, key.as_key(), role, visibility) {
                 Ok(Attempted::Answered(version)) => break version,
                 Ok(Attempted::Waits) => self.fetch(),
                 Err(Refused::NotFound) => return None,
@@ -174,7 +174,7 @@ fn what_is_kept_and_what_is_stored_are_together_no_larger_than_a_document() {
     let body = vec![b'y'; 9 << 20];
     assert_eq!(machine.set(VBID, "k", &body).unwrap_err(), Refused::TooLarge);
     let key = key("k");
-    let write = Write::set(Vbid(0), key.as_key(), Incoming::plain(&body[..8 << 20]));
+    let write = Write::set(Vbid(0), key.as_key(), Incoming::plain(&body[..7 << 20]));
     assert!(machine.bucket.store(&mut machine.session, write).is_ok());
     let found = machine.attributes("k", &["user"]);
     assert_eq!(found, some(&[&large]));

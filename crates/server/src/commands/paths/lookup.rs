@@ -1,6 +1,6 @@
 //! SUBDOC_GET, SUBDOC_EXISTS, SUBDOC_GET_COUNT, SUBDOC_MULTI_LOOKUP.
 
-use bucket::{Attempted, Copies, Refused, Version};
+use bucket::{Attempted, CopyRole, Refused, Version};
 use document::Datatype;
 use protocol::subdocument::put_lookup_result;
 use protocol::{Feature, Status};
@@ -33,11 +33,11 @@ pub(in crate::commands) fn look_up(
         Err(failure) => return fail(connection, request, failure, turn),
     };
     let has = |flag| head.flags.contains(flag);
-    let copies = if has(DocumentFlags::REPLICA_READ) { Copies::Replica } else { Copies::Active };
+    let role = if has(DocumentFlags::REPLICA_READ) { CopyRole::Replica } else { CopyRole::Active };
     let sees_deleted = has(DocumentFlags::ACCESS_DELETED);
     let visibility = if sees_deleted { Visibility::Deleted } else { Visibility::Live };
     let Document { bucket, key } = document;
-    let found = bucket.find_version(turn.session, request.vbid(), key.as_key(), copies, visibility);
+    let found = bucket.find_version(turn.session, request.vbid(), key.as_key(), role, visibility);
     match found {
         Ok(Attempted::Answered(version)) => {
             count(&turn.counters.cmd_subdoc_lookup);
