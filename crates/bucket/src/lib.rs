@@ -46,7 +46,8 @@ pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory::{CompressionMode, inflated};
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
-    Addition, Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Write, body_of,
+    Addition, CopyRole, Counter, CounterRequest, Incoming, Observed, ObservedState, PathMutation,
+    PathsChanged, PathsRefused, Placement, Version, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};
 pub use scan::{

@@ -30,6 +30,12 @@ pub fn system_only(value: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// Bytes of the entries of the system in a section, whose length word is left out.
+pub fn system_size(section: &[u8]) -> usize {
+    let of_system = entries(section).filter(|entry| entry.key.starts_with(b"_"));
+    of_system.map(|entry| entry.size).sum()
+}
+
 /// One attribute of a section, whose length word is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XattrEntry<'a> {

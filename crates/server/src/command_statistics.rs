@@ -11,6 +11,7 @@ use crate::statistics::counters;
 use crate::timings::CommandTimings;
 
 const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";
+const SUBDOC_OPERATIONS_HELP: &str = "Operations on parts of documents, by their kind";
 
 counters! {
     /// One worker's counters of the commands of one bucket. No other worker's lie in their cache
@@ -50,6 +51,10 @@ counters! {
     cmd_lock: Counter as operations(&[("op", "lock"), ("result", "hit")]),
     /// Changes of counters.
     cmd_arithmetic: Counter,
+    /// Reads of parts of documents.
+    cmd_subdoc_lookup: Counter as subdoc_operations(&[("op", "lookup")]),
+    /// Changes of parts of documents.
+    cmd_subdoc_mutation: Counter as subdoc_operations(&[("op", "mutation")]),
     /// Deletions that found a document.
     delete_hits: Counter,
     /// Deletions that found none.
@@ -80,6 +85,10 @@ counters! {
 
 const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
     MetricName::one_of("kv_ops_total", OPERATIONS_HELP, labels)
+}
+
+const fn subdoc_operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+    MetricName::one_of("kv_subdoc_ops_total", SUBDOC_OPERATIONS_HELP, labels)
 }
 
 /// What one worker counts of one bucket.

@@ -10,6 +10,7 @@ mod documents;
 mod key_lookups;
 mod observe;
 mod parameters;
+mod paths;
 mod range_scan;
 mod read;
 mod refusals;
@@ -52,6 +53,21 @@ pub(crate) fn execute(
         Opcode::Increment | Opcode::Decrement => {
             on_document(count::count, connection, request, turn)
         }
+        Opcode::SubdocGet
+        | Opcode::SubdocExists
+        | Opcode::SubdocGetCount
+        | Opcode::SubdocMultiLookup => on_document(paths::look_up, connection, request, turn),
+        Opcode::SubdocDictAdd
+        | Opcode::SubdocDictUpsert
+        | Opcode::SubdocDelete
+        | Opcode::SubdocReplace
+        | Opcode::SubdocArrayPushLast
+        | Opcode::SubdocArrayPushFirst
+        | Opcode::SubdocArrayInsert
+        | Opcode::SubdocArrayAddUnique
+        | Opcode::SubdocCounter
+        | Opcode::SubdocReplaceBodyWithXattr
+        | Opcode::SubdocMultiMutation => on_document(paths::change, connection, request, turn),
         Opcode::Touch | Opcode::Gat => on_document(touch::touch, connection, request, turn),
         Opcode::Hello => bootstrap::hello(connection, request, turn),
         Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),

@@ -34,6 +34,19 @@ impl Hlc {
         Cas(self.max_cas)
     }
 
+    /// What [`Hlc::next`] would give out.
+    pub fn peek(&self, wall: WallTime) -> Cas {
+        let mut ahead = *self;
+        ahead.next(wall)
+    }
+
+    /// The time by this clock, in nanoseconds since the epoch, and whether that only counts because
+    /// it runs ahead of the wall clock.
+    pub fn reading(&self, wall: WallTime) -> (WallTime, bool) {
+        let is_logical = self.max_cas > wall.0;
+        (WallTime(wall.0.max(self.max_cas)), is_logical)
+    }
+
     /// Moves the clock past a CAS that another clock made, unless that has run away: its versions
     /// count as any, but a clock behind them would run out of its own.
     pub fn observe(&mut self, cas: Cas) {
@@ -70,8 +83,9 @@ mod tests {
         let times = [10 << 16, 10 << 16, 9 << 16, (10 << 16) + 0xffff, 12 << 16, 0];
         let mut last = Cas(0);
         for time in times {
+            let ahead = clock.peek(WallTime(time));
             let cas = clock.next(WallTime(time));
-            assert!(cas > last);
+            assert!(cas > last && cas == ahead);
             last = cas;
         }
         assert_eq!(last, Cas((12 << 16) + 1));
@@ -86,6 +100,13 @@ mod tests {
                 assert_eq!(clock.next(WallTime(0)), Cas(FOLLOWED_MAX + number), "{foreign}");
             }
         }
+    }
+
+    #[test]
+    fn a_clock_that_only_counts_says_so() {
+        let clock = Hlc::continuing(Cas(5 << 32));
+        assert_eq!(clock.reading(WallTime(6 << 32)), (WallTime(6 << 32), false));
+        assert_eq!(clock.reading(WallTime(4 << 32)), (WallTime(5 << 32), true));
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
 pub use hlc::Hlc;
 pub use memory_account::MemoryAccount;
 pub use operation::{
-    Ambiguity, Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, SyncWriteEnd,
-    SyncWriteRequest, WriteCondition, Written,
+    Ambiguity, Found, KeptXattrs, Mutation, NewVersion, Now, Refusal, StoreMode, SyncWriteEnd,
+    SyncWriteRequest, Visibility, WriteCondition, Written,
 };
 pub use persistence::{
     FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,

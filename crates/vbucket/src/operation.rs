@@ -1,6 +1,6 @@
 //! What operations take and answer.
 
-use document::{Cas, DurabilityLevel, Item, ItemBuilder, Operation, Seqno, VbUuid};
+use document::{Cas, DurabilityLevel, Item, ItemBuilder, Operation, Placeholders, Seqno, VbUuid};
 use platform::{Instant, WallTime};
 
 use crate::eviction::Lookup;
@@ -68,6 +68,28 @@ pub struct Found {
     pub item: Item,
     /// The CAS to show: the version's, or [`Cas::LOCKED`].
     pub cas: Cas,
+}
+
+/// Which versions of a document there are for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Those that live.
+    Live,
+    /// Tombstones as well.
+    Deleted,
+}
+
+/// A version that was computed from another, of which it says everything: flags, expiry and xattrs
+/// are its own, and it may be a tombstone with xattrs.
+pub struct NewVersion {
+    /// The version.
+    pub builder: ItemBuilder,
+    /// Where its CAS and seqno are written into its value, which then is not compressed.
+    pub placeholders: Placeholders,
+    /// The seqno of what it was computed from; `None` when there was nothing.
+    pub computed_from: Option<Seqno>,
+    /// What there was to be computed from.
+    pub visibility: Visibility,
 }
 
 /// A write that took its place in history.

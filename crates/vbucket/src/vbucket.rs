@@ -15,6 +15,7 @@ pub(crate) mod restore;
 pub(crate) mod role;
 mod streams;
 mod sync_writes;
+mod versions;
 mod wholeness;
 mod write;
 

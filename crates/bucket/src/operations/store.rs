@@ -93,12 +93,12 @@ impl Bucket {
                 return self.answer(session, vbid, result);
             };
             condition.computed_from = Some(kept.existing.seqno());
-            builder = self.keeping_xattrs(&kept);
+            builder = self.keeping_xattrs(&kept)?;
         }
         Err(Refused::Contended)
     }
 
-    fn keeping_xattrs(&self, kept: &KeptXattrs) -> ItemBuilder {
+    fn keeping_xattrs(&self, kept: &KeptXattrs) -> Result<ItemBuilder, Refused> {
         let (body, compression) = (inflated_builder(&kept.stored), self.0.memory.compression());
         let (meta, operation) = (kept.stored.meta(), kept.stored.operation());
         with_body(&kept.existing, &body, meta, operation, compression)

@@ -20,6 +20,7 @@ mod journal;
 mod locks;
 mod lookups;
 mod memory_quota;
+mod paths;
 mod prepares;
 mod races;
 mod range_scans;

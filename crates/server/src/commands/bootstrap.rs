@@ -30,6 +30,15 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::DedupeNotMyVbucketClustermap)
     .with(Feature::RangeScanIncludeXattr)
     .with(Feature::GetRandomKeyIncludeXattr)
+    .with(Feature::Xattr)
+    .with(Feature::VAttr)
+    .with(Feature::SubdocCreateAsDeleted)
+    .with(Feature::SubdocDocumentMacroSupport)
+    .with(Feature::SubdocReplaceBodyWithXattr)
+    .with(Feature::SubdocReplicaRead)
+    .with(Feature::SubdocAllowsAccessOnMultipleXattrKeys)
+    .with(Feature::SubdocBinaryXattr)
+    .with(Feature::SubdocAllowReplicaReadOnDeletedDocs)
     .with(Feature::DcpSkipDeletesInInitialBackfill)
     .with(Feature::ClustermapChangeNotificationBrief);
 

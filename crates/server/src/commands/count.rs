@@ -8,7 +8,7 @@ use vbucket::Written;
 use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
 use super::store::condition;
-use crate::connection::{Connection, Done, Request, Turn};
+use crate::connection::{Connection, Done, KnownAnswer, Request, Turn};
 use crate::statistics;
 
 /// Changes a counter and answers its number.
@@ -49,7 +49,7 @@ pub(super) fn count(
             Done::Answered
         }
         Ok(Attempted::Answered(Counter { number, written: Written::Begun, .. })) => {
-            Done::Begun(Some(number))
+            Done::Begun(KnownAnswer::Number(number))
         }
         Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),

@@ -9,8 +9,9 @@ use protocol::{Opcode, Status};
 use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
 
 use super::documents::{Document, absolute_expiry, on_document};
+use super::paths::answer_changed;
 use super::refusals::refuse;
-use crate::connection::{Connection, Done, ParkedAnswer, Request, Turn};
+use crate::connection::{Connection, Done, KnownAnswer, ParkedAnswer, Request, Turn};
 use crate::statistics::count;
 
 /// SET, ADD, REPLACE.
@@ -153,7 +154,7 @@ fn answer_mutation(
             }
             Done::Answered
         }
-        Ok(Attempted::Answered(Written::Begun)) => Done::Begun(None),
+        Ok(Attempted::Answered(Written::Begun)) => Done::Begun(KnownAnswer::Committed),
         Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
@@ -197,11 +198,11 @@ pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut 
     let reply = answer.reply;
     match end {
         SyncWriteEnd::Committed { .. } if answer.is_quiet => {}
-        SyncWriteEnd::Committed { mutation, .. } => {
-            let number = answer.number.map(u64::to_be_bytes);
-            let value = number.as_ref().map_or(&[][..], |number| &number[..]);
-            reply.mutated(turn, mutation, value);
-        }
+        SyncWriteEnd::Committed { mutation, .. } => match &answer.known {
+            KnownAnswer::Committed => reply.mutated(turn, mutation, &[]),
+            KnownAnswer::Number(number) => reply.mutated(turn, mutation, &number.to_be_bytes()),
+            KnownAnswer::Paths(known) => answer_changed(reply, turn, mutation, known),
+        },
         SyncWriteEnd::Ambiguous(why) => {
             reply.fail(turn, Status::SyncWriteAmbiguous, ambiguity(why));
         }

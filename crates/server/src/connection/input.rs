@@ -248,10 +248,10 @@ impl Connection {
                 self.park(request, Kept::Frame(frame_bytes(&request.frame)), turn);
                 return;
             }
-            Done::Begun(number) => {
+            Done::Begun(known) => {
                 let (opcode, is_quiet) = (request.opcode, request.is_quiet);
                 let reply = request.reply(self);
-                let answer = ParkedAnswer { reply, opcode, is_quiet, number };
+                let answer = ParkedAnswer { reply, opcode, is_quiet, known };
                 self.park(request, Kept::Answer(answer), turn);
                 return;
             }

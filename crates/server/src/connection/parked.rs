@@ -6,6 +6,7 @@ use protocol::Opcode;
 use vbucket::Waiter;
 
 use super::identity::Reply;
+use super::known_answer::KnownAnswer;
 use crate::completed::Completed;
 
 /// The worker's number takes the upper bits of a waiter's name, a count the lower ones.
@@ -38,15 +39,15 @@ pub(crate) enum Kept {
 }
 
 /// What answers a durable write that has begun, but how it has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ParkedAnswer {
     pub(crate) reply: Reply,
     /// The command; of a quiet one, the loud one that does the same.
     pub(crate) opcode: Opcode,
     /// Whether success is not answered.
     pub(crate) is_quiet: bool,
-    /// The number that a counter has, if it is one.
-    pub(crate) number: Option<u64>,
+    /// What the end brings.
+    pub(crate) known: KnownAnswer,
 }
 
 impl Kept {
@@ -167,7 +168,7 @@ mod tests {
         let waiter = parked.next_waiter();
         let reply = Reply { opcode: 5, opaque: 1, features: FeatureSet::default() };
         let opcode = Opcode::Increment;
-        let answer = ParkedAnswer { reply, opcode, is_quiet: false, number: Some(5) };
+        let answer = ParkedAnswer { reply, opcode, is_quiet: false, known: KnownAnswer::Number(5) };
         let kept = Kept::Answer(answer);
         assert_eq!(kept.held_bytes(), 0, "nothing of what the client sent is held");
         parked.park(waiter, request(7, kept));
@@ -179,7 +180,8 @@ mod tests {
             Ambiguity::TimeIsOver,
         )));
         let taken = parked.take(waiter, &end).unwrap();
-        assert!(matches!(taken.kept, Kept::Answer(ParkedAnswer { number: Some(5), .. })));
+        let Kept::Answer(answer) = taken.kept else { panic!("it was an answer") };
+        assert_eq!(answer.known, KnownAnswer::Number(5));
         assert!(parked.take(waiter, &end).is_none(), "a write ends once");
     }
 

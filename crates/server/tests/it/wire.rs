@@ -56,6 +56,11 @@ fn durable_writes_are_answered_as_written() {
 }
 
 #[test]
+fn parts_of_documents_are_answered_as_written() {
+    check("paths.txt");
+}
+
+#[test]
 fn the_memcached_port_answers_as_written() {
     check("memcached_port.txt");
 }

@@ -124,7 +124,7 @@ impl Vbucket {
         }
     }
 
-    fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
+    pub(super) fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
         match self.locks.get(item.key(), now.monotonic) {
             Some(_) => Cas::LOCKED,
             None => item.cas(),

@@ -114,14 +114,7 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
     ) -> Result<Option<Item>, Refusal> {
-        self.check_active()?;
-        if self.is_takeover_late {
-            return Err(self.reject(Refusal::TakeoverIsLate));
-        }
-        if let Some(request) = condition.sync_write {
-            self.check_sync_write(request)?;
-        }
-        self.check_unprepared(key)?;
+        self.check_writer(key, condition)?;
         let seconds = now.wall.seconds();
         let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
         let live = match self.hash_table.get(key) {
@@ -135,13 +128,39 @@ impl Vbucket {
         if condition.computed_from.is_some() && condition.computed_from != newest {
             return Err(Refusal::Changed);
         }
-        let Some(item) = live else {
+        self.check_version(live, condition, now)
+    }
+
+    /// Whether anybody may write `key` now.
+    pub(super) fn check_writer(
+        &mut self,
+        key: Key<'_>,
+        condition: WriteCondition,
+    ) -> Result<(), Refusal> {
+        self.check_active()?;
+        if self.is_takeover_late {
+            return Err(self.reject(Refusal::TakeoverIsLate));
+        }
+        if let Some(request) = condition.sync_write {
+            self.check_sync_write(request)?;
+        }
+        self.check_unprepared(key)
+    }
+
+    /// Whether `version`, or nothing, is what a write may replace that names a version or a lock.
+    pub(super) fn check_version(
+        &mut self,
+        version: Option<Item>,
+        condition: WriteCondition,
+        now: Now,
+    ) -> Result<Option<Item>, Refusal> {
+        let Some(item) = version else {
             return match condition.cas {
                 Cas::ANY => Ok(None),
                 _ => Err(self.reject(Refusal::NotFound)),
             };
         };
-        let lock = self.locks.get(key, now.monotonic);
+        let lock = self.locks.get(item.key(), now.monotonic);
         let refusal = match (lock, condition.cas) {
             (Some(lock), cas) if lock.cas != cas => Refusal::Locked,
             (None, cas) if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
@@ -156,7 +175,7 @@ impl Vbucket {
     }
 
     /// Makes `builder` the newest version of its key, or prepares that.
-    fn write(
+    pub(super) fn write(
         &mut self,
         builder: ItemBuilder,
         before: Option<RevSeqno>,
