@@ -77,9 +77,9 @@ fn wait_until_read(client: &mut Client, key: &[u8]) {
     }
 }
 
-/// A machine is lost while another one is silent. Nobody guesses which replica is the furthest; when
-/// the silent one is back the failover is carried out, and nothing that was acknowledged as durable
-/// is lost.
+/// A machine is lost while another one is silent. Nobody guesses which replica is the furthest;
+/// when the silent one is back the failover is carried out, and nothing that was acknowledged as
+/// durable is lost.
 fn run(seed: u64) -> Outcome {
     let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1], 3))));
     let mut client = Client::new(&cluster, BUCKETS[0]);
