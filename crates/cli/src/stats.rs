@@ -60,6 +60,7 @@ Examples:
   settee stats --user Administrator --password password
   settee stats vbucket-details 17
   settee stats key user::1 512 --json
+  settee stats --bucket travel vbucket-details
   SETTEE_HOST=10.0.0.1 settee stats memory";
 
 /// Runs the tool.

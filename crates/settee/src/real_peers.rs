@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
-use node::{Copies, PeerLogin, Peers};
+use node::{COPIES_GROUP, Copies, PeerLogin, Peers, copies_of};
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -14,7 +14,7 @@ pub(crate) struct RealPeers {
 
 impl Peers for RealPeers {
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
-        Ok(copies(&self.statistics(node, login, "vbucket-details")?))
+        Ok(copies_of(&self.statistics(node, login, COPIES_GROUP)?))
     }
 }
 
@@ -41,55 +41,5 @@ impl RealPeers {
         options.timeout = self.patience;
         let address = client::ServerAddress::new(node.host.clone(), node.data_port);
         Ok(Connection::open(&address, &options)?.statistics(group)?)
-    }
-}
-
-/// From lines like `vb_17:high_seqno 5`.
-fn copies(statistics: &[(String, String)]) -> Copies {
-    let mut copies = Copies::new();
-    for (name, value) in statistics {
-        let Some((vbid, name)) = name.strip_prefix("vb_").and_then(|name| name.split_once(':'))
-        else {
-            continue;
-        };
-        let Ok(vbid) = vbid.parse() else { continue };
-        match (name, value.parse()) {
-            ("high_prepared_seqno", Ok(seqno)) => {
-                copies.entry(vbid).or_default().prepared_seqno = seqno;
-            }
-            ("high_seqno", Ok(seqno)) => copies.entry(vbid).or_default().high_seqno = seqno,
-            ("whole", _) => copies.entry(vbid).or_default().is_whole = value == "true",
-            _ => {}
-        }
-    }
-    copies
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use node::Held;
-
-    use super::*;
-
-    #[test]
-    fn copies_are_found_among_the_statistics() {
-        let lines = [
-            ("vb_17", "active"),
-            ("vb_17:high_seqno", "7"),
-            ("vb_17:high_prepared_seqno", "5"),
-            ("vb_17:whole", "true"),
-            ("vb_3:whole", "false"),
-            ("vb_3:high_seqno", "2"),
-            ("x", "5"),
-        ];
-        let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let held =
-            |is_whole, prepared_seqno, high_seqno| Held { is_whole, prepared_seqno, high_seqno };
-        let expected = [(17, held(true, 5, 7)), (3, held(false, 0, 2))];
-        assert_eq!(copies(&lines), BTreeMap::from(expected));
-        assert!(held(true, 5, 7) > held(true, 4, 9) && held(true, 5, 8) > held(true, 5, 7));
-        assert!(held(true, 0, 1) > held(false, 4, 9));
     }
 }

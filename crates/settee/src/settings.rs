@@ -18,7 +18,7 @@ use node::{BucketSettings, NodeConfig};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
-use crate::setting_values::{Choice, MemorySize, Threads};
+use crate::setting_values::{BucketNames, Choice, MemorySize, Threads};
 
 /// A quota that is smaller is a mistake.
 const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
@@ -128,14 +128,15 @@ settings! {
     #[serde(skip)]
     leave_cluster: bool { default: false, }
 
-    /// The bucket's name; a data directory has one bucket
-    #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
-    bucket: String {
-        default: of_bucket().name,
+    /// The bucket's name, or those of several with commas between them: the first is that of
+    /// clients that select none, all have the same settings and a part of the memory quota each
+    #[arg(long, value_name = "NAMES", env = "SETTEE_BUCKET")]
+    bucket: BucketNames {
+        default: BucketNames::one(of_bucket().name),
         allowed: Allowed::If {
             range: "1 to 100 letters, digits, and . _ % -",
             complaint: " `{value}`: a name has {range}",
-            holds: |name| is_bucket_name(name),
+            holds: |buckets| buckets.names().iter().all(|name| is_bucket_name(name)),
         },
     }
 
@@ -284,7 +285,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn is_bucket_name(name: &str) -> bool {
+/// Whether a bucket can be called so.
+pub(crate) fn is_bucket_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
     (1..=100).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with('.')
 }

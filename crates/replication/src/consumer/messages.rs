@@ -1,6 +1,6 @@
 //! What the producer says unasked: documents, above all.
 
-use document::{Datatype, Vbid, VbucketState};
+use document::{Vbid, VbucketState};
 use protocol::dcp::{EndReason, MarkerFlags, Message};
 use protocol::response::{self, ResponseHead};
 use protocol::{Frame, Opcode, Status};
@@ -157,16 +157,6 @@ impl Consumer {
 }
 
 fn respond(opcode: Opcode, opaque: u32, status: Status, out: &mut Vec<u8>) {
-    let head = ResponseHead {
-        opcode: opcode.byte(),
-        status,
-        datatype: Datatype::RAW,
-        opaque,
-        cas: 0,
-        server_duration: None,
-        extras: &[],
-        key: &[],
-        value_size: 0,
-    };
+    let head = ResponseHead::plain(opcode.byte(), opaque, status, 0);
     response::encode(out, &head);
 }
