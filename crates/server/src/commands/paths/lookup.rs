@@ -1,10 +1,12 @@
 //! SUBDOC_GET, SUBDOC_EXISTS, SUBDOC_GET_COUNT, SUBDOC_MULTI_LOOKUP.
 
 use bucket::{Attempted, CopyRole, Refused, Version};
-use document::Datatype;
+use document::{Cas, Datatype};
 use protocol::subdocument::put_lookup_result;
 use protocol::{Feature, Status};
-use subdocument::{DocumentFlags, Failure, Fragment, LookupRequest, LookupResults, PathFlags};
+use subdocument::{
+    DocumentFlags, Failure, Fragment, LookupRequest, LookupResults, PathFlags, Spec,
+};
 use vbucket::Visibility;
 
 use super::request::{PathsRequest, fail, rights, status_of};
@@ -67,35 +69,57 @@ fn answer(
         Ok(results) => results,
         Err(failure) => return fail(connection, request, failure, turn),
     };
-    let is_deleted = results.is_deleted();
-    let (cas, reply) = (version.cas(), request.reply(connection));
-    let Some(spec) = paths.single() else {
-        let Some((all_found, body)) = collected(results) else {
-            reply.fail(turn, Status::E2big, "the results take more than 40 MiB");
-            return Done::Answered;
-        };
-        let status = match (all_found, is_deleted) {
-            (true, false) => Status::Success,
-            (true, true) => Status::SubdocSuccessDeleted,
-            (false, false) => Status::SubdocMultiPathFailure,
-            (false, true) => Status::SubdocMultiPathFailureDeleted,
-        };
-        let payload = Payload::Owned(body);
-        reply.send(turn, Content { status, cas, payload, ..Content::default() });
-        return Done::Answered;
-    };
-    let mut results = results;
+    let cas = version.cas();
+    match paths.single() {
+        Some(spec) => answer_single(connection, request, spec, results, cas, turn),
+        None => answer_multi(connection, request, results, cas, turn),
+    }
+}
+
+fn answer_single(
+    connection: &Connection,
+    request: &Request<'_>,
+    spec: &Spec<'_>,
+    mut results: LookupResults<'_, '_>,
+    cas: Cas,
+    turn: &mut Turn<'_>,
+) -> Done {
     let fragment = match results.next().unwrap_or(Err(Failure::InvalidCombination)) {
         Ok(fragment) => fragment,
         Err(failure) => return fail(connection, request, failure, turn),
     };
+    let is_deleted = results.is_deleted();
     let status = if is_deleted { Status::SubdocSuccessDeleted } else { Status::Success };
     let is_json = !spec.flags.contains(PathFlags::BINARY)
         && fragment != Fragment::Nothing
         && connection.features.contains(Feature::Json);
     let datatype = if is_json { Datatype::JSON } else { Datatype::RAW };
     let payload = Payload::Bytes(fragment.bytes());
-    reply.send(turn, Content { status, datatype, cas, payload, ..Content::default() });
+    let content = Content { status, datatype, cas, payload, ..Content::default() };
+    request.reply(connection).send(turn, content);
+    Done::Answered
+}
+
+fn answer_multi(
+    connection: &Connection,
+    request: &Request<'_>,
+    results: LookupResults<'_, '_>,
+    cas: Cas,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let (is_deleted, reply) = (results.is_deleted(), request.reply(connection));
+    let Some((all_found, body)) = collected(results) else {
+        reply.fail(turn, Status::E2big, "the results take more than 40 MiB");
+        return Done::Answered;
+    };
+    let status = match (all_found, is_deleted) {
+        (true, false) => Status::Success,
+        (true, true) => Status::SubdocSuccessDeleted,
+        (false, false) => Status::SubdocMultiPathFailure,
+        (false, true) => Status::SubdocMultiPathFailureDeleted,
+    };
+    let payload = Payload::Owned(body);
+    reply.send(turn, Content { status, cas, payload, ..Content::default() });
     Done::Answered
 }
 
