@@ -4,6 +4,7 @@ mod attempt;
 mod concatenate;
 mod counter;
 mod durability;
+mod foreign;
 mod lock;
 mod metadata;
 mod observe;
@@ -16,6 +17,7 @@ mod value;
 
 pub use concatenate::{Addition, Placement};
 pub use counter::{Counter, CounterRequest};
+pub use foreign::{ForeignKind, ForeignVersion};
 pub use observe::{Observed, ObservedState};
 pub use store::Write;
 pub use value::{Incoming, body_of};

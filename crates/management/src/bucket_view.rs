@@ -142,6 +142,8 @@ pub struct BucketFacts {
     pub kind: BucketKind,
     /// What happens to compressed values: `off`, `passive` or `active`.
     pub compression_mode: &'static str,
+    /// Which version of a document wins: `seqno`, `lww` or `custom`.
+    pub conflict_resolution: &'static str,
 }
 
 /// What kind of bucket it is.

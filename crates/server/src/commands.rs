@@ -17,6 +17,7 @@ mod store;
 pub(crate) mod text;
 mod touch;
 mod vbuckets;
+mod with_meta;
 
 use bucket::Completion;
 use documents::{on_bucket, on_document, on_part};
@@ -46,6 +47,10 @@ pub(crate) fn execute(
         Opcode::Append | Opcode::Prepend => {
             on_document(store::concatenate, connection, request, turn)
         }
+        Opcode::SetWithMeta | Opcode::AddWithMeta | Opcode::DelWithMeta => {
+            on_document(with_meta::store, connection, request, turn)
+        }
+        Opcode::ReturnMeta => on_document(with_meta::return_meta, connection, request, turn),
         Opcode::Delete => on_document(store::delete, connection, request, turn),
         Opcode::Increment | Opcode::Decrement => {
             on_document(count::count, connection, request, turn)

@@ -67,6 +67,7 @@ impl BucketView for ViewedBucket {
             flush_enabled: self.flush_enabled,
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),
+            conflict_resolution: self.bucket.conflict_resolution().name(),
         }
     }
 

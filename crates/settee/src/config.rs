@@ -60,6 +60,7 @@ impl ServeConfig {
             name: config.bucket,
             vbuckets: config.vbuckets,
             bucket_type: config.bucket_type.map(|choice| choice.0),
+            conflict_resolution: config.conflict_resolution.map(|choice| choice.0),
             memory_quota_bytes: config.memory_quota.0,
             persistence: config.persistence.0,
             journal_size_bytes: config.journal_size.0,

@@ -177,7 +177,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts, operations_per_second: f6
         },
         "evictionPolicy": eviction,
         "durabilityMinLevel": "none",
-        "conflictResolutionType": "seqno",
+        "conflictResolutionType": facts.conflict_resolution,
         "maxTTL": 0,
         "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,

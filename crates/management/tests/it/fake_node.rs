@@ -178,6 +178,7 @@ impl BucketView for FakeBucket {
             flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
             kind: *self.kind.lock().unwrap(),
             compression_mode: "passive",
+            conflict_resolution: "seqno",
         }
     }
 
