@@ -149,8 +149,8 @@ settings! {
     bucket_type: Choice<BucketType> { unsaid: Choice(BucketType::default()), }
 
     /// Which version of a document wins when one is brought from elsewhere: `seqno`, the one that
-    /// has changed more often; `lww`, the later one; or `custom`, as `lww`. Fixed when the bucket is
-    /// made
+    /// has changed more often; `lww`, the later one; or `custom`, as `lww`. Fixed when the bucket
+    /// is made
     #[arg(long, value_name = "RULE", env = "SETTEE_CONFLICT_RESOLUTION")]
     conflict_resolution: Choice<ConflictResolution> {
         unsaid: Choice(ConflictResolution::default()),
