@@ -2,6 +2,7 @@
 //! configuration (docs/specification/engine.md, section 9) where it has them.
 
 mod bucket_type;
+mod conflict_resolution;
 mod durability;
 mod named;
 
@@ -13,6 +14,7 @@ use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_c
 use crate::memory::CompressionMode;
 
 pub use bucket_type::{BucketType, FullPolicy};
+pub use conflict_resolution::ConflictResolution;
 pub use durability::{DurabilityConfig, DurabilityMinLevel};
 pub use named::Named;
 
@@ -170,6 +172,9 @@ pub struct BucketConfig {
     /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
     /// in a new one.
     pub bucket_type: Option<BucketType>,
+    /// Which version of a document wins that came about elsewhere (`conflict_resolution_type`).
+    /// Fixed when the bucket is made; `None`: as it was made, and by revision in a new one.
+    pub conflict_resolution: Option<ConflictResolution>,
 
     // What writers are promised.
     /// Durable writes.
@@ -291,6 +296,7 @@ impl BucketConfig {
             demands_vbucket_count: false,
             durability: DurabilityConfig::default(),
             bucket_type: None,
+            conflict_resolution: None,
             ephemeral_full_policy: FullPolicy::AutoDelete,
             ephemeral_metadata_purge_age_seconds: 60,
             ephemeral_metadata_purge_interval_seconds: 60,

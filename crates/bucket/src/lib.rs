@@ -38,16 +38,16 @@ pub use crate::core::{
 pub use crate::core::{DamageKind, Timings, VbucketDamage, WriteBlock};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use config::{
-    ApplyConfig, BucketConfig, BucketType, DurabilityConfig, DurabilityMinLevel, EvictionConfig,
-    FullPolicy, Named, Persistence, PersistenceMode,
+    ApplyConfig, BucketConfig, BucketType, ConflictResolution, DurabilityConfig,
+    DurabilityMinLevel, EvictionConfig, FullPolicy, Named, Persistence, PersistenceMode,
 };
 pub use disk::{Backfill, BackfillFacts, BackfillOrder};
 pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory::{CompressionMode, inflated};
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
-    Addition, CopyRole, Counter, CounterRequest, Incoming, Observed, ObservedState, PathMutation,
-    PathsChanged, PathsRefused, Placement, Version, Write, body_of,
+    Addition, CopyRole, Counter, CounterRequest, ForeignKind, ForeignVersion, Incoming, Observed,
+    ObservedState, PathMutation, PathsChanged, PathsRefused, Placement, Version, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};
 pub use scan::{
@@ -57,5 +57,5 @@ pub use scan::{
 pub use start::{OpenError, WarmupPhase, WarmupProgress, describe_restored, is_bucket_directory};
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
-pub use vbucket::Topology;
 pub use vbucket::eviction::EvictionPolicy;
+pub use vbucket::{FutureCas, Topology};

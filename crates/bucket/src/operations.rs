@@ -4,6 +4,7 @@ mod attempt;
 mod concatenate;
 mod counter;
 mod durability;
+mod foreign;
 mod lock;
 mod metadata;
 mod observe;
@@ -19,6 +20,7 @@ mod version;
 
 pub use concatenate::{Addition, Placement};
 pub use counter::{Counter, CounterRequest};
+pub use foreign::{ForeignKind, ForeignVersion};
 pub use observe::{Observed, ObservedState};
 pub use path_mutation::{PathMutation, PathsChanged, PathsRefused};
 pub use store::Write;

@@ -147,6 +147,8 @@ pub struct BucketFacts {
     /// How durable every write is at least, as clients of the original read it: `none`, `majority`,
     /// `majorityAndPersistActive` or `persistToMajority`.
     pub durability_level_min: &'static str,
+    /// Which version of a document wins: `seqno`, `lww` or `custom`.
+    pub conflict_resolution: &'static str,
 }
 
 /// What kind of bucket it is.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bucket::{
-    ApplyConfig, BucketConfig, BucketType, CompressionMode, DurabilityConfig, DurabilityMinLevel,
-    EvictionConfig, EvictionPolicy, FullPolicy, Persistence, PersistenceMode,
+    ApplyConfig, BucketConfig, BucketType, CompressionMode, ConflictResolution, DurabilityConfig,
+    DurabilityMinLevel, EvictionConfig, EvictionPolicy, FullPolicy, Persistence, PersistenceMode,
 };
 
 /// A bucket that a node can start with. Whoever makes one has checked that its values are right
@@ -19,6 +19,8 @@ pub struct BucketSettings {
     pub vbuckets: Option<u16>,
     /// Where the documents are; fixed when it is made.
     pub bucket_type: Option<BucketType>,
+    /// Which version of a document wins that came about elsewhere; fixed when it is made.
+    pub conflict_resolution: Option<ConflictResolution>,
     /// Memory for documents.
     pub memory_quota_bytes: u64,
     /// What makes a write durable: the journal, or each vBucket's file.
@@ -54,6 +56,7 @@ impl Default for BucketSettings {
             name: bucket.name,
             vbuckets: None,
             bucket_type: None,
+            conflict_resolution: None,
             memory_quota_bytes: platform::process::memory_limit_bytes() / 10 * 6,
             persistence: PersistenceMode::default(),
             journal_size_bytes: 512 << 20,
@@ -79,6 +82,7 @@ impl BucketSettings {
             demands_vbucket_count: self.vbuckets.is_some(),
             memory_quota_bytes: self.memory_quota_bytes,
             bucket_type: self.bucket_type,
+            conflict_resolution: self.conflict_resolution,
             persistence: Persistence::new(self.persistence, self.journal_size_bytes),
             accepts_lost_journal: self.accept_lost_journal,
             durability: DurabilityConfig {

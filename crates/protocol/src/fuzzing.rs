@@ -20,6 +20,7 @@ use crate::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_lin
 use crate::text::request::Request;
 use crate::validate;
 use crate::vbucket::VbucketChange;
+use crate::with_meta::{ReturnMeta, WithMeta};
 
 /// Reads `bytes` as a connection would: frame after frame, each with everything that can be read
 /// out of it.
@@ -119,6 +120,7 @@ fn requests(frame: &Frame<'_>) {
     black_box((PathDocumentExtras::parse(extras), paths(extras, value)));
     black_box((RandomKey::parse(extras), listed_keys_count(extras)));
     black_box((RangeScanContinue::parse(extras), RangeScanCreate::parse(value).is_ok()));
+    black_box((WithMeta::parse(frame), ReturnMeta::parse(extras)));
     if let Some(path) = collection_path(frame) {
         black_box((CollectionPath::parse(path), scope_of(path)));
     }

@@ -31,6 +31,7 @@ pub mod subdocument;
 pub mod text;
 pub mod validate;
 pub mod vbucket;
+pub mod with_meta;
 
 pub use frame::{Frame, FrameError, FrameLimits, Header, Magic, Parsed};
 pub use frame_info::{DurabilityRequirement, FrameInfos};

@@ -20,6 +20,7 @@ mod store;
 pub(crate) mod text;
 mod touch;
 mod vbuckets;
+mod with_meta;
 
 use bucket::{Bucket, Completion};
 use documents::{on_bucket, on_document, on_part};
@@ -49,6 +50,10 @@ pub(crate) fn execute(
         Opcode::Append | Opcode::Prepend => {
             on_document(store::concatenate, connection, request, turn)
         }
+        Opcode::SetWithMeta | Opcode::AddWithMeta | Opcode::DelWithMeta => {
+            on_document(with_meta::store, connection, request, turn)
+        }
+        Opcode::ReturnMeta => on_document(with_meta::return_meta, connection, request, turn),
         Opcode::Delete => on_document(store::delete, connection, request, turn),
         Opcode::Increment | Opcode::Decrement => {
             on_document(count::count, connection, request, turn)

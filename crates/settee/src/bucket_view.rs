@@ -80,6 +80,7 @@ impl BucketView for ViewedBucket {
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),
             durability_level_min: level_name(self.bucket.config().durability.level_min),
+            conflict_resolution: self.bucket.conflict_resolution().name(),
         }
     }
 

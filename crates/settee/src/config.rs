@@ -83,6 +83,7 @@ impl ServeConfig {
             name: name.clone(),
             vbuckets: config.vbuckets,
             bucket_type: config.bucket_type.map(|choice| choice.0),
+            conflict_resolution: config.conflict_resolution.map(|choice| choice.0),
             memory_quota_bytes: self.quota_bytes_of_bucket(),
             persistence: config.persistence.0,
             journal_size_bytes: config.journal_size.0,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bucket::{
-    BucketConfig, BucketType, CompressionMode, DurabilityMinLevel, EvictionPolicy, FullPolicy,
-    PersistenceMode,
+    BucketConfig, BucketType, CompressionMode, ConflictResolution, DurabilityMinLevel,
+    EvictionPolicy, FullPolicy, PersistenceMode,
 };
 use clap::{Arg, Args};
 use node::{BucketSettings, NodeConfig};
@@ -155,6 +155,14 @@ settings! {
     /// made
     #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
     bucket_type: Choice<BucketType> { unsaid: Choice(BucketType::default()), }
+
+    /// Which version of a document wins when one is brought from elsewhere: `seqno`, the one that
+    /// has changed more often; `lww`, the later one; or `custom`, as `lww`. Fixed when the bucket
+    /// is made
+    #[arg(long, value_name = "RULE", env = "SETTEE_CONFLICT_RESOLUTION")]
+    conflict_resolution: Choice<ConflictResolution> {
+        unsaid: Choice(ConflictResolution::default()),
+    }
 
     /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`
     #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]

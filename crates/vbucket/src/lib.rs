@@ -4,6 +4,7 @@
 //! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
 
 pub mod checkpoint;
+mod clock_rules;
 mod destruction;
 mod document_locks;
 mod durability;
@@ -17,8 +18,10 @@ mod operation;
 mod persistence;
 mod statistics;
 mod vbucket;
+mod version_order;
 mod waiter;
 
+pub use clock_rules::{ClockRules, FutureCas};
 pub use destruction::Destruction;
 pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
@@ -26,11 +29,11 @@ pub use durability::{
 pub use effect::Effect;
 pub use failover_table::{FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
-pub use hlc::Hlc;
+pub use hlc::{Drift, Hlc};
 pub use memory_account::MemoryAccount;
 pub use operation::{
-    Ambiguity, Found, KeptXattrs, Mutation, NewVersion, Now, Refusal, StoreMode, SyncWriteEnd,
-    SyncWriteRequest, Visibility, WriteCondition, Written,
+    Ambiguity, ForeignTerms, ForeignWrite, Found, KeptXattrs, Mutation, NewVersion, Now, Refusal,
+    StoreMode, SyncWriteEnd, SyncWriteRequest, Visibility, WriteCondition, Written,
 };
 pub use persistence::{
     FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
@@ -42,4 +45,5 @@ pub use vbucket::receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPos
 pub use vbucket::recovery::RecoveryStep;
 pub use vbucket::restore::{Departures, Restored};
 pub use vbucket::role::RoleChange;
+pub use version_order::VersionOrder;
 pub use waiter::Waiter;

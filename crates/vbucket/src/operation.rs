@@ -1,9 +1,12 @@
 //! What operations take and answer.
 
-use document::{Cas, DurabilityLevel, Item, ItemBuilder, Operation, Placeholders, Seqno, VbUuid};
+use document::{
+    Cas, DurabilityLevel, Item, ItemBuilder, Operation, Placeholders, RevSeqno, Seqno, VbUuid,
+};
 use platform::{Instant, WallTime};
 
 use crate::eviction::Lookup;
+use crate::version_order::VersionOrder;
 use crate::waiter::Waiter;
 
 /// The time of an operation, read once by the caller.
@@ -48,6 +51,32 @@ impl WriteCondition {
         let prepare = |request: SyncWriteRequest| Operation::Prepare(request.level);
         self.sync_write.map_or(Operation::Mutation, prepare)
     }
+}
+
+/// A version of a document that came about elsewhere and is to be stored here as what it is.
+pub struct ForeignWrite {
+    /// Its content; a tombstone for a deletion.
+    pub builder: ItemBuilder,
+    /// Its name.
+    pub cas: Cas,
+    /// How often the document has changed.
+    pub revision: RevSeqno,
+    /// On which terms it is taken.
+    pub terms: ForeignTerms,
+}
+
+/// On which terms a version from elsewhere is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignTerms {
+    /// Only where there is no document.
+    pub only_adds: bool,
+    /// Only in the place of this version; [`Cas::ANY`] for any.
+    pub replaces: Cas,
+    /// Only if it wins in this order over the version that is here, a tombstone included; whatever
+    /// is here when there is none.
+    pub order: Option<VersionOrder>,
+    /// It gets a CAS of this vBucket's clock.
+    pub renames: bool,
 }
 
 /// What a durable write asks for.
@@ -174,6 +203,10 @@ pub enum Refusal {
     Exists,
     /// It is another version.
     CasMismatch,
+    /// The version that was brought from elsewhere does not win over the one that is here.
+    NotNewer,
+    /// No version can have that CAS, or it lies too far in the future.
+    InvalidCas,
     /// Somebody else holds its lock.
     Locked,
     /// Nobody holds its lock.

@@ -14,6 +14,7 @@ mod evicted_documents;
 mod eviction;
 mod flush_all;
 mod flush_pace;
+mod foreign;
 mod full_journal;
 mod heard_log;
 mod journal;

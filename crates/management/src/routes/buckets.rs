@@ -176,7 +176,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         },
         "evictionPolicy": eviction,
         "durabilityMinLevel": facts.durability_level_min,
-        "conflictResolutionType": "seqno",
+        "conflictResolutionType": facts.conflict_resolution,
         "maxTTL": 0,
         "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,

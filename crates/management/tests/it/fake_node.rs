@@ -180,6 +180,7 @@ impl BucketView for FakeBucket {
             kind: *self.kind.lock().unwrap(),
             compression_mode: "passive",
             durability_level_min: "majority",
+            conflict_resolution: "seqno",
         }
     }
 

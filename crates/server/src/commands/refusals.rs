@@ -38,6 +38,13 @@ pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
         Refused::NotMyVbucket => (Status::NotMyVbucket, Some("the vBucket is not on this node")),
         Refused::NotFound => (Status::KeyEnoent, None),
         Refused::CasMismatch | Refused::Exists => (Status::KeyEexists, None),
+        Refused::NotNewer => {
+            (Status::KeyEexists, Some("the version that is here is the same or wins"))
+        }
+        Refused::InvalidCas => {
+            (Status::CasValueInvalid, Some("no version can have this CAS, or not yet"))
+        }
+        Refused::BadXattrs => (Status::XattrEinval, Some("the xattrs cannot be read")),
         Refused::Locked => (Status::Locked, None),
         Refused::NotLocked => (Status::NotLocked, None),
         Refused::NotStored => (Status::NotStored, None),

@@ -168,7 +168,7 @@ fn mode_of(opcode: Opcode) -> StoreMode {
     }
 }
 
-fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
+pub(super) fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
     let is_compressed = request.frame.header.datatype & Datatype::SNAPPY.bits() != 0;
     Incoming { body: request.frame.value, is_compressed }
 }

@@ -13,6 +13,7 @@ mod durable_writes;
 mod ephemeral;
 mod eviction;
 mod idle;
+mod opcodes;
 mod pipelining;
 mod scans;
 mod statistics;

@@ -187,7 +187,7 @@ fn an_administrator_changes_numbers_of_threads() {
         (1, b"num_writer_threads", b"many"),
         (1, b"num_writer_threads", b"1000"),
         (1, b"max_size", b"1"),
-        (6, b"num_writer_threads", b"4"),
+        (7, b"num_writer_threads", b"4"),
     ];
     for (group, name, value) in refused {
         assert_eq!(client.ask(set(group, name, value)).status, EINVAL);

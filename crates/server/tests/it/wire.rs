@@ -51,6 +51,16 @@ fn scans_are_answered_as_written() {
 }
 
 #[test]
+fn versions_with_their_metadata_are_answered_as_written() {
+    check("with_meta.txt");
+}
+
+#[test]
+fn parameters_are_answered_as_written() {
+    check("parameters.txt");
+}
+
+#[test]
 fn durable_writes_are_answered_as_written() {
     check("durable_writes.txt");
 }

@@ -146,6 +146,8 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::NotFound) => "not found",
         Err(Refusal::Exists) => "exists",
         Err(Refusal::CasMismatch) => "cas mismatch",
+        Err(Refusal::NotNewer) => "not newer",
+        Err(Refusal::InvalidCas) => "invalid cas",
         Err(Refusal::Locked) => "locked",
         Err(Refusal::NotLocked) => "not locked",
         Err(Refusal::Ejected(_)) => "ejected",

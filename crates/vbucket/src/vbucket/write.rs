@@ -160,16 +160,26 @@ impl Vbucket {
                 _ => Err(self.reject(Refusal::NotFound)),
             };
         };
-        let lock = self.locks.get(item.key(), now.monotonic);
-        let refusal = match (lock, condition.cas) {
-            (Some(lock), cas) if lock.cas != cas => Refusal::Locked,
-            (None, cas) if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
-            _ => return Ok(Some(item)),
+        self.check_replaceable(&item, condition.cas, now)?;
+        Ok(Some(item))
+    }
+
+    /// Whether a write that is to replace `cas` may replace `item`, which is live.
+    pub(super) fn check_replaceable(
+        &mut self,
+        item: &Item,
+        cas: Cas,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let refusal = match self.locks.get(item.key(), now.monotonic) {
+            Some(lock) if lock.cas != cas => Refusal::Locked,
+            None if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
+            _ => return Ok(()),
         };
         Err(self.reject(refusal))
     }
 
-    fn reject(&mut self, refusal: Refusal) -> Refusal {
+    pub(super) fn reject(&mut self, refusal: Refusal) -> Refusal {
         self.statistics.rejections += 1;
         refusal
     }
@@ -204,6 +214,18 @@ impl Vbucket {
     ) -> Mutation {
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
+        self.commit_as(builder, cas, revision, now, effects)
+    }
+
+    /// The same with a CAS and a revision that are decided on.
+    pub(super) fn commit_as(
+        &mut self,
+        builder: ItemBuilder,
+        cas: Cas,
+        revision: RevSeqno,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Mutation {
         let seqno = self.high_seqno().next();
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
         if item.is_deleted() {

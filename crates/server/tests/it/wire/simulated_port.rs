@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use auth::{Users, UsersConfig};
 use blessed::Line;
-use bucket::{Bucket, BucketConfig, Surroundings};
+use bucket::{Bucket, BucketConfig, ConflictResolution, EvictionPolicy, Surroundings};
 use cluster::Revision;
 use document::Vbid;
 use executor::DeterministicPool;
@@ -82,6 +82,8 @@ impl Options {
         for word in &line.words {
             match *word {
                 "flush" => options.flush_enabled = true,
+                "lww" => options.bucket.conflict_resolution = Some(ConflictResolution::Lww),
+                "full" => options.bucket.eviction.policy = EvictionPolicy::Full,
                 _ => panic!("`{}`: there is no option `{word}`", line.text),
             }
         }
