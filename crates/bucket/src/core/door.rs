@@ -51,7 +51,13 @@ impl BucketCore {
         effects: &mut Vec<Effect>,
         act: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> T,
     ) -> Result<T, Refusal> {
-        self.enter(vbid, effects, |entered, effects| entered.map(|vbucket| act(vbucket, effects)))
+        // Dropped behind the lock where there is no vBucket, with what it may hold.
+        let mut act = Some(act);
+        self.enter(vbid, effects, |entered, effects| {
+            let vbucket = entered?;
+            let act = act.take().expect("a vBucket is entered once");
+            Ok(act(vbucket, effects))
+        })
     }
 
     /// The same for `act` that answers with a refusal of its own kind where there is no vBucket: an

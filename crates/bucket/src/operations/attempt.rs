@@ -21,8 +21,11 @@ impl Bucket {
         operation: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let Session { waiter, fetched, effects, .. } = session;
+        // What is not run is dropped behind the lock, with the value that it may hold.
+        let mut operation = Some(operation);
         self.0.enter(vbid, effects, |entered, effects| {
             let vbucket = entered?;
+            let operation = operation.take().expect("a vBucket is entered once");
             if let Some(item) = fetched.take() {
                 effects.extend(vbucket.restore_value(item).map(Effect::Release));
             }

@@ -605,3 +605,12 @@ fn a_vbucket_that_gets_no_role_keeps_none_from_theirs() {
         assert_eq!(state, Some(VbucketState::Replica));
     }
 }
+
+#[test]
+fn a_large_write_for_a_vbucket_that_is_not_here_is_dropped_behind_its_lock() {
+    let mut machine = Machine::new();
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+    machine.bucket.delete_vbucket(VBID).unwrap();
+    let stored = machine.set(VBID, "key", &[b'x'; 100_000]);
+    assert!(matches!(stored, Err(No(Refused::NotMyVbucket))), "{stored:?}");
+}
