@@ -10,6 +10,8 @@ use crate::map::{Map, Set};
 pub const DEFAULT_NAME: &str = "_default";
 /// Ids that are given out begin here.
 const FIRST_ID: u32 = 8;
+/// Manifests of others may have uids that say nothing of how many changes there were.
+const ID_OF_CHANGES_MAX: u32 = 1 << 30;
 /// Bytes of a name.
 const NAME_SIZE_MAX: usize = 251;
 /// Scopes of a bucket.
@@ -26,9 +28,9 @@ pub struct Manifest {
     pub uid: u64,
     /// In the order in which they came.
     pub scopes: Vec<ManifestScope>,
-    /// The id that the next scope gets.
+    /// No scope had this id or a higher one, as far as is known.
     pub next_scope: u32,
-    /// The id that the next collection gets.
+    /// No collection had this id or a higher one, as far as is known.
     pub next_collection: u32,
 }
 
@@ -221,8 +223,9 @@ impl Manifest {
             let why = format!("Maximum number of scopes has been reached ({SCOPES_MAX})");
             return Err(ManifestError::Invalid("_", why));
         }
-        let id = ScopeId(self.next_scope);
-        self.next_scope = next_id(self.next_scope)?;
+        let id = self.free_id(self.next_scope)?;
+        self.next_scope = id + 1;
+        let id = ScopeId(id);
         let collections = Vec::new();
         self.scopes.push(ManifestScope { id, name: name.to_owned(), collections });
         Ok(())
@@ -247,11 +250,22 @@ impl Manifest {
             let why = format!("Maximum number of collections has been reached ({COLLECTIONS_MAX})");
             return Err(ManifestError::Invalid("_", why));
         }
-        let id = CollectionId(self.next_collection);
-        self.next_collection = next_id(self.next_collection)?;
+        let id = self.free_id(self.next_collection)?;
+        self.next_collection = id + 1;
+        let id = CollectionId(id);
         let collection = ManifestCollection { id, name: name.to_owned(), max_ttl, history };
         self.scopes[index].collections.push(collection);
         Ok(())
+    }
+
+    /// An id that was never given out: one that is known to be free, and that no change has given
+    /// out of which only the uid is known. A change gives out one at most.
+    fn free_id(&self, next: u32) -> Result<u32, ManifestError> {
+        let of_changes = u32::try_from(self.uid).ok().and_then(|uid| uid.checked_add(FIRST_ID));
+        let of_changes = of_changes.filter(|id| *id <= ID_OF_CHANGES_MAX).unwrap_or(FIRST_ID);
+        let id = next.max(of_changes);
+        let used_up = || ManifestError::Invalid("_", "All ids are used up".to_owned());
+        if id < u32::MAX { Ok(id) } else { Err(used_up()) }
     }
 
     fn index_of(&self, scope: &str) -> Result<usize, ManifestError> {
@@ -321,8 +335,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Ids that were ever given out are not given out again: those of this manifest, and what the
-    /// one `before` says.
+    /// Ids that were ever given out are not given out again: those of this manifest, and those that
+    /// the one `before` knows of.
     #[must_use]
     pub fn continuing(mut self, before: &Self) -> Self {
         let scopes = self.scopes.iter().map(|scope| scope.id.0.saturating_add(1));
@@ -330,7 +344,8 @@ impl Manifest {
         let next_scope = scopes.max().unwrap_or(0);
         let next_collection = collections.max().unwrap_or(0);
         self.next_scope = self.next_scope.max(next_scope).max(before.next_scope);
-        self.next_collection = self.next_collection.max(next_collection).max(before.next_collection);
+        self.next_collection =
+            self.next_collection.max(next_collection).max(before.next_collection);
         self
     }
 
@@ -374,11 +389,6 @@ impl Manifest {
         }
         Ok(true)
     }
-}
-
-fn next_id(id: u32) -> Result<u32, ManifestError> {
-    let used_up = || ManifestError::Invalid("_", "All ids are used up".to_owned());
-    id.checked_add(1).ok_or_else(used_up)
 }
 
 fn is_known_id(id: u32) -> bool {
@@ -432,10 +442,10 @@ mod tests {
         let scope = ManifestEdit::CreateScope { scope: "s" };
         let manifest = edited(&[scope, create("s", "c"), drop, create("s", "c")]).unwrap();
         let found = &manifest.scope("s").unwrap().collections[0];
-        assert_eq!((manifest.uid, found.id), (4, CollectionId(9)));
+        assert_eq!((manifest.uid, found.id), (4, CollectionId(11)));
         let gone = ManifestEdit::DropScope { scope: "s" };
         let manifest = manifest.edited(gone).unwrap().edited(scope).unwrap();
-        assert_eq!(manifest.scope("s").unwrap().id, ScopeId(9));
+        assert_eq!(manifest.scope("s").unwrap().id, ScopeId(13));
         assert!(manifest.scope("s").unwrap().collections.is_empty());
     }
 

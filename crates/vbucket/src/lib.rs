@@ -4,6 +4,7 @@
 //! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
 
 pub mod checkpoint;
+mod collections;
 mod destruction;
 mod document_locks;
 mod durability;
@@ -19,6 +20,7 @@ mod statistics;
 mod vbucket;
 mod waiter;
 
+pub use collections::OpenCollection;
 pub use destruction::Destruction;
 pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
@@ -37,6 +39,7 @@ pub use persistence::{
 };
 pub use statistics::VbucketStatistics;
 pub use vbucket::Vbucket;
+pub use vbucket::collections::{Erasure, ReceivedEvent, event_builder};
 pub use vbucket::paging::{EvictableSample, Paged, PagingLimits};
 pub use vbucket::receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPosition};
 pub use vbucket::recovery::RecoveryStep;

@@ -4,6 +4,7 @@
 mod bucket_groups;
 mod classic;
 mod clustermap;
+mod collection_groups;
 mod compaction;
 mod damage;
 mod dcp_groups;
@@ -30,12 +31,13 @@ pub(super) use emitter::{Form, NoGroup};
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 40] = [
+const GROUPS: [(&str, Group); 42] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
     ("clustermap", clustermap::clustermap),
-    ("collections", bucket_groups::collections),
+    ("collections", collection_groups::collections),
+    ("collections-details", collection_groups::details),
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
@@ -58,6 +60,7 @@ const GROUPS: [(&str, Group); 40] = [
     ("reset", classic::reset),
     ("runtimes", task_groups::runtimes),
     ("scheduler", task_groups::scheduler),
+    ("scopes", collection_groups::scopes),
     ("settings", general::settings),
     ("sizes", classic::sizes),
     ("slabs", classic::slabs),
