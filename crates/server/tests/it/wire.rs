@@ -51,6 +51,11 @@ fn durable_writes_are_answered_as_written() {
 }
 
 #[test]
+fn collections_are_answered_as_written() {
+    check("collections.txt");
+}
+
+#[test]
 fn the_memcached_port_answers_as_written() {
     check("memcached_port.txt");
 }
