@@ -53,7 +53,7 @@ struct NobodyAnswers;
 impl Peers for NobodyAnswers {
     fn exchange_manifest(
         &self,
-        _: &NodeAddress,
+        _: &cluster::NodeAddress,
         _: &PeerLogin,
         ours: &str,
     ) -> anyhow::Result<String> {
