@@ -10,21 +10,26 @@ from couchbase.durability import DurabilityLevel, ServerDurability
 from couchbase.exceptions import (AmbiguousTimeoutException, DurabilityImpossibleException,
                                   DurabilitySyncWriteAmbiguousException, TimeoutException,
                                   RequestCanceledException, UnAmbiguousTimeoutException)
-from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, InsertOptions, RemoveOptions,
-                               ReplaceOptions, UpsertOptions)
+from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan
+from couchbase.mutation_state import MutationState
+from couchbase.options import (ClusterOptions, ClusterTimeoutOptions, InsertOptions,
+                               MutateInOptions, RemoveOptions, ReplaceOptions, ScanOptions,
+                               UpsertOptions)
+from couchbase.subdocument import StoreSemantics, exists, get, upsert
 
-from mcbp import vbucket_of
+from mcbp import Connection, vbucket_of
 
 LEVELS = (DurabilityLevel.MAJORITY, DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
           DurabilityLevel.PERSIST_TO_MAJORITY)
 READY = timedelta(seconds=20)
 COUNT = 40
+SCANNED_COUNT = 300
 
 
 def declare(cases):
     """One cluster for each case: they break theirs."""
     for function in (cluster_info_tells_of_both_nodes, durable_writes_at_every_level,
-                     replicas_can_be_read,
+                     replicas_can_be_read, scans_see_both_nodes, parts_of_documents_are_replicated,
                      stopped_replica_makes_durable_writes_ambiguous,
                      failover_keeps_the_sdk_working):
         name = "sdk-" + function.__name__.replace("_", "-")
@@ -70,6 +75,24 @@ def cluster_info_tells_of_both_nodes(cluster, _):
         expect(all(values), f"{field} of both nodes: {values}")
 
 
+def scans_see_both_nodes(cluster, collection):
+    state = MutationState()
+    keys = [f"scan-{number:04}" for number in range(SCANNED_COUNT)]
+    durability = ServerDurability(DurabilityLevel.MAJORITY)
+    for key in keys:
+        result = collection.upsert(key, {"key": key}, UpsertOptions(durability=durability))
+        state.add_mutation_token(result.mutation_token())
+    options = ScanOptions(consistent_with=state, timeout=READY, concurrency=4)
+    found = {result.id: result.content_as[dict]["key"]
+             for result in collection.scan(RangeScan(), options)}
+    expect_equal(found, {key: key for key in keys}, "documents")
+    ids = [result.id for result in collection.scan(
+        PrefixScan("scan-00"), ScanOptions(ids_only=True, timeout=READY, concurrency=4))]
+    expect_equal(sorted(ids), keys[:100], "keys with a prefix")
+    sample = collection.scan(SamplingScan(20, seed=1), ScanOptions(ids_only=True, timeout=READY))
+    expect_equal(len({result.id for result in sample} & set(keys)), 20, "samples")
+
+
 def durable_writes_at_every_level(cluster, collection):
     for level in LEVELS:
         durability = ServerDurability(level)
@@ -99,6 +122,64 @@ def replicas_can_be_read(cluster, collection):
         expect_equal([result.content_as[dict] for result in results], [{"key": key}] * 2, "copies")
         expect_equal(sum(result.is_replica for result in results), 1, "replicas")
         expect_equal(collection.get_any_replica(key).content_as[dict], {"key": key}, "any copy")
+
+
+def parts_of_documents_are_replicated(cluster, collection):
+    durable = MutateInOptions(durability=ServerDurability(DurabilityLevel.MAJORITY),
+                              store_semantics=StoreSemantics.UPSERT)
+    plain = MutateInOptions(store_semantics=StoreSemantics.UPSERT)
+    keys = [f"part-{number}" for number in range(COUNT)]
+    for number, key in enumerate(keys):
+        changes = [upsert("meta", {"key": key}, xattr=True), upsert("n", number)]
+        collection.mutate_in(key, changes, durable if number % 2 else plain)
+    cluster.wait_until_replicated()
+    paths = [get("meta.key", xattr=True), get("n"), exists("none")]
+    for number, key in enumerate(keys):
+        for found in collection.lookup_in_all_replicas(key, paths):
+            parts = found.content_as[str](0), found.content_as[int](1), found.exists(2)
+            expect_equal(parts, (key, number, False), "copy")
+        any_copy = collection.lookup_in_any_replica(key, paths)
+        expect_equal(any_copy.content_as[int](1), number, "any copy")
+    stage_deleted(cluster, b"staged")
+    cluster.wait_until_replicated()
+    cluster.tell("--kill", 0)
+    cluster.tell("--failover", 0)
+    for number, key in enumerate(keys):
+        wait_until(lambda key=key: succeeds(lambda: collection.get(key)), 20, f"{key} is there")
+        found = collection.lookup_in(key, paths)
+        expect_equal((found.content_as[str](0), found.content_as[int](1)), (key, number), "parts")
+    expect_equal(staged(cluster, 1, b"staged"), (SUBDOC_SUCCESS_DELETED, b"1"), "a tombstone's")
+
+
+SUBDOC_GET, SUBDOC_UPSERT, SUBDOC_SUCCESS_DELETED = 0xC5, 0xC8, 0xCD
+XATTR, ACCESS_DELETED, CREATES_DELETED = 0x04, 0x04, 0x0E
+FEATURES = (0x06,)
+
+
+def path_extras(path, flags):
+    """Those of a request about an attribute."""
+    return len(path).to_bytes(2, "big") + bytes((XATTR, flags))
+
+
+def stage_deleted(cluster, key):
+    """Makes a tombstone with an attribute, as transactions do."""
+    chains = cluster.chains()
+    vbucket = vbucket_of(key, len(chains))
+    with Connection("127.0.0.1", chains[vbucket][0]) as connection:
+        connection.open_bucket(USER, PASSWORD, BUCKET, FEATURES)
+        answer = connection.call(SUBDOC_UPSERT, key=key, vbucket=vbucket, value=b"txn1",
+                                 extras=path_extras(b"txn", CREATES_DELETED))
+        expect_equal(answer.status, SUBDOC_SUCCESS_DELETED, "status")
+
+
+def staged(cluster, node, key):
+    """What a node has of it."""
+    with Connection("127.0.0.1", cluster.port(node)) as connection:
+        connection.open_bucket(USER, PASSWORD, BUCKET, FEATURES)
+        answer = connection.call(
+            SUBDOC_GET, key=key, vbucket=vbucket_of(key, len(cluster.chains())), value=b"txn",
+            extras=path_extras(b"txn", ACCESS_DELETED))
+        return answer.status, answer.value
 
 
 def stopped_replica_makes_durable_writes_ambiguous(cluster, collection):

@@ -1,9 +1,9 @@
 """Cases: clients that know nothing of buckets, with and without authentication."""
 
 import bmemcached
-import pylibmc
+import libmemcached
 from bmemcached.exceptions import MemcachedException
-from cases import expect, expect_equal, expect_error, wait_until
+from cases import expect, expect_equal, expect_error
 from node import HOST
 
 
@@ -55,45 +55,16 @@ def bmemcached_with_wrong_password(node):
     expect_error(MemcachedException, client.set, "k", "v")
 
 
-def pylibmc_client(node):
-    """A client of libmemcached."""
-    return pylibmc.Client([f"{HOST}:{node.memcached_port}"], binary=True)
-
-
 def pylibmc_documents(node):
-    client = pylibmc_client(node)
-    client.delete("pl")
-    expect(client.add("pl", "one"), "add of a new key")
-    expect(not client.add("pl", "two"), "add of a present key")
-    expect(client.replace("pl", "two"), "replace of a present key")
-    expect_equal(client.get("pl"), "two", "value after replace")
-    expect(client.append("pl", "!"), "append")
-    expect(client.prepend("pl", "?"), "prepend")
-    expect_equal(client.get("pl"), "?two!", "value after append and prepend")
-    expect_equal(client.set_multi({"pl-1": 1, "pl-2": {"a": 2}}), [], "keys that failed")
-    expect_equal(client.get_multi(["pl-1", "pl-2", "pl-3"]), {"pl-1": 1, "pl-2": {"a": 2}},
-                 "values of get_multi")
-    expect(client.delete("pl"), "delete of a present key")
-    expect(not client.delete("pl"), "delete of a missing key")
-    expect_equal(client.get("pl"), None, "value after delete")
+    libmemcached.documents(libmemcached.client_of(node, binary=True), "pl")
 
 
 def pylibmc_counters(node):
-    client = pylibmc_client(node)
-    client.set("pl-count", 10)
-    expect_equal(client.incr("pl-count"), 11, "after + 1")
-    expect_equal(client.decr("pl-count", 20), 0, "floor")
-    client.delete("pl-count")
-    expect_error(pylibmc.NotFound, client.incr, "pl-count")
+    libmemcached.counters(libmemcached.client_of(node, binary=True), "pl-count")
 
 
 def pylibmc_expiry(node):
-    client = pylibmc_client(node)
-    client.set("pl-brief", "x", time=1)
-    client.set("pl-touched", "x", time=1)
-    expect(client.touch("pl-touched", 100), "touch of a present key")
-    wait_until(lambda: client.get("pl-brief") is None, 4, "the document expires")
-    expect_equal(client.get("pl-touched"), "x", "value of the touched document")
+    libmemcached.expiry(libmemcached.client_of(node, binary=True), "pl")
 
 
 def ports_share_the_bucket(node):

@@ -14,6 +14,7 @@ pub(crate) struct Target {
 /// All targets; `xtask/src/fuzz.rs` lists the same names.
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "frame", read: protocol::fuzzing::frame, corpus: frames },
+    Target { name: "range_scan", read: protocol::fuzzing::range_scan, corpus: range_scans },
     Target { name: "text", read: protocol::fuzzing::text, corpus: text_streams },
     Target {
         name: "couchstore_file",
@@ -65,6 +66,21 @@ fn request(opcode: u8, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
         bytes.extend_from_slice(part);
     }
     bytes
+}
+
+/// Values of RANGE_SCAN_CREATE as clients send them, and extras of RANGE_SCAN_CONTINUE.
+fn range_scans() -> Vec<Vec<u8>> {
+    let mut inputs = [
+        r#"{"range":{"start":"AA==","end":"/w=="},"key_only":true}"#,
+        r#"{"collection":"1f","range":{"excl_start":"YWJj","excl_end":"YWJk9I+/vw=="}}"#,
+        r#"{"sampling":{"samples":10,"seed":42},"include_xattrs":true,"name":"a name"}"#,
+        r#"{"range":{"start":"","end":"eg=="},"snapshot_requirements":{"vb_uuid":"12345678901",
+            "seqno":7,"seqno_exists":true,"timeout_ms":10000}}"#,
+    ]
+    .map(|value| value.as_bytes().to_vec())
+    .to_vec();
+    inputs.push([&[7; 16][..], &[0, 0, 0, 50], &[0; 4], &[0, 0, 0x3a, 0x98]].concat());
+    inputs
 }
 
 /// What clients of the text protocol say: each command, several in a row, and what is wrong.

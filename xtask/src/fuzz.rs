@@ -10,6 +10,7 @@ use crate::shell::{cargo, root, run, step};
 /// The targets, as `fuzz/` knows them.
 const TARGETS: &[&str] = &[
     "frame",
+    "range_scan",
     "text",
     "couchstore_file",
     "journal_segment",

@@ -9,8 +9,10 @@ impl Bucket {
     /// document and the next start is a clean one; otherwise this many vBuckets have documents that
     /// are not on disk.
     pub fn shut_down(&self) -> Result<(), usize> {
-        // A compaction is not worth waiting for.
+        // A compaction is not worth waiting for, and what is kept for them is not kept from what is
+        // in memory alone.
         self.0.compaction.close();
+        self.0.store.reserve_for_compaction(None);
         self.0.owner.unregister(Shutdown::Drain);
         let is_unflushed = |slot: &&VbucketSlot| {
             slot.lock()
@@ -21,7 +23,9 @@ impl Bucket {
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
-        // Otherwise the journal has it all, and the next start reads it.
+        // Otherwise the journal has it all, and the next start reads it: files leave room again.
+        self.0.look_at_files();
+        self.0.store.leave_room_for_flushes(0);
         self.0.close_journal();
         Ok(())
     }

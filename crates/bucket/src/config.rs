@@ -2,6 +2,7 @@
 //! configuration (docs/specification/engine.md, section 9) where it has them.
 
 mod bucket_type;
+mod conflict_resolution;
 mod durability;
 mod named;
 
@@ -13,6 +14,7 @@ use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_c
 use crate::memory::CompressionMode;
 
 pub use bucket_type::{BucketType, FullPolicy};
+pub use conflict_resolution::ConflictResolution;
 pub use durability::{DurabilityConfig, DurabilityMinLevel};
 pub use named::Named;
 
@@ -170,6 +172,9 @@ pub struct BucketConfig {
     /// Where documents are kept. Fixed when the bucket is made; `None`: as it was made, and on disk
     /// in a new one.
     pub bucket_type: Option<BucketType>,
+    /// Which version of a document wins that came about elsewhere (`conflict_resolution_type`).
+    /// Fixed when the bucket is made; `None`: as it was made, and by revision in a new one.
+    pub conflict_resolution: Option<ConflictResolution>,
 
     // What writers are promised.
     /// Durable writes.
@@ -250,6 +255,8 @@ pub struct BucketConfig {
     pub apply: ApplyConfig,
     /// Files that the bucket keeps open at most.
     pub open_files_max: usize,
+    /// How long a scan is kept that nobody goes on with.
+    pub range_scan_idle_time_max: Duration,
     /// Requests that may wait for values from files at most; more are answered "temporary failure".
     pub fetches_waiting_max: usize,
 
@@ -289,6 +296,7 @@ impl BucketConfig {
             demands_vbucket_count: false,
             durability: DurabilityConfig::default(),
             bucket_type: None,
+            conflict_resolution: None,
             ephemeral_full_policy: FullPolicy::AutoDelete,
             ephemeral_metadata_purge_age_seconds: 60,
             ephemeral_metadata_purge_interval_seconds: 60,
@@ -327,6 +335,7 @@ impl BucketConfig {
             apply: ApplyConfig { cycle: Duration::from_secs(10), applier_count: 4 },
             flush_retry_interval: Duration::from_secs(1),
             open_files_max: 2048,
+            range_scan_idle_time_max: Duration::from_secs(180),
             fetches_waiting_max: 10_000,
         }
     }

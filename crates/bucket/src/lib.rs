@@ -13,6 +13,7 @@
 //! - `disk`: flushes, files that follow the journal, fetches, backfills and backups.
 //! - `memory`: quota and marks, whether writes are let in, and who makes room.
 //! - `compaction`: which files are written anew, when, and how fast.
+//! - `scan`: many documents at a time, for clients.
 //! - `roles`: how vBuckets come, change, begin anew and go.
 //! - `start`: what is found in the directory, and how it is loaded.
 //! - `operations`: what clients ask for.
@@ -29,6 +30,7 @@ mod memory;
 mod open;
 mod operations;
 mod roles;
+mod scan;
 mod start;
 mod statistics;
 
@@ -39,19 +41,24 @@ pub use crate::core::{DamageKind, Timings, VbucketDamage, WriteBlock};
 pub use collections::{ManifestChangeError, manifest_json};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use config::{
-    ApplyConfig, BucketConfig, BucketType, DurabilityConfig, DurabilityMinLevel, EvictionConfig,
-    FullPolicy, Named, Persistence, PersistenceMode,
+    ApplyConfig, BucketConfig, BucketType, ConflictResolution, DurabilityConfig,
+    DurabilityMinLevel, EvictionConfig, FullPolicy, Named, Persistence, PersistenceMode,
 };
 pub use disk::{Backfill, BackfillFacts, BackfillOrder};
 pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
 pub use memory::{CompressionMode, inflated};
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
-    Addition, Counter, CounterRequest, Incoming, Observed, ObservedState, Placement, Write, body_of,
+    Addition, CopyRole, Counter, CounterRequest, ForeignKind, ForeignVersion, Incoming, Observed,
+    ObservedState, PathMutation, PathsChanged, PathsRefused, Placement, Version, Write, body_of,
 };
 pub use roles::{LifeError, NewRole, ResetLoss};
+pub use scan::{
+    KeyRange, OpenScan, PortionEnd, RangeScanStatistics, ScanContent, ScanId, ScanLimits,
+    ScanRefused, ScanRequest, ScanSampling, ScanSink, ScanSnapshot, ScanTurn,
+};
 pub use start::{OpenError, WarmupPhase, WarmupProgress, describe_restored, is_bucket_directory};
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
-pub use vbucket::Topology;
 pub use vbucket::eviction::EvictionPolicy;
+pub use vbucket::{FutureCas, Topology};

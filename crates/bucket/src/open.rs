@@ -19,6 +19,7 @@ use crate::memory::{
     frequency_decayer, item_compressor, item_pager, quota_change, tombstone_purger,
 };
 use crate::roles::{Timeouts, persistence_timeouts, sync_write_timeouts};
+use crate::scan::{self, RangeScans};
 use crate::start::{BucketDirectory, OpenError, WarmupState, warmup};
 
 impl Bucket {
@@ -56,6 +57,7 @@ impl Bucket {
             disk: Disk::new(&config),
             compaction: Compaction::new(&config),
             timeouts: Timeouts::new(config.vbucket_count),
+            range_scans: RangeScans::new(&config),
             warmup: WarmupState::new(clock.now(), last_stop.was_clean),
             listeners: Listeners::new(completions),
             counters: Counters::default(),
@@ -89,6 +91,7 @@ fn start_tasks(
     background_fetcher::start(bucket, pool)?;
     persistence_timeouts::start(bucket, pool)?;
     sync_write_timeouts::start(bucket, pool)?;
+    scan::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
     item_pager::start(bucket, pool)?;
     frequency_decayer::start(bucket, pool)?;

@@ -4,21 +4,28 @@ mod attempt;
 mod concatenate;
 mod counter;
 mod durability;
+mod foreign;
 mod lock;
 mod metadata;
 mod observe;
+mod path_lookup;
+mod path_mutation;
 mod persistence;
 mod read;
 mod remove;
 mod store;
 mod touch;
 mod value;
+mod version;
 
 pub use concatenate::{Addition, Placement};
 pub use counter::{Counter, CounterRequest};
+pub use foreign::{ForeignKind, ForeignVersion};
 pub use observe::{Observed, ObservedState};
+pub use path_mutation::{PathMutation, PathsChanged, PathsRefused};
 pub use store::Write;
 pub use value::{Incoming, body_of};
+pub use version::{CopyRole, Version};
 
 /// How often a new version is computed again because the document changed meanwhile.
 const ATTEMPTS_MAX: usize = 100;

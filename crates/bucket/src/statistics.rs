@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::{Vbid, VbucketState};
 use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
-use vbucket::{DatatypeCounts, Vbucket, VbucketStatistics};
+use vbucket::{DatatypeCounts, Drift, Vbucket, VbucketStatistics};
 
 use crate::core::{Bucket, WriteBlock};
 use crate::start::WarmupProgress;
@@ -26,6 +26,10 @@ pub struct BucketStatistics {
     pub warmup: WarmupProgress,
     /// Sums of what the vBuckets have done.
     pub vbuckets: VbucketStatistics,
+    /// How far the clocks of others were from this node's, in active vBuckets.
+    pub active_drift: Drift,
+    /// The same in replicas.
+    pub replica_drift: Drift,
 
     // Documents.
     /// Documents.
@@ -190,6 +194,8 @@ impl Bucket {
             memory_ratios: limits.ratios(),
             used_bytes_max: limits.mutation_bytes_max(),
             vbuckets: VbucketStatistics::default(),
+            active_drift: Drift::default(),
+            replica_drift: Drift::default(),
             vbucket_counts: [0; 4],
             active_document_count: 0,
             parked_count: 0,
@@ -269,8 +275,12 @@ impl BucketStatistics {
             VbucketState::Active => {
                 self.vbucket_counts[0] += 1;
                 self.active_document_count += vbucket.document_count();
+                self.active_drift.add(vbucket.drift());
             }
-            VbucketState::Replica => self.vbucket_counts[1] += 1,
+            VbucketState::Replica => {
+                self.vbucket_counts[1] += 1;
+                self.replica_drift.add(vbucket.drift());
+            }
             VbucketState::Pending => self.vbucket_counts[2] += 1,
             VbucketState::Dead => self.vbucket_counts[3] += 1,
         }
@@ -297,5 +307,9 @@ impl BucketStatistics {
         sum.auto_deletions += one.auto_deletions;
         sum.purged_tombstones += one.purged_tombstones;
         sum.rollback_items += one.rollback_items;
+        sum.foreign_stores += one.foreign_stores;
+        sum.foreign_deletions += one.foreign_deletions;
+        sum.foreign_stores_lost += one.foreign_stores_lost;
+        sum.foreign_deletions_lost += one.foreign_deletions_lost;
     }
 }

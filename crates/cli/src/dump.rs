@@ -29,6 +29,9 @@ pub struct DumpArguments {
     /// Couchstore files, segments of journals, buckets' directories, or a node's data directory
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Of a node's data directory this bucket alone
+    #[arg(long, value_name = "NAME")]
+    pub bucket: Option<String>,
     /// One JSON object a line
     #[arg(long)]
     pub json: bool,
@@ -87,6 +90,7 @@ A damaged body is named in its place; damage elsewhere ends a file. `settee veri
 Examples:
   settee dump settee-data/buckets/default/17.couch.1
   settee dump --keys-only --by-id settee-data
+  settee dump --bucket travel --no-body settee-data
   settee dump --json 17.couch.1 | jq 'select(.type == \"document\" and .deleted)'
   settee dump --start-seqno 1000 --no-body 17.couch.1
   settee dump --all-headers 17.couch.1
@@ -121,7 +125,7 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = bucket_files(files, &arguments.paths)?;
+    let paths = bucket_files(files, &arguments.paths, arguments.bucket.as_deref())?;
     if paths.len() > 1 && arguments.header.is_some() {
         bail!("--header needs one file, not {}", paths.len());
     }

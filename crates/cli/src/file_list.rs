@@ -12,13 +12,33 @@ use storage::journal;
 const BUCKETS_NAME: &str = "buckets";
 
 /// The files that `paths` stand for, those of a directory in the order of buckets and vBuckets; the
-/// segments of a bucket's journal follow its files, by number.
-pub(crate) fn bucket_files(files: &dyn Files, paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+/// segments of a bucket's journal follow its files, by number. If a bucket is named, the paths are
+/// data directories, of which it alone is meant.
+pub(crate) fn bucket_files(
+    files: &dyn Files,
+    paths: &[PathBuf],
+    bucket: Option<&str>,
+) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {
-        found.extend(files_of(files, path)?);
+        match bucket {
+            None => found.extend(files_of(files, path)?),
+            Some(name) => found.extend(files_of(files, &bucket_directory(files, path, name)?)?),
+        }
     }
     Ok(found)
+}
+
+/// Where a data directory has the bucket of that name.
+fn bucket_directory(files: &dyn Files, path: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let buckets = path.join(BUCKETS_NAME);
+    let Ok(names) = files.list(&buckets) else {
+        bail!("{} is no node's data directory, of which --bucket is a part", path.display());
+    };
+    if !names.iter().any(|known| known == name) {
+        bail!("{} has no bucket `{name}`, but `{}`", path.display(), names.join("`, `"));
+    }
+    Ok(buckets.join(name))
 }
 
 fn files_of(files: &dyn Files, path: &Path) -> anyhow::Result<Vec<PathBuf>> {

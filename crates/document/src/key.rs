@@ -119,6 +119,21 @@ impl Deref for KeyBuf {
     }
 }
 
+/// The bytes that the encoded keys of a collection begin with.
+pub fn encode_collection(collection: CollectionId) -> Vec<u8> {
+    let mut encoded = Vec::with_capacity(5);
+    let mut left = collection.0;
+    loop {
+        let [.., low] = left.to_be_bytes();
+        left >>= 7;
+        if left == 0 {
+            encoded.push(low & 0x7f);
+            return encoded;
+        }
+        encoded.push(low | 0x80);
+    }
+}
+
 /// Splits an encoded key into its collection and the rest.
 pub fn decode_collection(encoded: &[u8]) -> Result<(CollectionId, &[u8]), KeyError> {
     let mut id: u32 = 0;
@@ -154,6 +169,10 @@ mod tests {
         assert_eq!(decode(b"\x80\x00k"), Err(KeyError::BadCollection));
         assert_eq!(decode(b"\x80"), Err(KeyError::BadCollection));
         assert_eq!(decode(b""), Err(KeyError::BadCollection));
+        for id in [0, 8, 127, 128, 300, u32::MAX] {
+            let encoded = encode_collection(CollectionId(id));
+            assert_eq!(decode_collection(&encoded), Ok((CollectionId(id), &b""[..])));
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub const ENCODED_KEY_SIZE_MAX: usize = 251;
 pub const VALUE_SIZE_MAX: usize = 20 * 1024 * 1024;
 /// Bytes of system xattrs in addition to [`VALUE_SIZE_MAX`].
 pub const SYSTEM_XATTR_SIZE_MAX: usize = 1024 * 1024;
+/// Bytes of what is stored of a document: the length word of its xattrs, those and the body.
+pub const STORED_VALUE_SIZE_MAX: usize = 4 + VALUE_SIZE_MAX + SYSTEM_XATTR_SIZE_MAX;
 /// Bytes of a bucket's name.
 pub const BUCKET_NAME_SIZE_MAX: usize = 100;
 /// vBuckets of one bucket: clients mask 15 bits of the hash.

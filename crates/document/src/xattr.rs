@@ -4,6 +4,8 @@
 //! u32 total | entries: { u32 length, key, 0, JSON value, 0 } ... | body
 //! ```
 
+use crate::datatype::is_json;
+
 /// The xattr section with its length word, and the body behind it, of a value whose datatype says
 /// that it has one. `None` when the length word lies.
 pub fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -30,6 +32,12 @@ pub fn system_only(value: &[u8]) -> Vec<u8> {
     kept
 }
 
+/// Bytes of the entries of the system in a section, whose length word is left out.
+pub fn system_size(section: &[u8]) -> usize {
+    let of_system = entries(section).filter(|entry| entry.key.starts_with(b"_"));
+    of_system.map(|entry| entry.size).sum()
+}
+
 /// One attribute of a section, whose length word is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XattrEntry<'a> {
@@ -49,6 +57,22 @@ pub fn entries(section: &[u8]) -> impl Iterator<Item = XattrEntry<'_>> {
         let (key, value) = pair.split_at_checked(end)?;
         Some(XattrEntry { key, value: value.strip_prefix(&[0])?, size: entry.len() })
     })
+}
+
+/// Bytes of an attribute's key at most. Source: docs/specification/protocol.md, section 19.1.
+const KEY_SIZE_MAX: usize = 15;
+
+/// Whether the section in front of `value` is one that can be stored: every byte of it belongs to
+/// an attribute, whose key has 1 to 15 bytes of UTF-8 and whose value is a JSON text.
+pub fn is_well_formed(value: &[u8]) -> bool {
+    let Some((section, _)) = split(value) else { return false };
+    let section = &section[4..];
+    let is_whole = |entry: &XattrEntry<'_>| {
+        let has_key = entry.key.len() <= KEY_SIZE_MAX && std::str::from_utf8(entry.key).is_ok();
+        has_key && is_json(entry.value)
+    };
+    let whole_bytes: usize = entries(section).filter(is_whole).map(|entry| entry.size).sum();
+    whole_bytes == section.len()
 }
 
 /// The entries with their length words.
@@ -99,6 +123,35 @@ mod tests {
         ] {
             assert_eq!(entries(&[&good[..], bad].concat()).count(), 1, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_section_is_stored_when_all_of_it_is_attributes() {
+        let entry = |key: &[u8], value: &[u8]| {
+            let pair = [key, b"\0", value, b"\0"].concat();
+            [&u32::try_from(pair.len()).unwrap().to_be_bytes()[..], &pair].concat()
+        };
+        let value = |entries: &[u8]| {
+            let length = u32::try_from(entries.len()).unwrap().to_be_bytes();
+            [&length[..], entries, b"body"].concat()
+        };
+        let good = entry(b"_k", br#"{"a":1}"#);
+        assert!(is_well_formed(&value(&[])));
+        assert!(is_well_formed(&value(&good)));
+        assert!(is_well_formed(&value(&[good.clone(), entry(b"fifteen_letters", b"1")].concat())));
+        for bad in [
+            entry(b"", b"1"),
+            entry(b"_k", b"no JSON"),
+            entry(b"sixteen__letters", b"1"),
+            entry(b"\xff", b"1"),
+            vec![0, 0, 0, 4, b'k', b'1', b'2', 0],
+            good[..good.len() - 1].to_vec(),
+            [&good[..], &[0]].concat(),
+        ] {
+            assert!(!is_well_formed(&value(&bad)), "{bad:?}");
+        }
+        assert!(!is_well_formed(b"\0\0\0\x09body"), "the length word lies");
+        assert!(!is_well_formed(b""));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// Why this version refuses every change of buckets.
 pub(crate) const ONE_BUCKET: &str =
-    "This version serves one bucket, fixed when the node starts; it cannot be changed over REST";
+    "The buckets are fixed when the node starts; they cannot be changed over REST";
 
 /// Why this version refuses most changes of the bucket.
 pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be changed over REST; \

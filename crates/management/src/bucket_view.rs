@@ -151,6 +151,8 @@ pub struct BucketFacts {
     pub disk_used_bytes: u64,
     /// Live documents.
     pub items: u64,
+    /// Operations of its clients in the last second.
+    pub operations_per_second: f64,
     /// Documents read from disk on behalf of clients in the last second.
     pub disk_fetches_per_second: f64,
     /// Whether [`BucketView::flush`] would do it.
@@ -159,6 +161,11 @@ pub struct BucketFacts {
     pub kind: BucketKind,
     /// What happens to compressed values: `off`, `passive` or `active`.
     pub compression_mode: &'static str,
+    /// How durable every write is at least, as clients of the original read it: `none`, `majority`,
+    /// `majorityAndPersistActive` or `persistToMajority`.
+    pub durability_level_min: &'static str,
+    /// Which version of a document wins: `seqno`, `lww` or `custom`.
+    pub conflict_resolution: &'static str,
 }
 
 /// What kind of bucket it is.

@@ -101,6 +101,7 @@ pub(crate) struct Slot {
 impl Connections {
     pub(crate) fn new(max: usize) -> Self {
         let (refused, displaced) = (AtomicU64::new(0), AtomicU64::new(0));
+        assert!(max > 0, "somebody can reach the port");
         Self { max, table: Mutex::default(), refused, displaced }
     }
 
@@ -120,6 +121,7 @@ impl Connections {
         table.next_id += 1;
         let displaced = Arc::new(Notify::new());
         table.strangers.insert(id, displaced.clone());
+        assert!(table.open() <= self.max, "a connection beyond the limit takes another's place");
         Some(Slot { connections: self.clone(), id, displaced })
     }
 
@@ -153,7 +155,8 @@ impl Slot {
     pub(crate) fn keep(&self) {
         let mut table = self.connections.lock();
         if table.strangers.remove(&self.id).is_some() {
-            table.known.insert(self.id);
+            let is_new = table.known.insert(self.id);
+            assert!(is_new, "a connection is no stranger's and somebody's at once");
         }
     }
 

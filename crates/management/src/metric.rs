@@ -72,6 +72,7 @@ impl Metric {
             let seconds = edge as f64 / 1e9;
             samples.push(sample("bucket", below as f64).with_label("le", seconds.to_string()));
         }
+        assert!(below <= nanos.count(), "no edge has more below it than there is");
         let count = nanos.count() as f64;
         samples.push(sample("bucket", count).with_label("le", "+Inf"));
         samples.push(sample("sum", nanos.sum() as f64 / 1e9));
@@ -82,6 +83,10 @@ impl Metric {
     /// The same sample with one more label.
     #[must_use]
     pub fn with_label(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
+        assert!(
+            self.labels.iter().all(|(other, _)| *other != name),
+            "a label is said once: {name}"
+        );
         self.labels.push((name, value.into()));
         self
     }
@@ -117,9 +122,15 @@ impl Metric {
 pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
     // The sort is stable: the buckets of a histogram stay in their order.
     metrics.sort_by(|a, b| a.family().cmp(b.family()));
+    for metric in &metrics {
+        // Monitoring drops a whole answer for one sample that it cannot read.
+        assert_eq!(metric.broken_rule(), None, "{}", metric.name);
+    }
     let mut text = String::new();
     for family in metrics.chunk_by(|a, b| a.family() == b.family()) {
         let Some(first) = family.first() else { continue };
+        let is_one_kind = family.iter().all(|metric| metric.kind == first.kind);
+        assert!(is_one_kind, "a family is of one kind: {}", first.name);
         let kind = match first.kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bucket::{
-    ApplyConfig, BucketConfig, BucketType, CompressionMode, DurabilityConfig, DurabilityMinLevel,
-    EvictionConfig, EvictionPolicy, FullPolicy, Persistence, PersistenceMode,
+    ApplyConfig, BucketConfig, BucketType, CompressionMode, ConflictResolution, DurabilityConfig,
+    DurabilityMinLevel, EvictionConfig, EvictionPolicy, FullPolicy, Persistence, PersistenceMode,
 };
 
 /// A bucket that a node can start with. Whoever makes one has checked that its values are right
@@ -19,6 +19,8 @@ pub struct BucketSettings {
     pub vbuckets: Option<u16>,
     /// Where the documents are; fixed when it is made.
     pub bucket_type: Option<BucketType>,
+    /// Which version of a document wins that came about elsewhere; fixed when it is made.
+    pub conflict_resolution: Option<ConflictResolution>,
     /// Memory for documents.
     pub memory_quota_bytes: u64,
     /// What makes a write durable: the journal, or each vBucket's file.
@@ -31,6 +33,8 @@ pub struct BucketSettings {
     pub flush_interval: Duration,
     /// The time in which each file that is behind the journal is written once; 0: at once.
     pub apply_cycle: Duration,
+    /// How long a range scan is kept that nobody goes on with.
+    pub range_scan_idle_time: Duration,
     /// How durable every write is at least.
     pub durability_min_level: DurabilityMinLevel,
     /// Whether durable writes go by this node alone where fewer copies are placed than a majority.
@@ -52,12 +56,14 @@ impl Default for BucketSettings {
             name: bucket.name,
             vbuckets: None,
             bucket_type: None,
+            conflict_resolution: None,
             memory_quota_bytes: platform::process::memory_limit_bytes() / 10 * 6,
             persistence: PersistenceMode::default(),
             journal_size_bytes: 512 << 20,
             accept_lost_journal: false,
             flush_interval: bucket.flush_interval,
             apply_cycle: bucket.apply.cycle,
+            range_scan_idle_time: bucket.range_scan_idle_time_max,
             durability_min_level: bucket.durability.level_min,
             durability_impossible_fallback: bucket.durability.falls_back_to_master,
             ephemeral_full_policy: bucket.ephemeral_full_policy,
@@ -76,6 +82,7 @@ impl BucketSettings {
             demands_vbucket_count: self.vbuckets.is_some(),
             memory_quota_bytes: self.memory_quota_bytes,
             bucket_type: self.bucket_type,
+            conflict_resolution: self.conflict_resolution,
             persistence: Persistence::new(self.persistence, self.journal_size_bytes),
             accepts_lost_journal: self.accept_lost_journal,
             durability: DurabilityConfig {
@@ -85,6 +92,7 @@ impl BucketSettings {
             },
             flush_interval: self.flush_interval,
             apply: ApplyConfig { cycle: self.apply_cycle, ..defaults.apply },
+            range_scan_idle_time_max: self.range_scan_idle_time,
             ephemeral_full_policy: self.ephemeral_full_policy,
             compression: self.compression,
             eviction: EvictionConfig { policy: self.eviction_policy, ..defaults.eviction },

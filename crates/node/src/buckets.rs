@@ -122,7 +122,10 @@ impl NodeBuckets {
     /// As the data port takes them: the default one comes first.
     pub(crate) fn served(&self) -> Vec<ServedBucket> {
         let others = self.all().filter(|bucket| bucket.name() != self.default_name);
-        std::iter::once(self.default_bucket()).chain(others).map(NodeBucket::served).collect()
+        let served: Vec<ServedBucket> =
+            std::iter::once(self.default_bucket()).chain(others).map(NodeBucket::served).collect();
+        assert_eq!(served.len(), self.by_name.len(), "every bucket is served once");
+        served
     }
 
     /// Blocks until every vBucket serves, at most for `patience`.

@@ -15,7 +15,11 @@ pub(crate) fn open_door(
     flag: &str,
 ) -> anyhow::Result<(Listener, u16)> {
     let address = SocketAddr::new(config.host, port);
-    server::open_door(network, address).map_err(|error| cannot_listen(address, flag, error))
+    let door = server::open_door(network, address);
+    let (listener, opened) = door.map_err(|error| cannot_listen(address, flag, error))?;
+    assert!(opened != 0, "a door that is open has a port that others can be told");
+    assert!(port == 0 || opened == port, "no other port is opened than was said");
+    Ok((listener, opened))
 }
 
 /// The error of a port that cannot be listened on, with what to do about it: which depends on the

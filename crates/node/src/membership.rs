@@ -165,11 +165,9 @@ impl Membership {
         let config_of = |(name, member): (&String, &BucketMember)| {
             Some((name.clone(), map.bucket_config(&member.map(&plan)?)))
         };
-        ClusterView {
-            revision: map.revision,
-            global_config: map.global_config(),
-            bucket_configs: self.buckets.iter().filter_map(config_of).collect(),
-        }
+        let bucket_configs: BTreeMap<_, _> = self.buckets.iter().filter_map(config_of).collect();
+        assert_eq!(bucket_configs.len(), self.buckets.len(), "clients are told of every bucket");
+        ClusterView { revision: map.revision, global_config: map.global_config(), bucket_configs }
     }
 
     /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
@@ -195,6 +193,8 @@ impl Membership {
         if is_first || *plan != current {
             self.remember(plan);
         }
+        // Nobody may take a place that a newer map has given away: the answer above said so.
+        assert!(is_first || plan.revision >= current.revision, "maps only become newer");
         let this = self.this_node_in(plan);
         let mut left = Vec::with_capacity(self.buckets.len());
         for member in self.buckets.values() {

@@ -19,6 +19,9 @@ pub struct Held {
     pub high_seqno: u64,
 }
 
+/// The group of STAT in which a node says how far its copies of a bucket are.
+pub const COPIES_GROUP: &str = "vbucket-details";
+
 /// The copies that a node has, by vBucket.
 pub type Copies = BTreeMap<u16, Held>;
 
@@ -86,4 +89,50 @@ pub(crate) fn asking(
         let (user, password) = (user.clone(), password.clone());
         peers.copies(node, &PeerLogin { user, password, bucket: bucket.to_owned() })
     })
+}
+
+/// The copies that a node tells in [`COPIES_GROUP`], in lines like `vb_17:high_seqno 5`.
+pub fn copies_of(statistics: &[(String, String)]) -> Copies {
+    let mut copies = Copies::new();
+    for (name, value) in statistics {
+        let Some((vbid, name)) = name.strip_prefix("vb_").and_then(|name| name.split_once(':'))
+        else {
+            continue;
+        };
+        let Ok(vbid) = vbid.parse() else { continue };
+        match (name, value.parse()) {
+            ("high_prepared_seqno", Ok(seqno)) => {
+                copies.entry(vbid).or_default().prepared_seqno = seqno;
+            }
+            ("high_seqno", Ok(seqno)) => copies.entry(vbid).or_default().high_seqno = seqno,
+            ("whole", _) => copies.entry(vbid).or_default().is_whole = value == "true",
+            _ => {}
+        }
+    }
+    copies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_found_among_the_statistics() {
+        let lines = [
+            ("vb_17", "active"),
+            ("vb_17:high_seqno", "7"),
+            ("vb_17:high_prepared_seqno", "5"),
+            ("vb_17:whole", "true"),
+            ("vb_3:whole", "false"),
+            ("vb_3:high_seqno", "2"),
+            ("x", "5"),
+        ];
+        let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let held =
+            |is_whole, prepared_seqno, high_seqno| Held { is_whole, prepared_seqno, high_seqno };
+        let expected = [(17, held(true, 5, 7)), (3, held(false, 0, 2))];
+        assert_eq!(copies_of(&lines), BTreeMap::from(expected));
+        assert!(held(true, 5, 7) > held(true, 4, 9) && held(true, 5, 8) > held(true, 5, 7));
+        assert!(held(true, 0, 1) > held(false, 4, 9));
+    }
 }

@@ -47,7 +47,13 @@ impl RememberedMap {
 
     /// Remembers a map, durably.
     pub(crate) fn write(&self, node_name: &str, plan: &ClusterPlan) -> Result<(), FileError> {
-        let map = serde_json::from_str(&plan.to_json()).expect("a map is JSON");
+        let map = plan.to_json();
+        let read_back = ClusterPlan::parse(&map, &self.default_bucket);
+        assert!(
+            read_back.is_ok_and(|read| read == *plan),
+            "a start reads the map that was written"
+        );
+        let map = serde_json::from_str(&map).expect("a map is JSON");
         let document = Document { node: node_name.to_owned(), map };
         let text = serde_json::to_vec(&document).expect("names and JSON are JSON");
         self.files.replace_all(&self.path, &text)

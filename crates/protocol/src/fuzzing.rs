@@ -1,6 +1,9 @@
 //! Entrances for the fuzzers: any bytes, no panic.
 
 use std::hint::black_box;
+use std::ops::Bound;
+
+use document::limits::KEY_SIZE_MAX;
 
 use crate::client::Response;
 use crate::collections::{CollectionPath, scope_of};
@@ -9,6 +12,7 @@ use crate::frame::{Frame, FrameLimits, Parsed};
 use crate::frame_info::FrameInfos;
 use crate::hello::{Agent, Feature, FeatureSet, negotiate};
 use crate::opcode::Opcode;
+use crate::range_scan::*;
 use crate::request::*;
 use crate::subdocument::{PathDocumentExtras, PathExtras, PathSpecForm, path_specs};
 use crate::text::answer::{Facts, MetaHead, Recaching, meta_line};
@@ -16,6 +20,7 @@ use crate::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_lin
 use crate::text::request::Request;
 use crate::validate;
 use crate::vbucket::VbucketChange;
+use crate::with_meta::{ReturnMeta, WithMeta};
 
 /// Reads `bytes` as a connection would: frame after frame, each with everything that can be read
 /// out of it.
@@ -58,6 +63,28 @@ pub fn text(bytes: &[u8]) {
     }
 }
 
+/// Reads `bytes` as the value and the extras of a scan, and writes results of it.
+pub fn range_scan(bytes: &[u8]) {
+    black_box((RangeScanContinue::parse(bytes), cancelled_scan(bytes)));
+    if let Ok(scan) = RangeScanCreate::parse(bytes)
+        && let ScanSelection::Range { start, end } = &scan.selection
+    {
+        for bound in [start, end] {
+            let (Bound::Included(name) | Bound::Excluded(name)) = bound else {
+                panic!("a client says where a range begins and ends")
+            };
+            assert!(name.len() <= KEY_SIZE_MAX, "the ends of a range are keys");
+        }
+    }
+    let (name, value) = bytes.split_at(bytes.len().min(KEY_SIZE_MAX));
+    let mut out = Vec::new();
+    encode_scanned_name(name, &mut out);
+    assert!(out.ends_with(name), "a result is what was found");
+    let document = ScannedDocument { name, value, ..ScannedDocument::default() };
+    encode_scanned_document(&document, &mut out);
+    assert!(out.ends_with(value), "a result is what was found");
+}
+
 fn answer_to(request: &Request<'_>) {
     if let Request::Meta(meta) = request {
         let mut out = Vec::new();
@@ -91,6 +118,9 @@ fn requests(frame: &Frame<'_>) {
     black_box((BucketSelection::parse(key), Sasl::parse(frame), Stat::parse(frame)));
     black_box((Agent::parse(key).is_ok(), VbucketChange::parse(extras, value)));
     black_box((PathDocumentExtras::parse(extras), paths(extras, value)));
+    black_box((RandomKey::parse(extras), listed_keys_count(extras)));
+    black_box((RangeScanContinue::parse(extras), RangeScanCreate::parse(value).is_ok()));
+    black_box((WithMeta::parse(frame), ReturnMeta::parse(extras)));
     if let Some(path) = collection_path(frame) {
         black_box((CollectionPath::parse(path), scope_of(path)));
     }

@@ -21,6 +21,7 @@ pub mod frame_info;
 pub mod fuzzing;
 pub mod hello;
 pub mod opcode;
+pub mod range_scan;
 pub mod request;
 pub mod response;
 pub mod server_request;
@@ -30,6 +31,7 @@ pub mod subdocument;
 pub mod text;
 pub mod validate;
 pub mod vbucket;
+pub mod with_meta;
 
 pub use frame::{Frame, FrameError, FrameLimits, Header, Magic, Parsed};
 pub use frame_info::{DurabilityRequirement, FrameInfos};

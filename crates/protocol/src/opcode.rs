@@ -125,6 +125,11 @@ impl Opcode {
         matches!(self.info().class, Class::Dcp)
             || matches!(self, Self::DcpCacheTransfer | Self::DcpCacheTransferEnd)
     }
+
+    /// Whether the command is about parts of a document.
+    pub fn is_subdoc(self) -> bool {
+        (Self::SubdocGet..=Self::SubdocReplaceBodyWithXattr).contains(&self)
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! Every function takes the bytes of one section and answers `None` when they are not what the
 //! command needs: EINVAL, unless its documentation says otherwise.
 
-use document::VbUuid;
 use document::key::{Key, KeyBuf, KeyError};
 use document::limits::BUCKET_NAME_SIZE_MAX;
+use document::{CollectionId, VbUuid};
 
 use crate::fields::Fields;
 use crate::frame::Frame;
@@ -156,6 +156,40 @@ impl AllVbSeqnos {
         let state = fields.u32().filter(|state| *state <= 4)?;
         let collection = if fields.is_empty() { None } else { Some(fields.u32()?) };
         fields.finish(Self { state, collection })
+    }
+}
+
+/// Keys that GET_KEYS answers unless the client says otherwise, and at most.
+const LISTED_KEYS_DEFAULT: u32 = 1000;
+const LISTED_KEYS_MAX: u32 = 100_000;
+
+/// How many keys GET_KEYS is to answer: nothing, or count:4. Source:
+/// docs/specification/protocol.md, section 16.2.
+pub fn listed_keys_count(extras: &[u8]) -> Option<usize> {
+    let count = if extras.is_empty() { LISTED_KEYS_DEFAULT } else { touch_expiry(extras)? };
+    usize::try_from(count.min(LISTED_KEYS_MAX)).ok()
+}
+
+/// What GET_RANDOM_KEY asks for: nothing, collection:4, or collection:4 attributes:1. Source:
+/// docs/specification/protocol.md, section 16.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RandomKey {
+    /// Only of this collection; `None` for the default one.
+    pub collection: Option<CollectionId>,
+    /// Whether the value has the extended attributes in front.
+    pub include_xattrs: bool,
+}
+
+impl RandomKey {
+    /// Decodes the extras.
+    pub fn parse(extras: &[u8]) -> Option<Self> {
+        let mut fields = Fields::new(extras);
+        if fields.is_empty() {
+            return Some(Self::default());
+        }
+        let collection = Some(CollectionId(fields.u32()?));
+        let include_xattrs = if fields.is_empty() { false } else { fields.u8()? != 0 };
+        fields.finish(Self { collection, include_xattrs })
     }
 }
 

@@ -31,6 +31,24 @@ pub struct ResponseHead<'a> {
     pub value_size: usize,
 }
 
+impl ResponseHead<'static> {
+    /// The head of a response that says a status and has a value of this many bytes, and nothing
+    /// else.
+    pub fn plain(opcode: u8, opaque: u32, status: Status, value_size: usize) -> Self {
+        Self {
+            opcode,
+            status,
+            datatype: Datatype::RAW,
+            opaque,
+            cas: 0,
+            server_duration: None,
+            extras: &[],
+            key: &[],
+            value_size,
+        }
+    }
+}
+
 /// Appends header, framing extras, extras and key. The value is the caller's to send: a large one
 /// leaves from where it lies.
 pub fn encode(out: &mut Vec<u8>, head: &ResponseHead<'_>) {

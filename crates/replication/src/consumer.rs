@@ -147,6 +147,8 @@ impl Consumer {
             }
         }
         self.apply(&mut batch, now, out);
+        assert!(batch.is_empty(), "what has been taken is applied before bytes are acknowledged");
+        assert!(taken <= input.len(), "no more is taken than has come");
         self.acknowledge_bytes(now, out);
         Ok(taken)
     }
@@ -168,6 +170,7 @@ impl Consumer {
                 Ok(())
             }
             Some(opening) => {
+                // Streams are asked for once all is agreed on: nothing is on its way before.
                 if let Some(features) = opening.on_response(&response, &self.names, out)? {
                     self.opening = None;
                     self.features = features;

@@ -62,7 +62,8 @@ impl Hub {
     }
 
     fn change(&self, vbid: Vbid, change: impl FnOnce(&mut Vec<Listener>)) {
-        let Some(place) = self.listeners.get(usize::from(vbid.0)) else { return };
+        let place = self.listeners.get(usize::from(vbid.0));
+        let place = place.expect("who listens has found the vBucket");
         let mut listeners = place.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = listeners.to_vec();
         change(&mut changed);

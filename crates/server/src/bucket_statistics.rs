@@ -2,9 +2,17 @@
 
 use bucket::BucketStatistics;
 
-use crate::statistic::{Statistic, count};
+use crate::statistic::{MetricName, Statistic, count};
 
 type Row = Statistic<BucketStatistics>;
+
+const DRIFT_HELP: &str = "Microseconds between the clocks of others and this one";
+const DRIFT_COUNT_HELP: &str = "Versions of other clocks";
+const AHEAD_HELP: &str = "Versions too far ahead of this node's clock";
+const BEHIND_HELP: &str = "Versions too far behind this node's clock";
+
+const ACTIVE: &[(&str, &str)] = &[("state", "active")];
+const REPLICA: &[(&str, &str)] = &[("state", "replica")];
 
 /// Of memory, documents, vBuckets and background work.
 pub static BUCKET_STATISTICS: &[Row] = &[
@@ -202,6 +210,55 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .metric("kv_vb_auto_delete_total"),
     Row::counter("Tombstones that left memory", |it| it.vbuckets.purged_tombstones)
         .stat(&[("vb_active_ht_tombstone_purged_count", &[""])]),
+    Row::counter("Versions taken that came about elsewhere", |it| it.vbuckets.foreign_stores)
+        .stat(&[("ep_num_ops_set_meta", &[""])]),
+    Row::counter("Tombstones taken that came about elsewhere", |it| it.vbuckets.foreign_deletions)
+        .stat(&[("ep_num_ops_del_meta", &[""])]),
+    Row::counter("Versions from elsewhere that did not win", |it| it.vbuckets.foreign_stores_lost)
+        .stat(&[("ep_num_ops_set_meta_res_fail", &[""])]),
+    Row::counter("Tombstones from elsewhere that did not win", |it| {
+        it.vbuckets.foreign_deletions_lost
+    })
+    .stat(&[("ep_num_ops_del_meta_res_fail", &[""])]),
+    Row::counter(
+        "Microseconds between the clocks of others and this one, in active vBuckets",
+        |it| it.active_drift.total_us,
+    )
+    .stat(&[("ep_active_hlc_drift", &[""])])
+    .read_as(MetricName::one_of("kv_ep_hlc_drift_microseconds_total", DRIFT_HELP, ACTIVE)),
+    Row::counter("Microseconds between the clocks of others and this one, in replicas", |it| {
+        it.replica_drift.total_us
+    })
+    .stat(&[("ep_replica_hlc_drift", &[""])])
+    .read_as(MetricName::one_of("kv_ep_hlc_drift_microseconds_total", DRIFT_HELP, REPLICA)),
+    Row::counter("Versions of other clocks, in active vBuckets", |it| it.active_drift.count)
+        .stat(&[("ep_active_hlc_drift_count", &[""])])
+        .read_as(MetricName::one_of("kv_ep_hlc_drift_count_total", DRIFT_COUNT_HELP, ACTIVE)),
+    Row::counter("Versions of other clocks, in replicas", |it| it.replica_drift.count)
+        .stat(&[("ep_replica_hlc_drift_count", &[""])])
+        .read_as(MetricName::one_of("kv_ep_hlc_drift_count_total", DRIFT_COUNT_HELP, REPLICA)),
+    Row::counter("Versions too far ahead of this node's clock, in active vBuckets", |it| {
+        it.active_drift.ahead_exceeded
+    })
+    .stat(&[("ep_active_ahead_exceptions", &[""])])
+    .read_as(MetricName::one_of("kv_ep_ahead_exceptions_total", AHEAD_HELP, ACTIVE)),
+    Row::counter("Versions too far ahead of this node's clock, in replicas", |it| {
+        it.replica_drift.ahead_exceeded
+    })
+    .stat(&[("ep_replica_ahead_exceptions", &[""])])
+    .read_as(MetricName::one_of("kv_ep_ahead_exceptions_total", AHEAD_HELP, REPLICA)),
+    Row::counter("Versions too far behind this node's clock, in active vBuckets", |it| {
+        it.active_drift.behind_exceeded
+    })
+    .stat(&[("ep_active_behind_exceptions", &[""])])
+    .read_as(MetricName::one_of("kv_ep_behind_exceptions_total", BEHIND_HELP, ACTIVE)),
+    Row::counter("Versions too far behind this node's clock, in replicas", |it| {
+        it.replica_drift.behind_exceeded
+    })
+    .stat(&[("ep_replica_behind_exceptions", &[""])])
+    .read_as(MetricName::one_of("kv_ep_behind_exceptions_total", BEHIND_HELP, REPLICA)),
+    Row::counter("Versions too far ahead or behind", drift_exceptions)
+        .stat(&[("ep_clock_cas_drift_threshold_exceeded", &[""])]),
     Row::gauge("Requests that wait for pending vBuckets to take up another role", |it| {
         count(it.parked_count)
     })
@@ -217,6 +274,11 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[("vb_pending_num", &[""])]),
     Row::gauge("Dead vBuckets", |it| count(it.vbucket_counts[3])).stat(&[("vb_dead_num", &[""])]),
 ];
+
+fn drift_exceptions(it: &BucketStatistics) -> u64 {
+    let of = |drift: vbucket::Drift| drift.ahead_exceeded + drift.behind_exceeded;
+    of(it.active_drift) + of(it.replica_drift)
+}
 
 fn resident_percent(it: &BucketStatistics) -> u64 {
     let resident = it.document_count - it.ejected_count;

@@ -24,6 +24,8 @@ pub struct ServedBucket {
 /// A bucket as connections have it.
 pub(crate) struct BucketPart {
     pub(crate) bucket: Bucket,
+    /// How many came before it. Its counters are found by that.
+    pub(crate) place: usize,
     /// Where news of its vBuckets reach streams.
     pub(crate) hub: Arc<Hub>,
     /// Whether FLUSH empties it.
@@ -60,15 +62,16 @@ impl BucketRegistry {
         let ServedBucket { bucket, hub, flush_enabled } = served;
         let name = bucket.config().name.clone();
         let config = view.bucket_configs.get(&name).expect("a bucket has a configuration");
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         let part = Arc::new(BucketPart {
             bucket,
+            place: served.by_name.len(),
             hub,
             flush_enabled,
             map: SharedMap::new(view.revision, config.clone()),
             pending: SharedPending::default(),
             delayed_flush: DelayedFlush::default(),
         });
-        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         served.default.get_or_insert_with(|| Arc::clone(&part));
         let before = served.by_name.insert(name, part);
         assert!(before.is_none(), "buckets have different names");

@@ -47,7 +47,8 @@ impl ClientMemory {
     /// A connection that held `before` holds `now`.
     pub(crate) fn settle(&self, before: Held, now: Held) {
         self.used_by(now.holder).fetch_add(now.bytes, Ordering::Relaxed);
-        self.used_by(before.holder).fetch_sub(before.bytes, Ordering::Relaxed);
+        let used_bytes = self.used_by(before.holder).fetch_sub(before.bytes, Ordering::Relaxed);
+        assert!(used_bytes >= before.bytes, "what is given back was held");
     }
 
     /// Bytes that are held.

@@ -7,8 +7,11 @@ mod compaction;
 mod count;
 mod dcp;
 mod documents;
+mod key_lookups;
 mod observe;
 mod parameters;
+mod paths;
+mod range_scan;
 mod read;
 mod refusals;
 mod sasl;
@@ -17,8 +20,9 @@ mod store;
 pub(crate) mod text;
 mod touch;
 mod vbuckets;
+mod with_meta;
 
-use bucket::Completion;
+use bucket::{Bucket, Completion};
 use documents::{on_bucket, on_document, on_part};
 use protocol::{Opcode, Status};
 
@@ -47,10 +51,29 @@ pub(crate) fn execute(
         Opcode::Append | Opcode::Prepend => {
             on_document(store::concatenate, connection, request, turn)
         }
+        Opcode::SetWithMeta | Opcode::AddWithMeta | Opcode::DelWithMeta => {
+            on_document(with_meta::store, connection, request, turn)
+        }
+        Opcode::ReturnMeta => on_document(with_meta::return_meta, connection, request, turn),
         Opcode::Delete => on_document(store::delete, connection, request, turn),
         Opcode::Increment | Opcode::Decrement => {
             on_document(count::count, connection, request, turn)
         }
+        Opcode::SubdocGet
+        | Opcode::SubdocExists
+        | Opcode::SubdocGetCount
+        | Opcode::SubdocMultiLookup => on_document(paths::look_up, connection, request, turn),
+        Opcode::SubdocDictAdd
+        | Opcode::SubdocDictUpsert
+        | Opcode::SubdocDelete
+        | Opcode::SubdocReplace
+        | Opcode::SubdocArrayPushLast
+        | Opcode::SubdocArrayPushFirst
+        | Opcode::SubdocArrayInsert
+        | Opcode::SubdocArrayAddUnique
+        | Opcode::SubdocCounter
+        | Opcode::SubdocReplaceBodyWithXattr
+        | Opcode::SubdocMultiMutation => on_document(paths::change, connection, request, turn),
         Opcode::Touch | Opcode::Gat => on_document(touch::touch, connection, request, turn),
         Opcode::Hello => bootstrap::hello(connection, request, turn),
         Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),
@@ -77,6 +100,11 @@ pub(crate) fn execute(
         }
         Opcode::GetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         Opcode::GetAllVbSeqnos => on_bucket(observe::all_seqnos, connection, request, turn),
+        Opcode::GetKeys => on_document(key_lookups::get_keys, connection, request, turn),
+        Opcode::GetRandomKey => on_bucket(key_lookups::get_random_key, connection, request, turn),
+        Opcode::RangeScanCreate => on_bucket(range_scan::create, connection, request, turn),
+        Opcode::RangeScanContinue => on_bucket(range_scan::go_on, connection, request, turn),
+        Opcode::RangeScanCancel => on_bucket(range_scan::cancel, connection, request, turn),
         Opcode::EvictKey => on_document(admin::evict, connection, request, turn),
         Opcode::GetVbucket => on_bucket(vbuckets::get_vbucket, connection, request, turn),
         Opcode::SetVbucket => on_bucket(vbuckets::set_vbucket, connection, request, turn),
@@ -95,7 +123,7 @@ pub(crate) fn execute(
         }
         Opcode::DcpGetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
         _ => {
-            count(&turn.counters.unsupported_commands);
+            count(&turn.bucket.commands.unsupported_commands);
             let context = "this server does not carry out this command yet";
             request.reply(connection).fail(turn, Status::NotSupported, context);
             Done::Answered
@@ -115,11 +143,15 @@ pub(crate) fn complete(
 ) -> Done {
     match completed {
         Completed::Bucket(Completion::Retry(fetched)) => {
+            assert!(turn.session.fetched.is_none(), "what was fetched for one is no other's");
             turn.session.fetched = fetched;
             let done = execute(connection, request, turn);
             // The command may have ended before it came to its document.
             turn.session.fetched = None;
             done
+        }
+        Completed::Bucket(Completion::Persisted) if request.opcode == Opcode::RangeScanCreate => {
+            on_bucket(range_scan::persisted, connection, request, turn)
         }
         Completed::Bucket(Completion::Persisted) => {
             observe::persisted(connection, request, turn);
@@ -141,6 +173,20 @@ pub(crate) fn complete(
         Completed::Flushed(is_empty) => {
             admin::flushed(connection, request, is_empty, turn);
             Done::Answered
+        }
+        Completed::ScanOpened(result) => range_scan::opened(connection, request, result, turn),
+        Completed::ScanRead(portion) => {
+            let read = |connection: &mut Connection,
+                        request: &Request<'_>,
+                        bucket: &Bucket,
+                        turn: &mut Turn<'_>| {
+                range_scan::read_portion(connection, request, bucket, *portion, turn)
+            };
+            on_bucket(read, connection, request, turn)
+        }
+        Completed::KeysListed(result) => key_lookups::listed(connection, request, result, turn),
+        Completed::RandomDocument(found) => {
+            key_lookups::found_random(connection, request, found, turn)
         }
         Completed::Compacted(end) => {
             compaction::compacted(connection, request, end, turn);

@@ -1,13 +1,16 @@
 //! What requests wait for.
 
-use bucket::{CompactionEnd, Completion};
+use bucket::{CompactionEnd, Completion, ScanId, ScanRefused};
+use document::Item;
 use protocol::Status;
+
+use crate::scan_results::ScanPortion;
 
 /// Who a checked password belongs to; `None` when it was wrong.
 pub(crate) type PlainResult = Option<String>;
 
 /// What a parked request has waited for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Completed {
     /// The bucket has something to say.
     Bucket(Completion),
@@ -15,10 +18,29 @@ pub(crate) enum Completed {
     Plain(PlainResult),
     /// Whether the bucket has been emptied.
     Flushed(bool),
+    /// Which scan has been made, or why there is none.
+    ScanOpened(Result<ScanId, ScanRefused>),
+    /// What was read of a scan.
+    ScanRead(Box<ScanPortion>),
+    /// Keys, in the form in which they are sent.
+    KeysListed(Result<Vec<u8>, ScanRefused>),
+    /// Some document, if there is any.
+    RandomDocument(Option<Item>),
     /// How a compaction has ended.
     Compacted(CompactionEnd),
     /// The bucket has another manifest; or what the client hears, and a person reads.
     ManifestSet(Result<(), (Status, String)>),
     /// A vBucket has another role, or is gone; or what the client hears, and a person reads.
     VbucketChanged(Result<(), (Status, &'static str)>),
+}
+
+impl Completed {
+    /// Bytes that it holds for the answer.
+    pub(crate) fn held_bytes(&self) -> usize {
+        match self {
+            Self::ScanRead(portion) => portion.results.bytes(),
+            Self::KeysListed(Ok(keys)) => keys.capacity(),
+            _ => 0,
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod foreign;
 mod holding;
 mod identity;
 mod input;
+mod known_answer;
 mod notification;
 mod output;
 mod parked;
@@ -17,6 +18,7 @@ mod text;
 mod turn;
 
 pub(crate) use identity::Reply;
+pub(crate) use known_answer::{KnownAnswer, PathsAnswer};
 pub(crate) use output::{Output, Unsent};
 pub(crate) use parked::{Kept, Parked, ParkedAnswer, ParkedRequest};
 pub(crate) use reply::{Content, Payload};

@@ -1,10 +1,13 @@
 //! The parameters that administrators change while the node runs: one row each. SET_PARAM sets
 //! them, STAT shows them and docs/configuration.md lists them by this table.
 
+mod unavailable;
 mod value;
 
 use bucket::{Bucket, BucketConfig, BucketType, MemoryParameter};
 use executor::{ExecutorPool, TaskKind};
+
+use vbucket::ClockRules;
 
 use value::{Access, Set, Value};
 
@@ -45,7 +48,7 @@ pub enum ShownIn {
 }
 
 /// All parameters, in the order in which a refusal lists them.
-pub static PARAMETERS: [RuntimeParameter; 17] = [
+pub static PARAMETERS: [RuntimeParameter; 21] = [
     threads("num_reader_threads", "Threads that read files for clients", TaskKind::Reader),
     threads("num_writer_threads", "Threads that write files behind clients", TaskKind::Writer),
     threads("num_auxio_threads", "Threads for other work with files", TaskKind::AuxIo),
@@ -120,6 +123,50 @@ pub static PARAMETERS: [RuntimeParameter; 17] = [
             default: |config| config.min_compression_ratio,
             read: Bucket::min_compression_ratio,
             set: Set::Always(Bucket::set_min_compression_ratio),
+        }),
+    },
+    RuntimeParameter {
+        name: "hlc_drift_ahead_threshold_us",
+        help: "How far ahead of this node's clock a version counts as an exception",
+        of: Buckets::All,
+        shown_in: ShownIn::Config,
+        value: Value::Micros(Access {
+            default: |_| ClockRules::default().drift_ahead_max_us(),
+            read: |bucket| bucket.clock_rules().drift_ahead_max_us(),
+            set: Set::Always(|bucket, us| bucket.clock_rules().set_drift_ahead_max_us(us)),
+        }),
+    },
+    RuntimeParameter {
+        name: "hlc_drift_behind_threshold_us",
+        help: "How far behind this node's clock a version counts as an exception",
+        of: Buckets::All,
+        shown_in: ShownIn::Config,
+        value: Value::Micros(Access {
+            default: |_| ClockRules::default().drift_behind_max_us(),
+            read: |bucket| bucket.clock_rules().drift_behind_max_us(),
+            set: Set::Always(|bucket, us| bucket.clock_rules().set_drift_behind_max_us(us)),
+        }),
+    },
+    RuntimeParameter {
+        name: "hlc_max_future_threshold_us",
+        help: "How far ahead of this node's clock a CAS is one in the future",
+        of: Buckets::All,
+        shown_in: ShownIn::Config,
+        value: Value::Micros(Access {
+            default: |_| ClockRules::default().future_max_us(),
+            read: |bucket| bucket.clock_rules().future_max_us(),
+            set: Set::Always(|bucket, us| bucket.clock_rules().set_future_max_us(us)),
+        }),
+    },
+    RuntimeParameter {
+        name: "hlc_invalid_strategy",
+        help: "What becomes of a version from elsewhere with a CAS in the future",
+        of: Buckets::All,
+        shown_in: ShownIn::Config,
+        value: Value::FutureCas(Access {
+            default: |_| ClockRules::default().future_cas(),
+            read: |bucket| bucket.clock_rules().future_cas(),
+            set: Set::Always(|bucket, strategy| bucket.clock_rules().set_future_cas(strategy)),
         }),
     },
     RuntimeParameter {
@@ -210,6 +257,11 @@ impl RuntimeParameter {
     /// The parameter of that name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         PARAMETERS.iter().find(|parameter| parameter.name == name)
+    }
+
+    /// Why there is no such parameter to be set, if the original has one of that name.
+    pub(crate) fn why_unavailable(name: &str) -> Option<String> {
+        unavailable::why(name)
     }
 
     /// What its number counts; empty where it is none, or counts nothing.

@@ -81,7 +81,10 @@ impl RecacheMarks {
     fn with_marks<T>(&self, body: impl FnOnce(&mut Marks) -> T) -> T {
         let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
         let result = body(&mut marks);
-        self.count.store(marks.by_document.len(), Ordering::Relaxed);
+        let (count, order_count) = (marks.by_document.len(), marks.order.len());
+        assert!(count <= order_count, "every document with a mark has a place in the order");
+        assert!(order_count <= RECACHE_MARKS_MAX, "the oldest marks go");
+        self.count.store(count, Ordering::Relaxed);
         result
     }
 }

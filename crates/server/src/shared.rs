@@ -5,18 +5,17 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
-use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, Owner};
 use platform::{Clock, Seldom};
 
-use crate::buckets::BucketRegistry;
+use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedMap;
+use crate::command_statistics::{BucketCounters, CommandStatistics, CountersByBucket};
 use crate::limits::ServerLimits;
 use crate::recache_marks::RecacheMarks;
 use crate::statistics::{ServerStatistics, WorkerCounters};
 use crate::strangers::Strangers;
-use crate::timings::CommandTimings;
 use crate::worker::Mailboxes;
 
 /// What the node decides about its data port.
@@ -55,7 +54,7 @@ pub(crate) struct Shared {
     /// One for each worker.
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
-    pub(crate) timings: Vec<Arc<CommandTimings>>,
+    pub(crate) by_bucket: Vec<CountersByBucket>,
     /// What clients of the text protocol have to make anew.
     pub(crate) recache_marks: RecacheMarks,
     /// Bounds the log lines about logins that fail.
@@ -74,18 +73,17 @@ impl Shared {
         sum
     }
 
-    /// The command histograms of all workers together, by name, in nanoseconds.
-    pub(crate) fn command_timings(&self) -> Vec<(&'static str, HistogramSnapshot)> {
-        let mut sums: Vec<(&'static str, HistogramSnapshot)> = Vec::new();
-        for timings in &self.timings {
-            for (index, (name, histogram)) in timings.all().into_iter().enumerate() {
-                let snapshot = histogram.snapshot();
-                match sums.get_mut(index) {
-                    Some((_, sum)) => sum.merge(&snapshot),
-                    None => sums.push((name, snapshot)),
-                }
-            }
-        }
-        sums
+    /// What all workers have counted of a bucket.
+    pub(crate) fn counters_of(
+        &self,
+        bucket: &BucketPart,
+    ) -> impl Iterator<Item = &BucketCounters> + use<'_> {
+        let place = bucket.place;
+        self.by_bucket.iter().map(move |worker| worker.at(place))
+    }
+
+    /// What connections have asked for, whatever bucket they have selected, or none.
+    pub(crate) fn all_commands(&self) -> CommandStatistics {
+        CommandStatistics::of(self.by_bucket.iter().flat_map(CountersByBucket::all))
     }
 }

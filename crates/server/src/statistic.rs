@@ -33,8 +33,6 @@ pub struct MetricName {
     pub name: &'static str,
     /// Labels that tell it from others of that name.
     pub labels: &'static [(&'static str, &'static str)],
-    /// Whether it is the node's: otherwise it has the bucket as a label.
-    pub is_nodes: bool,
     /// What all of that name have in common, where it has labels.
     family_help: Option<&'static str>,
 }
@@ -42,12 +40,7 @@ pub struct MetricName {
 impl MetricName {
     /// A name that is of one statistic alone.
     pub(crate) const fn of(name: &'static str) -> Self {
-        Self { name, labels: &[], is_nodes: false, family_help: None }
-    }
-
-    /// The same, of the node.
-    pub(crate) const fn of_node(name: &'static str) -> Self {
-        Self { is_nodes: true, ..Self::of(name) }
+        Self { name, labels: &[], family_help: None }
     }
 
     /// A name that several statistics share.
@@ -56,7 +49,7 @@ impl MetricName {
         family_help: &'static str,
         labels: &'static [(&'static str, &'static str)],
     ) -> Self {
-        Self { name, labels, is_nodes: false, family_help: Some(family_help) }
+        Self { name, labels, family_help: Some(family_help) }
     }
 }
 

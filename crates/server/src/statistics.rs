@@ -1,34 +1,40 @@
-//! What the data port has done: counted by each worker for itself, summed when somebody asks.
+//! What the data port has done: counted by each worker for itself, summed when somebody asks. What
+//! it has done for a bucket is in `command_statistics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::statistic::{MetricName, Statistic, StatisticKind};
 
-const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";
-
-/// A row has what it is, its name in the general group of STAT, its kind, its unit, the other
-/// group that shows it, and what Prometheus reads it as.
+/// Counters that each worker has for itself, their sums, and the table of those. A row has what it
+/// is, its name in the general group of STAT, its kind, its unit, the other group that shows it,
+/// and what Prometheus reads it as.
 macro_rules! counters {
-    ($(
-        $(#[doc = $doc:tt])+
-        $name:ident: $kind:ident $(of $unit:ident)? $(in $group:literal)? $(as $metric:expr)?,
-    )+) => {
-        /// One worker's counters.
+    (
+        $(#[doc = $counters_doc:tt])+ $counters:ident;
+        $(#[doc = $sums_doc:tt])+ $sums:ident;
+        $(#[doc = $table_doc:tt])+ $table:ident;
+        $(
+            $(#[doc = $doc:tt])+
+            $name:ident: $kind:ident $(of $unit:ident)? $(in $group:literal)? $(as $metric:expr)?,
+        )+
+    ) => {
+        $(#[doc = $counters_doc])+
         #[derive(Debug, Default)]
-        pub(crate) struct WorkerCounters {
+        #[repr(align(128))]
+        pub(crate) struct $counters {
             $($(#[doc = $doc])+ pub(crate) $name: AtomicU64,)+
         }
 
-        /// The counters of all workers.
+        $(#[doc = $sums_doc])+
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct ServerStatistics {
+        pub struct $sums {
             $($(#[doc = $doc])+ pub $name: u64,)+
         }
 
-        /// What the data port has done and has.
-        pub static SERVER_STATISTICS: &[Statistic<ServerStatistics>] = &[
+        $(#[doc = $table_doc])+
+        pub static $table: &[Statistic<$sums>] = &[
             $(
-                Statistic::<ServerStatistics>::new(
+                Statistic::<$sums>::new(
                     StatisticKind::$kind,
                     concat!($($doc),+),
                     |it| it.$name,
@@ -39,15 +45,24 @@ macro_rules! counters {
             )+
         ];
 
-        impl ServerStatistics {
-            pub(crate) fn add(&mut self, worker: &WorkerCounters) {
+        impl $sums {
+            pub(crate) fn add(&mut self, worker: &$counters) {
                 $(self.$name += worker.$name.load(Ordering::Relaxed);)+
             }
         }
     };
 }
 
+pub(crate) use counters;
+
 counters! {
+    /// One worker's counters of connections, whatever bucket they have selected. No other worker's
+    /// lie in their cache lines.
+    WorkerCounters;
+    /// The counters of all workers.
+    ServerStatistics;
+    /// What the data port has done and has, of all buckets.
+    SERVER_STATISTICS;
     /// Connections now.
     curr_connections: Gauge in "connections" as MetricName::of("kv_curr_connections"),
     /// Connections ever.
@@ -63,77 +78,17 @@ counters! {
     /// Large requests refused because the node held too much for its clients.
     refused_large_requests: Counter in "connections",
     /// Connections closed because of bytes that are not the protocol.
-    malformed_frames: Counter as MetricName::of_node("kv_foreign_clients_total"),
+    malformed_frames: Counter as MetricName::of("kv_foreign_clients_total"),
     /// Connections closed because of a magic that a client must not send.
     unexpected_magics: Counter,
-    /// Requests with an opcode that was never assigned.
-    unknown_commands: Counter,
-    /// Requests with an opcode that this server does not carry out.
-    unsupported_commands: Counter,
-    /// Requests that do not have the form of their command.
-    invalid_requests: Counter,
     /// Requests before authentication that need it.
     unauthenticated_requests: Counter,
     /// Logins at the data port that failed.
-    auth_errors: Counter as MetricName::of_node("kv_auth_errors_total"),
+    auth_errors: Counter as MetricName::of("kv_auth_errors_total"),
     /// Logins at the data port that succeeded.
-    auth_successes: Counter as MetricName::of_node("kv_auth_successes_total"),
-    /// Bytes received at the data port.
-    bytes_read: Counter of bytes as MetricName::of("kv_read_bytes_total"),
-    /// Bytes sent from the data port.
-    bytes_written: Counter of bytes as MetricName::of("kv_written_bytes_total"),
-    /// Requests executed.
-    cmd_total: Counter,
-    /// Reads.
-    cmd_get: Counter,
-    /// Reads that found a document.
-    get_hits: Counter as operations(&[("op", "get"), ("result", "hit")]),
-    /// Reads that found none.
-    get_misses: Counter as operations(&[("op", "get"), ("result", "miss")]),
-    /// Orders to empty the bucket.
-    cmd_flush: Counter,
-    /// Stores.
-    cmd_set: Counter as operations(&[("op", "set"), ("result", "hit")]),
-    /// Deletions.
-    cmd_delete: Counter as operations(&[("op", "delete"), ("result", "hit")]),
-    /// Touches.
-    cmd_touch: Counter,
-    /// Locks.
-    cmd_lock: Counter as operations(&[("op", "lock"), ("result", "hit")]),
-    /// Changes of counters.
-    cmd_arithmetic: Counter,
-    /// Deletions that found a document.
-    delete_hits: Counter,
-    /// Deletions that found none.
-    delete_misses: Counter,
-    /// Increments that found a counter, or made one.
-    incr_hits: Counter,
-    /// Increments that found none.
-    incr_misses: Counter,
-    /// Decrements that found a counter, or made one.
-    decr_hits: Counter,
-    /// Decrements that found none.
-    decr_misses: Counter,
-    /// Touches, and reads that touch, that found a document.
-    touch_hits: Counter,
-    /// Touches, and reads that touch, that found none.
-    touch_misses: Counter,
-    /// Writes that wanted a version and found it.
-    cas_hits: Counter,
-    /// Writes that wanted a version and found no document.
-    cas_misses: Counter,
-    /// Writes that found another version.
-    cas_badval: Counter as operations(&[("op", "cas"), ("result", "badval")]),
-    /// Requests answered with a temporary failure.
-    temporary_failures: Counter,
-    /// Requests that waited for something.
-    parked_requests: Counter,
+    auth_successes: Counter as MetricName::of("kv_auth_successes_total"),
     /// Turns that ended because a connection's reader is slow.
     slow_reader_pauses: Counter,
-}
-
-const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
-    MetricName::one_of("kv_ops_total", OPERATIONS_HELP, labels)
 }
 
 /// Counts one. Only the worker that owns the counter does so.
@@ -149,5 +104,7 @@ pub(crate) fn count_many(counter: &AtomicU64, step: usize) {
 
 /// Counts one less; for what goes up and down.
 pub(crate) fn count_down(counter: &AtomicU64) {
-    counter.store(counter.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    let counted = counter.load(Ordering::Relaxed);
+    assert!(counted > 0, "what goes has come");
+    counter.store(counted - 1, Ordering::Relaxed);
 }

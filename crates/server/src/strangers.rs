@@ -25,7 +25,8 @@ pub(crate) struct Stranger {
 impl Strangers {
     /// A connection has come, or has forgotten who it is.
     pub(crate) fn enter(&self, stranger: Stranger) {
-        self.lock().insert(stranger);
+        let is_new = self.lock().insert(stranger);
+        assert!(is_new, "a connection is a stranger once: {stranger:?}");
     }
 
     /// It has said who it is, or has gone.

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use bucket::{
-    Bucket, BucketType, EvictionPolicy, FullPolicy, ManifestChangeError, Named, WarmupPhase,
+    Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, ManifestChangeError, Named,
+    WarmupPhase,
 };
 use cluster::{BucketMap, PendingVbucket};
-use document::{Manifest, ManifestEdit, Vbid};
+use document::{DurabilityLevel, Manifest, ManifestEdit, Vbid};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
     ManifestEditError, ResetError, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
+use server::Server;
 
 use crate::backup_source;
 use crate::damage;
@@ -26,18 +28,27 @@ pub(crate) struct ViewedBucket {
     name: String,
     bucket: Bucket,
     flush_enabled: bool,
+    server: Arc<Server>,
     fetches: Rate,
+    operations: Rate,
 }
 
 impl ViewedBucket {
-    pub(crate) fn new(clock: Clock, membership: Arc<Membership>, bucket: &NodeBucket) -> Self {
+    pub(crate) fn new(
+        clock: Clock,
+        membership: Arc<Membership>,
+        server: Arc<Server>,
+        bucket: &NodeBucket,
+    ) -> Self {
         Self {
             clock,
             membership,
             name: bucket.name().to_owned(),
             bucket: bucket.bucket().clone(),
             flush_enabled: bucket.flush_enabled(),
+            server,
             fetches: Rate::default(),
+            operations: Rate::default(),
         }
     }
 }
@@ -56,19 +67,21 @@ impl BucketView for ViewedBucket {
     }
 
     fn facts(&self) -> BucketFacts {
-        let statistics = self.bucket.statistics();
+        let (statistics, now) = (self.bucket.statistics(), self.clock.now());
+        let commands = self.server.commands_of(&self.name).expect("it serves every bucket");
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket.file_sizes().file_bytes,
             items: metrics::count(statistics.document_count),
-            disk_fetches_per_second: self
-                .fetches
-                .sample(statistics.values_fetched, self.clock.now()),
+            disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
+            operations_per_second: self.operations.sample(commands.cmd_total, now),
             flush_enabled: self.flush_enabled,
             kind: kind_of(&self.bucket),
             compression_mode: self.bucket.compression_mode().name(),
+            durability_level_min: level_name(self.bucket.config().durability.level_min),
+            conflict_resolution: self.bucket.conflict_resolution().name(),
         }
     }
 
@@ -127,6 +140,16 @@ impl BucketView for ViewedBucket {
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
         self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// As the original's clients read it over REST.
+fn level_name(level_min: DurabilityMinLevel) -> &'static str {
+    match level_min.0 {
+        None => "none",
+        Some(DurabilityLevel::Majority) => "majority",
+        Some(DurabilityLevel::MajorityAndPersistOnMaster) => "majorityAndPersistActive",
+        Some(DurabilityLevel::PersistToMajority) => "persistToMajority",
     }
 }
 

@@ -5,7 +5,6 @@ mod control;
 mod directory;
 mod member_port;
 mod process;
-mod standing;
 mod supervisor;
 
 use std::io::Write;
@@ -20,7 +19,7 @@ use supervisor::Supervisor;
 /// Runs a cluster until it is told to stop, or tells the running one what to do.
 pub fn cluster_run(arguments: &ClusterRunArguments) -> anyhow::Result<ExitCode> {
     let directory = Directory::new(&arguments.dir);
-    let Some(command) = arguments.order.command(arguments.force) else {
+    let Some(command) = arguments.order.command(arguments.force, arguments.bucket.as_ref()) else {
         Supervisor::start(directory, arguments)?.run()?;
         return Ok(ExitCode::SUCCESS);
     };

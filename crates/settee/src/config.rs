@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use node::{BucketSettings, NodeConfig, temporary_data_directory};
 
+use crate::setting_values::MemorySize;
 use crate::settings::{ServeConfig, Settings};
 
 /// The password of `--dev`.
@@ -15,6 +16,7 @@ impl Settings {
     pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
         self.check_together()?;
         let mut config = self.settled()?;
+        config.check_quota()?;
         if config.dev {
             config.data_dir = temporary_data_directory();
             config.password.get_or_insert_with(|| DEV_PASSWORD.to_owned());
@@ -52,26 +54,50 @@ impl Settings {
 }
 
 impl ServeConfig {
+    /// Refuses a quota that is too little for so many buckets.
+    fn check_quota(&self) -> anyhow::Result<()> {
+        let count = self.bucket.names().len();
+        if self.quota_bytes_of_bucket() < bucket::MEMORY_QUOTA_BYTES_MIN {
+            let least = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
+            bail!(
+                "--memory-quota {} is too little for {count} buckets; give at least {least} for \
+                 each",
+                self.memory_quota
+            );
+        }
+        Ok(())
+    }
+
+    /// The part of the memory quota that each bucket has.
+    fn quota_bytes_of_bucket(&self) -> u64 {
+        let count = u64::try_from(self.bucket.names().len()).unwrap_or(u64::MAX);
+        assert!(count > 0, "a node has a bucket");
+        self.memory_quota.0 / count
+    }
+
     /// The node. What is about the process around it is left out.
     pub(crate) fn node_config(&self) -> NodeConfig {
         let config = self.clone();
-        let bucket = BucketSettings {
+        let bucket = |name: &String| BucketSettings {
             enable_flush: config.enable_flush,
-            name: config.bucket,
+            name: name.clone(),
             vbuckets: config.vbuckets,
             bucket_type: config.bucket_type.map(|choice| choice.0),
-            memory_quota_bytes: config.memory_quota.0,
+            conflict_resolution: config.conflict_resolution.map(|choice| choice.0),
+            memory_quota_bytes: self.quota_bytes_of_bucket(),
             persistence: config.persistence.0,
             journal_size_bytes: config.journal_size.0,
             accept_lost_journal: config.accept_lost_journal,
             flush_interval: Duration::from_millis(config.flush_interval_ms),
             apply_cycle: Duration::from_millis(config.apply_cycle_ms),
+            range_scan_idle_time: Duration::from_millis(config.range_scan_idle_time_ms),
             durability_min_level: config.durability_min_level.0,
             durability_impossible_fallback: config.durability_impossible_fallback,
             ephemeral_full_policy: config.ephemeral_full_policy.0,
             eviction_policy: config.eviction_policy.0,
             compression: config.compression.0,
         };
+        let buckets = config.bucket.names().iter().map(bucket).collect();
         NodeConfig {
             data_dir: config.data_dir,
             is_temporary: config.dev,
@@ -90,7 +116,7 @@ impl ServeConfig {
             writer_threads: config.writer_threads.0,
             auxio_threads: config.auxio_threads.0,
             nonio_threads: config.nonio_threads.0,
-            buckets: vec![bucket],
+            buckets,
         }
     }
 }
@@ -106,13 +132,13 @@ mod tests {
     use document::DurabilityLevel;
 
     use super::*;
-    use crate::setting_values::MemorySize;
 
     #[test]
     fn what_nobody_says_has_a_default() {
         let config = Settings::default().resolve().unwrap();
         assert_eq!((config.port, config.management_port), (11210, 8091));
-        assert_eq!((config.bucket.as_str(), config.user.as_str()), ("default", "Administrator"));
+        assert_eq!(config.bucket.names(), ["default"]);
+        assert_eq!(config.user, "Administrator");
         assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
         assert_eq!(config.password, None);
         assert!(!config.dev);
@@ -137,9 +163,9 @@ mod tests {
             durability-impossible-fallback = true
         "#;
         let file: Settings = toml::from_str(text).unwrap();
-        let flags = Settings { bucket: Some("flights".to_owned()), ..Settings::default() };
+        let flags = Settings { bucket: "flights".parse().ok(), ..Settings::default() };
         let config = flags.or(file).resolve().unwrap();
-        assert_eq!(config.bucket, "flights", "a flag wins over the file");
+        assert_eq!(config.bucket.names(), ["flights"], "a flag wins over the file");
         assert_eq!(config.data_dir, Path::new("/srv/settee"));
         assert_eq!((config.port, config.management_port), (0, 1));
         let bucket = config.node_config().buckets[0].bucket_config(1000);
@@ -161,8 +187,25 @@ mod tests {
     }
 
     #[test]
+    fn several_buckets_divide_the_quota_and_have_the_same_settings() {
+        let settings = Settings {
+            bucket: "orders,travel".parse().ok(),
+            memory_quota: Some(MemorySize(64 << 20)),
+            vbuckets: Some(16),
+            ..Settings::default()
+        };
+        let node = settings.resolve().unwrap().node_config();
+        assert_eq!(node.default_bucket(), "orders");
+        let buckets = node.buckets.iter();
+        let facts: Vec<_> =
+            buckets.map(|it| (it.name.as_str(), it.memory_quota_bytes, it.vbuckets)).collect();
+        assert_eq!(facts, [("orders", 32 << 20, Some(16)), ("travel", 32 << 20, Some(16))]);
+        assert!("a,b,a".parse::<crate::setting_values::BucketNames>().is_err());
+    }
+
+    #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 8] = [
+        let cases: [(Settings, &str); 10] = [
             (
                 Settings {
                     dev: Some(true),
@@ -181,7 +224,16 @@ mod tests {
                 "at least 64MiB",
             ),
             (Settings { vbuckets: Some(1000), ..Settings::default() }, "power of two"),
-            (Settings { bucket: Some("a b".to_owned()), ..Settings::default() }, "letters"),
+            (Settings { bucket: "a b".parse().ok(), ..Settings::default() }, "letters"),
+            (Settings { bucket: "a,".parse().ok(), ..Settings::default() }, "letters"),
+            (
+                Settings {
+                    bucket: "a,b".parse().ok(),
+                    memory_quota: Some(MemorySize(31 << 20)),
+                    ..Settings::default()
+                },
+                "at least 16MiB for each",
+            ),
             (
                 Settings { cluster_map: Some(PathBuf::from("m")), ..Settings::default() },
                 "needs --password",

@@ -23,7 +23,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a node: one process, one bucket, no configuration needed.
+    /// Start a node: one process, no configuration needed.
     Serve(Box<settee::ServeArguments>),
     /// Start several nodes on this machine as a cluster, and play with their failure.
     ClusterRun(Box<settee::ClusterRunArguments>),

@@ -7,14 +7,17 @@ use document::histogram::HistogramSnapshot;
 use management::{Metric, MetricKind};
 use node::{NodeBucket, NodeBuckets, VERSION};
 use server::{
-    BUCKET_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, SERVER_STATISTICS, Server,
-    Statistic, StatisticKind,
+    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Server, Statistic, StatisticKind,
 };
 
 /// Upper bounds of the buckets of exported histograms, in microseconds.
 const EXPORTED_BOUNDS_US: [u64; 14] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
 ];
+/// The families of commands whose durations are exported, with the commands that stand for them.
+const TIMED_OPCODES: [(&str, &str); 3] =
+    [("get_cmd", "GET"), ("store_cmd", "SET"), ("arith_cmd", "INCREMENT")];
 const DURATIONS_HELP: &str = "Time from the end of the request before to the answer";
 
 /// Everything.
@@ -24,14 +27,9 @@ pub(crate) fn all(
     pending_vbucket_count: usize,
     uptime: Duration,
 ) -> Vec<Metric> {
-    let mut metrics: Vec<Metric> = buckets.all().flat_map(of_node_bucket).collect();
-    // Commands are counted for the whole node.
-    let mut names = buckets.all().map(NodeBucket::name);
-    let name = names.next().filter(|_| names.next().is_none());
-    metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), name));
-    for ((_, snapshot), opcode) in server.timings().iter().zip(["GET", "SET", "INCREMENT"]) {
-        metrics.extend(histogram("kv_cmd_duration_seconds", name, opcode, snapshot));
-    }
+    let of_bucket = |bucket| of_node_bucket(bucket).into_iter().chain(of_commands(bucket, server));
+    let mut metrics: Vec<Metric> = buckets.all().flat_map(of_bucket).collect();
+    metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), None));
     metrics.extend(of_process(uptime));
     metrics.push(Metric::gauge(
         "kv_cluster_map_pending_vbuckets",
@@ -47,6 +45,21 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     let mut metrics = of_table(BUCKET_STATISTICS, &statistics, name);
     metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, name));
     metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), name));
+    metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), name));
+    metrics
+}
+
+/// What the data port has done for a bucket.
+fn of_commands(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
+    let name = bucket.name();
+    let statistics = server.commands_of(name).expect("the data port serves every bucket");
+    let mut metrics = of_table(COMMAND_STATISTICS, &statistics, Some(name));
+    let timings = server.timings_of(name).expect("the data port serves every bucket");
+    for (timed, opcode) in TIMED_OPCODES {
+        let found = timings.iter().find(|(family, _)| *family == timed);
+        let (_, snapshot) = found.expect("every family of commands is timed");
+        metrics.extend(histogram("kv_cmd_duration_seconds", Some(name), opcode, snapshot));
+    }
     metrics
 }
 
@@ -59,7 +72,7 @@ fn of_table<S>(table: &[Statistic<S>], of: &S, bucket: Option<&str>) -> Vec<Metr
             StatisticKind::Counter => Metric::counter(name.name, statistic.metric_help(), value),
             StatisticKind::Gauge => Metric::gauge(name.name, statistic.metric_help(), value),
         };
-        let metric = if name.is_nodes { metric } else { of_bucket(metric, bucket) };
+        let metric = of_bucket(metric, bucket);
         Some(name.labels.iter().fold(metric, |metric, (label, of)| metric.with_label(label, *of)))
     });
     metrics.collect()
@@ -132,8 +145,13 @@ mod tests {
     use super::*;
     use crate::real_world::real_world;
 
+    fn label_of_bucket(metric: &Metric) -> &str {
+        let label = metric.labels.iter().find(|(name, _)| *name == "bucket");
+        label.map_or("", |(_, bucket)| bucket)
+    }
+
     #[test]
-    fn metrics_keep_the_rules_of_prometheus() {
+    fn metrics_keep_the_rules_of_prometheus_and_name_their_bucket() {
         let directory = tempfile::tempdir().unwrap();
         let bucket = |number| BucketSettings {
             name: format!("bucket-{number}"),
@@ -153,6 +171,16 @@ mod tests {
         let node = Node::start(world, config, 8091).unwrap();
         let metrics = all(node.buckets(), node.server(), 0, Duration::from_secs(1));
         assert!(metrics.len() > 60);
+        let buckets_of = |name: &str| -> Vec<&str> {
+            let of_name = metrics.iter().filter(|metric| metric.name == name);
+            let mut buckets: Vec<&str> = of_name.map(label_of_bucket).collect();
+            buckets.dedup();
+            buckets
+        };
+        for name in ["kv_ops_total", "kv_read_bytes_total", "kv_cmd_duration_seconds_count"] {
+            assert_eq!(buckets_of(name), ["bucket-1", "bucket-2"], "{name}");
+        }
+        assert_eq!(buckets_of("kv_curr_connections"), [""], "connections are the node's");
         for metric in &metrics {
             assert_eq!(metric.broken_rule(), None, "{}", metric.name);
         }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use server::{
-    BUCKET_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, MetricName, SERVER_STATISTICS,
-    Statistic, StatisticKind,
+    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, MetricName,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Statistic, StatisticKind,
 };
 
 use crate::serve;
@@ -100,9 +100,11 @@ fn said(line: &str, beginning: &str) -> Option<(String, String)> {
 fn of_tables() -> (Rows, BTreeMap<&'static str, &'static str>) {
     let (mut rows, mut units) = (Rows::new(), BTreeMap::new());
     add(SERVER_STATISTICS, &mut rows, &mut units);
+    add(COMMAND_STATISTICS, &mut rows, &mut units);
     add(BUCKET_STATISTICS, &mut rows, &mut units);
     add(JOURNAL_STATISTICS, &mut rows, &mut units);
     add(COMPACTION_STATISTICS, &mut rows, &mut units);
+    add(RANGE_SCAN_STATISTICS, &mut rows, &mut units);
     (rows, units)
 }
 

@@ -31,7 +31,8 @@ impl View {
         let clock = node.clock().clone();
         let membership = Arc::clone(node.membership());
         let buckets = node.buckets().all().map(|bucket| {
-            let viewed = ViewedBucket::new(clock.clone(), Arc::clone(&membership), bucket);
+            let (membership, server) = (Arc::clone(&membership), Arc::clone(node.server()));
+            let viewed = ViewedBucket::new(clock.clone(), membership, server, bucket);
             (bucket.name().to_owned(), Arc::new(viewed))
         });
         Self {
@@ -90,7 +91,9 @@ impl NodeView for View {
             cpu_count: platform::threads::available_cpus(),
             memory_total_bytes,
             memory_free_bytes: memory_total_bytes.saturating_sub(resident_bytes),
-            operations_per_second: self.operations.sample(self.server.statistics().cmd_total, now),
+            operations_per_second: self
+                .operations
+                .sample(self.server.all_commands().cmd_total, now),
         }
     }
 

@@ -174,7 +174,9 @@ fn greeting(node: &Node) -> String {
     if let Some(port) = node.memcached_port() {
         lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
     }
-    lines.push(format!("  bucket           {}", config.default_bucket()));
+    let names: Vec<&str> = config.buckets.iter().map(|bucket| bucket.name.as_str()).collect();
+    let what = if names.len() == 1 { "bucket " } else { "buckets" };
+    lines.push(format!("  {what}          {}", names.join(", ")));
     lines.push(format!("  user             {}", config.user));
     lines.push(match node.password() {
         Some(password) if node.password_is_new() => {

@@ -98,6 +98,50 @@ impl<T: Named> fmt::Display for Choice<T> {
     }
 }
 
+/// Names of buckets, with commas between them: at least one, each once. The first is the default
+/// one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd)]
+#[serde(try_from = "String")]
+pub(crate) struct BucketNames(Vec<String>);
+
+impl BucketNames {
+    /// One bucket.
+    pub(crate) fn one(name: String) -> Self {
+        Self(vec![name])
+    }
+
+    /// Which, the default one first.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl FromStr for BucketNames {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names: Vec<String> = text.split(',').map(str::to_owned).collect();
+        match names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+            Some((_, twice)) => Err(format!("`{twice}` is said twice")),
+            None => Ok(Self(names)),
+        }
+    }
+}
+
+impl TryFrom<String> for BucketNames {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for BucketNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(","))
+    }
+}
+
 /// What a page says of a type.
 #[cfg(test)]
 pub(crate) trait SettingValue {
@@ -126,6 +170,7 @@ ranges! {
     std::path::PathBuf => "",
     std::net::IpAddr => "",
     MemorySize => "",
+    BucketNames => "",
     Threads => ThreadSetting::range(),
 }
 

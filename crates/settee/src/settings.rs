@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bucket::{
-    BucketConfig, BucketType, CompressionMode, DurabilityMinLevel, EvictionPolicy, FullPolicy,
-    PersistenceMode,
+    BucketConfig, BucketType, CompressionMode, ConflictResolution, DurabilityMinLevel,
+    EvictionPolicy, FullPolicy, PersistenceMode,
 };
 use clap::{Arg, Args};
 use node::{BucketSettings, NodeConfig};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
-use crate::setting_values::{Choice, MemorySize, Threads};
+use crate::setting_values::{BucketNames, Choice, MemorySize, Threads};
 
 /// A quota that is smaller is a mistake.
 const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
@@ -92,6 +92,13 @@ settings! {
     #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_APPLY_CYCLE_MS")]
     apply_cycle_ms: u64 { default: millis(of_bucket().apply_cycle), }
 
+    /// Milliseconds after which a range scan is cancelled that nobody goes on with
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_RANGE_SCAN_IDLE_TIME_MS")]
+    range_scan_idle_time_ms: u64 {
+        default: millis(of_bucket().range_scan_idle_time),
+        allowed: Allowed::AtLeast(1),
+    }
+
     /// How durable every write is at least: none, majority, majority_and_persist_on_master or
     /// persist_to_majority
     #[arg(long, value_name = "LEVEL", env = "SETTEE_DURABILITY_MIN_LEVEL")]
@@ -121,14 +128,15 @@ settings! {
     #[serde(skip)]
     leave_cluster: bool { default: false, }
 
-    /// The bucket's name; a data directory has one bucket
-    #[arg(long, value_name = "NAME", env = "SETTEE_BUCKET")]
-    bucket: String {
-        default: of_bucket().name,
+    /// The bucket's name, or those of several with commas between them: the first is that of
+    /// clients that select none, all have the same settings and a part of the memory quota each
+    #[arg(long, value_name = "NAMES", env = "SETTEE_BUCKET")]
+    bucket: BucketNames {
+        default: BucketNames::one(of_bucket().name),
         allowed: Allowed::If {
             range: "1 to 100 letters, digits, and . _ % -",
             complaint: " `{value}`: a name has {range}",
-            holds: |name| is_bucket_name(name),
+            holds: |buckets| buckets.names().iter().all(|name| is_bucket_name(name)),
         },
     }
 
@@ -147,6 +155,14 @@ settings! {
     /// made
     #[arg(long, value_name = "TYPE", env = "SETTEE_BUCKET_TYPE")]
     bucket_type: Choice<BucketType> { unsaid: Choice(BucketType::default()), }
+
+    /// Which version of a document wins when one is brought from elsewhere: `seqno`, the one that
+    /// has changed more often; `lww`, the later one; or `custom`, as `lww`. Fixed when the bucket
+    /// is made
+    #[arg(long, value_name = "RULE", env = "SETTEE_CONFLICT_RESOLUTION")]
+    conflict_resolution: Choice<ConflictResolution> {
+        unsaid: Choice(ConflictResolution::default()),
+    }
 
     /// What an ephemeral bucket does when its memory is full: `auto_delete` or `fail_new_data`
     #[arg(long, value_name = "POLICY", env = "SETTEE_EPHEMERAL_FULL_POLICY")]
@@ -277,7 +293,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn is_bucket_name(name: &str) -> bool {
+/// Whether a bucket can be called so.
+pub(crate) fn is_bucket_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
     (1..=100).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with('.')
 }

@@ -33,10 +33,10 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start() -> Self {
+    fn start(flags: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = free_ports();
-        let child = Self::command(directory.path(), base).spawn().unwrap();
+        let child = Self::command(directory.path(), base).args(flags).spawn().unwrap();
         let cluster = Self { child, directory, base };
         cluster.wait_for(&["--status"], "n_1");
         cluster
@@ -80,12 +80,13 @@ impl Cluster {
         }
     }
 
-    /// Stores 200 documents with durable writes.
-    fn load(&self) {
+    /// Stores 200 documents with durable writes in a bucket.
+    fn load(&self, bucket: &str) {
         let mut command = settee();
         command.args(["load", "--port", &(self.base + 2).to_string(), "--num-items", "200"]);
         command.args(["--user", "Administrator", "--password", "password", "--num-cycles", "1"]);
-        let output = command.args(["--durability", "majority"]).output().unwrap();
+        command.args(["--durability", "majority", "--bucket", bucket]);
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
     }
 
@@ -95,7 +96,7 @@ impl Cluster {
         let deadline = clock.now().after(PATIENCE);
         let wanted = format!("curr_items_tot {count}");
         loop {
-            let statistics = self.statistics(node, None);
+            let statistics = self.statistics(node, "default", None);
             if statistics.lines().any(|line| line == wanted) {
                 return;
             }
@@ -104,17 +105,21 @@ impl Cluster {
         }
     }
 
-    fn statistics(&self, node: u16, group: Option<&str>) -> String {
+    fn statistics(&self, node: u16, bucket: &str, group: Option<&str>) -> String {
         let port = (self.base + 2 * node).to_string();
         let mut command = settee();
         command.arg("stats").args(group).args(["--user", "Administrator"]);
-        command.args(["--password", "password", "--port", &port]);
+        command.args(["--password", "password", "--port", &port, "--bucket", bucket]);
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
     /// How many vBuckets of a node are in each state.
     fn states(&self, node: u16) -> Vec<(String, usize)> {
-        let text = self.statistics(node, Some("vbucket"));
+        self.states_of(node, "default")
+    }
+
+    fn states_of(&self, node: u16, bucket: &str) -> Vec<(String, usize)> {
+        let text = self.statistics(node, bucket, Some("vbucket"));
         let mut states: Vec<&str> =
             text.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
         states.sort_unstable();
@@ -137,7 +142,7 @@ fn counts(states: &[(&str, usize)]) -> Vec<(String, usize)> {
 
 #[test]
 fn nodes_share_the_vbuckets_and_outlive_one_another() {
-    let mut cluster = Cluster::start();
+    let mut cluster = Cluster::start(&[]);
     for node in [0, 1] {
         assert_eq!(cluster.states(node), counts(&[("active", 8), ("replica", 8)]));
     }
@@ -145,7 +150,7 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     let reason = String::from_utf8_lossy(&second.stderr);
     assert!(reason.contains("runs in") && reason.contains("--dir"), "{reason}");
 
-    cluster.load();
+    cluster.load("default");
     for node in [0, 1] {
         cluster.wait_for_items(node, 200);
     }
@@ -165,7 +170,7 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     assert!(cluster.ask(&["--recover", "0"]).contains("missing"));
     assert_eq!(cluster.states(0), counts(&[("replica", 16)]));
     cluster.wait_for_items(0, 200);
-    cluster.load();
+    cluster.load("default");
 
     cluster.ask(&["--pause", "1"]);
     assert!(cluster.ask(&["--status"]).contains("hangs"));
@@ -173,4 +178,50 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     // The answer comes although the process that gives it ends.
     assert!(cluster.ask(&["--stop"]).contains("stop"));
     assert!(cluster.child.wait().unwrap().success());
+}
+
+#[test]
+fn several_buckets_are_told_apart_by_their_names() {
+    let cluster = Cluster::start(&["--bucket", "orders,travel"]);
+    let all = cluster.ask(&["--status"]);
+    assert!(all.contains("bucket orders") && all.contains("bucket travel"), "{all}");
+    let of_travel = cluster.ask(&["--status", "--bucket", "travel"]);
+    assert!(of_travel.contains("bucket travel") && !of_travel.contains("orders"), "{of_travel}");
+    let unknown = cluster.tell(&["--status", "--bucket", "other"]);
+    let reason = String::from_utf8_lossy(&unknown.stderr);
+    assert!(!unknown.status.success() && reason.contains("`orders`, `travel`"), "{reason}");
+
+    cluster.load("travel");
+    let has = |bucket: &str, line: &str| {
+        cluster.statistics(1, bucket, None).lines().any(|known| known == line)
+    };
+    assert!(has("orders", "cmd_set 0") && !has("travel", "cmd_set 0"));
+
+    let data = cluster.directory.path().join("n_1");
+    let dump = |bucket: &str| {
+        let mut command = settee();
+        command.args(["dump", "--keys-only", "--bucket", bucket]).arg(&data).output().unwrap()
+    };
+    assert!(!dump("travel").stdout.is_empty());
+    assert!(dump("orders").stdout.len() < dump("travel").stdout.len());
+    let reason = String::from_utf8(dump("other").stderr).unwrap();
+    assert!(reason.contains("`orders`") && reason.contains("`travel`"), "{reason}");
+
+    let management = format!("http://127.0.0.1:{}", cluster.base + 9);
+    let reset = |flags: &[&str]| {
+        let mut command = settee();
+        command.args(["reset-vbucket", "--password", "password", "--management", &management]);
+        let output = command.args(flags).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert_eq!(reset(&[]), (true, String::new()), "nothing is damaged");
+    let (_, reason) = reset(&["1"]);
+    assert!(reason.contains("several buckets") && reason.contains("--bucket"), "{reason}");
+    let (_, reason) = reset(&["1", "--bucket", "travel"]);
+    assert!(reason.contains("refuses (400)") && reason.contains("vBucket"), "{reason}");
+
+    assert!(cluster.ask(&["--failover", "0"]).contains("promoted"));
+    for bucket in ["orders", "travel"] {
+        assert_eq!(cluster.states_of(1, bucket), counts(&[("active", 16)]), "{bucket}");
+    }
 }

@@ -32,6 +32,7 @@ pub use records::dropped_collections::DroppedCollection;
 pub use records::vbucket_record::{CheckpointType, JournalPosition, VBSTATE, VbucketRecord};
 pub use store::file_view::FileView;
 pub use store::flush_batch::{Applied, CommitReport, FlushBatch};
+pub use store::key_view::{KeyView, KeyViewEntry};
 pub use store::rollback::{Rewind, RollbackPlan, RolledBack};
 pub use store::set_aside::Remains;
 pub use store::start_up::{FoundVbucket, IgnoredFile, LastStop, StartReport, WhyIgnored};

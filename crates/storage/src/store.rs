@@ -7,6 +7,7 @@ pub(crate) mod compaction_reserve;
 pub(crate) mod doubt;
 pub(crate) mod file_view;
 pub(crate) mod flush_batch;
+pub(crate) mod key_view;
 pub(crate) mod open_files;
 pub(crate) mod rollback;
 pub(crate) mod room;
@@ -340,7 +341,7 @@ impl Store {
         batch: &FlushBatch,
         buffers: &mut CommitBuffers,
     ) -> Result<Applied, StorageError> {
-        let _room = self.room_for(bytes_of(&batch.items))?;
+        let _room = self.room_for_flush(bytes_of(&batch.items))?;
         let entry = self.entry_or_new(batch.vbid);
         let _writing = lock(&entry.writer);
         let batch = FileBatch { items: &batch.items, state: &batch.state };

@@ -87,6 +87,11 @@ impl<'a> MutationRequest<'a> {
         Ok(Self { head, specs, rights })
     }
 
+    /// The flags of the document.
+    pub fn document_flags(&self) -> DocumentFlags {
+        self.head.flags
+    }
+
     /// Changes a document, which is the storage's answer for the key, tombstones included. That it
     /// is not locked is the caller's to check, and what happens to flags and expiry.
     pub fn mutate(&self, stored: Option<&StoredDocument<'_>>) -> Result<Mutated, MutationFailure> {

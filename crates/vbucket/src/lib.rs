@@ -4,6 +4,7 @@
 //! vBucket's lock, pass the time in, and carry out the [`Effect`]s after they have let the lock go.
 
 pub mod checkpoint;
+mod clock_rules;
 mod collections;
 mod destruction;
 mod document_locks;
@@ -18,8 +19,10 @@ mod operation;
 mod persistence;
 mod statistics;
 mod vbucket;
+mod version_order;
 mod waiter;
 
+pub use clock_rules::{ClockRules, FutureCas};
 pub use collections::OpenCollection;
 pub use destruction::Destruction;
 pub use durability::{
@@ -28,11 +31,11 @@ pub use durability::{
 pub use effect::Effect;
 pub use failover_table::{FailoverTable, StreamStart};
 pub use hash_table::{DatatypeCounts, HashSeed, ItemAction, VisitPosition};
-pub use hlc::Hlc;
+pub use hlc::{Drift, Hlc};
 pub use memory_account::MemoryAccount;
 pub use operation::{
-    Found, KeptXattrs, Mutation, Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest,
-    WriteCondition, Written,
+    Ambiguity, ForeignTerms, ForeignWrite, Found, KeptXattrs, Mutation, NewVersion, Now, Refusal,
+    StoreMode, SyncWriteEnd, SyncWriteRequest, Visibility, WriteCondition, Written,
 };
 pub use persistence::{
     FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
@@ -45,4 +48,5 @@ pub use vbucket::receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPos
 pub use vbucket::recovery::RecoveryStep;
 pub use vbucket::restore::{Departures, Restored};
 pub use vbucket::role::RoleChange;
+pub use version_order::VersionOrder;
 pub use waiter::Waiter;

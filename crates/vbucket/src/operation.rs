@@ -1,9 +1,12 @@
 //! What operations take and answer.
 
-use document::{Cas, DurabilityLevel, Item, ItemBuilder, Operation, Seqno, VbUuid};
+use document::{
+    Cas, DurabilityLevel, Item, ItemBuilder, Operation, Placeholders, RevSeqno, Seqno, VbUuid,
+};
 use platform::{Instant, WallTime};
 
 use crate::eviction::Lookup;
+use crate::version_order::VersionOrder;
 use crate::waiter::Waiter;
 
 /// The time of an operation, read once by the caller.
@@ -50,6 +53,32 @@ impl WriteCondition {
     }
 }
 
+/// A version of a document that came about elsewhere and is to be stored here as what it is.
+pub struct ForeignWrite {
+    /// Its content; a tombstone for a deletion.
+    pub builder: ItemBuilder,
+    /// Its name.
+    pub cas: Cas,
+    /// How often the document has changed.
+    pub revision: RevSeqno,
+    /// On which terms it is taken.
+    pub terms: ForeignTerms,
+}
+
+/// On which terms a version from elsewhere is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForeignTerms {
+    /// Only where there is no document.
+    pub only_adds: bool,
+    /// Only in the place of this version; [`Cas::ANY`] for any.
+    pub replaces: Cas,
+    /// Only if it wins in this order over the version that is here, a tombstone included; whatever
+    /// is here when there is none.
+    pub order: Option<VersionOrder>,
+    /// It gets a CAS of this vBucket's clock.
+    pub renames: bool,
+}
+
 /// What a durable write asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncWriteRequest {
@@ -68,6 +97,28 @@ pub struct Found {
     pub item: Item,
     /// The CAS to show: the version's, or [`Cas::LOCKED`].
     pub cas: Cas,
+}
+
+/// Which versions of a document there are for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Those that live.
+    Live,
+    /// Tombstones as well.
+    Deleted,
+}
+
+/// A version that was computed from another, of which it says everything: flags, expiry and xattrs
+/// are its own, and it may be a tombstone with xattrs.
+pub struct NewVersion {
+    /// The version.
+    pub builder: ItemBuilder,
+    /// Where its CAS and seqno are written into its value, which then is not compressed.
+    pub placeholders: Placeholders,
+    /// The seqno of what it was computed from; `None` when there was nothing.
+    pub computed_from: Option<Seqno>,
+    /// What there was to be computed from.
+    pub visibility: Visibility,
 }
 
 /// A write that took its place in history.
@@ -114,9 +165,21 @@ pub enum SyncWriteEnd {
         began: Instant,
     },
     /// Nobody here knows whether it happens.
-    Ambiguous,
+    Ambiguous(Ambiguity),
     /// It does not happen: the collection of its document was dropped.
     Dropped,
+}
+
+/// Why nobody here knows whether a durable write happens. Clients are answered with one status, and
+/// people with the reason. Source: docs/specification/protocol.md, section 11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ambiguity {
+    /// Too few nodes held it when its time was over.
+    TimeIsOver,
+    /// A new topology leaves too few nodes to hold it.
+    TooFewNodes,
+    /// The vBucket is not active here any more, or what it held is gone: others may commit it.
+    NotActive,
 }
 
 /// Why an operation did not happen. Outcomes, not errors. Most are answered; the last group is work
@@ -142,6 +205,10 @@ pub enum Refusal {
     Exists,
     /// It is another version.
     CasMismatch,
+    /// The version that was brought from elsewhere does not win over the one that is here.
+    NotNewer,
+    /// No version can have that CAS, or it lies too far in the future.
+    InvalidCas,
     /// Somebody else holds its lock.
     Locked,
     /// Nobody holds its lock.

@@ -31,6 +31,14 @@ pub struct VbucketStatistics {
     pub sync_writes_committed_not_durable: u64,
     /// Durable writes aborted.
     pub sync_writes_aborted: u64,
+    /// Versions taken that came about elsewhere, tombstones left out.
+    pub foreign_stores: u64,
+    /// Tombstones taken that came about elsewhere.
+    pub foreign_deletions: u64,
+    /// Versions from elsewhere that did not win, tombstones left out.
+    pub foreign_stores_lost: u64,
+    /// Tombstones from elsewhere that did not win.
+    pub foreign_deletions_lost: u64,
     /// Values dropped from memory, with or without the rest of their documents.
     pub ejections: u64,
 }

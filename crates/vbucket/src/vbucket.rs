@@ -4,6 +4,7 @@ pub(crate) mod collections;
 mod compaction;
 mod ephemeral;
 mod flush;
+mod foreign;
 mod locking;
 mod lookup;
 pub(crate) mod paging;
@@ -15,6 +16,7 @@ pub(crate) mod restore;
 pub(crate) mod role;
 mod streams;
 mod sync_writes;
+mod versions;
 mod wholeness;
 mod write;
 
@@ -22,6 +24,7 @@ use document::{FailoverEntry, Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState}
 use platform::{Instant, Random};
 
 use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, LogPersistence};
+use crate::clock_rules::ClockRules;
 use crate::collections::Collections;
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
@@ -30,7 +33,7 @@ use crate::effect::Effect;
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
 use crate::failover_table::FailoverTable;
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
-use crate::hlc::Hlc;
+use crate::hlc::{Drift, Hlc};
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{
     FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
@@ -54,6 +57,7 @@ pub struct Vbucket {
     last_abort_seqno: Option<Seqno>,
     checkpoints: CheckpointManager,
     clock: Hlc,
+    clock_rules: ClockRules,
     failover_table: FailoverTable,
     locks: DocumentLocks,
     /// The named ones.
@@ -148,6 +152,7 @@ impl Vbucket {
             is_takeover_late: false,
             checkpoints: CheckpointManager::continuing(Seqno(0), LogPersistence::File),
             clock: Hlc::default(),
+            clock_rules: ClockRules::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
             collections: Collections::default(),
@@ -236,6 +241,28 @@ impl Vbucket {
     /// The highest CAS given out.
     pub fn max_cas(&self) -> document::Cas {
         self.clock.max_cas()
+    }
+
+    /// The highest revision that a deleted document had.
+    pub fn max_deleted_revision(&self) -> RevSeqno {
+        self.max_deleted_revision
+    }
+
+    /// How far the clocks of others were from this node's.
+    pub fn drift(&self) -> Drift {
+        self.clock.drift()
+    }
+
+    /// Versions named without the wall clock, which had not moved past the last one.
+    pub fn logical_ticks(&self) -> u64 {
+        self.clock.logical_ticks()
+    }
+
+    /// Has the clock go on from `cas`, back as well, and the file remember that. A start raises it
+    /// again where it finds versions with a higher one.
+    pub fn set_max_cas(&mut self, cas: document::Cas, effects: &mut Vec<Effect>) {
+        self.clock.set_back(cas);
+        self.flush_state_anew(effects);
     }
 
     /// What it has done.

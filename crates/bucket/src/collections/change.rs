@@ -35,6 +35,12 @@ impl Bucket {
         self.0.manifest.current()
     }
 
+    /// Whether the manifest has this collection.
+    pub fn has_collection(&self, collection: CollectionId) -> bool {
+        collection == CollectionId::DEFAULT
+            || self.manifest().collections().any(|(_, it)| it.id == collection)
+    }
+
     /// The longest life of a document of this collection, in seconds, if that is limited. Costs the
     /// default collection nothing.
     #[inline]

@@ -66,7 +66,7 @@ impl BucketCore {
 
     /// Finds the files that are large enough and of which too much is of no use, the worst first;
     /// and keeps room for the copy of the largest one, now or later.
-    fn look_at_files(&self) {
+    pub(crate) fn look_at_files(&self) {
         let (settings, now) = (&self.compaction.plan.settings, self.clock.now());
         let percent_min = u64::from(settings.fragmentation_percent());
         let (mut found, mut live_bytes_max) = (Vec::new(), 0);

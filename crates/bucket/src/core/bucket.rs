@@ -6,7 +6,7 @@ use document::Vbid;
 use executor::{ExecutorPool, Owner};
 use platform::{Clock, Entropy, Files};
 use storage::{BacklogUsage, JournalUsage};
-use vbucket::{MemoryAccount, Now};
+use vbucket::{ClockRules, MemoryAccount, Now};
 
 use super::completion::Completions;
 use super::counters::Counters;
@@ -18,10 +18,11 @@ use super::vbucket_factory::VbucketFactory;
 use super::vbucket_slot::VbucketSlot;
 use crate::collections::ManifestStore;
 use crate::compaction::Compaction;
-use crate::config::{BucketConfig, BucketType};
+use crate::config::{BucketConfig, BucketType, ConflictResolution};
 use crate::disk::{BackingStore, Disk};
 use crate::memory::{CheckpointState, Memory};
 use crate::roles::Timeouts;
+use crate::scan::RangeScans;
 use crate::start::{BucketDirectory, WarmupState};
 
 /// The outside world of a bucket.
@@ -66,6 +67,7 @@ pub(crate) struct BucketCore {
     pub(crate) disk: Disk,
     pub(crate) compaction: Compaction,
     pub(crate) timeouts: Timeouts,
+    pub(crate) range_scans: RangeScans,
     pub(crate) warmup: WarmupState,
     pub(crate) listeners: Listeners,
     pub(crate) counters: Counters,
@@ -87,6 +89,16 @@ impl Bucket {
     /// Where it keeps its documents.
     pub fn bucket_type(&self) -> BucketType {
         self.0.directory.bucket_type()
+    }
+
+    /// Which version of a document wins when one comes that came about elsewhere.
+    pub fn conflict_resolution(&self) -> ConflictResolution {
+        self.0.directory.conflict_resolution()
+    }
+
+    /// What it makes of the clocks of others.
+    pub fn clock_rules(&self) -> &ClockRules {
+        self.0.factory.clock_rules()
     }
 
     /// How full its journal is; `None` without one.

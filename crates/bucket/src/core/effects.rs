@@ -1,6 +1,6 @@
 //! Carrying out what vBuckets want done once their locks are free.
 
-use document::Vbid;
+use document::{Vbid, VbucketState};
 use vbucket::{Effect, SyncWriteEnd, Waiter};
 
 use super::bucket::BucketCore;
@@ -24,6 +24,9 @@ impl BucketCore {
                 }
                 Effect::NotifyStreams => self.tell_streams(|streams| streams.log_grew(vbid)),
                 Effect::RoleChanged(state) => {
+                    if state != VbucketState::Active {
+                        self.range_scans.cancel_all_of(vbid);
+                    }
                     self.tell_streams(|streams| streams.role_changed(vbid, Some(state)));
                 }
                 Effect::AcknowledgePrepares(seqno) => {

@@ -19,6 +19,12 @@ pub enum Refused {
     Exists,
     /// It is another version.
     CasMismatch,
+    /// The version from elsewhere does not win over the one that is here.
+    NotNewer,
+    /// No version can have that CAS, or it lies too far in the future.
+    InvalidCas,
+    /// The value claims to have xattrs, and they cannot be read.
+    BadXattrs,
     /// Somebody else holds its lock.
     Locked,
     /// Nobody holds its lock.
@@ -71,6 +77,8 @@ impl Refused {
             Refusal::UnknownCollection => Self::UnknownCollection,
             Refusal::Exists => Self::Exists,
             Refusal::CasMismatch => Self::CasMismatch,
+            Refusal::NotNewer => Self::NotNewer,
+            Refusal::InvalidCas => Self::InvalidCas,
             Refusal::Locked => Self::Locked,
             Refusal::NotLocked => Self::NotLocked,
             Refusal::Loading => Self::Warming,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::{VbUuid, Vbid, VbucketState};
 use platform::Entropy;
 use vbucket::eviction::{EvictionOptions, InitialFrequency};
-use vbucket::{DurabilityLimits, HashSeed, MemoryAccount, Restored, Vbucket};
+use vbucket::{ClockRules, DurabilityLimits, HashSeed, MemoryAccount, Restored, Vbucket};
 
 use crate::config::{BucketConfig, BucketType, EvictionConfig};
 
@@ -16,6 +16,7 @@ pub(crate) struct VbucketFactory {
     account: MemoryAccount,
     eviction: EvictionOptions,
     durability_limits: DurabilityLimits,
+    clock_rules: ClockRules,
     hash_seed: HashSeed,
     /// The next vBucket uuid is made from this.
     uuid_seed: AtomicU64,
@@ -34,6 +35,7 @@ impl VbucketFactory {
             account,
             eviction: eviction_options(&config.eviction),
             durability_limits: config.durability.limits(),
+            clock_rules: ClockRules::default(),
             hash_seed: HashSeed::new(entropy.next_u64()),
             uuid_seed: AtomicU64::new(entropy.next_u64()),
         }
@@ -56,9 +58,15 @@ impl VbucketFactory {
     }
 
     fn prepared(&self, vbucket: Vbucket) -> Vbucket {
-        let mut vbucket = vbucket.with_eviction(self.eviction.clone());
+        let mut vbucket =
+            vbucket.with_eviction(self.eviction.clone()).with_clock_rules(self.clock_rules.clone());
         vbucket.set_durability_limits(self.durability_limits);
         vbucket
+    }
+
+    /// What vBuckets make of the clocks of others.
+    pub(crate) fn clock_rules(&self) -> &ClockRules {
+        &self.clock_rules
     }
 
     /// The frequency counter of documents that come into memory.

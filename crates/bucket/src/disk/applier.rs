@@ -75,6 +75,7 @@ impl Task for Applier {
                 }
                 continue;
             };
+            core.store.leave_room_for_flushes(core.account.checkpoints_bytes());
             self.prepare_journal(core, now);
             core.store.trim_backlog();
             if self.is_hurried && !pressure.is_critical() {

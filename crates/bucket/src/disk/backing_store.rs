@@ -13,8 +13,9 @@ use platform::{DiskSpace, Files};
 use storage::VbucketRecord;
 use storage::{
     Applied, BacklogUsage, CommitReport, CompactionObserver, CompactionOutcome, CompactionProgress,
-    CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, LastStop,
-    Remains, ScanReport, StartReport, StorageError, Store, StoreOptions, Unapplied, Witnesses,
+    CompactionRequest, FileSizes, FileView, FlushBatch, FrozenVbucket, JournalUsage, KeyView,
+    LastStop, Remains, ScanReport, StartReport, StorageError, Store, StoreOptions, Unapplied,
+    Witnesses,
 };
 use storage::{Rewind, RollbackPlan};
 
@@ -99,6 +100,22 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.view(vbid),
             Self::Memory => Ok(None),
+        }
+    }
+
+    /// See [`Store::key_view`].
+    pub(crate) fn key_view(&self, vbid: Vbid) -> Result<KeyView, StorageError> {
+        match self {
+            Self::Files(store) => store.key_view(vbid),
+            Self::Memory => Ok(KeyView::default()),
+        }
+    }
+
+    /// See [`Store::unapplied_bytes`].
+    pub(crate) fn unapplied_bytes(&self, vbid: Vbid) -> u64 {
+        match self {
+            Self::Files(store) => store.unapplied_bytes(vbid),
+            Self::Memory => 0,
         }
     }
 
@@ -316,6 +333,21 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.disk_space().ok(),
             Self::Memory => None,
+        }
+    }
+
+    /// See [`Store::room_bytes`]. Memory has all of it.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        match self {
+            Self::Files(store) => store.room_bytes(),
+            Self::Memory => u64::MAX,
+        }
+    }
+
+    /// See [`Store::leave_room_for_flushes`].
+    pub(crate) fn leave_room_for_flushes(&self, bytes: u64) {
+        if let Self::Files(store) = self {
+            store.leave_room_for_flushes(bytes);
         }
     }
 

@@ -7,6 +7,11 @@ use super::write_gate::WritePath;
 use crate::core::{BucketCore, WriteBlock};
 
 impl BucketCore {
+    /// Looks how much the disk can take.
+    pub(crate) fn look_for_room(&self) {
+        self.disk.gate.note_room(self.store.room_bytes());
+    }
+
     /// Notes what the disk said to the flush of a vBucket; logs when that is news.
     pub(crate) fn note_disk(&self, vbid: Vbid, path: WritePath, error: Option<&StorageError>) {
         let block = error.map(|error| match error {

@@ -91,6 +91,7 @@ impl BucketCore {
             let used_bytes = self.store.journal_usage().map_or(0, |journal| journal.used_bytes);
             self.disk.flush_queues.note_full_journal(used_bytes);
         }
+        self.look_for_room();
         self.wake_appliers();
         flushed
     }

@@ -104,18 +104,19 @@ impl Task for Flusher {
             self.not_before = core.clock.now().after(pause);
             return Next::Again;
         }
-        self.failed_attempts += 1;
-        if context.is_shutting_down() && self.failed_attempts < SHUTDOWN_ATTEMPTS_MAX {
-            return Next::Again;
+        if context.is_shutting_down() {
+            return self.make_room_for_the_last();
         }
+        self.failed_attempts += 1;
         Next::SleepFor(core.config.flush_retry_interval)
     }
 }
 
 impl Flusher {
-    /// The journal is full while the node stops, and nobody else brings files up to date any more.
-    /// That is done until everything is durable, however long it takes; given up is only what the
-    /// disk refuses again and again, or what damaged files leave no room for.
+    /// The journal, or the disk, is full while the node stops, and nobody else brings files up to
+    /// date any more, which lets parts of the journal go. That is done until everything is durable,
+    /// however long it takes; given up is only what the disk refuses again and again, or what
+    /// damaged files leave no room for.
     fn make_room_for_the_last(&mut self) -> Next {
         let core = &self.bucket.0;
         if core.make_room() {

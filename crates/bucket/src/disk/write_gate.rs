@@ -22,9 +22,11 @@ pub(crate) enum WritePath {
 }
 
 /// The gate. Flushers close and open it; writers look.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WriteGate {
     disk: AtomicU8,
+    /// Bytes that the disk could take when somebody looked last.
+    room_bytes: AtomicU64,
     /// vBuckets whose last flush failed, or whose file could not follow the journal. While there is
     /// any the gate stays closed.
     failing: Mutex<BTreeSet<(Vbid, WritePath)>>,
@@ -42,6 +44,19 @@ pub(crate) struct RefusalCounts {
     pub(crate) checkpoints: u64,
     /// Because of the disk.
     pub(crate) disk: u64,
+}
+
+impl Default for WriteGate {
+    fn default() -> Self {
+        Self {
+            disk: AtomicU8::new(OPEN),
+            room_bytes: AtomicU64::new(u64::MAX),
+            failing: Mutex::default(),
+            memory_refusals: AtomicU64::new(0),
+            checkpoint_refusals: AtomicU64::new(0),
+            disk_refusals: AtomicU64::new(0),
+        }
+    }
 }
 
 impl WriteGate {
@@ -66,6 +81,23 @@ impl WriteGate {
             return Err(WriteBlock::Memory);
         }
         Ok(())
+    }
+
+    /// Whether the disk had room, when somebody looked last, for what is in memory alone, which is
+    /// at most `log_bytes`.
+    pub(crate) fn has_room_for(&self, log_bytes: u64) -> bool {
+        log_bytes < self.room_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The disk can take so many bytes.
+    pub(super) fn note_room(&self, bytes: u64) {
+        self.room_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a write that is refused because what is in memory alone fills the disk.
+    pub(crate) fn refuse_for_room(&self) -> WriteBlock {
+        self.disk_refusals.fetch_add(1, Ordering::Relaxed);
+        WriteBlock::DiskFull
     }
 
     /// Counts a write that is refused because checkpoints have used up their memory.

@@ -5,7 +5,7 @@ use document::Vbid;
 use vbucket::WriteCondition;
 
 use super::checkpoint_memory::CheckpointState;
-use crate::core::{Bucket, Refused, WriteBlock};
+use crate::core::{Bucket, BucketCore, Refused, WriteBlock};
 
 /// Durable writes of larger values wait as others do: a few of them would use up the reserve.
 const RESERVE_VALUE_BYTES_MAX: usize = 64 << 10;
@@ -29,7 +29,8 @@ impl Bucket {
             used_bytes = core.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
-        let checkpoints = core.checkpoint_state();
+        let log_bytes = core.account.checkpoints_bytes();
+        let checkpoints = core.memory.checkpoint_state(log_bytes);
         if checkpoints != CheckpointState::Available {
             core.memory.checkpoint_recovery.wake();
         }
@@ -39,6 +40,7 @@ impl Bucket {
                 && self.fails_new_data();
             Refused::Blocked(if is_final { WriteBlock::NoMemory } else { block })
         })?;
+        core.check_room(log_bytes)?;
         let has_reserve = condition.sync_write.is_some()
             && value_bytes <= RESERVE_VALUE_BYTES_MAX
             && core.has_checkpoint_reserve();
@@ -71,6 +73,23 @@ impl Bucket {
             .disk
             .gate()
             .check(0, u64::MAX, self.0.file_is_damaged(vbid))
-            .map_err(Refused::Blocked)
+            .map_err(Refused::Blocked)?;
+        self.0.check_room(self.0.account.checkpoints_bytes())
+    }
+}
+
+impl BucketCore {
+    /// What is acknowledged and in memory alone must fit on the disk, so that an orderly stop
+    /// writes it there. The log has more than that while streams are behind: near the end of the
+    /// disk, writers wait for them.
+    fn check_room(&self, log_bytes: u64) -> Result<(), Refused> {
+        if self.disk.gate().has_room_for(log_bytes) {
+            return Ok(());
+        }
+        self.look_for_room();
+        if self.disk.gate().has_room_for(log_bytes) {
+            return Ok(());
+        }
+        Err(Refused::Blocked(self.disk.gate().refuse_for_room()))
     }
 }

@@ -55,7 +55,7 @@ impl Bucket {
             let body = concatenated(&existing, placement, &added)?;
             let (meta, operation) = (existing.meta(), condition.operation());
             let compression = self.0.memory.compression();
-            let builder = with_body(&existing, &body, meta, operation, compression);
+            let builder = with_body(&existing, &body, meta, operation, compression)?;
             let condition = WriteCondition { computed_from: Some(existing.seqno()), ..condition };
             let result = self.attempt(session, vbid, |vbucket, effects| {
                 vbucket.store(StoreMode::Replace, builder, condition, now, effects)

@@ -52,7 +52,7 @@ impl Bucket {
                     let number = request.applied_to(number_of(&existing)?);
                     let operation = condition.operation();
                     let builder =
-                        self.counter_version(&existing, number, request.expiry, operation);
+                        self.counter_version(&existing, number, request.expiry, operation)?;
                     (number, builder, StoreMode::Replace, Some(existing.seqno()))
                 }
                 Ok(Attempted::Waits) => return Ok(Attempted::Waits),
@@ -85,7 +85,7 @@ impl Bucket {
         number: u64,
         expiry: Option<u32>,
         operation: Operation,
-    ) -> ItemBuilder {
+    ) -> Result<ItemBuilder, Refused> {
         let (text, meta) = (number.to_string(), existing.meta());
         let meta = ItemMeta { expiry: expiry.unwrap_or(meta.expiry), ..meta };
         with_body(existing, text.as_bytes(), meta, operation, self.0.memory.compression())

@@ -1,7 +1,7 @@
 //! SET, ADD, REPLACE.
 
-use document::{ItemBuilder, ItemMeta, Key, Vbid};
-use vbucket::{KeptXattrs, Refusal, StoreMode, WriteCondition, Written};
+use document::{ItemBuilder, ItemMeta, Key, RevSeqno, Vbid};
+use vbucket::{KeptXattrs, Mutation, Refusal, StoreMode, Vbucket, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
 use super::value::{Incoming, check_size, inflated_builder, json_bit, with_body};
@@ -39,13 +39,37 @@ impl Bucket {
         session: &mut Session,
         write: Write<'_>,
     ) -> Result<Attempted<Written>, Refused> {
+        self.store_telling(session, write, |_, written| written)
+    }
+
+    /// Stores a document and says how often it has changed by then. The bucket must not demand
+    /// durable writes.
+    ///
+    /// # Panics
+    /// If the write is, or has to be, a durable one.
+    pub fn store_counted(
+        &self,
+        session: &mut Session,
+        write: Write<'_>,
+    ) -> Result<Attempted<(Mutation, RevSeqno)>, Refused> {
+        let key = write.key;
+        self.store_telling(session, write, |vbucket, written| counted(vbucket, key, written))
+    }
+
+    /// Stores a document, and answers what `tell` makes of that under the vBucket's lock.
+    fn store_telling<T>(
+        &self,
+        session: &mut Session,
+        write: Write<'_>,
+        tell: impl Fn(&Vbucket, Written) -> T,
+    ) -> Result<Attempted<T>, Refused> {
         let Write { mode, vbid, key, meta, value, condition } = write;
         self.check_write_gate(vbid, &condition, value.body.len())?;
         let (stored, datatype) = value.checked(self.0.memory.compression())?;
         let condition = self.as_durable_as_configured(session, condition)?;
         let (meta, operation) = (ItemMeta { datatype, ..meta }, condition.operation());
         let builder = ItemBuilder::step(key, meta, operation, &stored);
-        self.store_built(session, mode, vbid, builder, condition)
+        self.store_built(session, (mode, vbid), builder, condition, tell)
     }
 
     /// Whether a store of `key` would have to wait for the file; then it is being read for the
@@ -70,37 +94,67 @@ impl Bucket {
         builder.set_datatype(json_bit(builder.value()));
         let condition = self.as_durable_as_configured(session, condition)?;
         let builder = builder.with_operation(condition.operation());
-        self.store_built(session, mode, vbid, builder, condition)
+        self.store_built(session, (mode, vbid), builder, condition, |_, written| written)
     }
 
-    fn store_built(
+    fn store_built<T>(
         &self,
         session: &mut Session,
-        mode: StoreMode,
-        vbid: Vbid,
+        (mode, vbid): (StoreMode, Vbid),
         mut builder: ItemBuilder,
         mut condition: WriteCondition,
-    ) -> Result<Attempted<Written>, Refused> {
+        tell: impl Fn(&Vbucket, Written) -> T,
+    ) -> Result<Attempted<T>, Refused> {
         for _ in 0..ATTEMPTS_MAX {
             if condition.preserve_expiry {
                 builder = builder.with_room_for_expiry();
             }
             let now = self.time_of(session);
             let result = self.attempt(session, vbid, |vbucket, effects| {
-                vbucket.store(mode, builder, condition, now, effects)
+                let written = vbucket.store(mode, builder, condition, now, effects)?;
+                Ok(tell(vbucket, written))
             });
             let Err(Refusal::KeepsXattrs(kept)) = result else {
                 return self.answer(session, vbid, result);
             };
             condition.computed_from = Some(kept.existing.seqno());
-            builder = self.keeping_xattrs(&kept);
+            builder = self.keeping_xattrs(&kept)?;
         }
         Err(Refused::Contended)
     }
 
-    fn keeping_xattrs(&self, kept: &KeptXattrs) -> ItemBuilder {
+    /// Deletes a document and says how often it had changed by then. The bucket must not demand
+    /// durable writes.
+    ///
+    /// # Panics
+    /// If the deletion has to be a durable one.
+    pub fn delete_counted(
+        &self,
+        session: &mut Session,
+        vbid: Vbid,
+        key: Key<'_>,
+        condition: WriteCondition,
+    ) -> Result<Attempted<(Mutation, RevSeqno)>, Refused> {
+        self.check_disk(vbid)?;
+        let condition = self.as_durable_as_configured(session, condition)?;
+        let now = self.time_of(session);
+        let result = self.attempt(session, vbid, |vbucket, effects| {
+            let written = vbucket.delete(key, condition, now, effects)?;
+            Ok(counted(vbucket, key, written))
+        });
+        self.answer(session, vbid, result)
+    }
+
+    fn keeping_xattrs(&self, kept: &KeptXattrs) -> Result<ItemBuilder, Refused> {
         let (body, compression) = (inflated_builder(&kept.stored), self.0.memory.compression());
         let (meta, operation) = (kept.stored.meta(), kept.stored.operation());
         with_body(&kept.existing, &body, meta, operation, compression)
     }
+}
+
+/// A write that is done, and how often its document has changed by then.
+fn counted(vbucket: &Vbucket, key: Key<'_>, written: Written) -> (Mutation, RevSeqno) {
+    let mutation = written.done().expect("the bucket demands no durable writes");
+    let revision = vbucket.revision_in_memory(key).expect("what was written is in memory");
+    (mutation, revision)
 }

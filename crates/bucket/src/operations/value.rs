@@ -65,27 +65,31 @@ pub fn body_of(item: &Item, accepts_compression: bool) -> (Cow<'_, [u8]>, Dataty
     (body, plain)
 }
 
-/// A new version of `existing` with another body, its xattrs kept.
+/// A new version of `existing` with another body, its xattrs kept. Body and xattrs of users are
+/// together no larger than a document may be.
 pub(crate) fn with_body(
     existing: &Item,
     body: &[u8],
     meta: ItemMeta,
     operation: Operation,
     compression: &Compression,
-) -> ItemBuilder {
+) -> Result<ItemBuilder, Refused> {
     let json = json_bit(body);
     if !existing.datatype().contains(Datatype::XATTR) {
         let meta = ItemMeta { datatype: json, ..meta };
-        return compressed_like(existing, meta, operation, body, compression);
+        return Ok(compressed_like(existing, meta, operation, body, compression));
     }
     let value = inflated(existing);
-    let whole = [split_xattrs(&value).0, body].concat();
+    let (section, _) = split_xattrs(&value);
+    let entries = section.get(4..).unwrap_or_default();
+    check_size(body.len() + entries.len().saturating_sub(xattr::system_size(entries)))?;
+    let whole = [section, body].concat();
     let meta = ItemMeta { datatype: json.with(Datatype::XATTR), ..meta };
-    compressed_like(existing, meta, operation, &whole, compression)
+    Ok(compressed_like(existing, meta, operation, &whole, compression))
 }
 
-/// Bodies that a client sent compressed stay so when the server appends to them.
-fn compressed_like(
+/// Bodies that a client sent compressed stay so when the server changes them.
+pub(super) fn compressed_like(
     existing: &Item,
     meta: ItemMeta,
     operation: Operation,

@@ -191,6 +191,7 @@ impl BucketCore {
             old.retire(&mut effects);
         }
         self.carry_out(vbid, &mut effects);
+        self.range_scans.cancel_all_of(vbid);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         self.note_disk(vbid, WritePath::Flush, None);
         self.note_disk(vbid, WritePath::Apply, None);
@@ -295,6 +296,7 @@ impl BucketCore {
             vbucket.flush_state_anew(&mut effects);
         }
         self.carry_out(vbid, &mut effects);
+        self.range_scans.cancel_all_of(vbid);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         self.have_manifest_followed(vbid);
         // What could not be flushed is not wanted any more.

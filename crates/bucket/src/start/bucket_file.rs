@@ -12,7 +12,7 @@ use super::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
 use super::adoption;
 use super::adoption::Adoption;
 use super::open_error::OpenError;
-use crate::config::{BucketConfig, BucketType, Named};
+use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
 
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
@@ -34,6 +34,9 @@ pub(crate) struct BucketFile {
     /// Absent in the files of older versions, which knew one type.
     #[serde(default)]
     pub(crate) bucket_type: BucketType,
+    /// Absent in the files of older versions, which knew one.
+    #[serde(default)]
+    pub(crate) conflict_resolution: ConflictResolution,
 }
 
 /// Reads the description in `directory`, or writes one for a new bucket.
@@ -185,17 +188,28 @@ fn fresh(config: &BucketConfig, entropy: &Entropy) -> BucketFile {
         uuid: format!("{:032x}", u128::from_be_bytes(uuid)),
         vbucket_count: config.vbucket_count,
         bucket_type: config.bucket_type.unwrap_or_default(),
+        conflict_resolution: config.conflict_resolution.unwrap_or_default(),
     }
 }
 
 /// A type that was asked for has to be the one that the bucket has: documents of the one are not
-/// there for the other. So has a number of vBuckets.
+/// there for the other. So has a number of vBuckets, and so has the way in which versions win: by
+/// another one, other versions would have won so far.
 fn check_fixed(description: BucketFile, config: &BucketConfig) -> Result<BucketFile, String> {
     let (wanted, count) = (config.vbucket_count, description.vbucket_count);
     if config.demands_vbucket_count && wanted != count {
         return Err(format!(
             "says that the bucket has {count} vBuckets, not {wanted}: their number is fixed when a \
              bucket is made; leave --vbuckets out, or give another directory"
+        ));
+    }
+    let resolution = description.conflict_resolution;
+    if let Some(wanted) = config.conflict_resolution.filter(|wanted| *wanted != resolution) {
+        return Err(format!(
+            "says that the bucket resolves conflicts by `{}`, not by `{}`: that is fixed when a \
+             bucket is made; leave --conflict-resolution out, or give another directory",
+            resolution.name(),
+            wanted.name()
         ));
     }
     match config.bucket_type {

@@ -10,7 +10,7 @@ use storage::{LastStop, Witnesses};
 use super::absent_vbuckets::AbsentVbuckets;
 use super::bucket_file::{self, BucketFile};
 use super::open_error::OpenError;
-use crate::config::{BucketConfig, BucketType};
+use crate::config::{BucketConfig, BucketType, ConflictResolution};
 
 /// An open directory. The vBuckets' files and the journal in it are storage's.
 pub(crate) struct BucketDirectory {
@@ -64,6 +64,11 @@ impl BucketDirectory {
     /// Where the bucket keeps its documents.
     pub(crate) fn bucket_type(&self) -> BucketType {
         self.description.bucket_type
+    }
+
+    /// Which version of a document wins.
+    pub(crate) fn conflict_resolution(&self) -> ConflictResolution {
+        self.description.conflict_resolution
     }
 
     /// vBuckets that were deleted, with the last revision of the file of each.

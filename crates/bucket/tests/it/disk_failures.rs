@@ -1,10 +1,11 @@
 //! A disk that is full, that does not sync, that fails at any call.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use bucket::{ApplyConfig, BucketConfig, CompactionOrder, Completion, Refused, WriteBlock};
-use document::{Seqno, VbucketState};
+use document::{Seqno, Vbid, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
 use crate::support::{DIRECTORY, Machine, No, OTHER, VBID, Waits, config, files_config};
@@ -327,4 +328,66 @@ fn a_read_that_fails_is_reported_and_succeeds_later() {
     assert_eq!(machine.bucket.statistics().reads_failed, 1);
     machine.files.heal();
     assert_eq!(machine.get(VBID, "key").unwrap(), b"value");
+}
+
+/// A value of 2 to 8 KB that compression makes no smaller.
+fn value_of(number: u32) -> Vec<u8> {
+    let mut state = number;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..2_000 + number * 37 % 6_000).map(|_| next()).collect()
+}
+
+/// Writes until the disk is full, with other sizes and pauses for each seed. Returns the number in
+/// what was acknowledged last of each key.
+fn fill(machine: &mut Machine, seed: u32) -> BTreeMap<(Vbid, String), u32> {
+    let blocked = Refused::Blocked(WriteBlock::DiskFull);
+    let mut acknowledged = BTreeMap::new();
+    let mut refused_count = 0;
+    for number in 1_u32..10_000 {
+        let vbid = if number % 2 == 0 { VBID } else { OTHER };
+        let name = (number - number % 3 * 7 % number).to_string();
+        let value = value_of(number);
+        match machine.set(vbid, &name, &value) {
+            Ok(_) => drop(acknowledged.insert((vbid, name), number)),
+            Err(refused) => {
+                assert_eq!(refused, blocked);
+                refused_count += 1;
+            }
+        }
+        if number % (5 + seed % 23) == 0 {
+            machine.run();
+        }
+        if number % (50 + seed % 31) == 0 {
+            machine.advance(RETRY / 4);
+        }
+        if refused_count > 20 + seed % 40 {
+            return acknowledged;
+        }
+    }
+    panic!("the disk has an end")
+}
+
+#[test]
+fn an_orderly_stop_on_a_disk_that_is_full_loses_nothing_that_was_acknowledged() {
+    for (seed, config) in (0..10).flat_map(|seed| [(seed, config()), (seed, files_config())]) {
+        let at = format!("seed {seed}, {:?}", config.persistence);
+        let machine = Machine::with(BucketConfig {
+            flush_interval: Duration::from_millis(50),
+            apply: ApplyConfig { cycle: RETRY / 2, applier_count: 1 },
+            ..config
+        });
+        machine.files.set_capacity((4 << 20) + u64::from(seed) * 10_000);
+        let mut machine = machine.stop_and_start();
+        machine.run();
+        let acknowledged = fill(&mut machine, seed);
+        machine.bucket.shut_down().unwrap_or_else(|count| panic!("{at}: {count} vBuckets"));
+        let mut machine = machine.restart();
+        machine.run();
+        for ((vbid, name), number) in acknowledged {
+            assert_eq!(machine.get(vbid, &name).unwrap(), value_of(number), "{at}: {name}");
+        }
+    }
 }

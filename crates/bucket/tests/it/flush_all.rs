@@ -1,7 +1,10 @@
 //! FLUSH: the old history is gone for good.
 
+use std::path::Path;
+
 use bucket::{BucketConfig, Completion, EvictionConfig, Persistence, Refused};
 use document::{Seqno, Vbid, VbucketState};
+use platform::Files;
 use platform::Random;
 use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
@@ -153,7 +156,8 @@ fn whatever_call_fails_each_vbucket_is_old_or_empty_and_takes_writes() {
 #[test]
 fn a_full_disk_takes_writes_again_once_the_bucket_is_emptied() {
     let mut machine = filled(files_config());
-    machine.files.set_capacity(0);
+    let space = machine.files.disk_space(Path::new("/")).unwrap();
+    machine.files.set_capacity(space.total_bytes - space.free_bytes);
     machine.set(VBID, "key", b"too much").unwrap();
     machine.run();
     assert!(matches!(machine.set(OTHER, "key", b"refused"), Err(No(Refused::Blocked(_)))));

@@ -205,7 +205,7 @@ fn writes_end_when_the_vbucket_goes_whatever_else_happens() {
     assert_eq!(found.len() as u64, WRITERS * WRITES);
     for (number, ends) in &*found {
         let [Completion::SyncWrite(end)] = &ends[..] else { panic!("{number}: {ends:?}") };
-        assert!(matches!(end, SyncWriteEnd::Committed { .. } | SyncWriteEnd::Ambiguous));
+        assert!(matches!(end, SyncWriteEnd::Committed { .. } | SyncWriteEnd::Ambiguous(_)));
     }
     drop(found);
     node.stop();

@@ -109,6 +109,8 @@ pub(super) fn run<T: Send + 'static>(
         while results.recv_timeout(PARTING_MAX).is_ok() {}
     }
     progress.clear();
+    assert!(done.len() <= jobs, "a job is done once");
+    assert!(ended.is_err() || done.len() == jobs, "who ends without an error has done every job");
     ended.map(|()| done)
 }
 

@@ -47,6 +47,7 @@ impl Batch {
 
     /// Adds an operation, which is sent at once. Returns its opaque.
     pub(super) fn add(&mut self, item: u64, is_set: bool) -> u32 {
+        assert!(self.outstanding <= self.operations.len(), "what is awaited was asked");
         self.operations.push(Operation { item, is_set, is_outstanding: true });
         self.outstanding += 1;
         u32::try_from(self.operations.len() - 1).expect("batches are small")
@@ -56,6 +57,7 @@ impl Batch {
     pub(super) fn take_retry(&mut self, now: Instant) -> Option<(u32, Operation)> {
         let opaque = self.retries.pop()?;
         let operation = &mut self.operations[opaque as usize];
+        assert!(!operation.is_outstanding, "what is asked again was answered");
         operation.is_outstanding = true;
         self.outstanding += 1;
         self.sent_at = now;

@@ -65,6 +65,7 @@ impl Crew {
 
     /// Gives each worker its phase.
     pub(super) fn begin(&self, phases: Vec<Phase>) {
+        assert_eq!(phases.len(), self.members.len(), "every worker has its part of a phase");
         for (member, phase) in self.members.iter().zip(phases) {
             let sender = member.phases.as_ref().expect("the crew is hired");
             // A worker that has failed has said so, and `wait` tells.

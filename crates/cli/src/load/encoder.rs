@@ -118,6 +118,8 @@ impl Template {
     /// Appends everything but the value. Returns where the request begins.
     fn append(&self, variables: Variables<'_>, out: &mut Vec<u8>) -> usize {
         let start = out.len();
+        let size = self.head.len() + variables.name.len();
+        assert_eq!(size, HEADER_SIZE + self.body_size as usize, "all names have one size");
         out.extend_from_slice(&self.head);
         let header = &mut out[start..];
         header[VBUCKET].copy_from_slice(&variables.vbucket.to_be_bytes());

@@ -29,6 +29,7 @@ pub(super) struct ValueSource {
 
 impl ValueSource {
     pub(super) fn new(shape: ValueShape, random: &mut Random) -> Self {
+        assert!(shape.size_min <= shape.size_max, "bodies have a range of sizes");
         let mut pool = vec![b'#'; shape.size_max];
         if shape.is_random {
             pool.resize(shape.size_max + POOL_SLACK, 0);

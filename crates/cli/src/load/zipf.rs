@@ -21,6 +21,7 @@ pub(super) struct Zipf {
 impl Zipf {
     /// `count` and `exponent` are above 0.
     pub(super) fn new(count: u64, exponent: f64) -> Self {
+        assert!(count > 0, "one of no documents cannot be drawn");
         let mut zipf = Self { count, exponent, low: 0.0, high: 0.0, accepted: 0.0 };
         zipf.low = zipf.integral(1.5) - 1.0;
         zipf.high = zipf.integral(count as f64 + 0.5);

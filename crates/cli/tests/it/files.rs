@@ -248,3 +248,24 @@ fn mistakes_are_told_with_what_to_do_about_them() {
         assert!(error.contains(expected), "{line}: {error}");
     }
 }
+
+#[test]
+fn of_a_data_directory_one_bucket_is_read_by_its_name() {
+    let data = tempfile::tempdir().unwrap();
+    for (bucket, name) in [("orders", "0"), ("travel", "1")] {
+        let directory = data.path().join("buckets").join(bucket);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::copy(fixture(name), directory.join("0.couch.1")).unwrap();
+    }
+    for tool in ["dump --json", "verify-file --json"] {
+        let of_all = text(tool, data.path());
+        let [of_orders, of_travel] = ["orders", "travel"]
+            .map(|bucket| text(&format!("{tool} --bucket {bucket}"), data.path()));
+        assert_eq!(format!("{of_orders}{of_travel}"), of_all, "{tool}");
+        let error = run(&format!("{tool} --bucket other"), data.path()).unwrap_err().to_string();
+        assert!(error.contains("no bucket `other`, but `orders`, `travel`"), "{error}");
+        let bucket = data.path().join("buckets/orders");
+        let error = run(&format!("{tool} --bucket orders"), &bucket).unwrap_err().to_string();
+        assert!(error.contains("no node's data directory"), "{error}");
+    }
+}

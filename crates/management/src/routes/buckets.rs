@@ -138,15 +138,14 @@ fn verbose_json(view: &dyn NodeView, bucket: &dyn BucketView) -> Value {
             fields.insert(name.to_owned(), value.clone());
         }
     }
-    let operations_per_second = view.node().operations_per_second;
-    if let Value::Object(own) = own_fields(&map, &bucket.facts(), operations_per_second) {
+    if let Value::Object(own) = own_fields(&map, &bucket.facts()) {
         fields.extend(own);
     }
     fields.insert("nodes".to_owned(), nodes_json(view, &cluster));
     Value::Object(fields)
 }
 
-fn own_fields(bucket: &BucketMap, facts: &BucketFacts, operations_per_second: f64) -> Value {
+fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
     let quota_used = 100.0 * facts.memory_used_bytes as f64 / facts.quota_bytes.max(1) as f64;
     // The words that the original's clients read.
     let (bucket_type, backend, eviction) = match facts.kind {
@@ -169,15 +168,15 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts, operations_per_second: f6
         "basicStats": {
             "itemCount": facts.items,
             "quotaPercentUsed": quota_used,
-            "opsPerSec": operations_per_second,
+            "opsPerSec": facts.operations_per_second,
             "diskFetches": facts.disk_fetches_per_second,
             "diskUsed": facts.disk_used_bytes,
             "dataUsed": facts.data_used_bytes,
             "memUsed": facts.memory_used_bytes,
         },
         "evictionPolicy": eviction,
-        "durabilityMinLevel": "none",
-        "conflictResolutionType": "seqno",
+        "durabilityMinLevel": facts.durability_level_min,
+        "conflictResolutionType": facts.conflict_resolution,
         "maxTTL": 0,
         "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,

@@ -178,10 +178,13 @@ impl BucketView for FakeBucket {
             data_used_bytes: 1 << 25,
             disk_used_bytes: 4096,
             items: 40,
+            operations_per_second: 0.0,
             disk_fetches_per_second: 0.0,
             flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
             kind: *self.kind.lock().unwrap(),
             compression_mode: "passive",
+            durability_level_min: "majority",
+            conflict_resolution: "seqno",
         }
     }
 

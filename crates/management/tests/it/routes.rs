@@ -297,6 +297,7 @@ fn a_bucket_tells_its_kind_in_the_words_that_clients_read() {
             (&json["bucketType"], &json["evictionPolicy"]),
             (&bucket_type.into(), &eviction.into())
         );
+        assert_eq!(json["durabilityMinLevel"], "majority", "the bucket's own");
     }
 }
 

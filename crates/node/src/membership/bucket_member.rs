@@ -68,6 +68,8 @@ impl BucketMember {
     /// Has the replicas of `this` node follow the active copies on others.
     pub(super) fn follow(&self, plan: &ClusterPlan, this: Option<usize>) {
         let Some(replicator) = self.replicator.get() else { return };
+        let is_member = this.is_none_or(|this| this < plan.nodes.len());
+        assert!(is_member, "this node's place is one of the map's: {this:?}");
         let follow = |number: u16| match plan.role(self.name(), number, this?) {
             VbucketRole::Replica(active) => {
                 let PlannedNode { name, address } = plan.nodes.get(active?)?.clone();

@@ -18,6 +18,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 const WAKER: Token = Token(0);
 
+const _: () = assert!(PAUSE_MIN.as_nanos() < PAUSE_MAX.as_nanos());
+
 /// When it is time to try again.
 pub(super) struct Retries {
     clock: Clock,
@@ -63,6 +65,8 @@ impl Retries {
         let is_due = state.due.is_some_and(|due| due <= self.clock.now());
         if is_due {
             state.due = None;
+            let is_bounded = (PAUSE_MIN..=PAUSE_MAX).contains(&state.pause);
+            assert!(is_bounded, "a pause is as long as pauses are: {:?}", state.pause);
             state.pause = (state.pause * 2).min(PAUSE_MAX);
         }
         is_due

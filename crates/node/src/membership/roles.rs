@@ -15,6 +15,9 @@ impl BucketMember {
         this: Option<usize>,
         vbids: impl Iterator<Item = u16>,
     ) -> Vec<PendingVbucket> {
+        let planned = plan.buckets.get(self.name()).expect("the map was found to have this bucket");
+        let count = usize::from(self.vbucket_count());
+        assert_eq!(planned.chains.len(), count, "the map was found to have these vBuckets");
         let mut roles = Vec::new();
         let mut given_up = Vec::new();
         let mut left = Vec::new();
@@ -43,11 +46,10 @@ impl BucketMember {
             roles.iter().map(|role| (role.vbid, role.state)).collect();
         let name_of = |vbid| wanted.iter().find(|(of, _)| *of == vbid).map(|(_, state)| *state);
         let failed = self.bucket.set_vbucket_states(roles);
-        left.extend(
-            failed
-                .iter()
-                .filter_map(|(vbid, error)| Some(pending(*vbid, name_of(*vbid)?.name(), error))),
-        );
+        left.extend(failed.iter().map(|(vbid, error)| {
+            let state = name_of(*vbid).expect("no other role fails than was to be taken up");
+            pending(*vbid, state.name(), error)
+        }));
         if this.is_some() {
             given_up.retain(|vbid| failed.iter().all(|(of, _)| of != vbid));
             left.extend(given_up.into_iter().filter_map(|vbid| self.delete(vbid)));

@@ -51,6 +51,7 @@ impl Waiting {
             self.0.keys().flat_map(|&vbid| others(plan, this, vbid)).collect();
         members.sort_unstable();
         members.dedup();
+        assert!(!members.contains(&this), "a node does not ask itself for what it lacks");
         members
     }
 }

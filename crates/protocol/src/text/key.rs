@@ -33,7 +33,7 @@ impl Name<'_> {
 }
 
 /// Decodes a key of at most 250 bytes that is padded as it has to be.
-pub(super) fn decode(word: &[u8]) -> Option<Name<'static>> {
+pub(crate) fn decode(word: &[u8]) -> Option<Name<'static>> {
     let is_whole = word.len().is_multiple_of(GROUP_SIZE) && !word.is_empty();
     if !is_whole || word.len() > ENCODED_SIZE_MAX {
         return None;

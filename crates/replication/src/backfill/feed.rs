@@ -30,7 +30,10 @@ pub(crate) struct Fed {
 impl Feed {
     /// What is going to be read.
     pub(super) fn begin(&self, facts: BackfillFacts) {
-        self.lock().facts = Some(facts);
+        let mut state = self.lock();
+        assert!(state.facts.is_none(), "a backfill begins once");
+        assert!(state.end.is_none(), "a backfill begins before it ends");
+        state.facts = Some(facts);
     }
 
     /// Hands items over, or `false` if nobody wants them.
@@ -40,13 +43,15 @@ impl Feed {
             drop(state);
             return false;
         }
+        assert!(state.end.is_none(), "nothing comes behind the end");
         state.items.extend(items);
         true
     }
 
     /// Everything was read, or not.
     pub(super) fn end(&self, is_complete: bool) {
-        self.lock().end = Some(is_complete);
+        let before = self.lock().end.replace(is_complete);
+        assert!(before.is_none(), "a backfill ends once");
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

@@ -158,6 +158,7 @@ impl Reader {
             let Some(job) = self.backfills.lock().pop_front() else { return };
             self.active.extend(self.backfills.open(job));
         }
+        assert!(self.active.len() <= ACTIVE_MAX, "so many files are read at once");
     }
 }
 

@@ -47,6 +47,7 @@ impl FlowControl {
         if self.is_withheld {
             return None;
         }
+        assert!(self.taken_bytes > 0, "something is acknowledged");
         self.last_ack = now;
         Some(std::mem::take(&mut self.taken_bytes))
     }

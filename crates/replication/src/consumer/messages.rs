@@ -1,6 +1,6 @@
 //! What the producer says unasked: documents, above all.
 
-use document::{Datatype, Vbid, VbucketState};
+use document::{Vbid, VbucketState};
 use protocol::dcp::{EndReason, MarkerFlags, Message};
 use protocol::response::{self, ResponseHead};
 use protocol::{Frame, Opcode, Status};
@@ -19,6 +19,12 @@ const CHANGES_MAX: usize = 64;
 pub(super) struct Batch {
     vbid: Vbid,
     changes: Vec<Change>,
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
 }
 
 impl Consumer {
@@ -63,6 +69,7 @@ impl Consumer {
             stream.must_answer_marker = must_answer;
         }
         if let Some(change) = change {
+            assert!(batch.is_empty() || batch.vbid == vbid, "a batch is of one vBucket");
             batch.vbid = vbid;
             batch.changes.push(change);
             return Ok(());
@@ -90,9 +97,10 @@ impl Consumer {
 
     /// Carries out what has been gathered, under one lock.
     pub(super) fn apply(&mut self, batch: &mut Batch, now: Now, out: &mut Vec<u8>) {
-        if batch.changes.is_empty() {
+        if batch.is_empty() {
             return;
         }
+        assert!(batch.changes.len() <= CHANGES_MAX, "a vBucket is locked for so many at most");
         let vbid = batch.vbid;
         let count = batch.changes.len();
         let changes = std::mem::take(&mut batch.changes);
@@ -149,16 +157,6 @@ impl Consumer {
 }
 
 fn respond(opcode: Opcode, opaque: u32, status: Status, out: &mut Vec<u8>) {
-    let head = ResponseHead {
-        opcode: opcode.byte(),
-        status,
-        datatype: Datatype::RAW,
-        opaque,
-        cas: 0,
-        server_duration: None,
-        extras: &[],
-        key: &[],
-        value_size: 0,
-    };
+    let head = ResponseHead::plain(opcode.byte(), opaque, status, 0);
     response::encode(out, &head);
 }

@@ -77,7 +77,7 @@ impl Opening {
         match &self.step {
             Step::Hello if is_success => {
                 self.features = granted(response.value);
-                let first = self.scram.as_ref().map(ScramClient::first).unwrap_or_default();
+                let first = self.scram.as_ref().expect("nobody has logged in yet").first();
                 self.say(Opcode::SaslAuth, MECHANISM.name(), &first, Step::Login, out);
             }
             Step::Login if response.status() == Some(Status::AuthContinue) => {
@@ -123,6 +123,7 @@ impl Opening {
     }
 
     fn control(&mut self, index: usize, out: &mut Vec<u8>) -> Option<FeatureSet> {
+        assert!(index <= self.controls.len(), "one control follows another");
         let Some((key, value, _)) = self.controls.get(index) else { return Some(self.features) };
         let control = Message::Control { key: key.as_bytes(), value: value.as_bytes() };
         control.encode(Envelope::default(), out);

@@ -49,6 +49,7 @@ impl Consumer {
             return;
         };
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        assert!(stream.opaque != 0, "answers are told apart by opaques");
         let uuid = match entries.get(entry) {
             Some(other) if entry > 0 => other.uuid,
             _ => position.uuid,
@@ -181,7 +182,8 @@ impl Consumer {
             return;
         }
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
-        let Some(from) = stream.asked_from else { return };
+        assert_eq!(stream.state, StreamState::Requested(entry), "who is refused has asked");
+        let from = stream.asked_from.expect("who is refused has asked from somewhere");
         stream.state = StreamState::RollingBack;
         self.wanted_rollbacks.push(Rollback { vbid, from: Some(from), seqno });
     }

@@ -65,6 +65,8 @@ impl Stream {
 
     /// It is asked for again a little later, and later each time.
     pub(super) fn wait(&mut self, now: Instant) {
+        let is_bounded = (PAUSE_MIN..=PAUSE_MAX).contains(&self.pause);
+        assert!(is_bounded, "a pause is as long as pauses are: {:?}", self.pause);
         self.state = StreamState::Waiting(now.after(self.pause));
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         self.must_answer_marker = false;
@@ -72,6 +74,7 @@ impl Stream {
 
     /// Its messages come from here on.
     pub(super) fn open(&mut self) {
+        assert!(matches!(self.state, StreamState::Requested(_)), "what opens was asked for");
         self.state = StreamState::Open;
         self.acknowledged = Seqno(0);
     }

@@ -172,17 +172,7 @@ impl Play {
     }
 
     fn answer(&mut self, to: &Sent, status: Status, value: &[u8]) -> Result<(), ConsumerError> {
-        let head = ResponseHead {
-            opcode: to.header.opcode,
-            status,
-            datatype: Datatype::RAW,
-            opaque: to.header.opaque,
-            cas: 0,
-            server_duration: None,
-            extras: &[],
-            key: &[],
-            value_size: value.len(),
-        };
+        let head = ResponseHead::plain(to.header.opcode, to.header.opaque, status, value.len());
         let mut bytes = Vec::new();
         encode_with_value(&mut bytes, &head, value);
         self.give(&bytes)
@@ -264,20 +254,11 @@ impl Play {
 
     /// Answers the question how far the producer is.
     fn tell_high_seqno(&mut self, status: Status, seqno: u64) {
-        let head = ResponseHead {
-            opcode: Opcode::ObserveSeqno.byte(),
-            status,
-            datatype: Datatype::RAW,
-            opaque: self.opaque,
-            cas: 0,
-            server_duration: None,
-            extras: &[],
-            key: &[],
-            value_size: 27,
-        };
         // Format, vBucket, branch, what is on disk, what there is.
         let numbers = [70_u64, 0, seqno].map(u64::to_be_bytes);
         let value = [&[0; 3], numbers.as_flattened()].concat();
+        let opcode = Opcode::ObserveSeqno.byte();
+        let head = ResponseHead::plain(opcode, self.opaque, status, value.len());
         let mut bytes = Vec::new();
         encode_with_value(&mut bytes, &head, &value);
         self.give(&bytes).unwrap();

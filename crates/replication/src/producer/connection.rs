@@ -195,6 +195,7 @@ impl Producer {
                 }
             }
         }
+        assert_eq!(self.ready.len(), self.is_ready.len(), "a stream waits for its turn once");
         self.show_flow();
     }
 
@@ -312,6 +313,7 @@ impl Producer {
             let observer: Arc<dyn StreamObserver> = Arc::<ProducerShared>::clone(shared);
             (hub.subscribe(key.vbid, observer), Vec::new())
         });
+        assert!(!keys.contains(&key), "a stream hears of its vBucket once: {key:?}");
         keys.push(key);
     }
 

@@ -108,7 +108,7 @@ impl Settings {
         let value = std::str::from_utf8(value).map_err(|_| WRONG_VALUE)?;
         let is_true = value == "true";
         match key {
-            "enable_noop" => return Ok(Change::Noop(is_true)),
+            "enable_noop" => return flag(value).map(Change::Noop),
             "set_noop_interval" => return noop_interval(value).map(Change::NoopInterval),
             "connection_buffer_size" => {
                 return value.parse().map(Change::Buffer).map_err(|_| WRONG_VALUE);
@@ -121,25 +121,31 @@ impl Settings {
                 self.backfills_one_by_one = value == "sequential";
             }
             "force_value_compression" => {
-                if is_true && !self.features.contains(Feature::Snappy) {
+                let compresses = flag(value)?;
+                if compresses && !self.features.contains(Feature::Snappy) {
                     return Err((Status::Einval, "compression was not negotiated"));
                 }
-                self.compresses_values = is_true;
+                self.compresses_values = compresses;
             }
             // A cursor is dropped when memory is short, whether or not the consumer knows of it:
             // it sees a snapshot from disk, as after any backfill.
-            "supports_cursor_dropping" | "supports_cursor_dropping_vulcan" => {}
-            "supports_hifi_MFU" => {}
-            "send_stream_end_on_client_close_stream" => self.ends_closed_streams = is_true,
+            "supports_cursor_dropping"
+            | "supports_cursor_dropping_vulcan"
+            | "supports_hifi_MFU" => {
+                flag(value)?;
+            }
+            "send_stream_end_on_client_close_stream" => self.ends_closed_streams = flag(value)?,
             "enable_expiry_opcode" => {
-                self.has_expirations = is_true && self.flags.contains(OpenFlags::DELETE_TIMES);
+                let has_times = self.flags.contains(OpenFlags::DELETE_TIMES);
+                self.has_expirations = flag(value)? && has_times;
             }
             "enable_stream_id" => self.enable_stream_ids(is_true)?,
             "enable_sync_writes" => {
-                if is_true && self.has_stream_ids {
+                let has_sync_writes = flag(value)?;
+                if has_sync_writes && self.has_stream_ids {
                     return Err(unsupported("durable writes and stream ids exclude each other"));
                 }
-                self.has_sync_writes = is_true;
+                self.has_sync_writes = has_sync_writes;
             }
             "consumer_name" => {
                 if value.is_empty() {
@@ -150,7 +156,7 @@ impl Settings {
             "enable_out_of_order_snapshots" => {
                 self.out_of_order = match value {
                     "true_with_seqno_advanced" => OutOfOrder::YesWithSeqnoAdvanced,
-                    "true" => OutOfOrder::Yes,
+                    value if flag(value)? => OutOfOrder::Yes,
                     _ => OutOfOrder::No,
                 };
             }
@@ -200,6 +206,14 @@ fn one_of(value: &str, known: &[&str]) -> Result<(), Refused> {
     if known.contains(&value) { Ok(()) } else { Err(WRONG_VALUE) }
 }
 
+fn flag(value: &str) -> Result<bool, Refused> {
+    match value {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(WRONG_VALUE),
+    }
+}
+
 fn only_true(is_true: bool) -> Result<bool, Refused> {
     if is_true { Ok(true) } else { Err(WRONG_VALUE) }
 }
@@ -227,7 +241,16 @@ mod tests {
         let none: &[Feature] = &[];
         for (flags, features, controls, expected) in [
             (1, none, &["enable_noop=true"][..], Ok(Change::Noop(true))),
-            (1, none, &["enable_noop=never"], Ok(Change::Noop(false))),
+            (1, none, &["enable_noop=false"], Ok(Change::Noop(false))),
+            (1, none, &["enable_noop=never"], Err(Einval)),
+            (1, &[Snappy], &["force_value_compression=1"], Err(Einval)),
+            (1, none, &["supports_cursor_dropping=yes"], Err(Einval)),
+            (1, none, &["supports_hifi_MFU=on"], Err(Einval)),
+            (1, none, &["send_stream_end_on_client_close_stream="], Err(Einval)),
+            (1, none, &["enable_expiry_opcode=TRUE"], Err(Einval)),
+            (1, none, &["enable_sync_writes=True"], Err(Einval)),
+            (1, none, &["enable_out_of_order_snapshots=maybe"], Err(Einval)),
+            (1, none, &["enable_out_of_order_snapshots=false"], Ok(Change::None)),
             (1, none, &["set_noop_interval=1.5"], {
                 Ok(Change::NoopInterval(Duration::from_millis(1500)))
             }),

@@ -187,7 +187,8 @@ impl Producer {
             stream.begin_backfill(feed, registration.id);
         }
         let is_takeover = stream.takeover.is_some();
-        self.streams.insert(key, stream);
+        let before = self.streams.insert(key, stream);
+        assert!(before.is_none(), "a stream that is there already was refused: {key:?}");
         if is_takeover {
             self.takeovers.push(key);
             self.set_ticker();

@@ -91,11 +91,14 @@ impl ProducerShared {
     /// The owner looks: what comes from now on wakes it again.
     pub(super) fn take_news(&self) -> News {
         self.is_awake.swap(false, Ordering::AcqRel);
-        std::mem::take(&mut *self.lock_news())
+        let news = std::mem::take(&mut *self.lock_news());
+        assert_eq!(news.ready.len(), news.is_ready.len(), "news of a vBucket are told once");
+        news
     }
 
     pub(super) fn add_stream(&self, key: StreamKey, counters: Arc<StreamCounters>) {
-        self.lock_streams().insert(key, counters);
+        let before = self.lock_streams().insert(key, counters);
+        assert!(before.is_none(), "a stream is shown once: {key:?}");
     }
 
     pub(super) fn remove_stream(&self, key: StreamKey) {

@@ -85,6 +85,9 @@ impl Snapshots {
         end: Seqno,
     ) -> Self {
         let (snapshot_start, snapshot_end) = within.into_inner();
+        assert!(snapshot_start <= start, "a stream begins within its snapshot");
+        assert!(start <= snapshot_end, "a stream begins within its snapshot");
+        assert!(start <= end, "a stream begins before its end");
         let has_part = snapshot_start < start && start < snapshot_end;
         Self {
             policy,
@@ -298,6 +301,8 @@ impl Snapshots {
         let is_sync = self.policy.is_sync_replication;
         let is_2_2 = self.policy.has_marker_2_2;
         let zero = Seqno(0);
+        assert!(marker.start <= marker.end, "a snapshot begins before its end");
+        assert!(marker.end > self.read_through, "a snapshot that is announced is not sent yet");
         self.announced_end = marker.end;
         out.push_back(Outgoing::Marker(Marker {
             max_visible: marker.max_visible.filter(|_| is_sync),

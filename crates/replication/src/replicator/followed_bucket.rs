@@ -174,12 +174,15 @@ impl FollowedBucket {
                     token
                 }
             };
+            let before = holders.len();
             holders.extend(vbids.iter().map(|&vbid| (vbid, token)));
+            assert_eq!(holders.len(), before + vbids.len(), "a vBucket follows one node");
             if let Some(link) = self.links.get_mut(&token) {
                 link.follow(vbids, now);
             }
         }
         self.subscribe(&holders);
+        assert_eq!(self.followed.len(), holders.len(), "what is followed is heard of");
     }
 
     fn subscribe(&mut self, holders: &BTreeMap<Vbid, usize>) {

@@ -92,6 +92,7 @@ impl Inbox {
 
     /// The turn of the loop that takes the news, on this thread.
     pub(super) fn while_served<T>(&self, turn: impl FnOnce() -> T) -> T {
+        assert_eq!(SERVED.get(), 0, "a thread serves one inbox at a time");
         SERVED.set(self.address());
         let result = turn();
         SERVED.set(0);

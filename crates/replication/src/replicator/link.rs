@@ -190,6 +190,7 @@ impl Link {
         (registry, token): (&Registry, Token),
         now: Now,
     ) -> io::Result<()> {
+        assert!(self.line.is_none(), "a node is followed over one connection");
         let Setting { bucket, network, rollbacks, buffer_bytes } = *setting;
         let addresses = network::resolve(&self.peer.host, self.peer.port)?;
         let mut socket = network.connect(addresses[0])?;
@@ -213,6 +214,8 @@ impl Link {
         }
         // Closing the socket deregisters it.
         self.line = None;
+        let is_bounded = (PAUSE_MIN..=PAUSE_MAX).contains(&self.pause);
+        assert!(is_bounded, "a pause is as long as pauses are: {:?}", self.pause);
         self.retry_at = now.monotonic.after(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
@@ -274,6 +277,7 @@ impl Line {
                 Err(error) => return Err(error),
             }
         }
+        assert!(sent <= self.output.len(), "a socket takes no more than it is given");
         self.output.drain(..sent);
         Ok(())
     }

@@ -102,17 +102,7 @@ impl Producer {
     }
 
     fn answer(&mut self, opcode: Opcode, opaque: u32, status: Status, value: &[u8]) {
-        let head = ResponseHead {
-            opcode: opcode.byte(),
-            status,
-            datatype: Datatype::RAW,
-            opaque,
-            cas: 0,
-            server_duration: None,
-            extras: &[],
-            key: &[],
-            value_size: value.len(),
-        };
+        let head = ResponseHead::plain(opcode.byte(), opaque, status, value.len());
         let mut bytes = Vec::new();
         encode_with_value(&mut bytes, &head, value);
         self.socket.write_all(&bytes).unwrap();

@@ -38,7 +38,9 @@ impl Completions for Committed {
             Completion::SyncWrite(SyncWriteEnd::Committed { mutation, .. }) => {
                 self.0.lock().unwrap().push((waiter, mutation.seqno));
             }
-            Completion::SyncWrite(SyncWriteEnd::Ambiguous) => self.1.lock().unwrap().push(waiter),
+            Completion::SyncWrite(SyncWriteEnd::Ambiguous(_)) => {
+                self.1.lock().unwrap().push(waiter);
+            }
             _ => {}
         }
     }

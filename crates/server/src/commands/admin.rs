@@ -81,7 +81,7 @@ pub(super) enum FlushOrder {
 /// Has the bucket emptied after `delay`.
 pub(super) fn order_flush(part: &BucketPart, delay: Duration, turn: &Turn<'_>) -> FlushOrder {
     let shared = turn.shared;
-    count(&turn.counters.cmd_flush);
+    count(&turn.bucket.commands.cmd_flush);
     if !delay.is_zero() {
         let threads = (&shared.pool, &shared.owner);
         let ordered = part.delayed_flush.order(threads, &part.bucket, delay);

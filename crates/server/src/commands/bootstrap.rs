@@ -28,6 +28,17 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::SyncReplication)
     .with(Feature::GetClusterConfigWithKnownVersion)
     .with(Feature::DedupeNotMyVbucketClustermap)
+    .with(Feature::RangeScanIncludeXattr)
+    .with(Feature::GetRandomKeyIncludeXattr)
+    .with(Feature::Xattr)
+    .with(Feature::VAttr)
+    .with(Feature::SubdocCreateAsDeleted)
+    .with(Feature::SubdocDocumentMacroSupport)
+    .with(Feature::SubdocReplaceBodyWithXattr)
+    .with(Feature::SubdocReplicaRead)
+    .with(Feature::SubdocAllowsAccessOnMultipleXattrKeys)
+    .with(Feature::SubdocBinaryXattr)
+    .with(Feature::SubdocAllowReplicaReadOnDeletedDocs)
     .with(Feature::DcpSkipDeletesInInitialBackfill)
     .with(Feature::ClustermapChangeNotificationBrief);
 
@@ -89,12 +100,12 @@ pub(super) fn select_bucket(
     match BucketSelection::parse(request.frame.key) {
         None => reply.fail(turn, Status::Einval, "no bucket can have this name"),
         Some(BucketSelection::None) => {
-            connection.bucket = None;
+            connection.select(None, turn);
             reply.done(turn);
         }
         Some(BucketSelection::Bucket(name)) => match turn.shared.buckets.get(name) {
             Some(bucket) => {
-                connection.bucket = Some(bucket);
+                connection.select(Some(bucket), turn);
                 connection.known_map = None;
                 reply.done(turn);
             }

@@ -8,7 +8,7 @@ use vbucket::Written;
 use super::documents::{Document, absolute_expiry};
 use super::refusals::refuse;
 use super::store::condition;
-use crate::connection::{Connection, Done, Request, Turn};
+use crate::connection::{Connection, Done, KnownAnswer, Request, Turn};
 use crate::statistics;
 
 /// Changes a counter and answers its number.
@@ -37,10 +37,10 @@ pub(super) fn count(
         expiry: None,
     };
     let condition = condition(request, bucket, turn);
-    statistics::count(&turn.counters.cmd_arithmetic);
+    statistics::count(&turn.bucket.commands.cmd_arithmetic);
     match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request, condition) {
         Ok(Attempted::Answered(Counter { number, written: Written::Done(mutation), .. })) => {
-            let counters = turn.counters;
+            let counters = &turn.bucket.commands;
             let is_increment = request.opcode == Opcode::Increment;
             statistics::count(if is_increment { &counters.incr_hits } else { &counters.decr_hits });
             if !request.is_quiet {
@@ -49,7 +49,7 @@ pub(super) fn count(
             Done::Answered
         }
         Ok(Attempted::Answered(Counter { number, written: Written::Begun, .. })) => {
-            Done::Begun(Some(number))
+            Done::Begun(KnownAnswer::Number(number))
         }
         Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),

@@ -21,15 +21,15 @@ pub(super) fn get(
     let Document { bucket, key } = document;
     match bucket.get(turn.session, request.vbid(), key.as_key()) {
         Ok(Attempted::Answered(found)) => {
-            count(&turn.counters.cmd_get);
-            count(&turn.counters.get_hits);
+            count(&turn.bucket.commands.cmd_get);
+            count(&turn.bucket.commands.get_hits);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
         Ok(Attempted::Waits) => Done::Parked,
         Err(Refused::NotFound) => {
-            count(&turn.counters.cmd_get);
-            count(&turn.counters.get_misses);
+            count(&turn.bucket.commands.cmd_get);
+            count(&turn.bucket.commands.get_misses);
             answer_miss(connection, request, turn)
         }
         Err(refused) => refuse(connection, request, refused, turn),
@@ -137,7 +137,7 @@ pub(super) fn get_locked(
     let seconds = lock_seconds(request.frame.extras).unwrap_or(0);
     match bucket.lock(turn.session, request.vbid(), key.as_key(), seconds) {
         Ok(Attempted::Answered(found)) => {
-            count(&turn.counters.cmd_lock);
+            count(&turn.bucket.commands.cmd_lock);
             answer_with(connection, request, found, turn);
             Done::Answered
         }

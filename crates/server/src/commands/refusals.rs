@@ -20,7 +20,7 @@ pub(super) fn refuse(
             not_my_vbucket(connection, request, turn);
             return Done::Answered;
         }
-        Refused::CasMismatch => count(&turn.counters.cas_badval),
+        Refused::CasMismatch => count(&turn.bucket.commands.cas_badval),
         Refused::NotFound => count_miss(request, turn),
         Refused::UnknownCollection => {
             unknown(connection, request, UNKNOWN_COLLECTION, turn);
@@ -66,6 +66,13 @@ pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
         Refused::NotFound => (Status::KeyEnoent, None),
         Refused::UnknownCollection => (Status::UnknownCollection, Some(UNKNOWN_COLLECTION.1)),
         Refused::CasMismatch | Refused::Exists => (Status::KeyEexists, None),
+        Refused::NotNewer => {
+            (Status::KeyEexists, Some("the version that is here is the same or wins"))
+        }
+        Refused::InvalidCas => {
+            (Status::CasValueInvalid, Some("no version can have this CAS, or not yet"))
+        }
+        Refused::BadXattrs => (Status::XattrEinval, Some("the xattrs cannot be read")),
         Refused::Locked => (Status::Locked, None),
         Refused::NotLocked => (Status::NotLocked, None),
         Refused::NotStored => (Status::NotStored, None),
@@ -131,12 +138,12 @@ fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut
 /// answered.
 fn count_miss(request: &Request<'_>, turn: &Turn<'_>) {
     match request.opcode {
-        Opcode::Delete => count(&turn.counters.delete_misses),
-        Opcode::Increment => count(&turn.counters.incr_misses),
-        Opcode::Decrement => count(&turn.counters.decr_misses),
+        Opcode::Delete => count(&turn.bucket.commands.delete_misses),
+        Opcode::Increment => count(&turn.bucket.commands.incr_misses),
+        Opcode::Decrement => count(&turn.bucket.commands.decr_misses),
         _ => {}
     }
     if request.frame.header.cas != 0 {
-        count(&turn.counters.cas_misses);
+        count(&turn.bucket.commands.cas_misses);
     }
 }

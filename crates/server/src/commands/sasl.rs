@@ -139,10 +139,10 @@ fn check(
 }
 
 /// Classic memcached clients never select a bucket: they land in the default one.
-fn enter(connection: &mut Connection, user: String, turn: &Turn<'_>) {
+fn enter(connection: &mut Connection, user: String, turn: &mut Turn<'_>) {
     connection.user = Some(user);
     connection.exchange = auth::Exchange::default();
     if !connection.said_hello && connection.bucket.is_none() {
-        connection.bucket = turn.shared.buckets.default_bucket();
+        connection.select(turn.shared.buckets.default_bucket(), turn);
     }
 }

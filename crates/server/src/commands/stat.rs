@@ -12,6 +12,7 @@ mod durability_groups;
 mod emitter;
 mod general;
 mod journal;
+mod range_scans;
 mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
@@ -31,7 +32,7 @@ pub(super) use emitter::{Form, NoGroup};
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 42] = [
+const GROUPS: [(&str, Group); 43] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -57,6 +58,7 @@ const GROUPS: [(&str, Group); 42] = [
     ("kvtimings", timing_groups::kvtimings),
     ("memory", bucket_groups::memory),
     ("prev-vbucket", vbucket_groups::states),
+    ("range-scans", range_scans::range_scans),
     ("reset", classic::reset),
     ("runtimes", task_groups::runtimes),
     ("scheduler", task_groups::scheduler),

@@ -6,11 +6,12 @@ use bucket::{Addition, Attempted, Bucket, Incoming, Placement, Refused, Write};
 use document::{Cas, Datatype, ItemBuilder, ItemMeta};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
-use vbucket::{StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
+use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
 
 use super::documents::{Document, absolute_expiry, on_document};
+use super::paths::answer_changed;
 use super::refusals::refuse;
-use crate::connection::{Connection, Done, ParkedAnswer, Request, Turn};
+use crate::connection::{Connection, Done, KnownAnswer, ParkedAnswer, Request, Turn};
 use crate::statistics::count;
 
 /// SET, ADD, REPLACE.
@@ -39,7 +40,7 @@ pub(super) fn store(
         condition: condition(request, bucket, turn),
     };
     let result = bucket.store(turn.session, write);
-    count(&turn.counters.cmd_set);
+    count(&turn.bucket.commands.cmd_set);
     answer_mutation(connection, request, result, turn)
 }
 
@@ -85,7 +86,7 @@ fn store_builder(
         builder,
         condition(request, document.bucket, turn),
     );
-    count(&turn.counters.cmd_set);
+    count(&turn.bucket.commands.cmd_set);
     // The value went into the builder, so there is no frame to execute again: the client does it.
     let result = match result {
         Ok(Attempted::Waits) => Err(Refused::Contended),
@@ -112,7 +113,7 @@ pub(super) fn concatenate(
         condition: condition(request, bucket, turn),
     };
     let result = bucket.concatenate(turn.session, addition);
-    count(&turn.counters.cmd_set);
+    count(&turn.bucket.commands.cmd_set);
     answer_mutation(connection, request, result, turn)
 }
 
@@ -126,9 +127,9 @@ pub(super) fn delete(
     let Document { bucket, key } = document;
     let mut result =
         bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, bucket, turn));
-    count(&turn.counters.cmd_delete);
+    count(&turn.bucket.commands.cmd_delete);
     if let Ok(Attempted::Answered(Written::Done(mutation))) = &mut result {
-        count(&turn.counters.delete_hits);
+        count(&turn.bucket.commands.delete_hits);
         // Classic memcached clients insist on no CAS behind a deletion.
         if !connection.said_hello {
             mutation.cas = Cas::ANY;
@@ -146,14 +147,14 @@ fn answer_mutation(
     match result {
         Ok(Attempted::Answered(Written::Done(mutation))) => {
             if request.frame.header.cas != 0 {
-                count(&turn.counters.cas_hits);
+                count(&turn.bucket.commands.cas_hits);
             }
             if !request.is_quiet {
                 request.reply(connection).mutated(turn, mutation, &[]);
             }
             Done::Answered
         }
-        Ok(Attempted::Answered(Written::Begun)) => Done::Begun(None),
+        Ok(Attempted::Answered(Written::Begun)) => Done::Begun(KnownAnswer::Committed),
         Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse(connection, request, refused, turn),
     }
@@ -167,7 +168,7 @@ fn mode_of(opcode: Opcode) -> StoreMode {
     }
 }
 
-fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
+pub(super) fn incoming<'a>(request: &Request<'a>) -> Incoming<'a> {
     let is_compressed = request.frame.header.datatype & Datatype::SNAPPY.bits() != 0;
     Incoming { body: request.frame.value, is_compressed }
 }
@@ -197,18 +198,34 @@ pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut 
     let reply = answer.reply;
     match end {
         SyncWriteEnd::Committed { .. } if answer.is_quiet => {}
-        SyncWriteEnd::Committed { mutation, .. } => {
-            let number = answer.number.map(u64::to_be_bytes);
-            let value = number.as_ref().map_or(&[][..], |number| &number[..]);
-            reply.mutated(turn, mutation, value);
-        }
-        SyncWriteEnd::Ambiguous => {
-            let context = "the durable write was not committed in time; read to see whether it is";
-            reply.fail(turn, Status::SyncWriteAmbiguous, context);
+        SyncWriteEnd::Committed { mutation, .. } => match &answer.known {
+            KnownAnswer::Committed => reply.mutated(turn, mutation, &[]),
+            KnownAnswer::Number(number) => reply.mutated(turn, mutation, &number.to_be_bytes()),
+            KnownAnswer::Paths(known) => answer_changed(reply, turn, mutation, known),
+        },
+        SyncWriteEnd::Ambiguous(why) => {
+            reply.fail(turn, Status::SyncWriteAmbiguous, ambiguity(why));
         }
         SyncWriteEnd::Dropped => {
             let context = "the collection was dropped before the durable write was committed";
             reply.fail(turn, Status::UnknownCollection, context);
+        }
+    }
+}
+
+/// What people are told of a durable write of which nobody here knows whether it happens.
+pub(super) fn ambiguity(why: Ambiguity) -> &'static str {
+    match why {
+        Ambiguity::TimeIsOver => {
+            "the durable write was not committed in time; read to see whether it is"
+        }
+        Ambiguity::TooFewNodes => {
+            "the vBucket has too few nodes for the durable write from now on; read to see whether \
+             it is committed"
+        }
+        Ambiguity::NotActive => {
+            "the vBucket is not active here any more, and others may commit the durable write; \
+             read to see whether it is"
         }
     }
 }

@@ -21,6 +21,7 @@ use protocol::text::meta::MetaVerb;
 use protocol::text::request::Request;
 use vbucket::SyncWriteEnd;
 
+use super::store::ambiguity;
 use crate::buckets::BucketPart;
 use crate::completed::Completed;
 use crate::connection::Turn;
@@ -99,9 +100,7 @@ pub(crate) fn failed(completed: &Completed, turn: &mut Turn<'_>) -> Executed {
         Completed::Bucket(Completion::ReadFailed) => {
             "the value cannot be read from the data directory; see the node's log"
         }
-        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous)) => {
-            "the durable write was not committed in time; read to see whether it is"
-        }
+        Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous(why))) => ambiguity(*why),
         Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Dropped)) => {
             "the collection was dropped before the durable write was committed"
         }

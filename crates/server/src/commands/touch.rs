@@ -26,22 +26,22 @@ pub(super) fn touch(
         Ok(expiry) => expiry,
         Err(done) => return done,
     };
-    count(&turn.counters.cmd_touch);
+    count(&turn.bucket.commands.cmd_touch);
     match bucket.touch(turn.session, request.vbid(), key.as_key(), expiry) {
         Ok(Attempted::Answered(found)) if request.opcode == Opcode::Gat => {
-            count(&turn.counters.touch_hits);
+            count(&turn.bucket.commands.touch_hits);
             answer_with(connection, request, found, turn);
             Done::Answered
         }
         Ok(Attempted::Answered(found)) => {
-            count(&turn.counters.touch_hits);
+            count(&turn.bucket.commands.touch_hits);
             let content = Content { cas: found.cas, ..Content::default() };
             request.reply(connection).send(turn, content);
             Done::Answered
         }
         Ok(Attempted::Waits) => Done::Parked,
         Err(Refused::NotFound) => {
-            count(&turn.counters.touch_misses);
+            count(&turn.bucket.commands.touch_misses);
             answer_miss(connection, request, turn)
         }
         Err(refused) => refuse(connection, request, refused, turn),

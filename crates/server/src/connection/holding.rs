@@ -13,10 +13,13 @@ use crate::statistics::count;
 pub(super) const LARGE_REQUEST_BYTES_MIN: usize = 64 << 10;
 
 impl Connection {
-    /// Bytes that it holds of what its client sent.
+    /// Bytes that it holds of what its client sent, and of answers that wait for it.
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = self.receiving.as_ref().map_or(0, |receiving| receiving.held_bytes());
-        self.input.capacity() + receiving + self.parked_bytes + self.exchange.held_bytes()
+        let completed: usize =
+            self.completed.iter().map(|(_, completed)| completed.held_bytes()).sum();
+        let exchange = self.exchange.held_bytes();
+        self.input.capacity() + receiving + self.parked_bytes + completed + exchange
     }
 
     /// As whom it holds them.
@@ -47,6 +50,8 @@ impl Connection {
             return false;
         }
         count(&turn.counters.refused_large_requests);
+        assert_eq!(self.skipped_bytes_left, 0, "what is skipped ends before a request begins");
+        assert!(bytes.len() < size, "a request that has come whole is executed");
         self.skipped_bytes_left = size - bytes.len();
         let context = "the node holds too much for its clients; try again";
         self.reply(header.opcode, header.opaque).fail(turn, Status::Etmpfail, context);

@@ -67,8 +67,11 @@ impl Connection {
         completion: Completed,
         turn: &mut Turn<'_>,
     ) {
-        self.parked_count = self.parked_count.saturating_sub(1);
-        self.parked_bytes = self.parked_bytes.saturating_sub(parked.kept.held_bytes());
+        let held_bytes = parked.kept.held_bytes();
+        assert!(self.parked_count > 0, "what goes on has waited");
+        assert!(self.parked_bytes >= held_bytes, "what is given back was held");
+        self.parked_count -= 1;
+        self.parked_bytes -= held_bytes;
         self.is_blocked = false;
         turn.read_clocks();
         turn.request_started = parked.started;
@@ -78,7 +81,7 @@ impl Connection {
         match (&parked.kept, completion) {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
                 commands::answer_ended(answer, end, turn);
-                count(&turn.counters.cmd_total);
+                count(&turn.bucket.commands.cmd_total);
                 record_duration(answer.opcode, turn);
             }
             (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
@@ -115,6 +118,7 @@ impl Connection {
                 },
             }
         }
+        assert!(consumed <= bytes.len(), "no more is executed than has come");
         if self.is_closing { bytes.len() } else { consumed }
     }
 
@@ -178,7 +182,7 @@ impl Connection {
             }
         }
         let Some(opcode) = Opcode::from_byte(frame.header.opcode) else {
-            count(&turn.counters.unknown_commands);
+            count(&turn.bucket.commands.unknown_commands);
             self.fail(frame, turn, Status::UnknownCommand, "there is no such command");
             return Step::Next;
         };
@@ -236,7 +240,7 @@ impl Connection {
 
     /// Records what a request took, and parks it or closes behind it when it says so.
     fn finish(&mut self, request: &Request<'_>, done: Done, turn: &mut Turn<'_>) {
-        count(&turn.counters.cmd_total);
+        count(&turn.bucket.commands.cmd_total);
         match done {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
@@ -244,10 +248,10 @@ impl Connection {
                 self.park(request, Kept::Frame(frame_bytes(&request.frame)), turn);
                 return;
             }
-            Done::Begun(number) => {
+            Done::Begun(known) => {
                 let (opcode, is_quiet) = (request.opcode, request.is_quiet);
                 let reply = request.reply(self);
-                let answer = ParkedAnswer { reply, opcode, is_quiet, number };
+                let answer = ParkedAnswer { reply, opcode, is_quiet, known };
                 self.park(request, Kept::Answer(answer), turn);
                 return;
             }
@@ -256,7 +260,8 @@ impl Connection {
     }
 
     fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
-        count(&turn.counters.parked_requests);
+        assert!(!self.is_blocked, "nothing overtakes a request that blocks");
+        count(&turn.bucket.commands.parked_requests);
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         self.parked_bytes += kept.held_bytes();
@@ -267,8 +272,12 @@ impl Connection {
     /// Carries on with the request of a parked frame whose completion has come.
     fn complete(&mut self, frame: &[u8], completion: Completed, turn: &mut Turn<'_>) {
         let size_max = turn.shared.options.limits.packet_bytes_max;
-        let Parsed::Complete { frame, .. } = Frame::parse(frame, size_max) else { return };
-        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        let parsed = Frame::parse(frame, size_max);
+        let Parsed::Complete { frame, consumed } = parsed else {
+            panic!("a frame that was executed once is whole: {parsed:?}");
+        };
+        assert_eq!(consumed, frame.header.frame_size(), "one frame is kept of one request");
+        let opcode = Opcode::from_byte(frame.header.opcode).expect("a command that was executed");
         let Ok(request) = self.checked(opcode, &frame, turn) else { return };
         turn.begin_request();
         let done = commands::complete(self, &request, completion, turn);
@@ -281,8 +290,12 @@ impl Connection {
         let Receiving { head, builder, .. } = receiving;
         let size_max = turn.shared.options.limits.packet_bytes_max;
         let parsed = Frame::parse_without_value(&head, size_max);
-        let Parsed::Complete { frame, .. } = parsed else { return };
-        let Some(opcode) = Opcode::from_byte(frame.header.opcode) else { return };
+        let Parsed::Complete { frame, .. } = parsed else {
+            panic!("the head of a value that was received is whole: {parsed:?}");
+        };
+        let opcode = Opcode::from_byte(frame.header.opcode).expect("a store that was begun");
+        let value_size = frame.header.value_size();
+        assert_eq!(value_size, builder.value().len(), "the place is as large as the value");
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
                 turn.begin_request();
@@ -300,7 +313,7 @@ impl Connection {
 
     fn fail(&self, frame: &Frame<'_>, turn: &mut Turn<'_>, status: Status, context: &str) {
         if status == Status::NotSupported {
-            count(&turn.counters.unsupported_commands);
+            count(&turn.bucket.commands.unsupported_commands);
         }
         self.reply(frame.header.opcode, frame.header.opaque).fail(turn, status, context);
     }
@@ -325,7 +338,7 @@ impl Connection {
 /// Records what a request took that is answered now. The next one begins.
 fn record_duration(opcode: Opcode, turn: &mut Turn<'_>) {
     let now = turn.read_clock();
-    if let Some(histogram) = turn.timings.of(opcode) {
+    if let Some(histogram) = turn.bucket.timings.of(opcode) {
         let took = now.since(turn.request_started).as_nanos();
         histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
     }

@@ -52,6 +52,8 @@ pub(crate) struct Unsent {
 impl Output {
     /// Sends `chunk` after what is in the buffer now.
     pub(crate) fn push_large(&mut self, chunk: Chunk) {
+        let last_at = self.large.last().map_or(0, |(at, _)| *at);
+        assert!(last_at <= self.buffer.len(), "large values lie in the order of their answers");
         self.large_bytes += chunk.bytes().len();
         self.large.push((self.buffer.len(), chunk));
     }
@@ -79,7 +81,10 @@ impl Output {
         while sent < self.buffer.len() {
             match socket.write(&self.buffer[sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => sent += count,
+                Ok(count) => {
+                    sent += count;
+                    assert!(sent <= self.buffer.len(), "a socket takes no more than it is given");
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     unsent.push(Chunk::Bytes(self.buffer[sent..].to_vec()));
@@ -92,6 +97,7 @@ impl Output {
     }
 
     fn move_to(&mut self, unsent: &mut Unsent) {
+        let bytes_after = unsent.bytes() + self.bytes();
         let mut start = 0;
         for (at, chunk) in self.large.drain(..) {
             if at > start {
@@ -103,6 +109,7 @@ impl Output {
         if start < self.buffer.len() {
             unsent.push(Chunk::Bytes(self.buffer[start..].to_vec()));
         }
+        assert_eq!(unsent.bytes(), bytes_after, "every byte that is answered waits to be sent");
     }
 
     /// Forgets everything: its connection is gone.
@@ -146,6 +153,8 @@ impl Unsent {
                 Err(error) => return Err(error),
             }
         }
+        assert_eq!(self.bytes, 0, "where no chunk waits, no byte does");
+        assert_eq!(self.sent_of_first, 0, "of no chunk nothing is sent");
         self.chunks = VecDeque::new();
         Ok(())
     }
@@ -157,6 +166,7 @@ impl Unsent {
     }
 
     fn advance(&mut self, mut count: usize) {
+        assert!(count <= self.bytes, "a socket takes no more than it is given");
         self.bytes -= count;
         while let Some(first) = self.chunks.front() {
             let left = first.bytes().len() - self.sent_of_first;

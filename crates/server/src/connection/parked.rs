@@ -6,10 +6,12 @@ use protocol::Opcode;
 use vbucket::Waiter;
 
 use super::identity::Reply;
+use super::known_answer::KnownAnswer;
 use crate::completed::Completed;
 
 /// The worker's number takes the upper bits of a waiter's name, a count the lower ones.
 const WORKER_SHIFT: u32 = 48;
+const WORKERS_MAX: usize = 1 << (u64::BITS - WORKER_SHIFT);
 
 /// A request that waits.
 #[derive(Debug)]
@@ -37,15 +39,15 @@ pub(crate) enum Kept {
 }
 
 /// What answers a durable write that has begun, but how it has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ParkedAnswer {
     pub(crate) reply: Reply,
     /// The command; of a quiet one, the loud one that does the same.
     pub(crate) opcode: Opcode,
     /// Whether success is not answered.
     pub(crate) is_quiet: bool,
-    /// The number that a counter has, if it is one.
-    pub(crate) number: Option<u64>,
+    /// What the end brings.
+    pub(crate) known: KnownAnswer,
 }
 
 impl Kept {
@@ -80,6 +82,7 @@ pub(crate) struct Parked {
 
 impl Parked {
     pub(crate) fn of_worker(worker: usize) -> Self {
+        assert!(worker < WORKERS_MAX, "a worker's number fits into its waiters' names");
         Self { requests: Map::default(), worker, next: 0 }
     }
 
@@ -99,12 +102,20 @@ impl Parked {
 
     /// Parks a request under its name, from [`Parked::next_waiter`].
     pub(crate) fn park(&mut self, waiter: Waiter, request: ParkedRequest) {
-        self.requests.insert(waiter.0, request);
+        assert_eq!(Self::worker_of(waiter), self.worker, "a request waits at its own worker");
+        let before = self.requests.insert(waiter.0, request);
+        assert!(before.is_none(), "no two requests wait under one name: {waiter:?}");
     }
 
     /// Takes the request whose completion has come. One that has begun stays until its durable
     /// write has ended, whatever else comes in its name.
     pub(crate) fn take(&mut self, waiter: Waiter, completed: &Completed) -> Option<ParkedRequest> {
+        assert_eq!(
+            Self::worker_of(waiter),
+            self.worker,
+            "a completion comes to the request's worker"
+        );
+        // Its connection may be gone, or the request did not wait for it after all.
         let request = self.requests.get(&waiter.0)?;
         if !request.kept.admits(completed) {
             return None;
@@ -121,7 +132,7 @@ impl Parked {
 #[cfg(test)]
 mod tests {
     use protocol::FeatureSet;
-    use vbucket::SyncWriteEnd;
+    use vbucket::{Ambiguity, SyncWriteEnd};
 
     use super::*;
 
@@ -157,7 +168,7 @@ mod tests {
         let waiter = parked.next_waiter();
         let reply = Reply { opcode: 5, opaque: 1, features: FeatureSet::default() };
         let opcode = Opcode::Increment;
-        let answer = ParkedAnswer { reply, opcode, is_quiet: false, number: Some(5) };
+        let answer = ParkedAnswer { reply, opcode, is_quiet: false, known: KnownAnswer::Number(5) };
         let kept = Kept::Answer(answer);
         assert_eq!(kept.held_bytes(), 0, "nothing of what the client sent is held");
         parked.park(waiter, request(7, kept));
@@ -165,9 +176,12 @@ mod tests {
             let taken = parked.take(waiter, &Completed::Bucket(other.clone()));
             assert!(taken.is_none(), "{other:?} is not the end of a durable write");
         }
-        let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous));
+        let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous(
+            Ambiguity::TimeIsOver,
+        )));
         let taken = parked.take(waiter, &end).unwrap();
-        assert!(matches!(taken.kept, Kept::Answer(ParkedAnswer { number: Some(5), .. })));
+        let Kept::Answer(answer) = taken.kept else { panic!("it was an answer") };
+        assert_eq!(answer.known, KnownAnswer::Number(5));
         assert!(parked.take(waiter, &end).is_none(), "a write ends once");
     }
 
@@ -177,7 +191,9 @@ mod tests {
             let mut parked = Parked::of_worker(0);
             let waiter = parked.next_waiter();
             parked.park(waiter, request(7, kept));
-            let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous));
+            let end = Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous(
+                Ambiguity::TimeIsOver,
+            )));
             assert!(parked.take(waiter, &end).is_none());
             assert!(parked.take(waiter, &RETRY).is_some());
         }
@@ -186,7 +202,9 @@ mod tests {
     #[test]
     fn a_line_waits_for_the_end_of_a_write_or_a_flush_and_is_never_executed_again() {
         let ends = [
-            Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous)),
+            Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous(
+                Ambiguity::TimeIsOver,
+            ))),
             Completed::Flushed(true),
         ];
         for end in ends {

@@ -24,6 +24,8 @@ pub(crate) struct Receiving {
 impl Receiving {
     /// A store whose value begins with what has arrived.
     pub(super) fn begin(head: Vec<u8>, mut builder: ItemBuilder, arrived: &[u8]) -> Self {
+        let size = builder.value().len();
+        assert!(arrived.len() <= size, "what has arrived belongs to this value alone");
         builder.value_mut()[..arrived.len()].copy_from_slice(arrived);
         Self { head, builder, filled: arrived.len() }
     }
@@ -49,8 +51,10 @@ impl Connection {
     /// `count` bytes have arrived at [`Connection::receive_target`]. Executes the store when it is
     /// complete.
     pub(crate) fn received(&mut self, count: usize, turn: &mut Turn<'_>) {
-        let Some(mut receiving) = self.receiving.take() else { return };
+        let mut receiving = self.receiving.take().expect("bytes arrive at a place that there is");
         receiving.filled += count;
+        let size = receiving.builder.value().len();
+        assert!(receiving.filled <= size, "a read fills no more than its place");
         // A line's value has an end behind it.
         if !receiving.is_full() || self.dialect.is_text() {
             self.receiving = Some(receiving);
@@ -66,6 +70,7 @@ impl Connection {
         let parsed = Frame::parse_without_value(bytes, size_max);
         let Parsed::Complete { frame, consumed } = parsed else { return false };
         let Some(builder) = self.builder_for(&frame, turn) else { return false };
+        assert!(self.receiving.is_none(), "a connection receives one value at a time");
         let (head, arrived) = bytes.split_at(consumed);
         self.receiving = Some(Receiving::begin(head.to_vec(), builder, arrived));
         true

@@ -110,17 +110,21 @@ impl Reply {
 
     /// Answers a mutation: its CAS, and its token where that was negotiated.
     pub(crate) fn mutated(self, turn: &mut Turn<'_>, mutation: Mutation, value: &[u8]) {
+        let payload = Payload::Bytes(value);
+        self.mutated_with(turn, mutation, Content { payload, ..Content::default() });
+    }
+
+    /// Answers a mutation with `content` beside its CAS and token.
+    pub(crate) fn mutated_with(
+        self,
+        turn: &mut Turn<'_>,
+        mutation: Mutation,
+        content: Content<'_>,
+    ) {
         let token = mutation_token(mutation);
         let has_token = self.features.contains(Feature::MutationSeqno);
-        self.send(
-            turn,
-            Content {
-                cas: mutation.cas,
-                extras: if has_token { &token } else { &[] },
-                payload: Payload::Bytes(value),
-                ..Content::default()
-            },
-        );
+        let extras = if has_token { &token[..] } else { &[] };
+        self.send(turn, Content { cas: mutation.cas, extras, ..content });
     }
 
     /// Answers that the request failed, in the words that the client understands.
@@ -131,8 +135,8 @@ impl Reply {
     /// Like [`Reply::fail`], with everything there is to say.
     pub(crate) fn fail_with(self, turn: &mut Turn<'_>, status: Status, context: ErrorContext<'_>) {
         match status {
-            Status::Etmpfail => count(&turn.counters.temporary_failures),
-            Status::Einval => count(&turn.counters.invalid_requests),
+            Status::Etmpfail => count(&turn.bucket.commands.temporary_failures),
+            Status::Einval => count(&turn.bucket.commands.invalid_requests),
             _ => {}
         }
         let status = self.translated(status);
@@ -163,6 +167,7 @@ impl Reply {
         let opcode = Opcode::from_byte(self.opcode);
         let context = match opcode {
             Some(Opcode::GetLocked | Opcode::UnlockKey) => LegacyContext::Other,
+            Some(opcode) if opcode.is_subdoc() => LegacyContext::Other,
             _ => LegacyContext::Mutation,
         };
         status.without_xerror(context).unwrap_or(status)

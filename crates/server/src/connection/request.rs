@@ -3,6 +3,8 @@
 use document::{Cas, Vbid};
 use protocol::{Frame, FrameInfos, Opcode};
 
+use super::known_answer::KnownAnswer;
+
 /// A request that is ready to be executed.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
@@ -15,15 +17,14 @@ pub(crate) struct Request<'a> {
 }
 
 /// What became of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     /// It is answered, or needs no answer.
     Answered,
     /// It waits under the session's waiter, to be executed again or answered.
     Parked,
-    /// It has happened but for its end, for which it waits under the session's waiter. The answer
-    /// to a counter carries its number.
-    Begun(Option<u64>),
+    /// It has happened but for its end, for which it waits under the session's waiter.
+    Begun(KnownAnswer),
     /// It was answered, and the connection is to be closed behind the answer.
     Close,
 }

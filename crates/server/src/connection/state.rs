@@ -10,6 +10,7 @@ use replication::Producer;
 use super::dialect::Dialect;
 use super::parked::ParkedRequest;
 use super::receive::Receiving;
+use super::turn::Turn;
 use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::{ClientMemory, Holder, STRANGER_BYTES_MIN};
 use crate::completed::Completed;
@@ -94,6 +95,17 @@ impl Connection {
             is_blocked: false,
             is_closing: false,
         }
+    }
+
+    /// The bucket that it has selected, if it has.
+    pub(crate) fn selected(&self) -> Option<&BucketPart> {
+        self.bucket.as_deref()
+    }
+
+    /// Selects a bucket, or none. What it asks for from now on is counted there.
+    pub(crate) fn select(&mut self, bucket: Option<Arc<BucketPart>>, turn: &mut Turn<'_>) {
+        self.bucket = bucket;
+        turn.count_for(self.selected());
     }
 
     /// Whoever it was is forgotten: it is who its door makes of it.

@@ -51,12 +51,13 @@ impl Connection {
         turn: &mut Turn<'_>,
     ) {
         if let Kept::Line(line, number) = &parked.kept {
-            if let (Some(request), Some(part)) = (read_line(line), &self.bucket) {
-                turn.begin_request();
-                complete(&part.bucket, &request, &completed, *number, turn);
-                record(&request, turn);
-            }
+            let request = read_line(line).expect("a line that was carried out once is one");
+            let part = self.bucket.as_ref().expect("a request of lines has its door's bucket");
+            turn.begin_request();
+            complete(&part.bucket, &request, &completed, *number, turn);
+            record(&request, turn);
         } else if let Some(lines) = self.dialect.lines() {
+            assert!(lines.completed.is_none(), "one request of lines waits at a time");
             lines.completed = Some(completed);
         }
         turn.request_started = turn.now.monotonic;
@@ -96,7 +97,9 @@ impl Connection {
     /// Takes a step off, and what follows it and is of no use, also what is still to come of that.
     fn pass_over(&mut self, taken: Taken, swallowed: usize, arrived: usize) -> usize {
         let size = self.advance(taken);
-        let there = swallowed.min(arrived.saturating_sub(size));
+        assert!(size <= arrived, "a step takes off what has come");
+        assert_eq!(self.skipped_bytes_left, 0, "what is skipped ends before a step begins");
+        let there = swallowed.min(arrived - size);
         self.skipped_bytes_left = swallowed - there;
         size + there
     }
@@ -147,7 +150,7 @@ impl Connection {
         turn: &mut Turn<'_>,
     ) -> Option<usize> {
         if !matches!(request, Request::EndOfKeys) {
-            count(&turn.counters.cmd_total);
+            count(&turn.bucket.commands.cmd_total);
         }
         let mut taken = taken;
         match executed {
@@ -172,7 +175,8 @@ impl Connection {
     }
 
     fn park_text(&mut self, kept: Kept, turn: &mut Turn<'_>) {
-        count(&turn.counters.parked_requests);
+        assert_eq!(self.parked_count, 0, "requests of lines are answered one after the other");
+        count(&turn.bucket.commands.parked_requests);
         self.parked_count += 1;
         self.parked_bytes += kept.held_bytes();
         self.is_blocked = true;
@@ -256,7 +260,7 @@ fn reply_to(request: &Request<'_>) -> Reply {
 fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
     let Some(opcode) = timed_as(request) else { return };
     let now = turn.read_clock();
-    if let Some(histogram) = turn.timings.of(opcode) {
+    if let Some(histogram) = turn.bucket.timings.of(opcode) {
         let took = now.since(turn.request_started).as_nanos();
         histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
     }

@@ -6,9 +6,10 @@ use vbucket::Now;
 
 use super::output::Output;
 use super::parked::Parked;
+use crate::buckets::BucketPart;
+use crate::command_statistics::BucketCounters;
 use crate::shared::Shared;
 use crate::statistics::WorkerCounters;
-use crate::timings::CommandTimings;
 
 /// A turn of one connection.
 pub(crate) struct Turn<'a> {
@@ -17,7 +18,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) output: &'a mut Output,
     pub(crate) parked: &'a mut Parked,
     pub(crate) counters: &'a WorkerCounters,
-    pub(crate) timings: &'a CommandTimings,
+    /// Of the bucket that the connection has selected: what it asks for is counted here.
+    pub(crate) bucket: &'a BucketCounters,
     /// The worker.
     pub(crate) worker: usize,
     /// The connection's name in its worker.
@@ -53,6 +55,11 @@ impl Turn<'_> {
     pub(crate) fn begin_request(&mut self) {
         self.session.waiter = self.parked.next_waiter();
         self.session.now = Some(self.now);
+    }
+
+    /// From now on what is asked for is counted for the bucket that has been selected.
+    pub(crate) fn count_for(&mut self, bucket: Option<&BucketPart>) {
+        self.bucket = self.shared.by_bucket[self.worker].of(bucket);
     }
 
     /// Whether the connection has answered as much as it may before its reader has taken it.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use bucket::{Bucket, BucketConfig, CompressionMode, FullPolicy, Named, QuotaError};
+use bucket::{Bucket, BucketConfig, CompressionMode, FullPolicy, FutureCas, Named, QuotaError};
 use executor::{ExecutorPool, TaskKind, ThreadCounts, ThreadSetting};
 
 /// What a parameter is, and how it is reached.
@@ -16,6 +16,8 @@ pub(super) enum Value {
     Bytes(Access<u64>),
     /// Whole seconds.
     Seconds(Access<u64>),
+    /// Microseconds.
+    Micros(Access<u64>),
     /// Percent.
     Percent(Access<u8>),
     /// A part of the memory quota.
@@ -24,6 +26,7 @@ pub(super) enum Value {
     Ratio(Access<f64>),
     CompressionMode(Access<CompressionMode>),
     FullPolicy(Access<FullPolicy>),
+    FutureCas(Access<FutureCas>),
 }
 
 /// How a bucket's value is reached.
@@ -61,8 +64,10 @@ impl Value {
             Self::Threads(_) => "threads",
             Self::Quota(_) | Self::Bytes(_) => "bytes",
             Self::Seconds(_) => "seconds",
+            Self::Micros(_) => "microseconds",
             Self::Percent(_) => "percent",
-            Self::Part(_) | Self::Ratio(_) | Self::CompressionMode(_) | Self::FullPolicy(_) => "",
+            Self::Part(_) | Self::Ratio(_) => "",
+            Self::CompressionMode(_) | Self::FullPolicy(_) | Self::FutureCas(_) => "",
         }
     }
 
@@ -70,39 +75,44 @@ impl Value {
         match self {
             Self::Threads(_) => ThreadSetting::range(),
             Self::Quota(_) => format!("{} and more", bucket::MEMORY_QUOTA_BYTES_MIN),
-            Self::Bytes(_) => "0 and more".to_owned(),
+            Self::Bytes(_) | Self::Micros(_) => "0 and more".to_owned(),
             Self::Seconds(_) => format!("0 to {}", u32::MAX),
             Self::Percent(_) => format!("0 to {PERCENT_MAX}"),
             Self::Part(_) => bucket::MEMORY_RATIOS_RANGE.to_owned(),
             Self::Ratio(_) => "0 and more".to_owned(),
             Self::CompressionMode(_) => names::<CompressionMode>(),
             Self::FullPolicy(_) => names::<FullPolicy>(),
+            Self::FutureCas(_) => names::<FutureCas>(),
         }
     }
 
     pub(super) fn default(&self, config: &BucketConfig) -> String {
         match self {
             Self::Threads(_) => "balanced".to_owned(),
-            Self::Quota(access) | Self::Bytes(access) | Self::Seconds(access) => {
-                shown((access.default)(config))
-            }
+            Self::Quota(access)
+            | Self::Bytes(access)
+            | Self::Seconds(access)
+            | Self::Micros(access) => shown((access.default)(config)),
             Self::Percent(access) => shown((access.default)(config)),
             Self::Part(access) | Self::Ratio(access) => shown((access.default)(config)),
             Self::CompressionMode(access) => shown((access.default)(config).name()),
             Self::FullPolicy(access) => shown((access.default)(config).name()),
+            Self::FutureCas(access) => shown((access.default)(config).name()),
         }
     }
 
     pub(super) fn read(&self, bucket: &Bucket) -> Option<String> {
         Some(match self {
             Self::Threads(_) => return None,
-            Self::Quota(access) | Self::Bytes(access) | Self::Seconds(access) => {
-                shown((access.read)(bucket))
-            }
+            Self::Quota(access)
+            | Self::Bytes(access)
+            | Self::Seconds(access)
+            | Self::Micros(access) => shown((access.read)(bucket)),
             Self::Percent(access) => shown((access.read)(bucket)),
             Self::Part(access) | Self::Ratio(access) => shown((access.read)(bucket)),
             Self::CompressionMode(access) => shown((access.read)(bucket).name()),
             Self::FullPolicy(access) => shown((access.read)(bucket).name()),
+            Self::FutureCas(access) => shown((access.read)(bucket).name()),
         })
     }
 
@@ -116,11 +126,13 @@ impl Value {
             Self::Threads(kind) => set_threads(*kind, text, pool),
             Self::Quota(access) | Self::Bytes(access) => access.set(bucket, bytes(text)?),
             Self::Seconds(access) => access.set(bucket, seconds(text)?),
+            Self::Micros(access) => access.set(bucket, micros(text)?),
             Self::Percent(access) => access.set(bucket, percent(text)?),
             Self::Part(access) => access.set(bucket, part(text)?),
             Self::Ratio(access) => access.set(bucket, ratio(text)?),
             Self::CompressionMode(access) => access.set(bucket, CompressionMode::by_name(text)?),
             Self::FullPolicy(access) => access.set(bucket, FullPolicy::by_name(text)?),
+            Self::FutureCas(access) => access.set(bucket, FutureCas::by_name(text)?),
         }
     }
 }
@@ -153,6 +165,10 @@ fn bytes(text: &str) -> Result<u64, String> {
 fn seconds(text: &str) -> Result<u64, String> {
     let seconds: Option<u32> = text.parse().ok();
     seconds.map(u64::from).ok_or_else(|| format!("`{text}` is no number of seconds"))
+}
+
+fn micros(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is no number of microseconds"))
 }
 
 fn percent(text: &str) -> Result<u8, String> {

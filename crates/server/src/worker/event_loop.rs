@@ -23,7 +23,6 @@ use crate::entrance::Entrance;
 use crate::shared::Shared;
 use crate::statistics::{WorkerCounters, count, count_down};
 use crate::strangers::Stranger;
-use crate::timings::CommandTimings;
 
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
@@ -56,7 +55,6 @@ pub(super) struct EventLoop {
     replicas: Vec<usize>,
     scratch: Scratch,
     counters: Arc<WorkerCounters>,
-    timings: Arc<CommandTimings>,
     watch: Watch,
     is_stopping: bool,
 }
@@ -77,6 +75,9 @@ impl EventLoop {
         network: &Network,
         listeners: (Option<Listener>, Option<Listener>),
     ) -> io::Result<Self> {
+        assert!(index < shared.counters.len(), "a worker has its counters and its mailbox");
+        let is_silent = listeners.0.is_none() && listeners.1.is_none();
+        assert!(index == 0 || is_silent, "the first worker alone listens");
         let poll = network.poll()?;
         let registry = poll.registry()?;
         shared.mailboxes.open(index, poll.waker(WAKER)?)?;
@@ -94,7 +95,6 @@ impl EventLoop {
             read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
         };
         let counters = Arc::clone(&shared.counters[index]);
-        let timings = Arc::clone(&shared.timings[index]);
         Ok(Self {
             index,
             shared,
@@ -109,7 +109,6 @@ impl EventLoop {
             replicas: Vec::new(),
             scratch,
             counters,
-            timings,
             watch: Watch::default(),
             is_stopping: false,
         })
@@ -280,6 +279,8 @@ impl EventLoop {
     /// Makes a connection one of this worker's.
     fn adopt(&mut self, mut socket: Stream, entrance: Entrance) {
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
+        let is_free = self.peers.get(token).is_none_or(Option::is_none);
+        assert!(is_free, "a token names one connection: {token}");
         let registered = self.registry.watch(&mut socket, Token(token));
         if token == self.peers.len() {
             self.peers.push(None);
@@ -287,7 +288,7 @@ impl EventLoop {
         if let Err(error) = registered {
             tracing::warn!(%error, "a connection cannot be watched and is closed");
             self.free_tokens.push(token);
-            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+            self.give_place_back();
             return;
         }
         count(&self.counters.curr_connections);
@@ -320,6 +321,8 @@ impl EventLoop {
             Afterwards::AnotherTurn => self.ready.push_back(token),
             Afterwards::Close => self.close(token),
         }
+        let left_bytes = self.scratch.output.bytes();
+        assert_eq!(left_bytes, 0, "no connection sends what another was answered");
     }
 
     fn holds_too_much(&self, token: usize) -> bool {
@@ -336,9 +339,14 @@ impl EventLoop {
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
             settle(&self.shared, self.index, token, &mut peer, Held::default());
-            self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+            self.give_place_back();
             count_down(&self.counters.curr_connections);
         }
+    }
+
+    fn give_place_back(&self) {
+        let connection_count = self.shared.connection_count.fetch_sub(1, Ordering::Relaxed);
+        assert!(connection_count > 0, "a connection that goes was counted");
     }
 
     /// Lends a connection what it needs for a turn.
@@ -357,7 +365,7 @@ impl EventLoop {
             output,
             parked,
             counters: &self.counters,
-            timings: &self.timings,
+            bucket: self.shared.by_bucket[self.index].of(peer.connection.selected()),
             worker: self.index,
             token,
             now: Now::default(),

@@ -17,6 +17,7 @@ use super::mailbox::{Mailboxes, Message};
 use crate::buckets::{BucketRegistry, ServedBucket};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
+use crate::command_statistics::{CommandStatistics, CountersByBucket, timings};
 use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
@@ -61,14 +62,17 @@ impl Server {
     /// Starts one worker for each mailbox.
     pub fn start(parts: Parts, options: ServerOptions, doors: Doors) -> io::Result<Self> {
         let count = parts.mailboxes.count();
+        assert!(count > 0, "somebody serves the data port");
         let users = &parts.users;
         let passwords = if parts.pool.has_threads() {
             PasswordChecker::start(Arc::clone(users), "Login", PASSWORD_THREADS)?
         } else {
             PasswordChecker::at_once(Arc::clone(users))
         };
+        let bucket_count = parts.buckets.len();
         let buckets = BucketRegistry::default();
         parts.buckets.into_iter().for_each(|bucket| buckets.add(bucket, &parts.cluster));
+        let by_bucket = std::iter::repeat_with(|| CountersByBucket::for_buckets(bucket_count));
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
@@ -87,7 +91,7 @@ impl Server {
             recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
-            timings: std::iter::repeat_with(Arc::default).take(count).collect(),
+            by_bucket: by_bucket.take(count).collect(),
         });
         let mut doors = (Some(doors.data), doors.memcached);
         // No worker runs before all can be told something.
@@ -101,6 +105,7 @@ impl Server {
         for (index, event_loop) in event_loops.into_iter().enumerate() {
             handles.push(shared.pool.spawn_loop(&format!("FrontEnd{index}"), event_loop)?);
         }
+        assert_eq!(handles.len(), shared.mailboxes.count(), "every mailbox has a worker");
         Ok(Self { shared, workers: Mutex::new(handles) })
     }
 
@@ -124,9 +129,21 @@ impl Server {
         self.shared.statistics()
     }
 
-    /// How long commands took, in nanoseconds, by name.
-    pub fn timings(&self) -> Vec<(&'static str, HistogramSnapshot)> {
-        self.shared.command_timings()
+    /// What it has been asked for, whatever bucket the connections have selected, or none.
+    pub fn all_commands(&self) -> CommandStatistics {
+        self.shared.all_commands()
+    }
+
+    /// What it has done for a bucket; `None` if it serves none of that name.
+    pub fn commands_of(&self, bucket: &str) -> Option<CommandStatistics> {
+        let part = self.shared.buckets.get(bucket)?;
+        Some(CommandStatistics::of(self.shared.counters_of(&part)))
+    }
+
+    /// How long commands of a bucket took, in nanoseconds, by name.
+    pub fn timings_of(&self, bucket: &str) -> Option<Vec<(&'static str, HistogramSnapshot)>> {
+        let part = self.shared.buckets.get(bucket)?;
+        Some(timings(self.shared.counters_of(&part)))
     }
 
     /// Closes all connections and ends the workers. Requests that were executed are answered.

@@ -80,6 +80,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
         Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(1),
         Err(error) => return Err(error),
     };
+    assert!(size <= target_size, "a read fills no more than its place");
     if size == 0 {
         peer.is_at_end = true;
         return Ok(0);
@@ -87,7 +88,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
     // A short read has drained the socket: the next bytes bring an edge of their own. Not so an
     // end that came together with these.
     peer.is_readable = size == target_size || peer.is_ending;
-    count_many(&turn.counters.bytes_read, size);
+    count_many(&turn.bucket.commands.bytes_read, size);
     turn.read_clocks();
     if is_direct {
         peer.connection.received(size, turn);
@@ -103,7 +104,8 @@ fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     }
     let before = turn.output.bytes() + peer.unsent.bytes();
     let result = turn.output.send(&mut peer.socket, &mut peer.unsent);
-    count_many(&turn.counters.bytes_written, before.saturating_sub(peer.unsent.bytes()));
+    assert!(peer.unsent.bytes() <= before, "sending adds nothing to what waits");
+    count_many(&turn.bucket.commands.bytes_written, before - peer.unsent.bytes());
     peer.note_sent(before, turn);
     turn.unsent_bytes = peer.unsent.bytes();
     if result.is_err() {

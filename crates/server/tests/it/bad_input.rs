@@ -176,3 +176,17 @@ fn nobody_comes_in_without_the_password() {
     let mut client = port.client(&[XERROR]);
     assert_ne!(client.ask(frame(0x89).key(b"another")).status, OK);
 }
+
+#[test]
+fn results_of_many_paths_are_bounded() {
+    const SUBDOC_MULTI_LOOKUP: u8 = 0xd0;
+    let port = Port::open();
+    let mut client = port.client(&[XERROR]);
+    assert_eq!(client.ask(set(b"k", &vec![b'x'; 5_000_000])).status, OK);
+    // Each wants the whole document.
+    for (path_count, status, size) in [(8, OK, 8 * 5_000_006), (9, E2BIG, 0), (16, E2BIG, 0)] {
+        let paths = [0; 4].repeat(path_count);
+        let answer = client.ask(frame(SUBDOC_MULTI_LOOKUP).key(b"k").value(&paths));
+        assert_eq!((answer.status, answer.value.len()), (status, size), "{path_count}");
+    }
+}

@@ -248,3 +248,42 @@ fn one_bucket_is_emptied_and_the_other_stays() {
         }
     });
 }
+
+#[test]
+fn commands_are_counted_for_the_bucket_that_the_connection_has_selected() {
+    with_ports(|port| {
+        let mut clients = NAMES.map(|name| [0; 4].map(|_| port.client_of(name, &[XERROR])));
+        for client in &mut clients[0] {
+            assert_eq!(client.ask(set(b"k", b"v")).status, 0);
+            assert_eq!(client.ask(get(b"k")).status, 0);
+        }
+        for client in &mut clients[1] {
+            assert_eq!(client.ask(get(b"k")).status, KEY_ENOENT);
+        }
+        // In one go: what follows the selection is the other bucket's.
+        let mut turncoat = port.client_of(NAMES[0], &[XERROR]);
+        let switch = frame(0x89).key(NAMES[1].as_bytes());
+        turncoat.send(&[get(b"k").bytes(), switch.bytes(), get(b"k").bytes()].concat());
+        let answers = [0; 3].map(|_| turncoat.receive().status);
+        assert_eq!(answers, [0, 0, KEY_ENOENT]);
+        let [first, second] = clients.each_mut().map(|those| statistics(&mut those[0], ""));
+        for (name, of_first, of_second) in [
+            ("cmd_set", "4", "0"),
+            ("cmd_get", "5", "5"),
+            ("get_hits", "5", "0"),
+            ("get_misses", "0", "5"),
+        ] {
+            assert_eq!(
+                (first[name].as_str(), second[name].as_str()),
+                (of_first, of_second),
+                "{name}"
+            );
+            let sum = [of_first, of_second].map(|count| count.parse::<u64>().unwrap());
+            assert_eq!(port.counter(name), sum.iter().sum::<u64>(), "{name} of the node");
+        }
+        assert_eq!(first["curr_connections"], second["curr_connections"], "those are the node's");
+        let times = statistics(&mut clients[1][0], "timings");
+        assert!(times.keys().any(|name| name.starts_with("get_cmd")), "{times:?}");
+        assert!(!times.keys().any(|name| name.starts_with("store_cmd")), "{times:?}");
+    });
+}

@@ -27,6 +27,35 @@ fn evict(client: &mut Client, key: &[u8], value: &[u8]) {
     assert_eq!(client.ask(frame(0x93).key(key)).status, 0);
 }
 
+/// The one attribute of `k`.
+fn attribute(client: &mut Client) -> Vec<u8> {
+    client.ask(frame(0xc5).key(b"k").extras(&[0, 1, 4]).value(b"a")).value
+}
+
+#[test]
+fn stores_keep_the_attributes_of_documents_that_have_left_memory() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let port = port(policy);
+        let mut client = port.client(&[0x04, 0x06, 0x07]);
+        evict(&mut client, b"k", b"v");
+        let added = frame(0xc8).key(b"k").extras(&[0, 1, 4]).value(b"a7");
+        assert_eq!(client.ask(added).status, 0, "{policy:?}");
+        for size in [10, 40_000, 1_000_000] {
+            // Large values go straight to their place and have no frame to be executed again.
+            evict(&mut client, b"k", b"v");
+            let value = vec![b'n'; size];
+            assert_eq!(client.ask(set(b"k", &value)).status, 0, "{policy:?} {size}");
+            assert_eq!(client.ask(get(b"k")).value, value, "{policy:?} {size}");
+            assert_eq!(attribute(&mut client), b"7", "{policy:?} {size}");
+        }
+        evict(&mut client, b"k", b"v");
+        assert_eq!(client.ask(frame(0x0e).key(b"k").value(b"w")).status, 0);
+        assert_eq!(client.ask(get(b"k")).value, b"vw");
+        evict(&mut client, b"k", b"v");
+        assert_eq!(attribute(&mut client), b"7", "{policy:?}");
+    }
+}
+
 #[test]
 fn reads_and_writes_of_evicted_documents_wait_and_are_answered() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {

@@ -12,8 +12,8 @@ use executor::{ExecutorPool, PoolOptions};
 use platform::files::RealFiles;
 use platform::network::{Listener, Network};
 use platform::{Clock, Entropy};
+use server::{COMMAND_STATISTICS, SERVER_STATISTICS, ServerStatistics, Statistic};
 use server::{ClusterView, Doors, Mailboxes, Parts, ServedBucket, Server};
-use server::{SERVER_STATISTICS, ServerStatistics, Statistic};
 use server::{ServerLimits, ServerOptions};
 
 /// Front-end workers of a server, unless the environment says otherwise.
@@ -209,11 +209,15 @@ impl Port {
     }
 
     pub(crate) fn counter(&self, name: &str) -> u64 {
-        let is_it =
-            |it: &&Statistic<ServerStatistics>| it.shown.iter().any(|(known, _)| *known == name);
-        let statistic = SERVER_STATISTICS.iter().find(is_it).unwrap();
-        (statistic.read)(&self.server.statistics())
+        read(SERVER_STATISTICS, &self.server.statistics(), name)
+            .or_else(|| read(COMMAND_STATISTICS, &self.server.all_commands(), name))
+            .unwrap()
     }
+}
+
+fn read<S>(table: &[Statistic<S>], of: &S, name: &str) -> Option<u64> {
+    let is_it = |it: &&Statistic<S>| it.shown.iter().any(|(known, _)| *known == name);
+    Some((table.iter().find(is_it)?.read)(of))
 }
 
 /// How many front-end workers a server has in this run.

@@ -195,7 +195,7 @@ fn writes_of_a_bucket_that_demands_durability_wait_for_their_end_in_order() {
     client.expect(b"HD O7\r\nVA 1 t30 X W\r\ny\r\nHD\r\nDELETED\r\nNOT_FOUND\r\nMN\r\n");
     place(&mut binary, r#"[["a","b"]]"#);
     client.send(b"set k 0 0 1\r\nz\r\nmn\r\n");
-    port.wait_for("it waits", |statistics| statistics.parked_requests > 0);
+    port.wait_for("it waits", |_| port.counter("parked_requests") > 0);
     // Who else wants to write hears that it has to wait.
     let mut other = TextClient::connected_to(&port);
     let is_begun = |other: &mut TextClient| {

@@ -46,6 +46,21 @@ fn vbuckets_are_answered_as_written() {
 }
 
 #[test]
+fn scans_are_answered_as_written() {
+    check("scans.txt");
+}
+
+#[test]
+fn versions_with_their_metadata_are_answered_as_written() {
+    check("with_meta.txt");
+}
+
+#[test]
+fn parameters_are_answered_as_written() {
+    check("parameters.txt");
+}
+
+#[test]
 fn durable_writes_are_answered_as_written() {
     check("durable_writes.txt");
 }
@@ -53,6 +68,11 @@ fn durable_writes_are_answered_as_written() {
 #[test]
 fn collections_are_answered_as_written() {
     check("collections.txt");
+}
+
+#[test]
+fn parts_of_documents_are_answered_as_written() {
+    check("paths.txt");
 }
 
 #[test]
@@ -73,24 +93,24 @@ impl Play {
             "client" => self.log_in(Some(line)),
             "to" => self.port().turn_to(usize::try_from(line.number(0)).unwrap()),
             "+" => {
-                let frame = frame_of(line, self.port().cas());
+                let frame = frame_of(line, self.port().names());
                 self.together.extend(frame);
                 return Vec::new();
             }
             "send" => {
-                let frame = frame_of(line, self.port().cas());
+                let frame = frame_of(line, self.port().names());
                 let bytes = [std::mem::take(&mut self.together), frame].concat();
                 self.port().write(&bytes);
             }
             "split" => {
                 let (at, line) = split_number(line);
-                let frame = frame_of(&line, self.port().cas());
+                let frame = frame_of(&line, self.port().names());
                 let at = usize::try_from(at).unwrap().min(frame.len());
                 self.port().write(&frame[..at]);
                 self.port().write(&frame[at..]);
             }
             "dribble" => {
-                let frame = frame_of(line, self.port().cas());
+                let frame = frame_of(line, self.port().names());
                 frame.iter().for_each(|byte| self.port().write(&[*byte]));
             }
             "bytes" => self.port().write(&bytes_of(line.rest())),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::setting_values::{Choice, MemorySize};
+use crate::setting_values::{BucketNames, Choice, MemorySize};
 use bucket::PersistenceMode;
 
 /// Run a cluster of several nodes on this machine, to try things out
@@ -17,6 +17,7 @@ cluster goes on where it was when it is run again in the same directory. Ctrl-C 
 Examples:
   settee cluster-run --nodes 2 --replicas 1
   settee cluster-run --nodes 3 --replicas 2 --port-base 13000 --dir /tmp/three
+  settee cluster-run --bucket orders,travel --dir /tmp/two-buckets
 
 While it runs, from another terminal:
   settee cluster-run --kill 0        end node 0 at once, as a crash does (SIGKILL)
@@ -48,9 +49,10 @@ pub struct ClusterRunArguments {
     /// vBuckets of a new cluster: a power of two [default: 1024]
     #[arg(long, value_name = "COUNT")]
     pub(super) vbuckets: Option<u16>,
-    /// The bucket of a new cluster [default: default]
-    #[arg(long, value_name = "NAME")]
-    pub(super) bucket: Option<String>,
+    /// The bucket of a new cluster, or several with commas between them [default: default]; with
+    /// --status, those that it is to tell of
+    #[arg(long, value_name = "NAMES")]
+    pub(super) bucket: Option<BucketNames>,
     /// Who may log in, to clients and between nodes
     #[arg(long, default_value = "Administrator", env = "SETTEE_USER")]
     pub(super) user: String,
@@ -106,7 +108,11 @@ pub(super) struct Order {
 
 impl Order {
     /// The order, if there is one.
-    pub(super) fn command(&self, is_forced: bool) -> Option<super::control::Command> {
+    pub(super) fn command(
+        &self,
+        is_forced: bool,
+        buckets: Option<&BucketNames>,
+    ) -> Option<super::control::Command> {
         use super::control::Command;
         let nodes = [
             self.kill.map(Command::Kill),
@@ -115,7 +121,9 @@ impl Order {
             self.recover.map(Command::Recover),
             self.pause.map(Command::Pause),
             self.resume.map(Command::Resume),
-            self.status.then_some(Command::Status),
+            self.status.then(|| Command::Status {
+                buckets: buckets.map_or_else(Vec::new, |buckets| buckets.names().to_vec()),
+            }),
             self.stop.then_some(Command::Stop),
         ];
         nodes.into_iter().flatten().next()

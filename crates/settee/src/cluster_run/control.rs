@@ -10,16 +10,25 @@ use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 
 /// What a running cluster can be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Command {
     Kill(u16),
-    Restart { node: u16, is_forced: bool },
-    Failover { node: u16, is_forced: bool },
+    Restart {
+        node: u16,
+        is_forced: bool,
+    },
+    Failover {
+        node: u16,
+        is_forced: bool,
+    },
     Recover(u16),
     Pause(u16),
     Resume(u16),
-    Status,
+    /// Of these buckets; of all, where none is said.
+    Status {
+        buckets: Vec<String>,
+    },
     Stop,
 }
 

@@ -9,6 +9,7 @@
 //! n_<i>.ready    written by it once it serves
 //! ```
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ use platform::{Entropy, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
 use super::arguments::ClusterRunArguments;
+use crate::setting_values::BucketNames;
+use crate::settings::is_bucket_name;
 
 /// The host of all nodes.
 const HOST: &str = "127.0.0.1";
@@ -35,6 +38,7 @@ pub(super) struct Description {
     pub(super) secret: String,
     pub(super) user: String,
     pub(super) password: String,
+    /// The default one; the map has all.
     pub(super) bucket: String,
     /// All nodes that were ever started, in order.
     pub(super) nodes: Vec<Member>,
@@ -92,6 +96,16 @@ impl Directory {
                 );
             }
         }
+        if let Some(wanted) = &arguments.bucket {
+            let is: BTreeSet<&str> = plan.buckets.keys().map(String::as_str).collect();
+            let wanted: BTreeSet<&str> = wanted.names().iter().map(String::as_str).collect();
+            ensure!(
+                wanted == is,
+                "the cluster in {shown} was made with --bucket {}; leave --bucket out to go on \
+                 with it, or give another --dir",
+                description.bucket_names(&plan).join(",")
+            );
+        }
         description.user.clone_from(&arguments.user);
         description.password.clone_from(&arguments.password);
         Ok((description, plan))
@@ -118,17 +132,22 @@ impl Directory {
             arguments.management_port_base.unwrap_or(9000),
         )?;
         let planned = nodes.iter().map(Member::planned).collect();
-        let mut bucket = BucketPlan::balanced(nodes.len(), replicas, vbuckets);
-        bucket.uuid = Some(Uuid::random(&Entropy::real()));
-        let bucket_name = arguments.bucket.clone().unwrap_or_else(|| "default".to_owned());
-        let mut plan = ClusterPlan::of_nodes(planned).with_bucket(&bucket_name, bucket);
+        let default = BucketNames::one("default".to_owned());
+        let names = arguments.bucket.as_ref().unwrap_or(&default).names();
+        let mut plan = ClusterPlan::of_nodes(planned);
+        for name in names {
+            ensure!(is_bucket_name(name), "--bucket `{name}`: a bucket is not called so");
+            let mut bucket = BucketPlan::balanced(nodes.len(), replicas, vbuckets);
+            bucket.uuid = Some(Uuid::random(&Entropy::real()));
+            plan = plan.with_bucket(name, bucket);
+        }
         plan.cluster_uuid = Some(Uuid::random(&Entropy::real()));
         let description = Description {
             control: None,
             secret: Uuid::random(&Entropy::real()).to_string(),
             user: arguments.user.clone(),
             password: arguments.password.clone(),
-            bucket: bucket_name,
+            bucket: names.first().cloned().expect("a cluster has a bucket"),
             nodes,
         };
         self.write_plan(&plan)?;
@@ -162,7 +181,11 @@ impl Directory {
     }
 
     pub(super) fn write_plan(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
-        Ok(RealFiles.replace_all(&self.plan_path(), plan.to_json().as_bytes())?)
+        let text = plan.to_json();
+        let bucket = plan.buckets.keys().next().map_or("", String::as_str);
+        let read_back = ClusterPlan::parse(&text, bucket);
+        assert!(read_back.is_ok_and(|read| read == *plan), "nodes read the map that was written");
+        Ok(RealFiles.replace_all(&self.plan_path(), text.as_bytes())?)
     }
 
     /// The map that counts.
@@ -173,6 +196,16 @@ impl Directory {
     /// A node's data, log or ready file.
     pub(super) fn of_node(&self, index: usize, suffix: &str) -> PathBuf {
         self.path.join(format!("n_{index}{suffix}"))
+    }
+}
+
+impl Description {
+    /// The buckets of the map, the default one first.
+    pub(super) fn bucket_names(&self, plan: &ClusterPlan) -> Vec<String> {
+        let others = plan.buckets.keys().filter(|name| **name != self.bucket).cloned();
+        let names: Vec<String> = std::iter::once(self.bucket.clone()).chain(others).collect();
+        assert_eq!(names.len(), plan.buckets.len(), "the map has the default bucket");
+        names
     }
 }
 

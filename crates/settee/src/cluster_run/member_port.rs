@@ -20,15 +20,32 @@ struct MapAnswer {
     pending: Vec<Pending>,
     /// The copies that are not whole yet. Only who asks for the map is told.
     #[serde(default)]
-    incomplete: Vec<u16>,
+    incomplete: Incomplete,
 }
 
 /// A vBucket that is not yet what the map says.
 #[derive(Deserialize)]
 struct Pending {
+    /// Said where the node has several.
+    bucket: Option<String>,
     vbucket: u16,
     wanted: String,
     reason: String,
+}
+
+/// vBuckets whose copies are not whole yet.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Incomplete {
+    OfTheBucket(Vec<u16>),
+    /// Where the node has several.
+    ByBucket(BTreeMap<String, Vec<u16>>),
+}
+
+impl Default for Incomplete {
+    fn default() -> Self {
+        Self::OfTheBucket(Vec::new())
+    }
 }
 
 /// Has a member carry out a plan, within `patience`. Returned is what of it is left, in words.
@@ -46,19 +63,21 @@ pub(super) fn hand_over(
         let reason = answer.body_mut().read_to_string().unwrap_or_default();
         bail!("{} refuses the map: {} {reason}", member.name, answer.status());
     }
-    what_is_left(answer)
+    what_is_left(answer, &[])
 }
 
-/// What of the map that it has is left, and which copies are not whole yet, in words.
+/// What of the map that it has is left, and which copies are not whole yet, in words: of these
+/// buckets, or of all where none is said.
 pub(super) fn pending(
     member: &Member,
     cluster: &Description,
+    buckets: &[String],
     patience: Duration,
 ) -> anyhow::Result<Vec<String>> {
     let request = agent(patience).get(map_url(member));
     let answer = request.header("Authorization", authorization(cluster)).call();
     let answer = answer.with_context(|| format!("{} does not answer", member.name))?;
-    what_is_left(answer)
+    what_is_left(answer, buckets)
 }
 
 fn agent(patience: Duration) -> Agent {
@@ -79,46 +98,105 @@ fn authorization(cluster: &Description) -> String {
     format!("Basic {credentials}")
 }
 
-fn what_is_left(mut answer: Response<ureq::Body>) -> anyhow::Result<Vec<String>> {
-    let text = answer.body_mut().read_to_string()?;
-    let MapAnswer { pending, incomplete } = serde_json::from_str(&text)?;
-    let mut lines = in_words(pending);
-    if !incomplete.is_empty() {
-        lines.push(format!("not whole yet: vBuckets {}", listed(&incomplete)));
+fn what_is_left(
+    mut answer: Response<ureq::Body>,
+    buckets: &[String],
+) -> anyhow::Result<Vec<String>> {
+    let answer = serde_json::from_str(&answer.body_mut().read_to_string()?)?;
+    Ok(in_words(answer, buckets))
+}
+
+/// vBuckets of one bucket or several as people list them.
+pub(super) fn listed_by_bucket(vbuckets: &[(String, u16)]) -> String {
+    let mut by_bucket: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
+    for (bucket, vbid) in vbuckets {
+        by_bucket.entry(bucket).or_default().push(*vbid);
     }
-    Ok(lines)
+    let has_names = by_bucket.len() > 1;
+    let one = |(bucket, vbids): (&str, Vec<u16>)| {
+        let vbids = listed(&vbids);
+        if has_names { format!("{vbids} of {bucket}") } else { vbids }
+    };
+    let parts: Vec<String> = by_bucket.into_iter().map(one).collect();
+    parts.join(", ")
 }
 
 /// Numbers as people list them.
-pub(super) fn listed(vbuckets: &[u16]) -> String {
+fn listed(vbuckets: &[u16]) -> String {
     let numbers: Vec<String> = vbuckets.iter().map(u16::to_string).collect();
     numbers.join(", ")
 }
 
-/// One line for each reason, with its vBuckets.
-fn in_words(pending: Vec<Pending>) -> Vec<String> {
-    let mut reasons: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for Pending { vbucket, wanted, reason } in pending {
-        reasons.entry((wanted, reason)).or_default().push(vbucket.to_string());
-    }
-    let line = |((wanted, reason), vbuckets): ((String, String), Vec<String>)| {
-        format!("not {wanted} yet: vBuckets {}: {reason}", vbuckets.join(", "))
+/// One line for each reason, with its vBuckets, then one for each bucket with copies that are not
+/// whole. A node with one bucket does not say which.
+fn in_words(answer: MapAnswer, buckets: &[String]) -> Vec<String> {
+    let is_asked = |bucket: Option<&String>| {
+        buckets.is_empty() || bucket.is_none_or(|bucket| buckets.contains(bucket))
     };
-    reasons.into_iter().map(line).collect()
+    let mut reasons: BTreeMap<(String, String, String), Vec<u16>> = BTreeMap::new();
+    for Pending { bucket, vbucket, wanted, reason } in answer.pending {
+        if is_asked(bucket.as_ref()) {
+            reasons.entry((of(bucket.as_ref()), wanted, reason)).or_default().push(vbucket);
+        }
+    }
+    let line = |((of, wanted, reason), vbuckets): ((String, String, String), Vec<u16>)| {
+        format!("not {wanted} yet: vBuckets {}{of}: {reason}", listed(&vbuckets))
+    };
+    let mut lines: Vec<String> = reasons.into_iter().map(line).collect();
+    let incomplete: Vec<(Option<String>, Vec<u16>)> = match answer.incomplete {
+        Incomplete::OfTheBucket(vbuckets) => vec![(None, vbuckets)],
+        Incomplete::ByBucket(all) => {
+            all.into_iter().map(|(bucket, vbuckets)| (Some(bucket), vbuckets)).collect()
+        }
+    };
+    for (bucket, vbuckets) in incomplete {
+        if !vbuckets.is_empty() && is_asked(bucket.as_ref()) {
+            let (vbuckets, of) = (listed(&vbuckets), of(bucket.as_ref()));
+            lines.push(format!("not whole yet: vBuckets {vbuckets}{of}"));
+        }
+    }
+    lines
+}
+
+fn of(bucket: Option<&String>) -> String {
+    bucket.map_or_else(String::new, |bucket| format!(" of {bucket}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn lines(answer: &str, buckets: &[&str]) -> Vec<String> {
+        let buckets: Vec<String> = buckets.iter().map(|name| (*name).to_owned()).collect();
+        in_words(serde_json::from_str(answer).unwrap(), &buckets)
+    }
+
     #[test]
     fn vbuckets_with_one_reason_are_told_together() {
-        let pending = |vbucket, reason: &str| Pending {
-            vbucket,
-            wanted: "active".to_owned(),
-            reason: reason.to_owned(),
-        };
-        let lines = in_words(vec![pending(1, "b"), pending(3, "a"), pending(5, "b")]);
-        assert_eq!(lines, ["not active yet: vBuckets 3: a", "not active yet: vBuckets 1, 5: b"]);
+        let answer = r#"{"pending": [
+            {"vbucket": 1, "wanted": "active", "reason": "b"},
+            {"vbucket": 3, "wanted": "active", "reason": "a"},
+            {"vbucket": 5, "wanted": "active", "reason": "b"}], "incomplete": [2, 4]}"#;
+        let told = [
+            "not active yet: vBuckets 3: a",
+            "not active yet: vBuckets 1, 5: b",
+            "not whole yet: vBuckets 2, 4",
+        ];
+        assert_eq!(lines(answer, &[]), told);
+        assert_eq!(lines(answer, &["default"]), told, "the node has no other");
+    }
+
+    #[test]
+    fn of_several_buckets_those_are_told_that_were_asked_for() {
+        let answer = r#"{"pending": [
+            {"bucket": "orders", "vbucket": 1, "wanted": "active", "reason": "a"},
+            {"bucket": "travel", "vbucket": 1, "wanted": "active", "reason": "a"}],
+            "incomplete": {"orders": [], "travel": [7]}}"#;
+        let of_orders = ["not active yet: vBuckets 1 of orders: a"];
+        let of_travel =
+            ["not active yet: vBuckets 1 of travel: a", "not whole yet: vBuckets 7 of travel"];
+        assert_eq!(lines(answer, &["orders"]), of_orders);
+        assert_eq!(lines(answer, &["travel"]), of_travel);
+        assert_eq!(lines(answer, &[]), [&of_orders[..], &of_travel[..]].concat());
     }
 }

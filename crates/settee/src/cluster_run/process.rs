@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bucket::Named;
+use cluster::ClusterPlan;
 use platform::child::{self, Child, ChildCommand, ChildSignal};
 use platform::files::RealFiles;
 use platform::{Clock, Files};
@@ -50,7 +51,7 @@ impl NodeProcess {
         index: usize,
         directory: &Directory,
         cluster: &Description,
-        vbucket_count: usize,
+        plan: &ClusterPlan,
         arguments: &ClusterRunArguments,
     ) -> anyhow::Result<Self> {
         let member = cluster.nodes.get(index).context("the node is one of the cluster's")?;
@@ -65,7 +66,8 @@ impl NodeProcess {
         flag("--node-name", member.name.clone().into());
         flag("--cluster-map", directory.plan_path().into());
         flag("--ready-file", ready.clone().into());
-        flag("--bucket", cluster.bucket.clone().into());
+        flag("--bucket", cluster.bucket_names(plan).join(",").into());
+        let vbucket_count = plan.buckets[&cluster.bucket].chains.len();
         flag("--vbuckets", vbucket_count.to_string().into());
         if let Some(mode) = &arguments.persistence {
             flag("--persistence", mode.0.name().into());

@@ -1,13 +1,12 @@
 //! The process that starts the nodes, watches them, and does to them what it is told.
 
-mod fence;
 mod promotion;
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use cluster::{BucketPlan, ClusterPlan};
+use cluster::{ClusterPlan, Revision};
 use platform::Clock;
 use platform::process::{FileLock, Hangup, Termination};
 
@@ -54,8 +53,7 @@ impl Supervisor {
         let (mut cluster, plan) = directory.open_or_create(arguments)?;
         let (sender, orders) = mpsc::channel();
         cluster.control = Some(control::listen(cluster.secret.clone(), sender)?);
-        let count = bucket_of(&plan, &cluster).chains.len();
-        let process = |index| NodeProcess::new(index, &directory, &cluster, count, arguments);
+        let process = |index| NodeProcess::new(index, &directory, &cluster, &plan, arguments);
         let processes = (0..cluster.nodes.len()).map(process).collect::<Result<_, _>>()?;
         let clock = Clock::real();
         let mut supervisor =
@@ -92,7 +90,7 @@ impl Supervisor {
         let deadline = self.clock.now().after(SETTLE_TIME_MAX);
         let is_settled = |&index: &usize| {
             let member = &self.cluster.nodes[index];
-            let pending = member_port::pending(member, &self.cluster, STATUS_TIME_MAX);
+            let pending = member_port::pending(member, &self.cluster, &[], STATUS_TIME_MAX);
             pending.is_ok_and(|pending| pending.is_empty())
         };
         while !members.iter().all(is_settled) && self.clock.now() < deadline {
@@ -101,7 +99,7 @@ impl Supervisor {
     }
 
     fn greet(&self) {
-        for line in self.status() {
+        for line in self.status(&[]) {
             say(&line);
         }
         let nodes = self.cluster.nodes.iter().enumerate();
@@ -127,12 +125,12 @@ impl Supervisor {
                 }
             }
             let Ok(ordered) = self.orders.recv_timeout(STEP) else { continue };
+            let is_end = ordered.command == Command::Stop;
             let answer = self.carry_out(ordered.command);
+            // Whoever does not wait for the answer has it in the terminal of the cluster.
             match &answer {
                 Ok(text) | Err(text) => say(text),
             }
-            // Whoever does not wait for the answer has it in the terminal of the cluster.
-            let is_end = ordered.command == Command::Stop;
             if is_end {
                 self.stop_nodes();
             }
@@ -173,7 +171,7 @@ impl Supervisor {
             Command::Recover(node) => self.recover(node),
             Command::Pause(node) => self.pause(node),
             Command::Resume(node) => self.resume(node),
-            Command::Status => Ok(self.status().join("\n")),
+            Command::Status { buckets } => self.status_of(&buckets),
             Command::Stop => Ok("stopping".to_owned()),
         };
         done.map_err(|error| format!("{error:#}"))
@@ -252,17 +250,27 @@ impl Supervisor {
         Ok(left)
     }
 
-    fn status(&self) -> Vec<String> {
-        let revision = self.plan.revision;
-        let bucket = self.bucket_plan();
-        let mut lines = vec![format!(
-            "map [{}, {}]: {} nodes, {} replicas, {} vBuckets",
-            revision.epoch,
-            revision.revision,
-            self.plan.nodes.len(),
-            bucket.replica_count,
-            bucket.chains.len()
-        )];
+    /// The status as far as it is about buckets that somebody names.
+    fn status_of(&self, buckets: &[String]) -> anyhow::Result<String> {
+        let unknown = buckets.iter().find(|&name| !self.plan.buckets.contains_key(name));
+        if let Some(name) = unknown {
+            let names = self.cluster.bucket_names(&self.plan).join("`, `");
+            bail!("there is no bucket `{name}`; the cluster has `{names}`");
+        }
+        Ok(self.status(buckets).join("\n"))
+    }
+
+    /// What runs, and what is left of the map: of these buckets, or of all where none is said.
+    fn status(&self, buckets: &[String]) -> Vec<String> {
+        let Revision { epoch, revision } = self.plan.revision;
+        let mut lines = vec![format!("map [{epoch}, {revision}]: {} nodes", self.plan.nodes.len())];
+        for name in self.cluster.bucket_names(&self.plan) {
+            if buckets.is_empty() || buckets.contains(&name) {
+                let bucket = &self.plan.buckets[&name];
+                let (replicas, vbuckets) = (bucket.replica_count, bucket.chains.len());
+                lines.push(format!("  bucket {name}  {replicas} replicas, {vbuckets} vBuckets"));
+            }
+        }
         for (index, node) in self.cluster.nodes.iter().enumerate() {
             let process = &self.processes[index];
             let doing = match (process.doing(), process.id()) {
@@ -276,18 +284,13 @@ impl Supervisor {
                 node.host, node.kv, node.mgmt
             ));
             if process.doing() == Doing::Runs {
-                match member_port::pending(node, &self.cluster, STATUS_TIME_MAX) {
+                match member_port::pending(node, &self.cluster, buckets, STATUS_TIME_MAX) {
                     Ok(pending) => lines.extend(pending.iter().map(|one| format!("       {one}"))),
                     Err(error) => lines.push(format!("       {error:#}")),
                 }
             }
         }
         lines
-    }
-
-    /// The map of the cluster's bucket.
-    fn bucket_plan(&self) -> &BucketPlan {
-        bucket_of(&self.plan, &self.cluster)
     }
 
     fn is_member(&self, index: usize) -> bool {
@@ -302,8 +305,4 @@ impl Supervisor {
             None => bail!("there is no n_{node}; the cluster has n_0 to n_{}", count - 1),
         }
     }
-}
-
-fn bucket_of<'a>(plan: &'a ClusterPlan, cluster: &Description) -> &'a BucketPlan {
-    plan.buckets.get(&cluster.bucket).expect("the cluster's map is about its bucket")
 }

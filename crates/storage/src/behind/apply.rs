@@ -85,7 +85,7 @@ impl Store {
         if !usage.is_spare_due() {
             return Ok(());
         }
-        let Ok(_room) = self.room_for(usage.segment_bytes) else { return Ok(()) };
+        let Ok(_room) = self.room_to_follow(usage.segment_bytes) else { return Ok(()) };
         while journal.usage().is_spare_due() && journal.fill_spare()? {}
         Ok(())
     }
@@ -189,7 +189,7 @@ impl Store {
             pending.deletes = false;
         }
         let Some(state) = &pending.state else { return Ok(Applied::default()) };
-        let _room = self.room_for(pending.bytes)?;
+        let _room = self.room_to_follow(pending.bytes)?;
         let journal = Some(JournalPosition { id: journal.0, lsn: pending.newest.0 });
         let state = VbucketRecord { journal, ..state.clone() };
         let batch = FileBatch { items: &pending.items, state: &state };

@@ -44,7 +44,11 @@ impl Store {
         self.note_wholeness(last_stop, report);
         let mut behind = early.applied;
         behind.extend(self.unapplied_vbuckets());
-        let mut left_behind = self.apply_at_start()?;
+        // Or nobody could compact anything later.
+        self.reserve_for_compaction(Some(self.live_bytes_max()));
+        let applied = self.apply_at_start();
+        self.reserve_for_compaction(None);
+        let mut left_behind = applied?;
         left_behind.damaged.extend(early.damaged);
         self.report_again(&behind, left_behind, report)?;
         // What waits for a file is nowhere else: until the file has it, the journal stays.
@@ -139,6 +143,13 @@ impl Store {
         handle.witness = known.or(handle.witness);
         // What is made in its place must be the newer one.
         handle.revision = handle.revision.max(known.map_or(0, |known| known.revision));
+    }
+
+    /// What the compaction of the largest file would copy. What cannot be read is not compacted.
+    fn live_bytes_max(&self) -> u64 {
+        let entries = self.entries_in_order();
+        let sizes = entries.iter().filter_map(|entry| self.file_sizes(entry.vbid).ok());
+        sizes.map(|sizes| sizes.live_bytes).max().unwrap_or(0)
     }
 
     /// Brings the files up to date, as far as that can be.

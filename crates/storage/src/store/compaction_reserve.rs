@@ -20,6 +20,8 @@ pub(crate) struct CompactionReserve {
     bytes_wanted: AtomicU64,
     /// What those who are writing now have been let take.
     claimed_bytes: AtomicU64,
+    /// What is in memory alone and will be flushed: what follows the journal leaves room for it.
+    unflushed_bytes: AtomicU64,
 }
 
 /// Leave to write so many bytes. Others count on them until it is dropped.
@@ -50,10 +52,28 @@ impl CompactionReserve {
         self.bytes_wanted.load(Ordering::Relaxed).min(space.total_bytes / RESERVE_PART_MAX)
     }
 
-    /// Takes `bytes`, and says how many all have taken.
-    pub(crate) fn claim(&self, bytes: u64) -> (Room<'_>, u64) {
-        let before = self.claimed_bytes.fetch_add(bytes, Ordering::Relaxed);
-        (Room { reserve: self, bytes }, before.saturating_add(bytes))
+    /// What is left to flushes by what follows the journal.
+    pub(crate) fn unflushed_bytes(&self) -> u64 {
+        self.unflushed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// So much is in memory alone.
+    pub(crate) fn note_unflushed(&self, bytes: u64) {
+        self.unflushed_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// What those who are writing now have been let take.
+    pub(crate) fn claimed_bytes(&self) -> u64 {
+        self.claimed_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` if all together have then taken no more than `claimed_bytes_max`. Otherwise
+    /// it says how many the others have taken: who gets nothing is in nobody's way.
+    pub(crate) fn claim(&self, bytes: u64, claimed_bytes_max: u64) -> Result<Room<'_>, u64> {
+        let claimed =
+            |before: u64| before.checked_add(bytes).filter(|claimed| *claimed <= claimed_bytes_max);
+        let result = self.claimed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed);
+        result.map(|_| Room { reserve: self, bytes })
     }
 }
 

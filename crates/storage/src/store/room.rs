@@ -1,7 +1,9 @@
 //! Room on the disk: some is kept for compactions; without any, the journal gives its spares.
 //!
 //! Files only grow until they are compacted, and to compact one takes room for its copy. Were the
-//! last of the disk taken by what files append, nothing could ever be freed again.
+//! last of the disk taken by what files append, nothing could ever be freed again. What is in
+//! memory alone comes before what the journal has already: files that follow it leave room for
+//! that.
 
 use std::io;
 
@@ -26,21 +28,56 @@ impl Store {
         Ok(self.files.disk_space(&self.directory)?)
     }
 
-    /// Leave to let a file grow by about so many bytes. There is none when that, with what others
-    /// are about to write, takes what compaction needs.
-    pub(crate) fn room_for(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
-        let (room, claimed_bytes) = self.compaction_reserve.claim(bytes);
-        // A disk that does not tell says so when it is full.
-        let Ok(space) = self.files.disk_space(&self.directory) else { return Ok(room) };
-        let reserve_bytes = self.compaction_reserve.bytes(space);
-        if reserve_bytes == 0 || space.free_bytes >= claimed_bytes.saturating_add(reserve_bytes) {
-            return Ok(room);
-        }
+    /// Bytes that flushes may take of the disk now; all there are on one that does not tell.
+    pub fn room_bytes(&self) -> u64 {
+        let Ok(space) = self.disk_space() else { return u64::MAX };
+        let reserve = &self.compaction_reserve;
+        space
+            .free_bytes
+            .saturating_sub(reserve.claimed_bytes())
+            .saturating_sub(reserve.bytes(space))
+    }
+
+    /// From now on what follows the journal leaves room for so many bytes, which are in memory
+    /// alone.
+    pub fn leave_room_for_flushes(&self, bytes: u64) {
+        self.compaction_reserve.note_unflushed(bytes);
+    }
+
+    /// Leave to write so many bytes that are in memory alone. There is none when that, with what
+    /// others are about to write, takes what compaction needs.
+    pub(crate) fn room_for_flush(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+        self.room_for(bytes, 0)
+    }
+
+    /// Leave to write so many bytes that are durable elsewhere: what compaction needs stays, and
+    /// what is in memory alone.
+    pub(crate) fn room_to_follow(&self, bytes: u64) -> Result<Room<'_>, StorageError> {
+        self.room_for(bytes, self.compaction_reserve.unflushed_bytes())
+    }
+
+    fn room_for(&self, bytes: u64, flush_bytes: u64) -> Result<Room<'_>, StorageError> {
+        let reserve = &self.compaction_reserve;
+        let space = self.files.disk_space(&self.directory);
+        let reserve_bytes = space.as_ref().map_or(0, |space| reserve.bytes(*space));
+        let kept_bytes = reserve_bytes.saturating_add(flush_bytes);
+        let (free_bytes, claimed_bytes_max) = match space {
+            Ok(space) if kept_bytes > 0 => {
+                (space.free_bytes, space.free_bytes.saturating_sub(kept_bytes))
+            }
+            // Nothing is kept, or the disk does not tell: it says so when it is full.
+            _ => (u64::MAX, u64::MAX),
+        };
+        let claimed_bytes = match reserve.claim(bytes, claimed_bytes_max) {
+            Ok(room) => return Ok(room),
+            Err(claimed_bytes) => claimed_bytes,
+        };
         let cause = io::Error::new(
             io::ErrorKind::StorageFull,
             format!(
-                "{bytes} bytes do not fit into {}, of which {reserve_bytes} are for compactions",
-                space.free_bytes
+                "{bytes} bytes do not fit into {free_bytes}, of which {reserve_bytes} are for \
+                 compactions and {} for what is being written",
+                claimed_bytes.saturating_add(flush_bytes)
             ),
         );
         Err(FileError::new("write", &self.directory, cause).into())
@@ -53,7 +90,7 @@ impl Store {
         batches: &[FlushBatch],
     ) -> Result<Option<Room<'_>>, StorageError> {
         let bytes: u64 = batches.iter().map(|batch| bytes_of(&batch.items)).sum();
-        if bytes == 0 { Ok(None) } else { self.room_for(bytes).map(Some) }
+        if bytes == 0 { Ok(None) } else { self.room_for_flush(bytes).map(Some) }
     }
 
     /// Does what may need room on the disk; when there is none, once more with the spares of the

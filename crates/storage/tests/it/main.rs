@@ -13,6 +13,7 @@ mod file_operations;
 mod frozen;
 mod garbage;
 mod journal;
+mod key_view;
 mod model;
 mod power_cuts;
 mod rollback;

@@ -8,6 +8,13 @@ use document::Item;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VisitPosition(pub(super) u64);
 
+impl VisitPosition {
+    /// Any place: all are equally far apart.
+    pub fn at(place: u64) -> Self {
+        Self(place)
+    }
+}
+
 /// What becomes of an item that a walk has met.
 #[derive(Debug)]
 pub enum ItemAction {

@@ -206,6 +206,15 @@ impl Vbucket {
         self.collections.note_hidden(item.key().collection(), item.seqno());
     }
 
+    /// Whether documents of a collection are served, to clients.
+    pub fn check_served(&self, collection: CollectionId) -> Result<(), Refusal> {
+        self.check_active()?;
+        match collection == CollectionId::DEFAULT || self.collections.is_open(collection) {
+            true => Ok(()),
+            false => Err(Refusal::UnknownCollection),
+        }
+    }
+
     /// Whether documents of the key's collection are served.
     #[inline]
     pub(super) fn check_collection(&self, key: Key<'_>) -> Result<(), Refusal> {

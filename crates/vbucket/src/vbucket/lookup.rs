@@ -1,6 +1,6 @@
 //! Keys that are not in memory: what the file has under them.
 
-use document::{Item, Key};
+use document::{Datatype, Item, Key};
 
 use super::Vbucket;
 use crate::eviction::{Absent, EvictionPolicy, Lookup};
@@ -24,6 +24,10 @@ impl Vbucket {
         self.check_collection(key)?;
         self.check_unprepared(key)?;
         match self.hash_table.get(key) {
+            // A store keeps the xattrs of what it replaces.
+            Some(item) if item.is_ejected() && item.datatype().contains(Datatype::XATTR) => {
+                Err(Refusal::Ejected(item.clone()))
+            }
             Some(_) => Ok(()),
             None => self.check_absent(key),
         }

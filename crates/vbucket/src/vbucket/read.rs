@@ -1,6 +1,6 @@
 //! Reading documents.
 
-use document::{Cas, Deletion, Item, Key, Operation, VbucketState, expiry};
+use document::{Cas, Deletion, Item, Key, Operation, RevSeqno, VbucketState, expiry};
 
 use super::Vbucket;
 use super::write::tombstone_of;
@@ -54,6 +54,11 @@ impl Vbucket {
         };
         let cas = self.visible_cas(&item, now);
         Ok(Found { item, cas })
+    }
+
+    /// How often the document `key`, or its tombstone, has changed, if that is in memory.
+    pub fn revision_in_memory(&self, key: Key<'_>) -> Option<RevSeqno> {
+        self.hash_table.get(key).map(Item::revision)
     }
 
     /// The newest version of `key`, if there is one, and whether it is on disk.
@@ -128,7 +133,7 @@ impl Vbucket {
         }
     }
 
-    fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
+    pub(super) fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
         match self.locks.get(item.key(), now.monotonic) {
             Some(_) => Cas::LOCKED,
             None => item.cas(),

@@ -188,7 +188,7 @@ impl Vbucket {
             }
         };
         let operation = builder.operation();
-        let cas = self.clock.adopt(cas, now.wall);
+        let cas = self.clock.adopt(cas, now.wall, &self.clock_rules);
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
         match operation {
             Operation::Mutation => self.put_received(item, now, effects),

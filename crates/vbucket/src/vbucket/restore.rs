@@ -184,9 +184,13 @@ impl Vbucket {
     }
 
     /// The file does not have the value that the version in `metadata` misses: the document is
-    /// gone. Only a damaged file does this; the reader sees "not found" instead of waiting for
-    /// ever.
+    /// gone. Only a damaged file does this to a document; the reader sees "not found" instead of
+    /// waiting for ever. A tombstone may have been purged since it was looked up.
     pub fn forget_lost_document(&mut self, metadata: &Item) -> Option<Item> {
+        if metadata.is_deleted() {
+            self.absent.forget(metadata.key());
+            return None;
+        }
         let is_that = self
             .hash_table
             .get(metadata.key())
@@ -203,7 +207,7 @@ impl Vbucket {
 
 /// The CAS tells apart what has the same seqno in two histories: the bucket may have been emptied
 /// while a value was on its way.
-fn is_same_version(one: &Item, other: &Item) -> bool {
+pub(super) fn is_same_version(one: &Item, other: &Item) -> bool {
     one.seqno() == other.seqno() && one.cas() == other.cas()
 }
 

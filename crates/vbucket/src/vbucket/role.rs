@@ -7,7 +7,7 @@ use super::{Vbucket, wholeness};
 use crate::checkpoint::CheckpointKind;
 use crate::durability::Monitor;
 use crate::effect::Effect;
-use crate::operation::{Found, Now, Refusal, SyncWriteEnd};
+use crate::operation::{Ambiguity, Found, Now, Refusal, SyncWriteEnd};
 use crate::persistence::{FlushUrgency, SnapshotRange, Topology};
 use crate::waiter::Waiter;
 
@@ -68,7 +68,7 @@ impl Vbucket {
         if let Monitor::Active(monitor) = &self.monitor
             && monitor.is_impossible()
         {
-            self.give_up_sync_writes(|_| true, now, effects);
+            self.give_up_sync_writes(|_| true, Ambiguity::TooFewNodes, now, effects);
         }
         self.ask_for_flush(FlushUrgency::Now, effects);
         self.settle_account();
@@ -93,7 +93,8 @@ impl Vbucket {
             _ => self.last_whole_seqno(),
         };
         let left = self.monitor.change(state, &self.topology, self.durability_limits, whole);
-        let ambiguous = |waiter| Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous);
+        let end = SyncWriteEnd::Ambiguous(Ambiguity::NotActive);
+        let ambiguous = |waiter| Effect::SyncWriteEnded(waiter, end);
         effects.extend(left.waiters.into_iter().map(ambiguous));
         effects.extend(left.forgotten.into_iter().map(|write| Effect::Release(write.item)));
     }
@@ -174,7 +175,7 @@ impl Vbucket {
     }
 
     /// Whether requests for documents are served, or why not.
-    pub(super) fn check_active(&self) -> Result<(), Refusal> {
+    pub fn check_active(&self) -> Result<(), Refusal> {
         match self.state {
             VbucketState::Active => Ok(()),
             VbucketState::Pending => Err(Refusal::NotYetActive),

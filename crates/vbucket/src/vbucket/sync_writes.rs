@@ -14,7 +14,7 @@ use crate::durability::{
     BeginRefusal, ClientWait, DurabilityLimits, DurabilityStatus, GivenUp, Monitor, TrackedWrite,
 };
 use crate::effect::Effect;
-use crate::operation::{Mutation, Now, Refusal, SyncWriteEnd, SyncWriteRequest};
+use crate::operation::{Ambiguity, Mutation, Now, Refusal, SyncWriteEnd, SyncWriteRequest};
 use crate::waiter::Waiter;
 
 impl Vbucket {
@@ -49,7 +49,8 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Option<Instant> {
-        self.give_up_sync_writes(|client| client.deadline <= now.monotonic, now, effects);
+        let is_over = |client: ClientWait| client.deadline <= now.monotonic;
+        self.give_up_sync_writes(is_over, Ambiguity::TimeIsOver, now, effects);
         self.resolve_sync_writes(now, effects);
         match &mut self.monitor {
             Monitor::Active(monitor) => monitor.announce_anew(),
@@ -227,6 +228,7 @@ impl Vbucket {
     pub(super) fn give_up_sync_writes(
         &mut self,
         is_lost: impl Fn(ClientWait) -> bool,
+        why: Ambiguity,
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
@@ -234,8 +236,8 @@ impl Vbucket {
             && let Some(given_up) = monitor.give_up(&is_lost)
         {
             match given_up {
-                GivenUp::Aborted(write) => self.abort_prepare(write, now, effects),
-                GivenUp::Ownerless(waiter) => end_ambiguously(waiter, effects),
+                GivenUp::Aborted(write) => self.abort_prepare(write, why, now, effects),
+                GivenUp::Ownerless(waiter) => end_ambiguously(waiter, why, effects),
             }
         }
     }
@@ -243,7 +245,8 @@ impl Vbucket {
     /// The clients of all writes hear that their ends are not known.
     pub(super) fn disown_sync_writes(&mut self, effects: &mut Vec<Effect>) {
         let waiters = self.monitor.writes_mut().disown();
-        waiters.into_iter().for_each(|waiter| end_ambiguously(waiter, effects));
+        let why = Ambiguity::NotActive;
+        waiters.into_iter().for_each(|waiter| end_ambiguously(waiter, why, effects));
     }
 
     fn commit_prepare(
@@ -272,7 +275,13 @@ impl Vbucket {
         }
     }
 
-    fn abort_prepare(&mut self, write: TrackedWrite, now: Now, effects: &mut Vec<Effect>) {
+    fn abort_prepare(
+        &mut self,
+        write: TrackedWrite,
+        why: Ambiguity,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) {
         let TrackedWrite { item: prepare, client, .. } = write;
         let seqno = self.high_seqno().next();
         let item = prepare.aborted(seqno, now.wall.seconds());
@@ -282,7 +291,7 @@ impl Vbucket {
         self.finish_queueing(queued, now, effects);
         self.statistics.sync_writes_aborted += 1;
         if let Some(ClientWait { waiter, .. }) = client {
-            end_ambiguously(waiter, effects);
+            end_ambiguously(waiter, why, effects);
         }
     }
 
@@ -318,6 +327,6 @@ impl Vbucket {
     }
 }
 
-fn end_ambiguously(waiter: Waiter, effects: &mut Vec<Effect>) {
-    effects.push(Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous));
+fn end_ambiguously(waiter: Waiter, why: Ambiguity, effects: &mut Vec<Effect>) {
+    effects.push(Effect::SyncWriteEnded(waiter, SyncWriteEnd::Ambiguous(why)));
 }

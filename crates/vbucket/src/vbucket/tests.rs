@@ -147,6 +147,8 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::UnknownCollection) => "unknown collection",
         Err(Refusal::Exists) => "exists",
         Err(Refusal::CasMismatch) => "cas mismatch",
+        Err(Refusal::NotNewer) => "not newer",
+        Err(Refusal::InvalidCas) => "invalid cas",
         Err(Refusal::Locked) => "locked",
         Err(Refusal::NotLocked) => "not locked",
         Err(Refusal::Ejected(_)) => "ejected",

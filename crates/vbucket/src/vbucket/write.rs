@@ -114,15 +114,7 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
     ) -> Result<Option<Item>, Refusal> {
-        self.check_active()?;
-        self.check_collection(key)?;
-        if self.is_takeover_late {
-            return Err(self.reject(Refusal::TakeoverIsLate));
-        }
-        if let Some(request) = condition.sync_write {
-            self.check_sync_write(request)?;
-        }
-        self.check_unprepared(key)?;
+        self.check_writer(key, condition)?;
         let seconds = now.wall.seconds();
         let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
         let live = match self.hash_table.get(key) {
@@ -136,28 +128,65 @@ impl Vbucket {
         if condition.computed_from.is_some() && condition.computed_from != newest {
             return Err(Refusal::Changed);
         }
-        let Some(item) = live else {
+        self.check_version(live, condition, now)
+    }
+
+    /// Whether anybody may write `key` now.
+    pub(super) fn check_writer(
+        &mut self,
+        key: Key<'_>,
+        condition: WriteCondition,
+    ) -> Result<(), Refusal> {
+        self.check_active()?;
+        self.check_collection(key)?;
+        if self.is_takeover_late {
+            return Err(self.reject(Refusal::TakeoverIsLate));
+        }
+        if let Some(request) = condition.sync_write {
+            self.check_sync_write(request)?;
+        }
+        self.check_unprepared(key)
+    }
+
+    /// Whether `version`, or nothing, is what a write may replace that names a version or a lock.
+    pub(super) fn check_version(
+        &mut self,
+        version: Option<Item>,
+        condition: WriteCondition,
+        now: Now,
+    ) -> Result<Option<Item>, Refusal> {
+        let Some(item) = version else {
             return match condition.cas {
                 Cas::ANY => Ok(None),
                 _ => Err(self.reject(Refusal::NotFound)),
             };
         };
-        let lock = self.locks.get(key, now.monotonic);
-        let refusal = match (lock, condition.cas) {
-            (Some(lock), cas) if lock.cas != cas => Refusal::Locked,
-            (None, cas) if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
-            _ => return Ok(Some(item)),
+        self.check_replaceable(&item, condition.cas, now)?;
+        Ok(Some(item))
+    }
+
+    /// Whether a write that is to replace `cas` may replace `item`, which is live.
+    pub(super) fn check_replaceable(
+        &mut self,
+        item: &Item,
+        cas: Cas,
+        now: Now,
+    ) -> Result<(), Refusal> {
+        let refusal = match self.locks.get(item.key(), now.monotonic) {
+            Some(lock) if lock.cas != cas => Refusal::Locked,
+            None if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
+            _ => return Ok(()),
         };
         Err(self.reject(refusal))
     }
 
-    fn reject(&mut self, refusal: Refusal) -> Refusal {
+    pub(super) fn reject(&mut self, refusal: Refusal) -> Refusal {
         self.statistics.rejections += 1;
         refusal
     }
 
     /// Makes `builder` the newest version of its key, or prepares that.
-    fn write(
+    pub(super) fn write(
         &mut self,
         builder: ItemBuilder,
         before: Option<RevSeqno>,
@@ -186,6 +215,18 @@ impl Vbucket {
     ) -> Mutation {
         let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
+        self.commit_as(builder, cas, revision, now, effects)
+    }
+
+    /// The same with a CAS and a revision that are decided on.
+    pub(super) fn commit_as(
+        &mut self,
+        builder: ItemBuilder,
+        cas: Cas,
+        revision: RevSeqno,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Mutation {
         let seqno = self.high_seqno().next();
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
         if item.is_deleted() {

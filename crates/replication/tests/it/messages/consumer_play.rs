@@ -7,7 +7,7 @@ use std::time::Duration;
 use auth::{Exchange, Outcome, Users, UsersConfig};
 use blessed::{Line, shown};
 use bucket::StreamObserver;
-use document::{Datatype, Seqno, VbUuid, Vbid, VbucketState};
+use document::{Seqno, VbUuid, Vbid, VbucketState};
 use platform::Entropy;
 use protocol::dcp::{Envelope, Message, encode_failover_log};
 use protocol::response::{ResponseHead, encode_with_value};
@@ -202,18 +202,7 @@ impl ConsumerPlay {
     fn answer(&mut self, status: Status, value: &[u8]) -> Result<(), ConsumerError> {
         let asked = self.asked.pop_front().expect("something was asked");
         let Header { opcode, opaque, .. } = asked.header;
-        let datatype = Datatype::RAW;
-        let head = ResponseHead {
-            opcode,
-            status,
-            datatype,
-            opaque,
-            cas: 0,
-            server_duration: None,
-            extras: &[],
-            key: &[],
-            value_size: value.len(),
-        };
+        let head = ResponseHead::plain(opcode, opaque, status, value.len());
         let mut bytes = Vec::new();
         encode_with_value(&mut bytes, &head, value);
         self.give(&bytes)

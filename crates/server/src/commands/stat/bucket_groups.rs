@@ -1,6 +1,6 @@
 //! Groups about the bucket as a whole.
 
-use bucket::BucketType;
+use bucket::{BucketType, Named};
 
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
@@ -54,6 +54,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
         }
     }
     emitter.emit("ep_backend", "couchdb");
+    emitter.emit("ep_conflict_resolution_type", bucket.conflict_resolution().name());
     emitter.emit("ep_couch_bucket", &config.name);
     emitter.emit("ep_max_vbuckets", config.vbucket_count);
     super::emitter::parameters(emitter, ShownIn::Config);

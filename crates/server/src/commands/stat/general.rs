@@ -2,6 +2,7 @@
 
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
+use crate::command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 use crate::compaction_statistics::COMPACTION_STATISTICS;
 use crate::recache_marks::RECACHE_MARKS_MAX;
 use crate::statistics::SERVER_STATISTICS;
@@ -12,6 +13,8 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     super::classic::general(emitter);
     let counted = emitter.turn.shared.statistics();
     super::emitter::statistics(emitter, "", SERVER_STATISTICS, &counted);
+    let commands = CommandStatistics::of(emitter.turn.shared.counters_of(&emitter.part));
+    super::emitter::statistics(emitter, "", COMMAND_STATISTICS, &commands);
     let bucket = emitter.part.bucket.statistics();
     super::emitter::statistics(emitter, "", BUCKET_STATISTICS, &bucket);
     let compactions = emitter.part.bucket.compaction_statistics();

@@ -4,12 +4,13 @@
 use document::histogram::HistogramSnapshot;
 
 use super::emitter::{Emitter, NoGroup};
+use crate::command_statistics::timings as timings_of;
 
 const NANOS_PER_MICRO: u64 = 1000;
 
 /// Group "timings".
 pub(super) fn timings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    for (name, snapshot) in emitter.turn.shared.command_timings() {
+    for (name, snapshot) in timings_of(emitter.turn.shared.counters_of(&emitter.part)) {
         emit(emitter, name, &snapshot, NANOS_PER_MICRO);
     }
     let bucket = emitter.part.bucket.clone();

@@ -51,8 +51,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
     for_vbuckets(emitter, argument, |vbucket| {
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
-        let filter = vbucket.key_filter();
-        let numbers: [(&str, u64); 29] = [
+        let (filter, drift) = (vbucket.key_filter(), vbucket.drift());
+        let numbers: [(&str, u64); 35] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -84,6 +84,12 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("persistence_seqno", vbucket.persisted_for_clients().0),
             ("purge_seqno", vbucket.purge_seqno().0),
             ("max_cas", vbucket.max_cas().0),
+            ("total_abs_drift", drift.total_us),
+            ("total_abs_drift_count", drift.count),
+            ("drift_ahead_threshold_exceeded", drift.ahead_exceeded),
+            ("drift_behind_threshold_exceeded", drift.behind_exceeded),
+            ("logical_clock_ticks", vbucket.logical_ticks()),
+            ("max_deleted_revid", vbucket.max_deleted_revision().0),
             ("uuid", vbucket.uuid().0),
         ];
         let numbers = numbers.map(|(name, value)| detail(vbid, name, value));

@@ -32,7 +32,7 @@ pub(super) fn delete(bucket: &Bucket, name: &[u8], reply: Reply, turn: &mut Turn
 
 /// Counts a deletion that has come to an outcome.
 pub(super) fn count_delete(result: Result<(), &NoResult>, turn: &Turn<'_>) {
-    let counters = turn.counters;
+    let counters = &turn.bucket.commands;
     match result {
         Ok(()) => statistics::count(&counters.delete_hits),
         Err(NoResult::Refused(Refused::NotFound)) => statistics::count(&counters.delete_misses),
@@ -69,7 +69,7 @@ pub(super) fn number(number: Option<u64>, reply: Reply, turn: &mut Turn<'_>) -> 
 
 /// Counts a change of a counter that has come to an outcome.
 pub(super) fn count_arithmetic(is_increment: bool, result: Result<(), &NoResult>, turn: &Turn<'_>) {
-    let counters = turn.counters;
+    let counters = &turn.bucket.commands;
     let counter = match (result, is_increment) {
         (Ok(()), true) => &counters.incr_hits,
         (Ok(()), false) => &counters.decr_hits,

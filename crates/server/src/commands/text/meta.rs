@@ -205,7 +205,7 @@ pub(super) fn committed(
         && let Ok(found) = operations::metadata(bucket, key.as_key(), turn)
     {
         facts.ttl_seconds = ttl(found.item.expiry(), turn);
-        facts.size = found.item.value().len();
+        facts.size = body_of(&found.item, false).0.len();
     }
     match meta.verb {
         MetaVerb::Get => meta_get::vivified(bucket, meta, mutation, turn),

@@ -23,7 +23,7 @@ pub(super) fn refuse(why: NoResult, reply: Reply, turn: &mut Turn<'_>) -> Execut
     };
     let (status, why) = told(refused);
     if status == Status::Etmpfail {
-        count(&turn.counters.temporary_failures);
+        count(&turn.bucket.commands.temporary_failures);
     }
     let text = match refused {
         Refused::TooLarge => TextError::TooLarge.line(),
@@ -40,13 +40,13 @@ pub(super) fn refuse(why: NoResult, reply: Reply, turn: &mut Turn<'_>) -> Execut
 
 /// Answers that there is no room for a data block.
 pub(crate) fn no_memory(reply: Reply, turn: &mut Turn<'_>) -> Executed {
-    count(&turn.counters.temporary_failures);
+    count(&turn.bucket.commands.temporary_failures);
     unless_quiet(NO_MEMORY, reply, turn)
 }
 
 /// Answers a line that is not carried out.
 pub(crate) fn wrong(error: TextError, reply: Reply, turn: &mut Turn<'_>) -> Executed {
-    let counters = turn.counters;
+    let counters = &turn.bucket.commands;
     let is_unknown = error == TextError::UnknownCommand;
     count(if is_unknown { &counters.unknown_commands } else { &counters.invalid_requests });
     unless_quiet(error.line(), reply, turn)
@@ -54,7 +54,7 @@ pub(crate) fn wrong(error: TextError, reply: Reply, turn: &mut Turn<'_>) -> Exec
 
 /// Answers that something has failed here.
 pub(super) fn server_error(why: &str, turn: &mut Turn<'_>) -> Executed {
-    count(&turn.counters.temporary_failures);
+    count(&turn.bucket.commands.temporary_failures);
     unless_quiet(&format!("SERVER_ERROR {why}"), Reply::Wanted, turn)
 }
 

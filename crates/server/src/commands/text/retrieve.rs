@@ -38,7 +38,7 @@ pub(super) fn get(
 
 /// Counts a read that has come to an outcome.
 pub(super) fn count_read(touches: bool, found: Result<(), &NoResult>, turn: &Turn<'_>) {
-    let counters = turn.counters;
+    let counters = &turn.bucket.commands;
     let is_hit = match found {
         Ok(()) => true,
         Err(NoResult::Refused(Refused::NotFound)) => false,

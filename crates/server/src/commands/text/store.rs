@@ -178,7 +178,7 @@ fn add_to(
 }
 
 fn count_store(result: &Result<Mutation, NoResult>, cas: Cas, turn: &Turn<'_>) {
-    let counters = turn.counters;
+    let counters = &turn.bucket.commands;
     match result {
         Err(NoResult::Waits) => return,
         Ok(_) if cas != Cas::ANY => count(&counters.cas_hits),

@@ -22,10 +22,38 @@ impl Greeting {
     }
 }
 
+/// What stands for numbers that nobody chose.
+pub(super) struct KnownNames {
+    cas: Names,
+    /// Scans in the order in which they were made, in hexadecimal digits: the first one is `scan1`.
+    scans: Vec<String>,
+}
+
+impl Default for KnownNames {
+    fn default() -> Self {
+        Self { cas: Names::new("cas"), scans: Vec::new() }
+    }
+}
+
+impl KnownNames {
+    /// A text with the scans that are named in it.
+    fn with_scans(&self, text: &str) -> String {
+        let named = self.scans.iter().enumerate();
+        named.fold(text.to_owned(), |text, (index, scan)| {
+            text.replace(&format!("scan{}", index + 1), scan)
+        })
+    }
+
+    fn name_scan(&mut self, id: &[u8]) -> String {
+        self.scans.push(id.iter().map(|byte| format!("{byte:02x}")).collect());
+        format!("scan{}", self.scans.len())
+    }
+}
+
 /// The frame that the first word and the fields of a line describe. Stores have extras without
 /// flags and expiry unless it says otherwise. Sizes of sections may be said to be others than they
 /// are.
-pub(super) fn frame_of(line: &Line<'_>, cas: &Names) -> Vec<u8> {
+pub(super) fn frame_of(line: &Line<'_>, names: &KnownNames) -> Vec<u8> {
     let opcode = opcode(line.word(0));
     let mut request = frame(opcode);
     if matches!(opcode, 0x01..=0x03 | 0x11..=0x13) {
@@ -38,9 +66,9 @@ pub(super) fn frame_of(line: &Line<'_>, cas: &Names) -> Vec<u8> {
             "datatype" => request.datatype = small(text),
             "vbucket" => request.vbucket = small(text),
             "opaque" => request.opaque = small(text),
-            "cas" => request.cas = cas.number(text),
+            "cas" => request.cas = names.cas.number(text),
             "framing" => request = request.framing(&bytes_of(text)),
-            "extras" => request.extras = bytes_of(text),
+            "extras" => request.extras = bytes_of(&names.with_scans(text)),
             "key" => request.key = bytes_of(text),
             "value" => request.value = bytes_of(text),
             _ => sizes.push((*name, number_of(text))),
@@ -69,7 +97,7 @@ fn small<T: TryFrom<u64, Error: std::fmt::Debug>>(text: &str) -> T {
 }
 
 /// What the server has sent, frame by frame; what is none is shown as bytes.
-pub(super) fn shown_frames(mut bytes: &[u8], cas: &mut Names) -> Vec<String> {
+pub(super) fn shown_frames(mut bytes: &[u8], names: &mut KnownNames) -> Vec<String> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {
         let Ok(Some(header)) = Header::parse(bytes, usize::MAX) else {
@@ -77,13 +105,13 @@ pub(super) fn shown_frames(mut bytes: &[u8], cas: &mut Names) -> Vec<String> {
             break;
         };
         assert!(bytes.len() >= header.frame_size(), "half a frame was sent: {header:?}");
-        frames.push(shown_frame(&header, bytes, cas));
+        frames.push(shown_frame(&header, bytes, names));
         bytes = &bytes[header.frame_size()..];
     }
     frames
 }
 
-fn shown_frame(header: &Header, bytes: &[u8], cas: &mut Names) -> String {
+fn shown_frame(header: &Header, bytes: &[u8], names: &mut KnownNames) -> String {
     let opcode =
         Opcode::from_byte(header.opcode).map_or_else(|| hex(header.opcode), |it| it.name().into());
     let mut text = match header.magic {
@@ -101,7 +129,7 @@ fn shown_frame(header: &Header, bytes: &[u8], cas: &mut Names) -> String {
         field("opaque", header.opaque.to_string());
     }
     if header.cas != 0 {
-        field("cas", cas.name(header.cas));
+        field("cas", names.cas.name(header.cas));
     }
     if header.datatype != 0 {
         field("datatype", header.datatype.to_string());
@@ -116,11 +144,17 @@ fn shown_frame(header: &Header, bytes: &[u8], cas: &mut Names) -> String {
         let section = &bytes[range];
         if !section.is_empty() && matches!(name, "framing" | "extras") {
             field(name, section.iter().map(|byte| format!("{byte:02x}")).collect());
+        } else if name == "value" && is_new_scan(header) {
+            field(name, names.name_scan(section));
         } else if !section.is_empty() {
             field(name, shown(section));
         }
     }
     text
+}
+
+fn is_new_scan(header: &Header) -> bool {
+    header.opcode == Opcode::RangeScanCreate.byte() && header.vbucket_or_status == 0
 }
 
 fn hex(number: u8) -> String {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Users, UsersConfig};
-use blessed::{Line, Names};
-use bucket::{Bucket, BucketConfig, Surroundings};
+use blessed::Line;
+use bucket::{Bucket, BucketConfig, ConflictResolution, EvictionPolicy, Surroundings};
 use cluster::Revision;
 use document::Vbid;
 use executor::DeterministicPool;
@@ -20,7 +20,7 @@ use server::{
     ClusterView, Doors, Mailboxes, Parts, ServedBucket, Server, ServerLimits, ServerOptions,
 };
 
-use super::frames::{Greeting, shown_frames};
+use super::frames::{Greeting, KnownNames, shown_frames};
 use crate::support::bucket_config;
 
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -50,7 +50,7 @@ pub(super) struct SimulatedPort {
     clients: Vec<Client>,
     /// Who speaks now.
     current: usize,
-    cas: Names,
+    names: KnownNames,
 }
 
 /// The other end of a connection.
@@ -82,6 +82,8 @@ impl Options {
         for word in &line.words {
             match *word {
                 "flush" => options.flush_enabled = true,
+                "lww" => options.bucket.conflict_resolution = Some(ConflictResolution::Lww),
+                "full" => options.bucket.eviction.policy = EvictionPolicy::Full,
                 _ => panic!("`{}`: there is no option `{word}`", line.text),
             }
         }
@@ -122,8 +124,8 @@ impl SimulatedPort {
         let door = |port| server::open_door(&parts.network, SocketAddr::new(SERVER, port)).unwrap();
         let doors = Doors { data: door(DATA_PORT).0, memcached: Some(door(MEMCACHED_PORT).0) };
         let server = Server::start(parts, options, doors).unwrap();
-        let (clients, cas) = (Vec::new(), Names::new("cas"));
-        let mut port = Self { driver, network, server, bucket, clients, current: 0, cas };
+        let (clients, names) = (Vec::new(), KnownNames::default());
+        let mut port = Self { driver, network, server, bucket, clients, current: 0, names };
         port.pass(MOMENT);
         port
     }
@@ -151,8 +153,8 @@ impl SimulatedPort {
         self.current = index;
     }
 
-    pub(super) fn cas(&self) -> &Names {
-        &self.cas
+    pub(super) fn names(&self) -> &KnownNames {
+        &self.names
     }
 
     /// Whoever speaks sends `bytes`, which arrive together.
@@ -186,7 +188,7 @@ impl SimulatedPort {
         let mut heard = Vec::new();
         for (index, client) in self.clients.iter_mut().enumerate() {
             let (bytes, closes) = client.received();
-            let mut lines = shown_frames(&bytes, &mut self.cas);
+            let mut lines = shown_frames(&bytes, &mut self.names);
             lines.extend(closes.then(|| "closes".to_owned()));
             let is_speaker = index == self.current;
             let numbered =

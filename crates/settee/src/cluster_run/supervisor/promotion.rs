@@ -1,16 +1,16 @@
 //! Having replicas become active: when a node is given up, and before one that holds its documents
 //! in memory alone stops in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, bail, ensure};
 use cluster::ClusterPlan;
-use node::{PeerLogin, Peers};
+use node::{
+    Copies, Members, PeerLogin, Peers, Replicas, Standing, ask_replicas, ask_replicas_behind,
+};
 
 use super::super::member_port;
 use super::super::process::Doing;
-use super::super::standing::{self, Standing};
-use super::fence::{Members, standing_behind};
 use super::{CARRY_OUT_TIME_MAX, FAREWELL_TIME_MAX, STATISTICS_TIME_MAX, STEP, Supervisor};
 use crate::real_peers::RealPeers;
 
@@ -23,7 +23,6 @@ const DRAIN_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(15);
 struct GivingUp<'a> {
     supervisor: &'a Supervisor,
     lost: usize,
-    is_forced: bool,
 }
 
 impl Members for GivingUp<'_> {
@@ -32,20 +31,18 @@ impl Members for GivingUp<'_> {
     }
 
     fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()> {
-        let Supervisor { plan: present, cluster, processes, .. } = self.supervisor;
-        let name = &present.nodes[member].name;
-        let mut nodes = cluster.nodes.iter().zip(processes);
-        let Some((member, process)) = nodes.find(|(member, _)| member.name == *name) else {
-            return Ok(());
-        };
-        if process.doing() == Doing::Runs {
-            member_port::hand_over(plan, member, cluster, CARRY_OUT_TIME_MAX)?;
+        let Supervisor { cluster, processes, .. } = self.supervisor;
+        let index = self.supervisor.index_of(member)?;
+        if processes[index].doing() == Doing::Runs {
+            member_port::hand_over(plan, &cluster.nodes[index], cluster, CARRY_OUT_TIME_MAX)?;
         }
         Ok(())
     }
 
-    fn standing(&self, members: &BTreeSet<usize>) -> anyhow::Result<Standing> {
-        self.supervisor.standing(members, self.is_forced)
+    fn copies(&self, bucket: &str, member: usize) -> anyhow::Result<Copies> {
+        let index = self.supervisor.index_of(member)?;
+        let copies = self.supervisor.copies(bucket, index);
+        copies.with_context(|| format!("n_{index}"))
     }
 }
 
@@ -58,9 +55,9 @@ impl Supervisor {
             let left = self.tell_of_loss(lost)?;
             return Ok(format!("n_{node} was given up before; the members have the map{left}"));
         };
-        let replicas = standing::replicas_of(self.bucket_plan(), in_plan);
+        let replicas = Replicas::of(&self.plan, in_plan);
         // What is refused now has changed nothing.
-        let standing = self.standing(&all(&replicas), is_forced)?;
+        let standing = self.standing(lost, &replicas, is_forced)?;
         refuse_loss(node, &standing.not_whole(&replicas), is_forced)?;
         let fence = self.plan.without(in_plan);
         let fence = fence.with_context(|| format!("n_{node} cannot be given up"))?;
@@ -72,7 +69,7 @@ impl Supervisor {
         }
         promoted.with_context(|| format!("n_{node} cannot be given up"))?;
         let left = self.tell_of_loss(lost)?;
-        let chains = self.bucket_plan().chains.iter();
+        let chains = self.plan.buckets.values().flat_map(|bucket| &bucket.chains);
         let unserved = match chains.filter(|chain| chain.first() == Some(&None)).count() {
             0 => String::new(),
             count => format!("; {count} vBuckets had no replica and are not served"),
@@ -86,14 +83,15 @@ impl Supervisor {
         fence: &ClusterPlan,
         lost: usize,
         in_plan: usize,
-        replicas: &BTreeMap<u16, Vec<usize>>,
+        replicas: &Replicas,
         is_forced: bool,
     ) -> anyhow::Result<()> {
-        let members = GivingUp { supervisor: self, lost, is_forced };
-        let standing = standing_behind(fence, replicas, is_forced, &members)?;
-        let choose = |_: &str, vbid: u16, replicas: &[usize]| {
+        let members = GivingUp { supervisor: self, lost };
+        let standing = ask_replicas_behind(fence, replicas, is_forced, &members)?;
+        say_silent(&standing);
+        let choose = |bucket: &str, vbid: u16, replicas: &[usize]| {
             let first = replicas.first().copied();
-            standing.furthest(vbid, replicas).or(first).expect("there are several")
+            standing.furthest(bucket, vbid, replicas).or(first).expect("there are several")
         };
         let plan = self.plan.failed_over(in_plan, choose)?;
         self.adopt(plan)
@@ -127,7 +125,7 @@ impl Supervisor {
         let index = usize::from(node);
         let in_plan = self.plan.index_of(&self.cluster.nodes[index].name);
         let Some(in_plan) = in_plan else { return Ok(false) };
-        let replicas = standing::replicas_of(self.bucket_plan(), in_plan);
+        let replicas = Replicas::of(&self.plan, in_plan);
         if replicas.is_empty() || !self.is_ephemeral() {
             return Ok(false);
         }
@@ -139,9 +137,10 @@ impl Supervisor {
             }
             drained.with_context(|| format!("n_{node} cannot be restarted without a loss"))?
         } else {
-            self.standing(&all(&replicas), is_forced)?
+            self.standing(index, &replicas, is_forced)?
         };
-        let choose = |_: &str, vbid: u16, replicas: &[usize]| standing.furthest(vbid, replicas);
+        let choose =
+            |bucket: &str, vbid: u16, replicas: &[usize]| standing.furthest(bucket, vbid, replicas);
         self.adopt(self.plan.handed_over(in_plan, choose))?;
         self.hand_over_to_members()?;
         Ok(true)
@@ -152,25 +151,30 @@ impl Supervisor {
         &mut self,
         index: usize,
         in_plan: usize,
-        replicas: &BTreeMap<u16, Vec<usize>>,
+        replicas: &Replicas,
         is_forced: bool,
     ) -> anyhow::Result<Standing> {
         // Those who do not answer are heard of before anything has changed.
-        self.standing(&all(replicas), is_forced)?;
+        self.standing(index, replicas, is_forced)?;
         let still = self.plan.held_still(in_plan);
         // Whatever comes of it, the next map is newer.
         self.plan.revision = still.revision;
         let member = &self.cluster.nodes[index];
         member_port::hand_over(&still, member, &self.cluster, CARRY_OUT_TIME_MAX)?;
-        let copies = PEERS.copies(&member.planned().address, &self.login())?;
+        let names = self.plan.buckets.keys();
+        let copies_of = |name: &String| -> anyhow::Result<(String, Copies)> {
+            Ok((name.clone(), self.copies(name, index)?))
+        };
+        let own: BTreeMap<String, Copies> = names.map(copies_of).collect::<anyhow::Result<_>>()?;
         let deadline = self.clock.now().after(DRAIN_TIME_MAX);
         loop {
-            let standing = self.standing(&all(replicas), is_forced)?;
-            let lacks = |vbid: u16, replicas: &[usize]| {
-                let high_seqno = copies.get(&vbid).map_or(0, |held| held.high_seqno);
-                !standing.has_reached(vbid, replicas, high_seqno)
+            let standing = self.standing(index, replicas, is_forced)?;
+            let lacks = |&(bucket, vbid, replicas): &(&str, u16, &[usize])| {
+                let held = own.get(bucket).and_then(|copies| copies.get(&vbid));
+                let high_seqno = held.map_or(0, |held| held.high_seqno);
+                !standing.has_reached(bucket, vbid, replicas, high_seqno)
             };
-            let count = replicas.iter().filter(|(vbid, replicas)| lacks(**vbid, replicas)).count();
+            let count = replicas.all().filter(lacks).count();
             let is_late = self.clock.now() > deadline;
             if count == 0 || (is_late && is_forced) {
                 return Ok(standing);
@@ -185,57 +189,59 @@ impl Supervisor {
         }
     }
 
-    /// How far the copies of these members are, by their indices in the map. Who does not answer
-    /// may be the one that is the furthest: nobody guesses unless forced to.
-    fn standing(&self, members: &BTreeSet<usize>, is_forced: bool) -> anyhow::Result<Standing> {
-        let mut standing = Standing::default();
-        let mut silent = Vec::new();
-        for (index, member) in self.cluster.nodes.iter().enumerate() {
-            let in_plan = self.plan.index_of(&member.name);
-            let Some(in_plan) = in_plan.filter(|in_plan| members.contains(in_plan)) else {
-                continue;
-            };
-            let answer = match self.processes[index].doing() {
-                Doing::Runs => PEERS.copies(&member.planned().address, &self.login()),
-                Doing::Hangs => Err(anyhow!("it hangs")),
-                Doing::Nothing => Err(anyhow!("it does not run")),
-            };
-            match answer {
-                Ok(copies) => standing.add(in_plan, copies),
-                Err(error) => silent.push(format!("n_{index}: {error:#}")),
-            }
-        }
-        ensure!(
-            silent.is_empty() || is_forced,
-            "nothing is changed, because not all replicas say how far they are, and the one that \
-             has the most is not known ({}); bring them back, or go past them with --force",
-            silent.join("; ")
-        );
-        for silent in silent {
-            super::say(&format!("without an answer of {silent}"));
-        }
+    /// How far the replicas of what is active on a node are.
+    fn standing(
+        &self,
+        index: usize,
+        replicas: &Replicas,
+        is_forced: bool,
+    ) -> anyhow::Result<Standing> {
+        let members = GivingUp { supervisor: self, lost: index };
+        let standing = ask_replicas(replicas, is_forced, &members)?;
+        say_silent(&standing);
         Ok(standing)
     }
 
-    /// Whether documents are in memory alone, as far as anybody says.
+    /// The copies that a node says it has of a bucket.
+    fn copies(&self, bucket: &str, index: usize) -> anyhow::Result<Copies> {
+        match self.processes[index].doing() {
+            Doing::Runs => {
+                let address = self.cluster.nodes[index].planned().address;
+                PEERS.copies(&address, &self.login(bucket))
+            }
+            Doing::Hangs => bail!("it hangs"),
+            Doing::Nothing => bail!("it does not run"),
+        }
+    }
+
+    /// The node that is a member of the map by this index.
+    fn index_of(&self, member: usize) -> anyhow::Result<usize> {
+        let name = &self.plan.nodes[member].name;
+        let index = self.cluster.nodes.iter().position(|node| node.name == *name);
+        index.with_context(|| format!("{name} is in map.json, and no node of this directory"))
+    }
+
+    /// Whether documents are in memory alone, as far as anybody says. The buckets are of one type.
     fn is_ephemeral(&self) -> bool {
         let running = self.cluster.nodes.iter().zip(&self.processes);
         let mut running = running.filter(|(_, process)| process.doing() == Doing::Runs);
         running.any(|(member, _)| {
-            PEERS.is_ephemeral(&member.planned().address, &self.login()).unwrap_or(false)
+            let login = self.login(&self.cluster.bucket);
+            PEERS.is_ephemeral(&member.planned().address, &login).unwrap_or(false)
         })
     }
 
-    fn login(&self) -> PeerLogin {
+    fn login(&self, bucket: &str) -> PeerLogin {
         PeerLogin {
             user: self.cluster.user.clone(),
             password: self.cluster.password.clone(),
-            bucket: self.cluster.bucket.clone(),
+            bucket: bucket.to_owned(),
         }
     }
 
     /// From now on this is the map. It is written first: whoever starts later starts with it.
     pub(super) fn adopt(&mut self, plan: ClusterPlan) -> anyhow::Result<()> {
+        assert!(plan.revision > self.plan.revision, "maps only become newer");
         self.directory.write_plan(&plan)?;
         self.plan = plan;
         Ok(())
@@ -243,11 +249,11 @@ impl Supervisor {
 }
 
 /// Copies that began empty are promoted only by force until they are whole.
-fn refuse_loss(node: u16, not_whole: &[u16], is_forced: bool) -> anyhow::Result<()> {
+fn refuse_loss(node: u16, not_whole: &[(String, u16)], is_forced: bool) -> anyhow::Result<()> {
     if not_whole.is_empty() {
         return Ok(());
     }
-    let vbuckets = member_port::listed(not_whole);
+    let vbuckets = member_port::listed_by_bucket(not_whole);
     ensure!(
         is_forced,
         "nothing is changed, because no replica of the vBuckets {vbuckets} that answers is whole \
@@ -258,6 +264,8 @@ fn refuse_loss(node: u16, not_whole: &[u16], is_forced: bool) -> anyhow::Result<
     Ok(())
 }
 
-fn all(replicas: &BTreeMap<u16, Vec<usize>>) -> BTreeSet<usize> {
-    replicas.values().flatten().copied().collect()
+fn say_silent(standing: &Standing) {
+    for silent in standing.silent() {
+        super::say(&format!("without an answer of {silent}"));
+    }
 }

@@ -399,7 +399,7 @@ impl Bench {
                         SyncWriteEnd::Committed { mutation: commit, .. } => {
                             format!("commit {}@{}", write.0, commit.seqno)
                         }
-                        SyncWriteEnd::Ambiguous => format!("ambiguous {}", write.0),
+                        SyncWriteEnd::Ambiguous(_) => format!("ambiguous {}", write.0),
                         SyncWriteEnd::Dropped => format!("dropped {}", write.0),
                     }
                 }

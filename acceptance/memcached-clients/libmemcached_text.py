@@ -1,9 +1,7 @@
 """Cases: pylibmc, a client of libmemcached, in its text mode."""
 
-import pylibmc
-
-from cases import expect, expect_equal, expect_error, wait_until
-from node import HOST
+import libmemcached
+from cases import expect, expect_equal, wait_until
 
 
 def declare(cases):
@@ -15,23 +13,15 @@ def declare(cases):
 
 def client_of(node, **behaviors):
     """A client that speaks lines."""
-    return pylibmc.Client([f"{HOST}:{node.memcached_port}"], binary=False, behaviors=behaviors)
+    return libmemcached.client_of(node, binary=False, **behaviors)
 
 
 def pylibmc_text_documents(node):
     client = client_of(node)
-    client.delete("plt")
-    expect(client.add("plt", "one"), "add of a new key")
-    expect(not client.add("plt", "two"), "add of a present key")
-    expect(client.replace("plt", "two"), "replace of a present key")
-    expect(client.append("plt", "!"), "append")
-    expect(client.prepend("plt", "?"), "prepend")
-    expect_equal(client.get("plt"), "?two!", "value after append and prepend")
+    libmemcached.documents(client, "plt")
     large = b"x" * (5 << 20)
     expect(client.set("plt-large", large), "set of a large value")
     expect(client.get("plt-large") == large, "the large value")
-    expect(client.delete("plt"), "delete of a present key")
-    expect(not client.delete("plt"), "delete of a missing key")
 
 
 def pylibmc_text_cas(node):
@@ -45,21 +35,11 @@ def pylibmc_text_cas(node):
 
 
 def pylibmc_text_counters(node):
-    client = client_of(node)
-    client.set("plt-count", 10)
-    expect_equal(client.incr("plt-count"), 11, "after + 1")
-    expect_equal(client.decr("plt-count", 20), 0, "floor")
-    client.delete("plt-count")
-    expect_error(pylibmc.NotFound, client.incr, "plt-count")
+    libmemcached.counters(client_of(node), "plt-count")
 
 
 def pylibmc_text_expiry(node):
-    client = client_of(node)
-    client.set("plt-brief", "x", time=1)
-    client.set("plt-touched", "x", time=1)
-    expect(client.touch("plt-touched", 100), "touch of a present key")
-    wait_until(lambda: client.get("plt-brief") is None, 4, "the value expires")
-    expect_equal(client.get("plt-touched"), "x", "value of the touched key")
+    libmemcached.expiry(client_of(node), "plt")
 
 
 def pylibmc_text_many_keys(node):

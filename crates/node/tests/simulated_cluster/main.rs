@@ -1,7 +1,9 @@
-//! Two whole nodes in one thread: network, disks, time, threads and secrets are simulated, so that
-//! a seed decides everything that happens.
+//! Two or three whole nodes in one thread: network, disks, time, threads and secrets are simulated,
+//! so that a seed decides everything that happens.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+mod failover;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -74,10 +76,12 @@ struct Cluster {
     random: Random,
     network: SimulatedNetwork,
     machines: Vec<Machine>,
+    /// The map that counts once a node is given up.
+    adopted: Option<ClusterPlan>,
 }
 
 impl Cluster {
-    fn new(seed: u64, buckets: &'static [&'static str]) -> Self {
+    fn new(seed: u64, buckets: &'static [&'static str], machine_count: u8) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let machine = |last| Machine {
             address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)),
@@ -91,7 +95,8 @@ impl Cluster {
             network: SimulatedNetwork::new(clock.clone(), seed),
             clock,
             random: Random::from_seed(seed),
-            machines: vec![machine(1), machine(2)],
+            machines: (1..=machine_count).map(machine).collect(),
+            adopted: None,
         };
         (0..cluster.machines.len()).for_each(|index| cluster.start(index));
         let plan = cluster.plan();
@@ -102,6 +107,9 @@ impl Cluster {
     }
 
     fn plan(&self) -> ClusterPlan {
+        if let Some(adopted) = &self.adopted {
+            return adopted.clone();
+        }
         let node = |machine: &Machine| PlannedNode {
             name: name_of(machine),
             address: cluster::NodeAddress {
@@ -115,11 +123,19 @@ impl Cluster {
         plan.revision = Revision { epoch: 1, revision: 2 };
         plan.cluster_uuid = Some(Uuid::random(&Entropy::simulated(1)));
         for (&name, seed) in self.buckets.iter().zip(2..) {
-            let mut bucket = BucketPlan::balanced(self.machines.len(), 1, VBUCKETS);
+            let count = self.machines.len();
+            let mut bucket = BucketPlan::balanced(count, count - 1, VBUCKETS);
             bucket.uuid = Some(Uuid::random(&Entropy::simulated(seed)));
             plan = plan.with_bucket(name, bucket);
         }
         plan
+    }
+
+    /// The machine of a member of the map.
+    fn machine_of(&self, member: usize) -> usize {
+        let name = &self.plan().nodes[member].name;
+        let mut machines = self.machines.iter();
+        machines.position(|machine| name_of(machine) == *name).expect("members are machines")
     }
 
     /// Gives a machine power.
@@ -321,9 +337,11 @@ impl Client {
 
     /// One request to the node where the vBucket is active.
     fn ask(&mut self, request: &Request<'_>) -> Result<OwnedResponse, ClientError> {
-        let plan = self.cluster.lock().plan();
-        let chain = plan.buckets[self.bucket].chain(request.vbucket);
-        let index = chain[0].expect("nobody is given up");
+        let index = {
+            let cluster = self.cluster.lock();
+            let chain = cluster.plan().buckets[self.bucket].chain(request.vbucket).to_vec();
+            cluster.machine_of(chain[0].expect("every vBucket is active somewhere"))
+        };
         let answer = self.connection(index)?.call(request);
         if answer.is_err() {
             self.connections.remove(&index);
@@ -400,7 +418,7 @@ struct Outcome {
 /// Plain and durable writes; a machine loses power, others go on; it comes back, and so do durable
 /// writes; nothing that was acknowledged as durable is lost, at the end with both restarted.
 fn run(seed: u64) -> Outcome {
-    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1]))));
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1], 2))));
     let mut client = Client::new(&cluster, BUCKETS[0]);
     let keys: Vec<Vec<u8>> = (0..24_u8).map(|number| vec![b'k', number]).collect();
     for (number, key) in keys.iter().enumerate() {
@@ -470,7 +488,7 @@ fn replication_of(client: &mut Client, index: usize) -> Vec<String> {
 #[test]
 fn every_bucket_has_replicas_of_its_own_and_loses_no_durable_write() {
     for seed in platform::seeds::seeds(2) {
-        let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS))));
+        let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS, 2))));
         let mut clients = BUCKETS.map(|bucket| Client::new(&cluster, bucket));
         let keys: Vec<Vec<u8>> = (0..12_u8).map(|number| vec![b'k', number]).collect();
         let write = |clients: &mut [Client; 2], round: &str| {

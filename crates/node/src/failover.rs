@@ -1,0 +1,219 @@
+//! Giving a node up: who takes its place, and in which order members are spoken to until that is
+//! decided. The nodes carry out maps; whoever manages the cluster makes them with this.
+
+mod replicas;
+mod standing;
+
+use std::collections::BTreeSet;
+
+use anyhow::ensure;
+use cluster::ClusterPlan;
+
+pub use replicas::Replicas;
+pub use standing::Standing;
+
+use crate::peer_copies::Copies;
+
+/// The members of a cluster, by their index in its plan.
+pub trait Members {
+    /// Has the node that is given up stop serving, if it can be told.
+    fn say_farewell(&self, plan: &ClusterPlan);
+
+    /// Has a member carry out a map, if it runs.
+    ///
+    /// # Errors
+    /// It has not said that it has.
+    fn hand_over(&self, plan: &ClusterPlan, member: usize) -> anyhow::Result<()>;
+
+    /// The copies that a member has of a bucket.
+    ///
+    /// # Errors
+    /// It does not say; the text names it.
+    fn copies(&self, bucket: &str, member: usize) -> anyhow::Result<Copies>;
+}
+
+/// How far replicas are. `is_forced` goes past members that do not say: [`Standing::silent`] has
+/// those.
+///
+/// # Errors
+/// A member does not say how far it is. It may be the one that has the most: nobody guesses.
+pub fn ask_replicas(
+    replicas: &Replicas,
+    is_forced: bool,
+    members: &impl Members,
+) -> anyhow::Result<Standing> {
+    let mut standing = Standing::default();
+    for member in replicas.members() {
+        if let Err(error) = hear(replicas, member, members, &mut standing) {
+            standing.note_silent(member, format!("{error:#}"));
+        }
+    }
+    ensure!(
+        standing.silent().is_empty() || is_forced,
+        "nothing is changed, because not all replicas say how far they are, and the one that \
+         has the most is not known ({}); bring them back, or go past them with --force",
+        standing.silent().join("; ")
+    );
+    Ok(standing)
+}
+
+/// What a member says of the buckets of which it has replicas. Who is silent once is not asked
+/// again.
+fn hear(
+    replicas: &Replicas,
+    member: usize,
+    members: &impl Members,
+    standing: &mut Standing,
+) -> anyhow::Result<()> {
+    for bucket in replicas.buckets_of(member) {
+        standing.add(bucket, member, members.copies(bucket, member)?);
+    }
+    Ok(())
+}
+
+/// How far replicas are once none of them follows the node that is given up: `fence` is the map
+/// without it. Until then it may serve, and what it acknowledges may be held by a replica that has
+/// said before how far it is. `is_forced` goes past those who do not answer.
+///
+/// # Errors
+/// A member has not carried out the map, or does not say how far it is.
+pub fn ask_replicas_behind(
+    fence: &ClusterPlan,
+    replicas: &Replicas,
+    is_forced: bool,
+    members: &impl Members,
+) -> anyhow::Result<Standing> {
+    let candidates: BTreeSet<usize> = replicas.members();
+    assert!(!candidates.is_empty() || replicas.is_empty(), "a replica is some member's");
+    // Whoever serves on unheard writes nothing durable once no candidate follows it any more.
+    members.say_farewell(fence);
+    for &candidate in &candidates {
+        let told = members.hand_over(fence, candidate);
+        ensure!(told.is_ok() || is_forced, "{:#}", told.expect_err("it has failed"));
+    }
+    ask_replicas(replicas, is_forced, members)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeMap;
+
+    use platform::Random;
+    use platform::seeds::seeds;
+
+    use super::*;
+    use crate::peer_copies::Held;
+
+    const BUCKET: &str = "b";
+    const VBID: u16 = 0;
+    const REPLICAS: [usize; 2] = [1, 2];
+
+    /// Node 0, which is given up and writes durably as long as it can, and its two replicas. Of two
+    /// replicas either makes a majority.
+    struct Model {
+        random: Random,
+        can_be_told: bool,
+        serves: bool,
+        acknowledged_seqno: u64,
+        follows: BTreeMap<usize, bool>,
+        held_seqnos: BTreeMap<usize, u64>,
+        silent: BTreeSet<usize>,
+    }
+
+    impl Model {
+        fn new(seed: u64) -> Self {
+            let mut random = Random::from_seed(seed);
+            Self {
+                can_be_told: random.below(2) == 0,
+                random,
+                serves: true,
+                acknowledged_seqno: 0,
+                follows: REPLICAS.map(|replica| (replica, true)).into(),
+                held_seqnos: REPLICAS.map(|replica| (replica, 0)).into(),
+                silent: BTreeSet::new(),
+            }
+        }
+
+        /// Time passes: node 0 writes, and a replica that follows it holds that or lags behind.
+        fn pass(&mut self) {
+            for _ in 0..self.random.below(4) {
+                let written = self.acknowledged_seqno + 1;
+                for replica in REPLICAS {
+                    if self.serves && self.follows[&replica] && self.random.below(2) == 0 {
+                        self.held_seqnos.insert(replica, written);
+                        self.acknowledged_seqno = written;
+                    }
+                }
+            }
+        }
+    }
+
+    impl Members for RefCell<Model> {
+        fn say_farewell(&self, _: &ClusterPlan) {
+            let mut model = self.borrow_mut();
+            model.pass();
+            model.serves &= !model.can_be_told;
+        }
+
+        fn hand_over(&self, _: &ClusterPlan, member: usize) -> anyhow::Result<()> {
+            let mut model = self.borrow_mut();
+            model.pass();
+            model.follows.insert(member, false);
+            Ok(())
+        }
+
+        fn copies(&self, _: &str, member: usize) -> anyhow::Result<Copies> {
+            let mut model = self.borrow_mut();
+            model.pass();
+            anyhow::ensure!(!model.silent.contains(&member), "{member} does not answer");
+            let seqno = model.held_seqnos[&member];
+            let held = Held { is_whole: true, prepared_seqno: seqno, high_seqno: seqno };
+            Ok(BTreeMap::from([(VBID, held)]))
+        }
+    }
+
+    fn plan() -> ClusterPlan {
+        let node = |index: u16| cluster::PlannedNode {
+            name: format!("n_{index}"),
+            address: cluster::NodeAddress {
+                host: "h".to_owned(),
+                data_port: index + 1,
+                management_port: index + 11,
+            },
+        };
+        let bucket = cluster::BucketPlan::balanced(3, 2, 1);
+        ClusterPlan::of_nodes((0..3).map(node).collect()).with_bucket(BUCKET, bucket)
+    }
+
+    #[test]
+    fn who_is_chosen_holds_all_that_was_acknowledged_until_it_is() {
+        let replicas = Replicas::of(&plan(), 0);
+        for seed in seeds(500) {
+            let members = RefCell::new(Model::new(seed));
+            let standing = ask_replicas_behind(&plan(), &replicas, false, &members).unwrap();
+            let chosen = standing.furthest(BUCKET, VBID, &REPLICAS).unwrap();
+            let mut model = members.into_inner();
+            model.pass();
+            let held_seqno = model.held_seqnos[&chosen];
+            assert!(held_seqno >= model.acknowledged_seqno, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn nobody_guesses_about_a_member_that_does_not_answer_unless_forced_to() {
+        let replicas = Replicas::of(&plan(), 0);
+        let members = RefCell::new(Model::new(1));
+        members.borrow_mut().silent.insert(2);
+        let refused = ask_replicas(&replicas, false, &members).err().unwrap().to_string();
+        for said in ["nothing is changed", "2 does not answer", "bring them back", "--force"] {
+            assert!(refused.contains(said), "{said}: {refused}");
+        }
+        let forced = ask_replicas(&replicas, true, &members).unwrap();
+        assert_eq!(forced.silent(), ["2 does not answer"]);
+        assert_eq!(forced.furthest(BUCKET, VBID, &REPLICAS), Some(1));
+        members.borrow_mut().silent.clear();
+        let heard = ask_replicas(&replicas, false, &members).unwrap();
+        assert!(heard.silent().is_empty() && heard.furthest(BUCKET, VBID, &REPLICAS).is_some());
+    }
+}

@@ -1,0 +1,157 @@
+//! What the data port has done for a bucket: counted by each worker for itself, under the bucket
+//! that the connection has selected.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use document::histogram::HistogramSnapshot;
+
+use crate::buckets::BucketPart;
+use crate::statistic::{MetricName, Statistic, StatisticKind};
+use crate::statistics::counters;
+use crate::timings::CommandTimings;
+
+const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";
+const SUBDOC_OPERATIONS_HELP: &str = "Operations on parts of documents, by their kind";
+
+counters! {
+    /// One worker's counters of the commands of one bucket. No other worker's lie in their cache
+    /// lines.
+    CommandCounters;
+    /// The counters of all workers, of one bucket or of all.
+    CommandStatistics;
+    /// What the data port has done for a bucket.
+    COMMAND_STATISTICS;
+    /// Requests with an opcode that was never assigned.
+    unknown_commands: Counter,
+    /// Requests with an opcode that this server does not carry out.
+    unsupported_commands: Counter,
+    /// Requests that do not have the form of their command.
+    invalid_requests: Counter,
+    /// Bytes received at the data port.
+    bytes_read: Counter of bytes as MetricName::of("kv_read_bytes_total"),
+    /// Bytes sent from the data port.
+    bytes_written: Counter of bytes as MetricName::of("kv_written_bytes_total"),
+    /// Requests executed.
+    cmd_total: Counter,
+    /// Reads.
+    cmd_get: Counter,
+    /// Reads that found a document.
+    get_hits: Counter as operations(&[("op", "get"), ("result", "hit")]),
+    /// Reads that found none.
+    get_misses: Counter as operations(&[("op", "get"), ("result", "miss")]),
+    /// Orders to empty the bucket.
+    cmd_flush: Counter,
+    /// Stores.
+    cmd_set: Counter as operations(&[("op", "set"), ("result", "hit")]),
+    /// Deletions.
+    cmd_delete: Counter as operations(&[("op", "delete"), ("result", "hit")]),
+    /// Touches.
+    cmd_touch: Counter,
+    /// Locks.
+    cmd_lock: Counter as operations(&[("op", "lock"), ("result", "hit")]),
+    /// Changes of counters.
+    cmd_arithmetic: Counter,
+    /// Reads of parts of documents.
+    cmd_subdoc_lookup: Counter as subdoc_operations(&[("op", "lookup")]),
+    /// Changes of parts of documents.
+    cmd_subdoc_mutation: Counter as subdoc_operations(&[("op", "mutation")]),
+    /// Deletions that found a document.
+    delete_hits: Counter,
+    /// Deletions that found none.
+    delete_misses: Counter,
+    /// Increments that found a counter, or made one.
+    incr_hits: Counter,
+    /// Increments that found none.
+    incr_misses: Counter,
+    /// Decrements that found a counter, or made one.
+    decr_hits: Counter,
+    /// Decrements that found none.
+    decr_misses: Counter,
+    /// Touches, and reads that touch, that found a document.
+    touch_hits: Counter,
+    /// Touches, and reads that touch, that found none.
+    touch_misses: Counter,
+    /// Writes that wanted a version and found it.
+    cas_hits: Counter,
+    /// Writes that wanted a version and found no document.
+    cas_misses: Counter,
+    /// Writes that found another version.
+    cas_badval: Counter as operations(&[("op", "cas"), ("result", "badval")]),
+    /// Requests answered with a temporary failure.
+    temporary_failures: Counter,
+    /// Requests that waited for something.
+    parked_requests: Counter,
+}
+
+const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+    MetricName::one_of("kv_ops_total", OPERATIONS_HELP, labels)
+}
+
+const fn subdoc_operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+    MetricName::one_of("kv_subdoc_ops_total", SUBDOC_OPERATIONS_HELP, labels)
+}
+
+/// What one worker counts of one bucket.
+#[derive(Debug, Default)]
+pub(crate) struct BucketCounters {
+    pub(crate) commands: CommandCounters,
+    pub(crate) timings: CommandTimings,
+}
+
+/// What one worker counts of every bucket.
+#[derive(Debug)]
+pub(crate) struct CountersByBucket {
+    /// Of connections that have selected none.
+    unselected: BucketCounters,
+    /// By the buckets' places.
+    by_place: Box<[BucketCounters]>,
+}
+
+impl CountersByBucket {
+    /// Counters for so many buckets, all 0.
+    pub(crate) fn for_buckets(count: usize) -> Self {
+        let by_place = std::iter::repeat_with(BucketCounters::default).take(count).collect();
+        Self { unselected: BucketCounters::default(), by_place }
+    }
+
+    /// Those of the bucket that a connection has selected.
+    pub(crate) fn of(&self, bucket: Option<&BucketPart>) -> &BucketCounters {
+        bucket.map_or(&self.unselected, |bucket| self.at(bucket.place))
+    }
+
+    /// Those of the bucket at a place.
+    pub(crate) fn at(&self, place: usize) -> &BucketCounters {
+        &self.by_place[place]
+    }
+
+    /// Those of all buckets and of none.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &BucketCounters> {
+        self.by_place.iter().chain([&self.unselected])
+    }
+}
+
+impl CommandStatistics {
+    /// The sums of several workers or buckets.
+    pub(crate) fn of<'a>(counters: impl Iterator<Item = &'a BucketCounters>) -> Self {
+        let mut sum = Self::default();
+        counters.for_each(|counters| sum.add(&counters.commands));
+        sum
+    }
+}
+
+/// The command histograms of several workers together, by name, in nanoseconds.
+pub(crate) fn timings<'a>(
+    counters: impl Iterator<Item = &'a BucketCounters>,
+) -> Vec<(&'static str, HistogramSnapshot)> {
+    let mut sums: Vec<(&'static str, HistogramSnapshot)> = Vec::new();
+    for BucketCounters { timings, .. } in counters {
+        for (index, (name, histogram)) in timings.all().into_iter().enumerate() {
+            let snapshot = histogram.snapshot();
+            match sums.get_mut(index) {
+                Some((_, sum)) => sum.merge(&snapshot),
+                None => sums.push((name, snapshot)),
+            }
+        }
+    }
+    sums
+}

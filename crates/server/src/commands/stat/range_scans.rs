@@ -1,0 +1,30 @@
+//! Group "range-scans": which there are, how far they are, and what has become of others.
+
+use bucket::{OpenScan, ScanContent};
+
+use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::range_scan_statistics::RANGE_SCAN_STATISTICS;
+
+/// Group "range-scans".
+pub(super) fn range_scans(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
+    let only = vbucket_argument(argument)?;
+    let statistics = emitter.part.bucket.range_scan_statistics();
+    super::emitter::statistics(emitter, "range-scans", RANGE_SCAN_STATISTICS, &statistics);
+    let is_shown = |scan: &&OpenScan| only.is_none_or(|vbid| vbid == scan.vbid);
+    for scan in statistics.open.iter().filter(is_shown) {
+        let OpenScan { id, vbid, .. } = scan;
+        let mut emit = |name: &str, value: &dyn std::fmt::Display| {
+            emitter.emit(&format!("vb_{vbid}:{id}:{name}"), value);
+        };
+        emit("name", &scan.name);
+        emit("collection", &scan.collection);
+        emit("key_only", &(scan.content == ScanContent::Keys));
+        emit("sampling", &scan.is_sampling);
+        emit("snapshot_seqno", &scan.high_seqno.0);
+        emit("continued", &scan.is_continued);
+        emit("sent_items", &scan.sent_items);
+        emit("sent_bytes", &scan.sent_bytes);
+        emit("seconds", &scan.age.as_secs());
+    }
+    Ok(())
+}
