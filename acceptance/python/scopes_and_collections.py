@@ -7,10 +7,10 @@ from cases import expect, expect_equal, expect_error, wait_until
 from couchbase.exceptions import (CollectionAlreadyExistsException, CollectionNotFoundException,
                                   CouchbaseException, DocumentNotFoundException,
                                   ScopeAlreadyExistsException, ScopeNotFoundException,
-                                  TimeoutException)
+                                  UnAmbiguousTimeoutException)
 from couchbase.management.collections import CreateCollectionSettings
 
-GONE = (CollectionNotFoundException, ScopeNotFoundException, TimeoutException)
+GONE = (CollectionNotFoundException, ScopeNotFoundException, UnAmbiguousTimeoutException)
 BRIEF = timedelta(seconds=1)
 
 

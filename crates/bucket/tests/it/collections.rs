@@ -10,18 +10,18 @@ use crate::support::{Machine, Unanswered, VBID, answered, config, files_config, 
 
 const FRUIT: CollectionId = CollectionId(8);
 
-fn create(bucket: &Bucket, collection: &str) {
+pub(crate) fn create(bucket: &Bucket, collection: &str) {
     let (scope, max_ttl, history) = ("_default", None, false);
     let edit = ManifestEdit::CreateCollection { scope, collection, max_ttl, history };
     bucket.edit_manifest(edit).unwrap();
 }
 
-fn drop_collection(bucket: &Bucket, collection: &str) {
+pub(crate) fn drop_collection(bucket: &Bucket, collection: &str) {
     let edit = ManifestEdit::DropCollection { scope: "_default", collection };
     bucket.edit_manifest(edit).unwrap();
 }
 
-fn set(machine: &mut Machine, key: &[u8]) -> Result<Mutation, Unanswered> {
+pub(crate) fn set(machine: &mut Machine, key: &[u8]) -> Result<Mutation, Unanswered> {
     let write = Write::set(VBID, Key::from_encoded(key).unwrap(), Incoming::plain(b"value"));
     let mut stored = written(machine.bucket.store(&mut machine.session, write));
     if stored == Err(Unanswered::Waits) {

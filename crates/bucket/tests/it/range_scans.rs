@@ -11,6 +11,7 @@ use bucket::{
 use document::{CollectionId, Item, Seqno, VbUuid, VbucketState};
 use vbucket::{StoreMode, Waiter};
 
+use crate::collections::{create, drop_collection, set};
 use crate::support::{Machine, OTHER, VBID, config, files_config};
 
 const NO_LIMITS: ScanLimits = ScanLimits { items_max: None, bytes_max: None, time_max: None };
@@ -358,6 +359,52 @@ fn keys_are_listed_and_a_document_is_found_by_chance() {
         let has_both = names.len() >= 2 && names.iter().all(|name| b"abdo".contains(&name[0]));
         assert!(has_both, "{names:?}");
         assert!(machine.bucket.random_document(CollectionId(8)).is_none());
+    }
+}
+
+#[test]
+fn a_scan_of_a_collection_ends_with_it() {
+    let collection = CollectionId(8);
+    let unknown = ScanRefused::Vbucket(Refused::UnknownCollection);
+    for config in configs() {
+        let mut machine = Machine::with(config);
+        let range = KeyRange::of_collection(collection);
+        let request = ScanRequest { collection, range: range.clone(), ..request() };
+        let list = |machine: &Machine| {
+            let mut count = 0;
+            let add = |_: document::Key<'_>| {
+                count += 1;
+                std::ops::ControlFlow::Continue(())
+            };
+            machine.bucket.list_keys(VBID, &range, add).map(|()| count)
+        };
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(unknown));
+        assert_eq!(list(&machine), Err(unknown));
+        create(&machine.bucket, "fruit");
+        machine.run();
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(ScanRefused::Empty));
+        machine.set(VBID, "k", b"default").unwrap();
+        for key in [b"\x08k", b"\x08l"] {
+            set(&mut machine, key).unwrap();
+        }
+        machine.run();
+        assert_eq!(all(&machine, &request), ["k=value", "l=value"]);
+        assert_eq!(all(&machine, &self::request()), ["k=default"]);
+        assert_eq!(list(&machine), Ok(2));
+        let found = machine.bucket.random_document(collection).unwrap();
+        assert_eq!(found.key().collection(), collection);
+        let id = machine.bucket.open_range_scan(&request).unwrap();
+        let limits = ScanLimits { items_max: Some(1), ..NO_LIMITS };
+        assert_eq!(go_on(&machine, id, limits).1, PortionEnd::Paused);
+        let begun = machine.bucket.open_range_scan(&request).unwrap();
+        let mut turn = machine.bucket.continue_range_scan(VBID, begun, NO_LIMITS).unwrap();
+        drop_collection(&machine.bucket, "fruit");
+        assert_eq!(turn.read(&mut Texts::default()), PortionEnd::Ended(unknown));
+        assert_eq!(go_on(&machine, id, NO_LIMITS).1, PortionEnd::Ended(unknown));
+        assert_eq!(go_on(&machine, id, NO_LIMITS).1, PortionEnd::Ended(ScanRefused::Unknown));
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(unknown));
+        assert_eq!(list(&machine), Err(unknown));
+        assert!(machine.bucket.random_document(collection).is_none());
     }
 }
 

@@ -217,7 +217,7 @@ impl Vbucket {
 
     /// Whether documents of the key's collection are served.
     #[inline]
-    pub(super) fn check_collection(&self, key: Key<'_>) -> Result<(), Refusal> {
+    pub fn check_collection(&self, key: Key<'_>) -> Result<(), Refusal> {
         if key.is_in_default_collection() { Ok(()) } else { self.check_named_collection(key) }
     }
 
