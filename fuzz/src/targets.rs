@@ -175,10 +175,10 @@ fn path_commands() -> Vec<Vec<u8>> {
 fn multi_requests() -> Vec<Vec<u8>> {
     const STORED: &[u8] = b"\0\0\0\x0b\0\0\0\x07_s\0[7]\0{\"a\":{},\"b\":[1]}";
     const SPECS: [&[u8]; 4] = [
-        b"\xc8\x05txn.a\01\0\xc8\x14m\0\"${Mutation.CAS}\"\0\xd3\x04txn\0\0\xc9\x04txn\0\0",
-        b"\xc8\x24bin\0\x01\x02\0\xcb\x04_s\02\0\xc7\x00a.c\0null\0\xcf\x00b[0]\05\0",
+        b"\xc8\x05txn.a\x001\0\xc8\x14m\0\"${Mutation.CAS}\"\0\xd3\x04txn\0\0\xc9\x04txn\0\0",
+        b"\xc8\x24bin\0\x01\x02\0\xcb\x04_s\x002\0\xc7\x00a.c\0null\0\xcf\x00b[0]\x005\0",
         b"\xc5\x04$document\0\0\xc5\x04_s[0]\0\0\xd2\x00b\0\0\x00\x00\0\0",
-        b"\xc7\x04u\01\0\x04\x00\0\0",
+        b"\xc7\x04u\x001\0\x04\x00\0\0",
     ];
     let size = u8::try_from(STORED.len()).expect("it is short");
     let mut inputs = Vec::new();

@@ -131,11 +131,14 @@ mod tests {
         WithMeta::parse(&frame).map(|it| (it.options.0, it.value.len()))
     }
 
+    /// The options and the size of the value, when the request has the form.
+    type OptionsAndSize = Option<(u32, usize)>;
+
     #[test]
     fn the_optional_fields_are_told_by_the_size_of_the_extras() {
         let fixed = [7; 24];
         let with = |more: &[u8]| [&fixed[..], more].concat();
-        let cases: [(Vec<u8>, Option<(u32, usize)>); 9] = [
+        let cases: [(Vec<u8>, OptionsAndSize); 9] = [
             (with(&[]), Some((0, 6))),
             (with(&[0, 2]), Some((0, 4))),
             (with(&[0, 6]), Some((0, 0))),

@@ -65,6 +65,9 @@ fn seen(machine: &mut Machine) -> (Vec<u8>, Datatype, u32) {
     seen.unwrap()
 }
 
+/// What is brought, whether with xattrs, and what is kept of it.
+type Brought<'a> = (ForeignKind, &'a [u8], bool, (&'a [u8], Datatype));
+
 #[test]
 fn values_are_kept_with_their_xattrs_and_tombstones_without_a_body() {
     let name = key("k");
@@ -72,7 +75,7 @@ fn values_are_kept_with_their_xattrs_and_tombstones_without_a_body() {
     let section = &both[..both.len() - b"{\"body\":1}".len()];
     let none = xattrs(&[], b"[1]");
     let json = Datatype::JSON;
-    let cases: [(ForeignKind, &[u8], bool, (&[u8], Datatype)); 8] = [
+    let cases: [Brought<'_>; 8] = [
         (ForeignKind::Set, b"[1]", false, (b"[1]", json)),
         (ForeignKind::Set, &both, true, (&both, json.with(Datatype::XATTR))),
         (ForeignKind::Set, &none, true, (b"[1]", json)),
