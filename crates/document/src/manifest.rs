@@ -90,7 +90,7 @@ pub enum ManifestEdit<'a> {
         /// Its name.
         collection: &'a str,
         /// See [`ManifestCollection::max_ttl`].
-        max_ttl: Option<u32>,
+        max_ttl: Option<Option<u32>>,
         /// See [`ManifestCollection::history`].
         history: Option<bool>,
     },
@@ -188,13 +188,13 @@ impl Manifest {
                 next.create_collection(scope, collection, max_ttl, history)?;
             }
             ManifestEdit::ChangeCollection { scope, collection, max_ttl, history } => {
-                check_max_ttl(max_ttl)?;
+                check_max_ttl(max_ttl.flatten())?;
                 let found = next.collection_mut(scope, collection)?;
                 if found.id == CollectionId::DEFAULT {
                     let why = "The default collection has no properties of its own".to_owned();
                     return Err(ManifestError::Invalid("_", why));
                 }
-                found.max_ttl = max_ttl.or(found.max_ttl);
+                found.max_ttl = max_ttl.unwrap_or(found.max_ttl);
                 found.history = history.unwrap_or(found.history);
             }
             ManifestEdit::DropCollection { scope, collection } => {
@@ -488,11 +488,15 @@ mod tests {
             max_ttl,
             history,
         };
-        let edits = [create("_default", "c"), change(Some(5), None), change(None, Some(true))];
+        let edits =
+            [create("_default", "c"), change(Some(Some(5)), None), change(None, Some(true))];
         let manifest = edited(&edits).unwrap();
         let (_, found) = manifest.collection_of_id(CollectionId(8)).unwrap();
         assert_eq!((found.max_ttl, found.history), (Some(5), true));
-        assert!(manifest.edited(change(Some(u32::MAX), None)).is_err());
+        assert!(manifest.edited(change(Some(Some(u32::MAX)), None)).is_err());
+        let unlimited = manifest.edited(change(Some(None), None)).unwrap();
+        let (_, found) = unlimited.collection_of_id(CollectionId(8)).unwrap();
+        assert_eq!((found.max_ttl, found.history), (None, true));
     }
 
     #[test]

@@ -19,7 +19,7 @@ type FieldsForm = Result<Form<Fields>, FormRejection>;
 type Parts = Path<Fields>;
 
 /// A change that a thread of its own makes.
-enum Change {
+enum OwnedEdit {
     CreateScope { scope: String },
     DropScope { scope: String },
     CreateCollection { scope: String, collection: String, properties: Properties },
@@ -30,7 +30,8 @@ enum Change {
 /// What a form says of a collection.
 #[derive(Default)]
 struct Properties {
-    max_ttl: Option<u32>,
+    /// `None` if nothing is said.
+    max_ttl: Option<Option<u32>>,
     history: Option<bool>,
 }
 
@@ -43,7 +44,7 @@ pub(super) async fn manifest(NamedBucket(bucket): NamedBucket) -> Response {
 pub(super) async fn create_scope(NamedBucket(bucket): NamedBucket, form: FieldsForm) -> Response {
     let mut fields = fields(form);
     match fields.remove("name") {
-        Some(scope) if fields.is_empty() => change(bucket, Change::CreateScope { scope }).await,
+        Some(scope) if fields.is_empty() => change(bucket, OwnedEdit::CreateScope { scope }).await,
         Some(_) => answers::refused("_", "Unexpected field"),
         None => answers::refused("name", "The value must be supplied"),
     }
@@ -52,7 +53,7 @@ pub(super) async fn create_scope(NamedBucket(bucket): NamedBucket, form: FieldsF
 /// DELETE /pools/default/buckets/{bucket}/scopes/{scope}
 pub(super) async fn drop_scope(NamedBucket(bucket): NamedBucket, path: Parts) -> Response {
     let (scope, _) = named(path);
-    change(bucket, Change::DropScope { scope }).await
+    change(bucket, OwnedEdit::DropScope { scope }).await
 }
 
 /// POST /pools/default/buckets/{bucket}/scopes/{scope}/collections
@@ -68,7 +69,7 @@ pub(super) async fn create_collection(
     };
     match Properties::of(fields) {
         Ok(properties) => {
-            change(bucket, Change::CreateCollection { scope, collection, properties }).await
+            change(bucket, OwnedEdit::CreateCollection { scope, collection, properties }).await
         }
         Err((field, why)) => answers::refused(&field, why),
     }
@@ -83,7 +84,7 @@ pub(super) async fn change_collection(
     let (scope, collection) = named(path);
     match Properties::of(fields(form)) {
         Ok(properties) => {
-            change(bucket, Change::ChangeCollection { scope, collection, properties }).await
+            change(bucket, OwnedEdit::ChangeCollection { scope, collection, properties }).await
         }
         Err((field, why)) => answers::refused(&field, why),
     }
@@ -92,7 +93,7 @@ pub(super) async fn change_collection(
 /// DELETE /pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}
 pub(super) async fn drop_collection(NamedBucket(bucket): NamedBucket, path: Parts) -> Response {
     let (scope, collection) = named(path);
-    change(bucket, Change::DropCollection { scope, collection }).await
+    change(bucket, OwnedEdit::DropCollection { scope, collection }).await
 }
 
 /// PUT /pools/default/buckets/{bucket}/scopes
@@ -116,11 +117,11 @@ impl Properties {
         let mut properties = Self::default();
         for (name, value) in fields {
             match (name.as_str(), value.as_str()) {
-                // As the bucket has it, which has no limit; and none, whatever the bucket has.
-                ("maxTTL", "-1") => properties.max_ttl = Some(0),
-                ("maxTTL", "0") => properties.max_ttl = None,
+                // None, whatever the bucket has; and as the bucket has it, which has no limit.
+                ("maxTTL", "-1") => properties.max_ttl = Some(Some(0)),
+                ("maxTTL", "0") => properties.max_ttl = Some(None),
                 ("maxTTL", seconds) => match seconds.parse() {
-                    Ok(seconds) => properties.max_ttl = Some(seconds),
+                    Ok(seconds) => properties.max_ttl = Some(Some(seconds)),
                     Err(_) => return Err((name, "The value must be an integer")),
                 },
                 ("history", "true") => properties.history = Some(true),
@@ -133,14 +134,14 @@ impl Properties {
     }
 }
 
-impl Change {
+impl OwnedEdit {
     fn edit(&self) -> ManifestEdit<'_> {
         match self {
             Self::CreateScope { scope } => ManifestEdit::CreateScope { scope },
             Self::DropScope { scope } => ManifestEdit::DropScope { scope },
             Self::CreateCollection { scope, collection, properties } => {
-                let (max_ttl, history) = (properties.max_ttl, properties.history);
-                let history = history.unwrap_or(false);
+                let max_ttl = properties.max_ttl.flatten();
+                let history = properties.history.unwrap_or(false);
                 ManifestEdit::CreateCollection { scope, collection, max_ttl, history }
             }
             Self::ChangeCollection { scope, collection, properties } => {
@@ -154,7 +155,7 @@ impl Change {
     }
 }
 
-async fn change(bucket: Arc<dyn BucketView>, change: Change) -> Response {
+async fn change(bucket: Arc<dyn BucketView>, change: OwnedEdit) -> Response {
     // The change is lost only when the runtime shuts down.
     let lost = || Err(ManifestEditError::Failed("The node is shutting down".to_owned()));
     let changed = tokio::task::spawn_blocking(move || bucket.edit_manifest(change.edit())).await;

@@ -207,11 +207,13 @@ fn scopes_and_collections_come_and_go_in_the_words_that_clients_look_for() {
         ("POST", "/t/collections", "name=c", 404, r#"Scope with name \"t\" is not found"#),
         ("PATCH", "/s/collections/c", "maxTTL=7", 200, r#"{"uid":"3"}"#),
         ("GET", "", "", 200, r#""history":true,"maxTTL":7,"name":"c","uid":"9""#),
+        ("PATCH", "/s/collections/c", "maxTTL=0", 200, r#"{"uid":"4"}"#),
+        ("GET", "", "", 200, r#""history":true,"maxTTL":0,"name":"c","uid":"9""#),
         ("DELETE", "/s/collections/d", "", 404, "is not found"),
-        ("DELETE", "/s/collections/c", "", 200, r#"{"uid":"4"}"#),
+        ("DELETE", "/s/collections/c", "", 200, r#"{"uid":"5"}"#),
         ("DELETE", "/_default/collections/_default", "", 400, "is not supported"),
         ("DELETE", "/_default", "", 400, "is not allowed"),
-        ("DELETE", "/s", "", 200, r#"{"uid":"5"}"#),
+        ("DELETE", "/s", "", 200, r#"{"uid":"6"}"#),
         ("DELETE", "/s", "", 404, r#"Scope with name \"s\" is not found"#),
     ] {
         let answer = client.ask(method, &format!("{scopes}{rest}"), form);

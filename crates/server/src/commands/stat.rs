@@ -78,6 +78,9 @@ const GROUPS: [(&str, Group); 43] = [
     ("workload", task_groups::workload),
 ];
 
+/// What is told of [`NoGroup::TooMuch`].
+pub(super) const TOO_MUCH: &str = "there is too much to be told at once; ask for one vBucket";
+
 /// STAT.
 pub(super) fn stat(
     connection: &mut Connection,
@@ -101,6 +104,7 @@ pub(super) fn stat(
         Err(NoGroup::NoSuchVbucket) => {
             reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
         }
+        Err(NoGroup::TooMuch) => reply.fail(turn, Status::E2big, TOO_MUCH),
         Err(NoGroup::Waits) => return Done::Parked,
         Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
     }

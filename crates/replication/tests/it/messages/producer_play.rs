@@ -120,6 +120,7 @@ impl ProducerPlay {
                     }
                     (_, collection) => {
                         let (collection, history) = (collection.unwrap(), None);
+                        let max_ttl = max_ttl.map(Some);
                         ManifestEdit::ChangeCollection { scope, collection, max_ttl, history }
                     }
                 };

@@ -7,6 +7,9 @@ use vbucket::Vbucket;
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
 
+/// Collections times vBuckets that are told of in one answer.
+const DETAILS_MAX: usize = 100_000;
+
 /// Group "collections": all, or the one of a path.
 pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let path = match argument {
@@ -64,6 +67,10 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
     let wanted = vbucket_argument(argument)?;
     let bucket = emitter.part.bucket.clone();
     let manifest = bucket.manifest();
+    let count = usize::from(bucket.config().vbucket_count) * manifest.collections().count();
+    if wanted.is_none() && count > DETAILS_MAX {
+        return Err(NoGroup::TooMuch);
+    }
     let mut lines = Vec::new();
     bucket.for_each_vbucket(|vbid, vbucket| {
         if wanted.is_none_or(|wanted| wanted == vbid) {
