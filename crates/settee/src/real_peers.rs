@@ -31,7 +31,12 @@ impl Peers for RealPeers {
         let theirs = String::from_utf8(theirs.value().to_vec())?;
         if uid_of(&theirs)? < uid_of(ours)? {
             let opcode = Opcode::CollectionsSetManifest;
-            connection.call(&Request { value: ours.as_bytes(), ..Request::new(opcode) })?;
+            let set = Request { value: ours.as_bytes(), ..Request::new(opcode) };
+            let taken = connection.call(&set)?;
+            if !taken.is_success() {
+                let status = client::status_name(taken.status_code());
+                anyhow::bail!("the node does not take the manifest: {status}");
+            }
         }
         Ok(theirs)
     }

@@ -15,6 +15,9 @@ pub(crate) struct Collections {
     open: Map<CollectionId, OpenCollection>,
     /// Those that are dropped and whose documents may still be in memory or in the file.
     pub(crate) leaving: Vec<Leaving>,
+    /// How many of those, from the first on, were there when their erasure began: what memory has
+    /// of the others may lie behind it.
+    erasing: usize,
     /// The newest event of each key, where there is no file that has it.
     events: Option<Map<Box<[u8]>, Item>>,
 }
@@ -154,6 +157,16 @@ impl Collections {
             Some(leaving) => leaving.end_seqno = leaving.end_seqno.max(seqno),
             None => self.leaving.push(Leaving { id, end_seqno: seqno, item_count: 0 }),
         }
+    }
+
+    /// Memory is searched from its beginning on for documents of all that are leaving.
+    pub(crate) fn begin_erasure(&mut self) {
+        self.erasing = self.leaving.len();
+    }
+
+    /// Memory was searched: those whose documents are gone from it.
+    pub(crate) fn finish_erasure(&mut self) -> impl Iterator<Item = Leaving> {
+        self.leaving.drain(..std::mem::take(&mut self.erasing))
     }
 
     /// What has to come about for the vBucket to have the collections of `manifest`. What goes

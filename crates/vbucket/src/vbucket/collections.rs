@@ -12,7 +12,7 @@ use document::{
 };
 
 use super::{Vbucket, release};
-use crate::collections::{Leaving, OpenCollection};
+use crate::collections::OpenCollection;
 use crate::effect::Effect;
 use crate::eviction::EvictionPolicy;
 use crate::hash_table::{ItemAction, VisitPosition};
@@ -254,6 +254,9 @@ impl Vbucket {
         if self.collections.leaving.is_empty() {
             return Erasure::Nothing;
         }
+        if from == VisitPosition::default() {
+            self.collections.begin_erasure();
+        }
         let mut released = Vec::new();
         let mut erased: Map<CollectionId, u64> = Map::default();
         let collections = &self.collections;
@@ -281,14 +284,16 @@ impl Vbucket {
             return Erasure::Waits(end);
         }
         self.finish_erasure();
-        Erasure::Done
+        match self.collections.leaving.is_empty() {
+            true => Erasure::Done,
+            false => Erasure::GoesOn(VisitPosition::default()),
+        }
     }
 
     /// What was not met in memory is only in the file, and counts no more.
     fn finish_erasure(&mut self) {
-        let left = std::mem::take(&mut self.collections.leaving);
+        let count: u64 = self.collections.finish_erasure().map(|left| left.item_count).sum();
         if self.eviction.policy == EvictionPolicy::Full {
-            let count: u64 = left.iter().map(|leaving: &Leaving| leaving.item_count).sum();
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.absent.document_count = self.absent.document_count.saturating_sub(count);
         }

@@ -101,6 +101,25 @@ fn an_older_manifest_or_the_same_changes_nothing() {
 }
 
 #[test]
+fn what_is_dropped_while_another_collection_is_erased_is_erased_too() {
+    let mut vbucket = vbucket(VbucketState::Active);
+    follow(&mut vbucket, &["+fruit", "+nuts"]);
+    for number in 0..200_u8 {
+        set(&mut vbucket, &[8, b'k', number]).unwrap();
+        set(&mut vbucket, &[9, b'k', number]).unwrap();
+    }
+    follow(&mut vbucket, &["+fruit", "+nuts", "-fruit"]);
+    let mut end = vbucket.erase_dropped(VisitPosition::default(), 1, &mut Vec::new());
+    assert!(matches!(end, Erasure::GoesOn(_)));
+    follow(&mut vbucket, &["+fruit", "+nuts", "-fruit", "-nuts"]);
+    flush(&mut vbucket);
+    while let Erasure::GoesOn(next) = end {
+        end = vbucket.erase_dropped(next, 1, &mut Vec::new());
+    }
+    assert_eq!((end, vbucket.document_count()), (Erasure::Done, 0));
+}
+
+#[test]
 fn dropped_documents_are_erased_once_the_drop_is_durable() {
     for is_flushed_first in [true, false] {
         let mut vbucket = vbucket(VbucketState::Active);
