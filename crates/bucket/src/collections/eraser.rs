@@ -27,8 +27,12 @@ struct EraseVisitor {
 
 /// Starts the task, which sleeps until a collection is dropped.
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let visited = bucket.clone();
-    let task = Rounds::new(move || begin_round(&visited), || Next::Sleep);
+    let (visited, resting) = (bucket.clone(), bucket.clone());
+    let rest = move || match resting.0.manifest.is_erasure_due() {
+        true => Next::Again,
+        false => Next::Sleep,
+    };
+    let task = Rounds::new(move || begin_round(&visited), rest);
     let handle = pool.schedule_asleep(&bucket.0.owner, &ERASER, task)?;
     bucket.0.manifest.eraser.set(handle);
     Ok(())
@@ -36,6 +40,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 
 fn begin_round(bucket: &Bucket) -> VisitTask<EraseVisitor> {
     let core = &bucket.0;
+    core.manifest.begin_erasure();
     let visitor = EraseVisitor {
         bucket: bucket.clone(),
         position: VisitPosition::default(),

@@ -23,6 +23,8 @@ pub(crate) struct ManifestStore {
     max_ttls: RwLock<Map<CollectionId, u32>>,
     /// Erases the documents of dropped collections.
     pub(super) eraser: Wakeable,
+    /// Whether a collection was dropped since a round of the eraser began last.
+    erasure_is_due: AtomicBool,
     /// Whether there was no manifest in the directory: then the newest of a vBucket's is it.
     pub(super) was_absent: bool,
 }
@@ -47,6 +49,7 @@ impl ManifestStore {
             limits_lives: AtomicBool::new(false),
             max_ttls: RwLock::default(),
             eraser: Wakeable::default(),
+            erasure_is_due: AtomicBool::new(false),
             was_absent: found.is_none(),
         };
         store.show(found.unwrap_or_default());
@@ -60,7 +63,18 @@ impl ManifestStore {
 
     /// Has the documents of dropped collections erased.
     pub(crate) fn wake_eraser(&self) {
+        self.erasure_is_due.store(true, Ordering::Release);
         self.eraser.wake();
+    }
+
+    /// A round of the eraser begins.
+    pub(super) fn begin_erasure(&self) {
+        self.erasure_is_due.store(false, Ordering::Release);
+    }
+
+    /// Whether another round has to follow: this one has passed the vBuckets of the last drop.
+    pub(super) fn is_erasure_due(&self) -> bool {
+        self.erasure_is_due.load(Ordering::Acquire)
     }
 
     /// The right to change it.
