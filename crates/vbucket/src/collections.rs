@@ -41,6 +41,9 @@ pub struct OpenCollection {
     pub high_seqno: Seqno,
 }
 
+/// There may be a thousand of them in each of a thousand vBuckets.
+const _: () = assert!(size_of::<OpenCollection>() <= 64);
+
 /// A collection that is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {

@@ -1,7 +1,7 @@
 //! Collections of a bucket: over restarts, dropped ones, and in the files.
 
 use bucket::{Bucket, BucketConfig, BucketType, Incoming, Refused, Write, manifest_json};
-use document::{CollectionId, Key, Manifest, ManifestEdit, Vbid, VbucketState};
+use document::{CollectionId, Key, Manifest, ManifestCollection, ManifestEdit, Vbid, VbucketState};
 use platform::seeds::seeds;
 use vbucket::Mutation;
 
@@ -221,4 +221,42 @@ fn a_manifest_of_others_is_taken_if_it_follows() {
     let mut uids = Vec::new();
     machine.bucket.for_each_vbucket(|_: Vbid, vbucket| uids.push(vbucket.manifest_uid()));
     assert_eq!(uids, [0x1f; 4]);
+}
+
+/// Bytes of all files of the bucket.
+fn disk_bytes(machine: &Machine) -> usize {
+    let directory = std::path::Path::new(crate::support::DIRECTORY);
+    let names = platform::Files::list(&machine.files, directory).unwrap();
+    names
+        .iter()
+        .filter_map(|name| machine.files.content(&directory.join(name)))
+        .map(|it| it.len())
+        .sum()
+}
+
+#[test]
+fn a_collection_that_holds_nothing_takes_less_than_1_kib_of_each_file() {
+    const COUNT: usize = 1000;
+    let mut machine = Machine::with(files_config());
+    machine.run();
+    let before = disk_bytes(&machine);
+    let mut manifest = Manifest { uid: 1, ..Manifest::default() };
+    manifest.scopes[0].collections.extend((0..COUNT).map(|number| ManifestCollection {
+        id: CollectionId(8 + u32::try_from(number).unwrap()),
+        name: format!("collection-{number}"),
+        max_ttl: None,
+        history: false,
+    }));
+    machine.bucket.set_manifest(manifest.continuing(&Manifest::default())).unwrap();
+    machine.run();
+    let mut vbucket_count = 0;
+    machine.bucket.for_each_vbucket(|_, vbucket| {
+        assert_eq!(vbucket.collections().count(), COUNT);
+        vbucket_count += 1;
+    });
+    let taken = disk_bytes(&machine) - before;
+    assert!(taken <= COUNT * vbucket_count * 1024, "{taken} bytes in {vbucket_count} vBuckets");
+    let mut machine = machine.stop_and_start();
+    machine.run();
+    set(&mut machine, b"\x08k").unwrap();
 }
