@@ -207,7 +207,8 @@ impl Manifest {
                 next.scopes[index].collections.retain(|collection| collection.id != id);
             }
         }
-        next.uid += 1;
+        let used_up = || ManifestError::Invalid("_", "All uids are used up".to_owned());
+        next.uid = next.uid.checked_add(1).ok_or_else(used_up)?;
         next.check()?;
         Ok(next)
     }
@@ -478,6 +479,13 @@ mod tests {
             let error = edited(edits).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
+    }
+
+    #[test]
+    fn nothing_follows_the_last_uid() {
+        let last = Manifest { uid: u64::MAX, ..Manifest::default() };
+        assert!(last.edited(ManifestEdit::CreateScope { scope: "s" }).is_err());
+        assert!(last.edited(create("_default", "c")).is_err());
     }
 
     #[test]
