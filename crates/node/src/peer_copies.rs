@@ -44,8 +44,8 @@ pub trait Peers: Send + Sync {
     /// There is no answer, which the caller may ask for again.
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies>;
 
-    /// Gives a node `ours`, the manifest of the bucket as JSON, if it has an older one. Returns what
-    /// it had, in one of the forms of a manifest.
+    /// Gives a node `ours`, the manifest of the bucket as JSON, if it has an older one. Returns
+    /// what it had, in one of the forms of a manifest.
     ///
     /// # Errors
     /// As [`Peers::copies`]; or the node has another manifest of that uid.
