@@ -6,7 +6,7 @@ use crate::statistic::{MetricName, Statistic, count};
 
 type Row = Statistic<BucketStatistics>;
 
-const DRIFT_HELP: &str = "Microseconds between the clocks of others and this one";
+const DRIFT_HELP: &str = "Time between the clocks of others and this one";
 const DRIFT_COUNT_HELP: &str = "Versions of other clocks";
 const AHEAD_HELP: &str = "Versions too far ahead of this node's clock";
 const BEHIND_HELP: &str = "Versions too far behind this node's clock";
@@ -225,17 +225,18 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         it.vbuckets.foreign_deletions_lost
     })
     .stat(&[("ep_num_ops_del_meta_res_fail", &[""])]),
-    Row::counter(
-        "Microseconds between the clocks of others and this one, in active vBuckets",
-        |it| it.active_drift.total_us,
-    )
+    Row::counter("Time between the clocks of others and this one, in active vBuckets", |it| {
+        it.active_drift.total_us
+    })
+    .microseconds()
     .stat(&[("ep_active_hlc_drift", &[""])])
-    .read_as(MetricName::one_of("kv_ep_hlc_drift_microseconds_total", DRIFT_HELP, ACTIVE)),
-    Row::counter("Microseconds between the clocks of others and this one, in replicas", |it| {
+    .read_as(MetricName::one_of("kv_ep_hlc_drift_seconds_total", DRIFT_HELP, ACTIVE)),
+    Row::counter("Time between the clocks of others and this one, in replicas", |it| {
         it.replica_drift.total_us
     })
+    .microseconds()
     .stat(&[("ep_replica_hlc_drift", &[""])])
-    .read_as(MetricName::one_of("kv_ep_hlc_drift_microseconds_total", DRIFT_HELP, REPLICA)),
+    .read_as(MetricName::one_of("kv_ep_hlc_drift_seconds_total", DRIFT_HELP, REPLICA)),
     Row::counter("Versions of other clocks, in active vBuckets", |it| it.active_drift.count)
         .stat(&[("ep_active_hlc_drift_count", &[""])])
         .read_as(MetricName::one_of("kv_ep_hlc_drift_count_total", DRIFT_COUNT_HELP, ACTIVE)),

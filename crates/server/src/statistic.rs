@@ -1,5 +1,7 @@
 //! One statistic: what it is, what it is called where, and how it is read.
 
+const MICROSECONDS: &str = "microseconds";
+
 /// A number that `S` has. STAT and Prometheus read the tables of them, and docs/metrics.md is made
 /// from those.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +73,21 @@ impl<S> Statistic<S> {
     /// The same, in bytes.
     pub(crate) const fn bytes(self) -> Self {
         Self { unit: "bytes", ..self }
+    }
+
+    /// The same, in microseconds.
+    pub(crate) const fn microseconds(self) -> Self {
+        Self { unit: MICROSECONDS, ..self }
+    }
+
+    /// The unit in which Prometheus reads it: times are in seconds.
+    pub fn metric_unit(&self) -> &'static str {
+        if self.unit == MICROSECONDS { "seconds" } else { self.unit }
+    }
+
+    /// How many of its own units one of those is.
+    pub fn units_per_metric_unit(&self) -> f64 {
+        if self.unit == MICROSECONDS { 1e6 } else { 1.0 }
     }
 
     /// The same, shown under these names by these groups.

@@ -67,7 +67,7 @@ fn of_commands(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
 fn of_table<S>(table: &[Statistic<S>], of: &S, bucket: Option<&str>) -> Vec<Metric> {
     let metrics = table.iter().filter_map(|statistic| {
         let name = statistic.metric?;
-        let value = float((statistic.read)(of));
+        let value = float((statistic.read)(of)) / statistic.units_per_metric_unit();
         let metric = match statistic.kind {
             StatisticKind::Counter => Metric::counter(name.name, statistic.metric_help(), value),
             StatisticKind::Gauge => Metric::gauge(name.name, statistic.metric_help(), value),

@@ -115,7 +115,7 @@ fn add<S>(
 ) {
     for statistic in table {
         if let Some(metric) = statistic.metric.filter(|_| !statistic.unit.is_empty()) {
-            units.insert(metric.name, statistic.unit);
+            units.insert(metric.name, statistic.metric_unit());
         }
         for (name, groups) in statistic.shown {
             let row = rows.entry((*name).to_owned()).or_default();
