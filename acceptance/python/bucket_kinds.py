@@ -9,7 +9,7 @@ import time
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until
-from couchbase.exceptions import (AmbiguousTimeoutException, CouchbaseException,
+from couchbase.exceptions import (AmbiguousTimeoutException,
                                   DocumentNotFoundException, TemporaryFailException)
 from couchbase.management.buckets import BucketType, EvictionPolicyType
 from couchbase.options import UpsertOptions
@@ -161,7 +161,7 @@ def ephemeral_restart_begins_empty(sdk_of_the_suite):
     with node_of_its_own("begins-empty", "--bucket-type", "ephemeral") as sdk:
         key, before = sdk.stored({"n": 1})
         sdk.node.restart()
-        wait_until(lambda: answers(sdk, key), 15, "the same SDK object works again")
+        wait_until(lambda: sdk.answers(key), 15, "the same SDK object works again")
         expect_error(DocumentNotFoundException, sdk.collection.get, key)
         after = sdk.collection.upsert(key, {"n": 2})
         expect_equal(sdk.get_json(key), {"n": 2}, "value")
@@ -169,15 +169,6 @@ def ephemeral_restart_begins_empty(sdk_of_the_suite):
         expect_equal(after.sequence_number, 1, "seqno in the new history")
         expect(after.partition_uuid != before.partition_uuid, "the history is another one")
         expect_equal(statistics(sdk.node, b"config")["ep_bucket_type"], "ephemeral", "bucket type")
-
-
-def answers(sdk, key):
-    """Whether an operation succeeds within a second."""
-    try:
-        sdk.collection.exists(key, timeout=timedelta(seconds=1))
-    except CouchbaseException:
-        return False
-    return True
 
 
 def compression_modes(sdk_of_the_suite):

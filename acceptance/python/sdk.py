@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster
+from couchbase.exceptions import CouchbaseException
 from couchbase.options import ClusterOptions, ClusterTimeoutOptions
 
 BUCKET = "default"
@@ -47,6 +48,14 @@ class Sdk:
     def get_json(self, key):
         """The value of a JSON document."""
         return self.collection.get(key).content_as[dict]
+
+    def answers(self, key):
+        """Whether an operation succeeds within a second."""
+        try:
+            self.collection.exists(key, timeout=timedelta(seconds=1))
+        except CouchbaseException:
+            return False
+        return True
 
     def is_gone(self, key):
         """Whether no document has this key."""

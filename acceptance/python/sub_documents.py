@@ -293,16 +293,7 @@ def attributes_survive_a_restart(sdk):
 
     for end in (sdk.node.restart, crash):
         end()
-        wait_until(lambda: answers(sdk, key), 15, "the same SDK object works again")
+        wait_until(lambda: sdk.answers(key), 15, "the same SDK object works again")
         expect_equal(look(sdk, key, "meta", xattr=True), {"by": "me"}, "attribute")
         found = sdk.collection.get(key)
         expect_equal((found.content_as[dict], found.cas), ({"a": 1}, changed.cas), "document")
-
-
-def answers(sdk, key):
-    """Whether an operation succeeds within a second."""
-    try:
-        sdk.collection.exists(key, timeout=timedelta(seconds=1))
-    except CouchbaseException:
-        return False
-    return True
