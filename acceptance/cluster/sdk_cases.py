@@ -34,11 +34,15 @@ def declare(cases):
                      failover_keeps_the_sdk_working):
         name = "sdk-" + function.__name__.replace("_", "-")
         cases.add(name, lambda function=function, name=name: run(function, name))
+    for threads, suffix in ((1, ""), (4, "-with-four-threads")):
+        name = f"sdk-collections-on-two-nodes{suffix}"
+        flags = [f"--node-argument=--threads={threads}"]
+        cases.add(name, lambda name=name, flags=flags: run(collections_on_two_nodes, name, flags))
 
 
-def run(function, name):
+def run(function, name, flags=()):
     """Gives the case a cluster of two nodes and an SDK that is connected."""
-    with Cluster(name) as cluster:
+    with Cluster(name, flags=flags) as cluster:
         sdk = connect(cluster)
         try:
             function(cluster, sdk.bucket(BUCKET).default_collection())
@@ -218,6 +222,42 @@ def failover_keeps_the_sdk_working(cluster, collection):
                "durable writes go on")
     for key in keys[1:]:
         expect_equal(collection.get(key).content_as[dict], {"key": key, "again": True}, "value")
+
+
+def collections_on_two_nodes(cluster, _):
+    sdk = connect(cluster)
+    try:
+        use_collections(cluster, sdk.bucket(BUCKET))
+    finally:
+        sdk.close()
+
+
+def use_collections(cluster, bucket):
+    manager = bucket.collections()
+    manager.create_scope("shop")
+    for name in ("fruit", "short"):
+        manager.create_collection("shop", name)
+    fruit = bucket.scope("shop").collection("fruit")
+    keys = [f"fruit-{number}" for number in range(COUNT)]
+    durable = UpsertOptions(durability=ServerDurability(DurabilityLevel.MAJORITY))
+    for key in keys:
+        fruit.upsert(key, {"key": key}, durable)
+        bucket.scope("shop").collection("short").upsert(key, {})
+    manager.drop_collection("shop", "short")
+    uids = {cluster.statistics(node, "collections")["manifest_uid"] for node in (0, 1)}
+    expect_equal(uids, {"4"}, "uid of the manifest on both nodes")
+    cluster.wait_until_replicated()
+    cluster.tell("--kill", 0)
+    cluster.tell("--failover", 0)
+    for key in keys:
+        wait_until(lambda key=key: reads(fruit, key), 20, f"{key} can be read")
+        fruit.upsert(key, {"key": key, "again": True})
+    cluster.tell("--recover", 0)
+    cluster.wait_until_replicated()
+    scopes = {scope.name: len(scope.collections) for scope in manager.get_all_scopes()}
+    expect_equal(scopes, {"_default": 1, "shop": 1}, "collections by scope")
+    for key in keys:
+        expect_equal(fruit.get(key).content_as[dict], {"key": key, "again": True}, "value")
 
 
 def succeeds(function):

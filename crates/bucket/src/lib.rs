@@ -8,6 +8,7 @@
 //! whose inside only the files of that folder see:
 //!
 //! - `config`: what an operator decides.
+//! - `collections`: which scopes and collections there are, and how dropped ones go.
 //! - `core`: the vBuckets, the one door into them, and what they want done. Knows no task.
 //! - `disk`: flushes, files that follow the journal, fetches, backfills and backups.
 //! - `memory`: quota and marks, whether writes are let in, and who makes room.
@@ -20,6 +21,7 @@
 //! `open` and `close` stand on top of all.
 
 mod close;
+mod collections;
 mod compaction;
 mod config;
 mod core;
@@ -36,6 +38,7 @@ pub use crate::core::{
     Attempted, Bucket, Completion, Completions, Refused, Session, StreamObserver, Surroundings,
 };
 pub use crate::core::{DamageKind, Timings, VbucketDamage, WriteBlock};
+pub use collections::{ManifestChangeError, manifest_json};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use config::{
     ApplyConfig, BucketConfig, BucketType, ConflictResolution, DurabilityConfig,

@@ -34,6 +34,7 @@ pub use limits::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, Q
 pub(crate) use checkpoint_memory::CheckpointState;
 pub(crate) use compression::Compression;
 pub(crate) use limits::MemoryLimits;
+pub(crate) use rounds::Rounds;
 
 use self::checkpoint_memory::CheckpointMarks;
 use self::destroyers::Destroyers;

@@ -7,6 +7,7 @@ use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 use vbucket::MemoryAccount;
 
+use crate::collections::{ManifestStore, eraser};
 use crate::compaction::{Compaction, compactor, watcher};
 use crate::config::BucketConfig;
 use crate::core::{
@@ -32,6 +33,7 @@ impl Bucket {
         let Surroundings { clock, files, pool, completions, entropy } = surroundings;
         let directory = BucketDirectory::open(&files, path, &config, &entropy)?;
         config.vbucket_count = directory.vbucket_count();
+        let manifest = ManifestStore::open(&files, path)?;
         let last_stop = directory.last_stop(&config)?;
         let bucket_type = directory.bucket_type();
         let options = storage::StoreOptions {
@@ -63,6 +65,7 @@ impl Bucket {
             config,
             clock,
             directory,
+            manifest,
             store,
         }));
         bucket.0.follow_quota();
@@ -96,6 +99,7 @@ fn start_tasks(
     item_compressor::start(bucket, pool)?;
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
+    eraser::start(bucket, pool)?;
     compactor::start(bucket, pool)?;
     watcher::start(bucket, pool)?;
     warmup::start(bucket, pool, found)

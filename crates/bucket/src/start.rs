@@ -15,6 +15,7 @@ pub use bucket_file::describe_restored;
 pub use open_error::OpenError;
 pub use warmup_state::{WarmupPhase, WarmupProgress};
 
+pub(crate) use bucket_file::MANIFEST_NAME;
 pub(crate) use directory::BucketDirectory;
 pub(crate) use rebuild::{FileContent, MissingInFile, Visit};
 pub(crate) use warmup_state::WarmupState;

@@ -41,7 +41,8 @@ does not have:
   damaged-vbuckets              vBuckets whose files are damaged, and how
   clustermap                    the map that counts, and what is left of it
   key KEY VB                    one document's metadata, read from disk if need be
-  collections                   items and sizes of each
+  collections, scopes [PATH]    the items of each
+  collections-details [VB]      what each vBucket has of each collection
   dcp, dcpagg                   replication streams, one by one and together
   dcp-vbtakeover VB NAME        how far a takeover is
   range-scans [VB]              scans, and how far they are

@@ -38,6 +38,10 @@ number! {
     CollectionId(u32)
 }
 number! {
+    /// A scope. 0 is `_default`; 1 to 7 are reserved.
+    ScopeId(u32)
+}
+number! {
     /// The name of one branch of a vBucket's history. Never 0; 48 random bits.
     VbUuid(u64)
 }
@@ -58,6 +62,11 @@ impl Cas {
 
 impl CollectionId {
     /// The collection that every bucket has.
+    pub const DEFAULT: Self = Self(0);
+}
+
+impl ScopeId {
+    /// The scope that every bucket has.
     pub const DEFAULT: Self = Self(0);
 }
 

@@ -9,6 +9,9 @@ use std::ops::Deref;
 use crate::ids::CollectionId;
 use crate::limits::{COLLECTION_KEY_SIZE_MAX, ENCODED_KEY_SIZE_MAX, KEY_SIZE_MAX};
 
+/// What the keys of events begin with: the id of a collection that no client may address.
+pub(crate) const EVENT_PREFIX: u8 = 1;
+
 /// Why bytes are not a document key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
@@ -61,6 +64,18 @@ impl<'a> Key<'a> {
     /// The collection.
     pub fn collection(self) -> CollectionId {
         decode_collection(self.0).map_or(CollectionId::DEFAULT, |(collection, _)| collection)
+    }
+
+    /// Whether it is one of the default collection, in one look.
+    #[inline]
+    pub fn is_in_default_collection(self) -> bool {
+        self.0.first() == Some(&0)
+    }
+
+    /// Whether it is that of an event in the history of the manifest, not of a document.
+    #[inline]
+    pub fn is_of_event(self) -> bool {
+        self.0.first() == Some(&EVENT_PREFIX)
     }
 
     /// The name without the collection.

@@ -13,9 +13,9 @@ pub(crate) const ONE_BUCKET: &str =
 pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be changed over REST; \
     the rest is fixed when the node starts";
 
-/// Why this version refuses every change of scopes and collections.
-pub(crate) const ONE_COLLECTION: &str = "This version serves the default collection only; \
-    scopes and collections cannot be changed over REST";
+/// Why this version refuses to replace all scopes and collections at once.
+pub(crate) const ONE_BY_ONE: &str =
+    "This version creates and deletes scopes and collections one by one";
 
 /// Why this version refuses every change of users.
 pub(crate) const FIXED_USERS: &str =

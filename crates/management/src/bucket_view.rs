@@ -1,9 +1,11 @@
 //! What the REST port needs to know of a bucket.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{BucketMap, PendingVbucket};
+use document::{Manifest, ManifestEdit, ManifestError};
 
 /// A bucket of the node, as the REST port sees it. Calls come from several threads, must not wait
 /// for disks or locks held long ([`BucketView::flush`] may), and must not panic.
@@ -47,9 +49,24 @@ pub trait BucketView: Send + Sync {
     /// seconds.
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError>;
 
+    /// Which scopes and collections it has.
+    fn manifest(&self) -> Arc<Manifest>;
+
+    /// Changes which it has, on all nodes. Has a thread of its own and may take seconds.
+    fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError>;
+
     /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
     /// force later.
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
+}
+
+/// Why scopes and collections are as they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManifestEditError {
+    /// What is asked for cannot be.
+    Refused(ManifestError),
+    /// Clients may try again. The text is for people.
+    Failed(String),
 }
 
 /// A vBucket whose file is damaged.

@@ -23,7 +23,7 @@ mod stopping;
 
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketView, DamagedVbucket, FlushError, ResetError, Warmup,
+    BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Warmup,
 };
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};

@@ -87,14 +87,14 @@ fn collection_routes() -> Router<Arc<Context>> {
         .route(
             scopes,
             get(collections::manifest)
-                .post(collections::refuse_change)
-                .put(collections::refuse_change),
+                .post(collections::create_scope)
+                .put(collections::refuse_bulk),
         )
-        .route(&below("{scope}"), delete(collections::refuse_change))
-        .route(&below("{scope}/collections"), post(collections::refuse_change))
+        .route(&below("{scope}"), delete(collections::drop_scope))
+        .route(&below("{scope}/collections"), post(collections::create_collection))
         .route(
             &below("{scope}/collections/{collection}"),
-            patch(collections::refuse_change).delete(collections::refuse_change),
+            patch(collections::change_collection).delete(collections::drop_collection),
         )
 }
 

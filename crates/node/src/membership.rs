@@ -1,6 +1,7 @@
 //! The node's part in its cluster: carrying out a plan, and telling clients what follows from it.
 
 mod bucket_member;
+mod manifests;
 mod retry;
 mod roles;
 mod waiting;
@@ -18,6 +19,7 @@ use replication::Replicator;
 use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
+use manifests::ManifestExchange;
 pub(crate) use retry::RunningRetries;
 use waiting::Answers;
 
@@ -58,6 +60,7 @@ pub struct Membership {
     carrying_out: Mutex<()>,
     plan: Mutex<ClusterPlan>,
     ask_peer: OnceLock<AskPeer>,
+    manifests: ManifestExchange,
     remembered: RememberedMap,
     /// Whether the plan is not remembered yet: the disk did not take it.
     is_unremembered: AtomicBool,
@@ -89,6 +92,7 @@ impl Membership {
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
             ask_peer: OnceLock::new(),
+            manifests: ManifestExchange::default(),
             remembered,
             is_unremembered: AtomicBool::new(false),
             retries: retry::Retries::new(clock),
@@ -211,7 +215,8 @@ impl Membership {
             pending = pending_count,
             "the cluster map is carried out"
         );
-        self.retries.begin(pending_count > 0 || self.is_unremembered());
+        self.manifests.note_other_nodes(plan.nodes.len() > 1);
+        self.retries.begin(pending_count > 0 || self.has_more_to_try());
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
@@ -238,6 +243,7 @@ impl Membership {
     /// Tries what is left of the plan again.
     fn try_again(&self) {
         let asked = self.plan();
+        self.exchange_manifests(&asked);
         let answers = self.ask_peers(&asked);
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = self.plan();
@@ -261,7 +267,7 @@ impl Membership {
             pending_count += pending.len();
             left.push((member, pending));
         }
-        self.retries.tried(pending_count > 0 || self.is_unremembered(), has_advanced);
+        self.retries.tried(pending_count > 0 || self.has_more_to_try(), has_advanced);
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
@@ -295,6 +301,10 @@ impl Membership {
                 "the cluster map cannot be kept in the data directory, which is tried again"
             );
         }
+    }
+
+    fn has_more_to_try(&self) -> bool {
+        self.is_unremembered() || self.manifests.is_due()
     }
 
     fn is_unremembered(&self) -> bool {

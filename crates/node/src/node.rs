@@ -112,6 +112,8 @@ impl Node {
         membership.serve_with(Arc::clone(&server));
         let replicator = start_replicator(&config, node_name, password.0.as_deref(), &world)?;
         membership.replicate_with(&replicator);
+        let exchange = peer_copies::exchanging(Arc::clone(&peers), &config, password.0.as_deref());
+        membership.exchange_with(exchange);
         membership.ask_with(peer_copies::asking(peers, &config, password.0.as_deref()));
         let retries = RunningRetries::start(&membership, &world)?;
         let (password, password_is_new) = password;

@@ -43,6 +43,36 @@ pub trait Peers: Send + Sync {
     /// # Errors
     /// There is no answer, which the caller may ask for again.
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies>;
+
+    /// Gives a node `ours`, the manifest of the bucket as JSON, if it has an older one. Returns
+    /// what it had, in one of the forms of a manifest.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]; or the node has another manifest of that uid.
+    fn exchange_manifest(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+        ours: &str,
+    ) -> anyhow::Result<String>;
+}
+
+/// Exchanges the manifest of the bucket of that name with a node.
+pub(crate) type ExchangeManifest =
+    Box<dyn Fn(&NodeAddress, &str, &str) -> anyhow::Result<String> + Send + Sync>;
+
+/// How a node exchanges manifests with the others, which have its user and password.
+pub(crate) fn exchanging(
+    peers: Arc<dyn Peers>,
+    config: &NodeConfig,
+    password: Option<&str>,
+) -> ExchangeManifest {
+    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
+    Box::new(move |node, bucket, ours| {
+        let (user, password) = (user.clone(), password.clone());
+        let login = PeerLogin { user, password, bucket: bucket.to_owned() };
+        peers.exchange_manifest(node, &login, ours)
+    })
 }
 
 /// Asks a node for its copies of the bucket of that name.

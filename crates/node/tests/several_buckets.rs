@@ -46,6 +46,15 @@ fn config(directory: &Path) -> NodeConfig {
 struct Nobody;
 
 impl Peers for Nobody {
+    fn exchange_manifest(
+        &self,
+        _: &cluster::NodeAddress,
+        _: &PeerLogin,
+        ours: &str,
+    ) -> anyhow::Result<String> {
+        Ok(ours.to_owned())
+    }
+
     fn copies(&self, _: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
         bail!("there is no other node")
     }

@@ -1,14 +1,7 @@
-//! Paths of collections, and the manifest that every bucket begins with. Source:
+//! Paths of collections. Source:
 //! docs/specification/protocol.md, sections 9.2 and 9.3.
 
-/// The name that an empty part of a path stands for.
-pub const DEFAULT_NAME: &str = "_default";
-
-/// The manifest of a bucket to which no manifest was ever given.
-pub const DEFAULT_MANIFEST: &str = concat!(
-    r#"{"uid":"0","scopes":[{"name":"_default","uid":"0","#,
-    r#""collections":[{"name":"_default","uid":"0"}]}]}"#
-);
+use document::manifest::DEFAULT_NAME;
 
 /// `scope.collection`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +53,5 @@ mod tests {
         assert_eq!(scope_of("s.anything"), Some("s"));
         assert_eq!(scope_of(""), Some("_default"));
         assert_eq!(scope_of("a.b.c"), None);
-    }
-
-    #[test]
-    fn the_first_manifest_is_json() {
-        let manifest: serde_json::Value = serde_json::from_str(DEFAULT_MANIFEST).unwrap();
-        assert_eq!(manifest["uid"], "0");
-        assert_eq!(manifest["scopes"][0]["collections"][0]["name"], DEFAULT_NAME);
     }
 }

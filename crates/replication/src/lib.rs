@@ -10,6 +10,7 @@ pub mod consumer;
 mod hub;
 pub mod producer;
 pub mod replicator;
+mod system_event;
 
 pub use hub::{Hub, Subscription};
 pub use producer::{Answer, MessageSink, Opening, Producer};

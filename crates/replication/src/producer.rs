@@ -5,6 +5,7 @@ mod connection;
 mod content;
 mod controls;
 mod counters;
+mod filter;
 mod flow_control;
 mod liveness;
 mod outgoing;

@@ -25,7 +25,6 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[
             ("ep_kv_size", &["", "memory"]),
             ("bytes", &[""]),
-            ("0x0:0x0:mem_used", &["collections"]),
             ("items:1:mem_requested", &["items"]),
             ("1:mem_requested", &["slabs"]),
         ]),
@@ -107,11 +106,7 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[("curr_items", &[""]), ("items:1:number", &["items"])])
         .metric("kv_curr_items"),
     Row::gauge("Live documents", |it| count(it.document_count))
-        .stat(&[
-            ("curr_items_tot", &[""]),
-            ("0x0:0x0:items", &["collections"]),
-            ("1:used_chunks", &["slabs"]),
-        ])
+        .stat(&[("curr_items_tot", &[""]), ("1:used_chunks", &["slabs"])])
         .metric("kv_curr_items_tot"),
     Row::counter("Documents created or changed", |it| it.vbuckets.creations + it.vbuckets.updates)
         .stat(&[("total_items", &[""])]),

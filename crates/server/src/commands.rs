@@ -30,6 +30,7 @@ use crate::completed::Completed;
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
+pub(crate) use documents::limited_expiry;
 pub(crate) use store::{answer_ended, must_received_wait, store_received};
 
 /// Executes a request that has the form of its command.
@@ -82,6 +83,9 @@ pub(crate) fn execute(
         Opcode::SaslListMechs => sasl::list(connection, request, turn),
         Opcode::SaslAuth => sasl::start(connection, request, turn),
         Opcode::SaslStep => sasl::step(connection, request, turn),
+        Opcode::CollectionsSetManifest => {
+            on_bucket(collections::set_manifest, connection, request, turn)
+        }
         Opcode::CollectionsGetManifest => {
             on_bucket(collections::manifest, connection, request, turn)
         }
@@ -186,6 +190,10 @@ pub(crate) fn complete(
         }
         Completed::Compacted(end) => {
             compaction::compacted(connection, request, end, turn);
+            Done::Answered
+        }
+        Completed::ManifestSet(result) => {
+            collections::manifest_set(connection, request, &result, turn);
             Done::Answered
         }
         Completed::VbucketChanged(result) => vbuckets::changed(connection, request, result, turn),

@@ -28,6 +28,8 @@ pub(crate) enum Completed {
     RandomDocument(Option<Item>),
     /// How a compaction has ended.
     Compacted(CompactionEnd),
+    /// The bucket has another manifest; or what the client hears, and a person reads.
+    ManifestSet(Result<(), (Status, String)>),
     /// A vBucket has another role, or is gone; or what the client hears, and a person reads.
     VbucketChanged(Result<(), (Status, &'static str)>),
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bucket::{
-    Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, Named, WarmupPhase,
+    Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, ManifestChangeError, Named,
+    WarmupPhase,
 };
 use cluster::{BucketMap, PendingVbucket};
-use document::{DurabilityLevel, Vbid};
+use document::{DurabilityLevel, Manifest, ManifestEdit, Vbid};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
-    ResetError, Warmup,
+    ManifestEditError, ResetError, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
@@ -124,6 +125,17 @@ impl BucketView for ViewedBucket {
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
         let topology = damage::check_role(&self.membership, &self.name, vbid)?;
         damage::reset(&self.bucket, Vbid(vbid), topology)
+    }
+
+    fn manifest(&self) -> Arc<Manifest> {
+        self.bucket.manifest()
+    }
+
+    fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError> {
+        self.membership.edit_manifest(&self.name, edit).map_err(|error| match error {
+            ManifestChangeError::Refused(error) => ManifestEditError::Refused(error),
+            ManifestChangeError::Failed(error) => ManifestEditError::Failed(error.to_string()),
+        })
     }
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
 use node::{COPIES_GROUP, Copies, PeerLogin, Peers, copies_of};
+use protocol::Opcode;
+use protocol::client::Request;
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -15,6 +18,27 @@ pub(crate) struct RealPeers {
 impl Peers for RealPeers {
     fn copies(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
         Ok(copies_of(&self.statistics(node, login, COPIES_GROUP)?))
+    }
+
+    fn exchange_manifest(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+        ours: &str,
+    ) -> anyhow::Result<String> {
+        let mut connection = self.connect(node, login)?;
+        let theirs = connection.call(&Request::new(Opcode::CollectionsGetManifest))?;
+        let theirs = String::from_utf8(theirs.value().to_vec())?;
+        if uid_of(&theirs)? < uid_of(ours)? {
+            let opcode = Opcode::CollectionsSetManifest;
+            let set = Request { value: ours.as_bytes(), ..Request::new(opcode) };
+            let taken = connection.call(&set)?;
+            if !taken.is_success() {
+                let status = client::status_name(taken.status_code());
+                anyhow::bail!("the node does not take the manifest: {status}");
+            }
+        }
+        Ok(theirs)
     }
 }
 
@@ -35,11 +59,21 @@ impl RealPeers {
         login: &PeerLogin,
         group: &str,
     ) -> anyhow::Result<Vec<(String, String)>> {
+        Ok(self.connect(node, login)?.statistics(group)?)
+    }
+
+    fn connect(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Connection> {
         let mut options = ConnectionOptions::new("settee");
         options.login = Some(Login::new(login.user.clone(), login.password.clone()));
         options.bucket = Some(login.bucket.clone());
         options.timeout = self.patience;
         let address = client::ServerAddress::new(node.host.clone(), node.data_port);
-        Ok(Connection::open(&address, &options)?.statistics(group)?)
+        Ok(Connection::open(&address, &options)?)
     }
+}
+
+/// The uid of a manifest.
+fn uid_of(manifest: &str) -> anyhow::Result<u64> {
+    let manifest = manifest_json::decode(manifest.as_bytes()).map_err(anyhow::Error::msg)?;
+    Ok(manifest.uid)
 }

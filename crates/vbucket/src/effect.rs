@@ -20,6 +20,9 @@ pub enum Effect {
     WakeDecayer,
     /// Memory that must not be freed under the lock. Dropping it is all there is to do.
     Release(Item),
+    /// A collection was dropped: its documents are to be erased
+    /// ([`crate::Vbucket::erase_dropped`]).
+    EraseCollections,
     /// A part of the log that nobody needs any more, to be dropped like [`Effect::Release`].
     Destroy(Destruction),
     /// A stream's cursor was dropped because memory is short: it has to go on from the file.

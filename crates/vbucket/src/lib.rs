@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 mod clock_rules;
+mod collections;
 mod destruction;
 mod document_locks;
 mod durability;
@@ -22,6 +23,7 @@ mod version_order;
 mod waiter;
 
 pub use clock_rules::{ClockRules, FutureCas};
+pub use collections::OpenCollection;
 pub use destruction::Destruction;
 pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,
@@ -40,6 +42,7 @@ pub use persistence::{
 };
 pub use statistics::VbucketStatistics;
 pub use vbucket::Vbucket;
+pub use vbucket::collections::{Erasure, ReceivedEvent, event_builder};
 pub use vbucket::paging::{EvictableSample, Paged, PagingLimits};
 pub use vbucket::receiving::{ReceiveError, Received, ReceivedSnapshot, StreamPosition};
 pub use vbucket::recovery::RecoveryStep;

@@ -199,6 +199,8 @@ pub enum Refusal {
     FileIsDamaged,
     /// There is no such document.
     NotFound,
+    /// There is no such collection.
+    UnknownCollection,
     /// There is one already.
     Exists,
     /// It is another version.

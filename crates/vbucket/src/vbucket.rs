@@ -1,6 +1,6 @@
 //! The vBucket: one lock, one history.
 
-mod collections;
+pub(crate) mod collections;
 mod compaction;
 mod ephemeral;
 mod flush;
@@ -25,6 +25,7 @@ use platform::{Instant, Random};
 
 use crate::checkpoint::{CheckpointKind, CheckpointManager, Detached, LogPersistence};
 use crate::clock_rules::ClockRules;
+use crate::collections::Collections;
 use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
@@ -59,6 +60,8 @@ pub struct Vbucket {
     clock_rules: ClockRules,
     failover_table: FailoverTable,
     locks: DocumentLocks,
+    /// The named ones.
+    collections: Collections,
     /// The highest revision that a deleted document had: a document that is created anew
     /// continues after it, its tombstone may be gone from memory.
     max_deleted_revision: RevSeqno,
@@ -152,6 +155,7 @@ impl Vbucket {
             clock_rules: ClockRules::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
+            collections: Collections::default(),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
             persisted_whole_seqno: Seqno(0),

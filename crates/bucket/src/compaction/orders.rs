@@ -5,7 +5,17 @@ use std::sync::atomic::Ordering;
 use document::Vbid;
 
 use super::plan::{CompactionEnd, CompactionOrder, CompactionStatistics};
-use crate::core::{Bucket, Refused};
+use crate::core::{Bucket, BucketCore, Refused};
+
+impl BucketCore {
+    /// Has a file compacted that knows of a dropped collection.
+    pub(crate) fn compact_behind_drop(&self, vbid: Vbid) {
+        if self.has_files() {
+            self.compaction.plan.order(vbid, CompactionOrder::default(), None);
+            self.compaction.tasks.wake();
+        }
+    }
+}
 
 impl Bucket {
     /// Has a vBucket's file compacted, after those that were asked for before. `on_end` hears how

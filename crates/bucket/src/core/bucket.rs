@@ -16,6 +16,7 @@ use super::stream_observer::StreamObserver;
 use super::timings::Timings;
 use super::vbucket_factory::VbucketFactory;
 use super::vbucket_slot::VbucketSlot;
+use crate::collections::ManifestStore;
 use crate::compaction::Compaction;
 use crate::config::{BucketConfig, BucketType, ConflictResolution};
 use crate::disk::{BackingStore, Disk};
@@ -51,6 +52,8 @@ pub(crate) struct BucketCore {
     pub(crate) clock: Clock,
     /// What the bucket's directory says of it.
     pub(crate) directory: BucketDirectory,
+    /// Which scopes and collections there are.
+    pub(crate) manifest: ManifestStore,
     /// The vBuckets, by number.
     pub(crate) slots: Box<[VbucketSlot]>,
     /// Makes them.

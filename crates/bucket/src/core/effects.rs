@@ -15,6 +15,7 @@ impl BucketCore {
             match effect {
                 Effect::WakeFlusher => self.disk.queue_flush(vbid),
                 Effect::DeferFlush => self.defer_flush(vbid),
+                Effect::EraseCollections => self.manifest.wake_eraser(),
                 Effect::WakeDecayer => self.memory.wake_decayer(),
                 Effect::Release(item) => drop(item),
                 Effect::Destroy(destruction) => self.memory.destroy(vbid, destruction),

@@ -13,6 +13,8 @@ pub enum Refused {
     Warming,
     /// No such document.
     NotFound,
+    /// There is no such collection.
+    UnknownCollection,
     /// There is one already.
     Exists,
     /// It is another version.
@@ -72,6 +74,7 @@ impl Refused {
             Refusal::NotActive => Self::NotMyVbucket,
             Refusal::TakeoverIsLate => Self::Blocked(WriteBlock::Takeover),
             Refusal::NotFound => Self::NotFound,
+            Refusal::UnknownCollection => Self::UnknownCollection,
             Refusal::Exists => Self::Exists,
             Refusal::CasMismatch => Self::CasMismatch,
             Refusal::NotNewer => Self::NotNewer,

@@ -209,11 +209,13 @@ impl BucketCore {
             let is_same_history = vbucket.has_stream(cursor);
             let range = vbucket.read_stream(cursor);
             vbucket.close_stream(cursor, effects);
-            is_same_history.then(|| (range, vbucket.prepared_items(), facts_of_memory(vbucket)))
+            let mut beside = vbucket.prepared_items();
+            beside.extend(vbucket.events());
+            is_same_history.then(|| (range, beside, facts_of_memory(vbucket)))
         });
-        let (range, prepares, facts) = since.ok()??;
+        let (range, beside, facts) = since.ok()??;
         let since = range.map(|range| range.items()).unwrap_or_default();
-        prepares.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
+        beside.into_iter().chain(since).for_each(|item| keep_newest(&mut newest, item));
         let mut items: Vec<Item> =
             newest.into_values().filter(|item| item.seqno() > after).collect();
         match order {

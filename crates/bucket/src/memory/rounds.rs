@@ -3,7 +3,7 @@
 use executor::{Next, Task, TaskContext, VbucketVisitor, VisitTask};
 
 /// Begins a round, goes on with it run by run, rests, and begins the next one.
-pub(super) struct Rounds<V: VbucketVisitor, B, R> {
+pub(crate) struct Rounds<V: VbucketVisitor, B, R> {
     begin: B,
     rest: R,
     /// `None` between rounds.
@@ -16,7 +16,7 @@ where
     R: FnMut() -> Next + Send,
 {
     /// `begin` makes the visits of a round; `rest` says what follows one.
-    pub(super) fn new(begin: B, rest: R) -> Self {
+    pub(crate) fn new(begin: B, rest: R) -> Self {
         Self { begin, rest, round: None }
     }
 }

@@ -32,8 +32,10 @@ impl Bucket {
     ) -> Result<Attempted<()>, Refused> {
         self.check_has_disk()?;
         let now = self.time_of(session);
-        let result =
-            self.attempt(session, vbid, |vbucket, effects| Ok(vbucket.eject(key, now, effects)));
+        let result = self.attempt(session, vbid, |vbucket, effects| {
+            vbucket.check_collection(key)?;
+            Ok(vbucket.eject(key, now, effects))
+        });
         match self.answer(session, vbid, result)? {
             Attempted::Answered(None) => Err(Refused::NotFound),
             Attempted::Answered(Some(false)) => Err(Refused::NotPersisted),

@@ -83,6 +83,8 @@ impl Bucket {
             self.on_vbucket(vbid, |vbucket, now, effects| {
                 vbucket.assume_topology(topology.clone(), now, effects);
             });
+            // What has no file begins here, and in no other place.
+            self.0.have_manifest_followed(vbid);
         }
     }
 
@@ -167,6 +169,7 @@ impl BucketCore {
         drop(file);
         drop(history);
         self.carry_out(vbid, &mut effects);
+        self.have_manifest_followed(vbid);
         Ok(())
     }
 
@@ -243,6 +246,7 @@ impl BucketCore {
         }
         slot.put_present(vbucket);
         self.carry_out(vbid, &mut effects);
+        self.have_manifest_followed(vbid);
         Ok(())
     }
 
@@ -294,6 +298,7 @@ impl BucketCore {
         self.carry_out(vbid, &mut effects);
         self.range_scans.cancel_all_of(vbid);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
+        self.have_manifest_followed(vbid);
         // What could not be flushed is not wanted any more.
         slot.forget_file();
         self.note_disk(vbid, WritePath::Flush, None);

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use document::{Key, Vbid};
+use document::{CollectionId, Key, Vbid};
 
 use super::key_range::KeyRange;
 use super::refused::ScanRefused;
@@ -17,15 +17,16 @@ impl Bucket {
         &self,
         session: &mut Session,
         vbid: Vbid,
+        collection: CollectionId,
     ) -> Result<Attempted<()>, ScanRefused> {
-        self.await_scan_snapshot(session, vbid, None)
+        self.await_scan_snapshot(session, vbid, collection, None)
     }
 
     /// Visits the keys of live documents that are durable, rising, until `visit` breaks. Not for
     /// front-end workers.
     ///
     /// # Errors
-    /// The vBucket is not active, or its file cannot be read.
+    /// The vBucket is not active, has no such collection, or its file cannot be read.
     pub fn list_keys(
         &self,
         vbid: Vbid,
@@ -33,7 +34,7 @@ impl Bucket {
         mut visit: impl FnMut(Key<'_>) -> ControlFlow<()>,
     ) -> Result<(), ScanRefused> {
         let core = &self.0;
-        core.scanned_branch(vbid)?;
+        core.scanned_branch(vbid, range.collection)?;
         let view = core.key_view(vbid)?;
         let now_seconds = core.clock.wall_time().seconds();
         let listed = view.scan(&range.from, &range.to, |entry| {

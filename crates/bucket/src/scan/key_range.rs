@@ -8,6 +8,7 @@ use document::key::encode_collection;
 /// Encoded keys of one collection, from the first to in front of the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
+    pub(super) collection: CollectionId,
     pub(super) from: Vec<u8>,
     pub(super) to: Vec<u8>,
 }
@@ -16,7 +17,7 @@ impl KeyRange {
     /// All keys of a collection.
     pub fn of_collection(collection: CollectionId) -> Self {
         let from = encode_collection(collection);
-        Self { to: least_behind_prefix(&from), from }
+        Self { collection, to: least_behind_prefix(&from), from }
     }
 
     /// The keys whose names lie between `start` and `end`; `None` when none can.
@@ -38,7 +39,7 @@ impl KeyRange {
             Bound::Excluded(name) => key(name),
             Bound::Unbounded => whole.to,
         };
-        (from < to).then_some(Self { from, to })
+        (from < to).then_some(Self { collection, from, to })
     }
 }
 

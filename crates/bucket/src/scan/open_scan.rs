@@ -64,6 +64,7 @@ impl Bucket {
         &self,
         session: &mut Session,
         vbid: Vbid,
+        collection: CollectionId,
         snapshot: Option<ScanSnapshot>,
     ) -> Result<Attempted<()>, ScanRefused> {
         self.check_has_disk()?;
@@ -72,7 +73,7 @@ impl Bucket {
         let deadline = now.after(timeout.min(self.config().range_scan_idle_time_max));
         let waiter = session.waiter;
         let result = self.attempt(session, vbid, |vbucket, effects| {
-            vbucket.check_active()?;
+            vbucket.check_served(collection)?;
             let Some(snapshot) = snapshot else { return Ok(Standing::Ready) };
             if vbucket.uuid() != snapshot.uuid {
                 return Ok(Standing::OtherHistory);
@@ -108,7 +109,7 @@ impl Bucket {
         let vbid = request.vbid;
         core.range_scans.check_place()?;
         // In this order: what is on this branch now is in the view.
-        let uuid = core.scanned_branch(vbid)?;
+        let uuid = core.scanned_branch(vbid, request.collection)?;
         if request.snapshot.is_some_and(|snapshot| snapshot.uuid != uuid) {
             return Err(ScanRefused::OtherHistory);
         }
@@ -155,7 +156,7 @@ impl Bucket {
         let id = core.new_scan_id();
         core.range_scans.add(id, scan)?;
         // Whoever has ended the branch since then has ended this scan, or is seen now.
-        if core.scanned_branch(vbid) != Ok(uuid) {
+        if core.scanned_branch(vbid, CollectionId::DEFAULT) != Ok(uuid) {
             drop(core.range_scans.remove(id));
             return Err(ScanRefused::Vbucket(Refused::NotMyVbucket));
         }
@@ -167,7 +168,7 @@ impl Bucket {
     /// # Errors
     /// There is none.
     pub fn cancel_range_scan(&self, vbid: Vbid, id: ScanId) -> Result<(), ScanRefused> {
-        self.0.scanned_branch(vbid)?;
+        self.0.scanned_branch(vbid, CollectionId::DEFAULT)?;
         self.0.range_scans.cancel(vbid, id)
     }
 }
@@ -192,10 +193,15 @@ fn is_empty(view: &KeyView, range: &KeyRange, now_seconds: u32) -> Result<bool, 
 }
 
 impl BucketCore {
-    /// The branch of history that an active vBucket is on.
-    pub(super) fn scanned_branch(&self, vbid: Vbid) -> Result<VbUuid, ScanRefused> {
-        let look = |vbucket: &mut Vbucket| match vbucket.check_active() {
+    /// The branch of history that an active vBucket is on, which has this collection.
+    pub(super) fn scanned_branch(
+        &self,
+        vbid: Vbid,
+        collection: CollectionId,
+    ) -> Result<VbUuid, ScanRefused> {
+        let look = |vbucket: &mut Vbucket| match vbucket.check_served(collection) {
             Ok(()) => Ok(vbucket.uuid()),
+            Err(Refusal::UnknownCollection) => Err(Refusal::UnknownCollection),
             // To wait is for whoever asks first.
             Err(_) => Err(Refusal::NotActive),
         };

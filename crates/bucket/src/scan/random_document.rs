@@ -1,6 +1,6 @@
 //! GET_RANDOM_KEY: some document that is in memory.
 
-use document::{CollectionId, Item, Vbid, VbucketState, expiry};
+use document::{CollectionId, Item, Vbid, expiry};
 use platform::Random;
 use vbucket::{ItemAction, VisitPosition};
 
@@ -48,7 +48,7 @@ impl BucketCore {
     }
 
     /// The first document of a portion, and where the next one begins. `None` where there is no
-    /// active vBucket.
+    /// active vBucket that has the collection.
     fn document_in_portion(
         &self,
         vbid: Vbid,
@@ -58,9 +58,7 @@ impl BucketCore {
         let now_seconds = self.clock.wall_time().seconds();
         let mut found = None;
         let portion = self.on_vbucket(vbid, &mut Vec::new(), |vbucket, effects| {
-            if vbucket.state() != VbucketState::Active {
-                return None;
-            }
+            vbucket.check_served(collection).ok()?;
             let look = |item: &Item| {
                 let is_there = !item.is_deleted() && !item.is_ejected();
                 let is_live = is_there && !expiry::is_past(item.expiry(), now_seconds);

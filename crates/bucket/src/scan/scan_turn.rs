@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use document::Vbid;
+use document::{CollectionId, Vbid};
 
 use super::cursor::{Cursor, LimitsLeft, Portion, PortionEnd, ScanSink};
 use super::refused::ScanRefused;
@@ -45,7 +45,7 @@ impl Bucket {
         id: ScanId,
         limits: ScanLimits,
     ) -> Result<ScanTurn, ScanRefused> {
-        let uuid = self.0.scanned_branch(vbid)?;
+        let uuid = self.0.scanned_branch(vbid, CollectionId::DEFAULT)?;
         let (facts, cursor) = self.0.range_scans.take(vbid, id)?;
         let started = self.0.clock.now();
         let is_other_history = facts.uuid != uuid;
@@ -60,6 +60,7 @@ impl Bucket {
             // It goes with the turn.
             return Err(ScanRefused::Unknown);
         }
+        turn.check_collection()?;
         Ok(turn)
     }
 }
@@ -72,6 +73,10 @@ impl ScanTurn {
         let Some(mut cursor) = self.cursor.take().filter(|_| scans.is_there(self.id)) else {
             return PortionEnd::Ended(ScanRefused::Cancelled);
         };
+        if let Err(refused) = self.check_collection() {
+            self.cancel();
+            return PortionEnd::Ended(refused);
+        }
         let core = &self.bucket.0;
         let mut portion = Portion::begin(&core.clock, core.clock.wall_time().seconds());
         let read = cursor.read(&mut portion, &mut self.limits, self.facts.content, sink);
@@ -88,13 +93,25 @@ impl ScanTurn {
                 drop(scans.remove(self.id));
                 scans.counters.completed.fetch_add(1, Relaxed);
             }
-            PortionEnd::Ended(_) => {
-                if scans.remove(self.id).is_some() {
-                    scans.counters.cancelled.fetch_add(1, Relaxed);
-                }
-            }
+            PortionEnd::Ended(_) => self.cancel(),
         }
         end
+    }
+
+    /// A collection that is dropped is not read on.
+    fn check_collection(&self) -> Result<(), ScanRefused> {
+        let ScanFacts { vbid, collection, .. } = self.facts;
+        match collection {
+            CollectionId::DEFAULT => Ok(()),
+            named => self.bucket.0.scanned_branch(vbid, named).map(|_| ()),
+        }
+    }
+
+    fn cancel(&self) {
+        let scans = &self.bucket.0.range_scans;
+        if scans.remove(self.id).is_some() {
+            scans.counters.cancelled.fetch_add(1, Relaxed);
+        }
     }
 
     /// What is found of documents.
@@ -111,9 +128,8 @@ impl fmt::Debug for ScanTurn {
 
 impl Drop for ScanTurn {
     fn drop(&mut self) {
-        let scans = &self.bucket.0.range_scans;
-        if self.cursor.take().is_some() && scans.remove(self.id).is_some() {
-            scans.counters.cancelled.fetch_add(1, Relaxed);
+        if self.cursor.take().is_some() {
+            self.cancel();
         }
     }
 }

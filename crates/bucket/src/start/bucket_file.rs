@@ -18,6 +18,8 @@ use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
 const FORMAT: u32 = 1;
 const DESCRIPTION_NAME: &str = "bucket.json";
 const CLEAN_MARK_NAME: &str = "clean-stop";
+/// Which scopes and collections there are, once that was changed.
+pub(crate) const MANIFEST_NAME: &str = "manifest.json";
 /// The mark of a clean stop, once the bucket has been opened after it.
 const LAST_STOP_NAME: &str = "last-stop";
 
@@ -173,7 +175,7 @@ pub(crate) fn leave_clean_mark(
 /// Whether a name in the directory is one of this module's, or one that it has in the making.
 pub(crate) fn is_own_name(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
-    let own = [DESCRIPTION_NAME, CLEAN_MARK_NAME, LAST_STOP_NAME, LIST_NAME];
+    let own = [DESCRIPTION_NAME, CLEAN_MARK_NAME, LAST_STOP_NAME, LIST_NAME, MANIFEST_NAME];
     own.contains(&name) || own.iter().any(|own| own.strip_suffix(".json") == Some(name))
 }
 

@@ -127,6 +127,9 @@ impl Rebuild {
 
     /// Adds a document, or a tombstone, that the file has.
     fn add_from_file(&mut self, item: &Item) {
+        if self.is_not_shown(item) {
+            return;
+        }
         self.note_document(item);
         if item.is_deleted() || !self.keeps_metadata {
             self.vbucket.restore_key(item);
@@ -137,8 +140,25 @@ impl Rebuild {
 
     /// Adds one that it lacks.
     fn add_unapplied(&mut self, item: &Item) {
+        if self.is_not_shown(item) {
+            return;
+        }
         self.note_document(item);
         drop(self.vbucket.restore_unapplied(item.clone()));
+    }
+
+    /// Events say which collections there are; what belongs to none of them is left in the file,
+    /// until that is compacted. An event comes before what belongs to its collection.
+    fn is_not_shown(&mut self, item: &Item) -> bool {
+        if item.key().is_of_event() {
+            self.vbucket.restore_event(item);
+            return true;
+        }
+        let is_hidden = self.vbucket.hides(item);
+        if is_hidden {
+            self.vbucket.note_hidden(item);
+        }
+        is_hidden
     }
 
     fn note_document(&mut self, item: &Item) {
@@ -153,7 +173,7 @@ impl Rebuild {
     fn finish(self) -> Rebuilt {
         let Self { mut vbucket, document_count, prepares, newest, .. } = self;
         for item in prepares {
-            if newest.get(item.key().encoded()) == Some(&item.seqno()) {
+            if !vbucket.hides(&item) && newest.get(item.key().encoded()) == Some(&item.seqno()) {
                 vbucket.restore_prepare(item);
             }
         }

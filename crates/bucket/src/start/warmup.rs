@@ -135,6 +135,9 @@ impl BucketCore {
         drop(superfluous);
         if is_wanted {
             self.carry_out(found.vbid, &mut effects);
+            self.adopt_manifest_of(found.vbid);
+            self.have_manifest_followed(found.vbid);
+            self.manifest.wake_eraser();
         }
         Ok(())
     }

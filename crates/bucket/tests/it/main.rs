@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod backup;
+mod collections;
 mod compaction;
 mod compaction_damage;
 mod compression;

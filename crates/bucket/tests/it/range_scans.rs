@@ -11,6 +11,7 @@ use bucket::{
 use document::{CollectionId, Item, Seqno, VbUuid, VbucketState};
 use vbucket::{StoreMode, Waiter};
 
+use crate::collections::{create, drop_collection, set};
 use crate::support::{Machine, OTHER, VBID, config, files_config};
 
 const NO_LIMITS: ScanLimits = ScanLimits { items_max: None, bytes_max: None, time_max: None };
@@ -185,7 +186,12 @@ fn a_snapshot_has_what_a_client_has_written_or_is_waited_for() {
         machine.set(VBID, "a", b"2").unwrap();
         let asked = |machine: &mut Machine, snapshot| {
             machine.session.waiter = Waiter(7);
-            machine.bucket.await_scan_snapshot(&mut machine.session, VBID, Some(snapshot))
+            machine.bucket.await_scan_snapshot(
+                &mut machine.session,
+                VBID,
+                CollectionId::DEFAULT,
+                Some(snapshot),
+            )
         };
         let snapshot = from(&machine, 2);
         assert_eq!(asked(&mut machine, snapshot).err(), Some(ScanRefused::NotPersisted));
@@ -357,11 +363,58 @@ fn keys_are_listed_and_a_document_is_found_by_chance() {
 }
 
 #[test]
+fn a_scan_of_a_collection_ends_with_it() {
+    let collection = CollectionId(8);
+    let unknown = ScanRefused::Vbucket(Refused::UnknownCollection);
+    for config in configs() {
+        let mut machine = Machine::with(config);
+        let range = KeyRange::of_collection(collection);
+        let request = ScanRequest { collection, range: range.clone(), ..request() };
+        let list = |machine: &Machine| {
+            let mut count = 0;
+            let add = |_: document::Key<'_>| {
+                count += 1;
+                std::ops::ControlFlow::Continue(())
+            };
+            machine.bucket.list_keys(VBID, &range, add).map(|()| count)
+        };
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(unknown));
+        assert_eq!(list(&machine), Err(unknown));
+        create(&machine.bucket, "fruit");
+        machine.run();
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(ScanRefused::Empty));
+        machine.set(VBID, "k", b"default").unwrap();
+        for key in [b"\x08k", b"\x08l"] {
+            set(&mut machine, key).unwrap();
+        }
+        machine.run();
+        assert_eq!(all(&machine, &request), ["k=value", "l=value"]);
+        assert_eq!(all(&machine, &self::request()), ["k=default"]);
+        assert_eq!(list(&machine), Ok(2));
+        let found = machine.bucket.random_document(collection).unwrap();
+        assert_eq!(found.key().collection(), collection);
+        let id = machine.bucket.open_range_scan(&request).unwrap();
+        let limits = ScanLimits { items_max: Some(1), ..NO_LIMITS };
+        assert_eq!(go_on(&machine, id, limits).1, PortionEnd::Paused);
+        let begun = machine.bucket.open_range_scan(&request).unwrap();
+        let mut turn = machine.bucket.continue_range_scan(VBID, begun, NO_LIMITS).unwrap();
+        drop_collection(&machine.bucket, "fruit");
+        assert_eq!(turn.read(&mut Texts::default()), PortionEnd::Ended(unknown));
+        assert_eq!(go_on(&machine, id, NO_LIMITS).1, PortionEnd::Ended(unknown));
+        assert_eq!(go_on(&machine, id, NO_LIMITS).1, PortionEnd::Ended(ScanRefused::Unknown));
+        assert_eq!(machine.bucket.open_range_scan(&request), Err(unknown));
+        assert_eq!(list(&machine), Err(unknown));
+        assert!(machine.bucket.random_document(collection).is_none());
+    }
+}
+
+#[test]
 fn without_a_disk_there_are_no_scans() {
     let bucket_type = Some(BucketType::Ephemeral);
     let mut machine = Machine::with(BucketConfig { bucket_type, ..config() });
     machine.set(VBID, "a", b"1").unwrap();
-    let refused = machine.bucket.await_scan_snapshot(&mut machine.session, VBID, None);
+    let refused =
+        machine.bucket.await_scan_snapshot(&mut machine.session, VBID, CollectionId::DEFAULT, None);
     assert_eq!(refused.err(), Some(ScanRefused::Vbucket(Refused::Ephemeral)));
     assert!(machine.bucket.random_document(CollectionId::DEFAULT).is_some());
 }

@@ -1,19 +1,205 @@
-//! Scopes and collections: the default one.
+//! Scopes and collections.
 
+use std::sync::Arc;
+
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Form, Path};
+use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
+use document::{Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope};
+use serde_json::{Value, json};
 
-use super::named_bucket::NamedBucket;
+use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
+use crate::bucket_view::{BucketView, ManifestEditError};
 
-/// GET /pools/default/buckets/{bucket}/scopes
-pub(super) async fn manifest(_: NamedBucket) -> Response {
-    let collection = json!({"name": "_default", "uid": "0", "maxTTL": 0, "history": false});
-    let scope = json!({"name": "_default", "uid": "0", "collections": [collection]});
-    answers::ok(&json!({"uid": "0", "scopes": [scope]}))
+type FieldsForm = Result<Form<Fields>, FormRejection>;
+
+/// The parts of a path.
+type Parts = Path<Fields>;
+
+/// A change that a thread of its own makes.
+enum OwnedEdit {
+    CreateScope { scope: String },
+    DropScope { scope: String },
+    CreateCollection { scope: String, collection: String, properties: Properties },
+    ChangeCollection { scope: String, collection: String, properties: Properties },
+    DropCollection { scope: String, collection: String },
 }
 
-/// Every change of scopes and collections.
-pub(super) async fn refuse_change(_: NamedBucket) -> Response {
-    answers::refused("_", answers::ONE_COLLECTION)
+/// What a form says of a collection.
+#[derive(Default)]
+struct Properties {
+    /// `None` if nothing is said.
+    max_ttl: Option<Option<u32>>,
+    history: Option<bool>,
+}
+
+/// GET /pools/default/buckets/{bucket}/scopes
+pub(super) async fn manifest(NamedBucket(bucket): NamedBucket) -> Response {
+    answers::ok(&manifest_json(&bucket.manifest()))
+}
+
+/// POST /pools/default/buckets/{bucket}/scopes
+pub(super) async fn create_scope(NamedBucket(bucket): NamedBucket, form: FieldsForm) -> Response {
+    let mut fields = fields(form);
+    match fields.remove("name") {
+        Some(scope) if fields.is_empty() => change(bucket, OwnedEdit::CreateScope { scope }).await,
+        Some(_) => answers::refused("_", "Unexpected field"),
+        None => answers::refused("name", "The value must be supplied"),
+    }
+}
+
+/// DELETE /pools/default/buckets/{bucket}/scopes/{scope}
+pub(super) async fn drop_scope(NamedBucket(bucket): NamedBucket, path: Parts) -> Response {
+    let (scope, _) = named(path);
+    change(bucket, OwnedEdit::DropScope { scope }).await
+}
+
+/// POST /pools/default/buckets/{bucket}/scopes/{scope}/collections
+pub(super) async fn create_collection(
+    NamedBucket(bucket): NamedBucket,
+    path: Parts,
+    form: FieldsForm,
+) -> Response {
+    let (scope, _) = named(path);
+    let mut fields = fields(form);
+    let Some(collection) = fields.remove("name") else {
+        return answers::refused("name", "The value must be supplied");
+    };
+    match Properties::of(fields) {
+        Ok(properties) => {
+            change(bucket, OwnedEdit::CreateCollection { scope, collection, properties }).await
+        }
+        Err((field, why)) => answers::refused(&field, why),
+    }
+}
+
+/// PATCH /pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}
+pub(super) async fn change_collection(
+    NamedBucket(bucket): NamedBucket,
+    path: Parts,
+    form: FieldsForm,
+) -> Response {
+    let (scope, collection) = named(path);
+    match Properties::of(fields(form)) {
+        Ok(properties) => {
+            change(bucket, OwnedEdit::ChangeCollection { scope, collection, properties }).await
+        }
+        Err((field, why)) => answers::refused(&field, why),
+    }
+}
+
+/// DELETE /pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}
+pub(super) async fn drop_collection(NamedBucket(bucket): NamedBucket, path: Parts) -> Response {
+    let (scope, collection) = named(path);
+    change(bucket, OwnedEdit::DropCollection { scope, collection }).await
+}
+
+/// PUT /pools/default/buckets/{bucket}/scopes
+pub(super) async fn refuse_bulk(_: NamedBucket) -> Response {
+    answers::refused("_", answers::ONE_BY_ONE)
+}
+
+/// The scope and the collection of a path.
+fn named(Path(mut parts): Parts) -> (String, String) {
+    let mut part = |name| parts.remove(name).unwrap_or_default();
+    (part("scope"), part("collection"))
+}
+
+fn fields(form: FieldsForm) -> Fields {
+    form.map(|Form(fields)| fields).unwrap_or_default()
+}
+
+impl Properties {
+    /// Reads them; what is wrong otherwise, by the name of the field.
+    fn of(fields: Fields) -> Result<Self, (String, &'static str)> {
+        let mut properties = Self::default();
+        for (name, value) in fields {
+            match (name.as_str(), value.as_str()) {
+                // None, whatever the bucket has; and as the bucket has it, which has no limit.
+                ("maxTTL", "-1") => properties.max_ttl = Some(Some(0)),
+                ("maxTTL", "0") => properties.max_ttl = Some(None),
+                ("maxTTL", seconds) => match seconds.parse() {
+                    Ok(seconds) => properties.max_ttl = Some(Some(seconds)),
+                    Err(_) => return Err((name, "The value must be an integer")),
+                },
+                ("history", "true") => properties.history = Some(true),
+                ("history", "false") => properties.history = Some(false),
+                ("history", _) => return Err((name, "The value must be one of: true, false")),
+                _ => return Err((name, "Unsupported key")),
+            }
+        }
+        Ok(properties)
+    }
+}
+
+impl OwnedEdit {
+    fn edit(&self) -> ManifestEdit<'_> {
+        match self {
+            Self::CreateScope { scope } => ManifestEdit::CreateScope { scope },
+            Self::DropScope { scope } => ManifestEdit::DropScope { scope },
+            Self::CreateCollection { scope, collection, properties } => {
+                let max_ttl = properties.max_ttl.flatten();
+                let history = properties.history.unwrap_or(false);
+                ManifestEdit::CreateCollection { scope, collection, max_ttl, history }
+            }
+            Self::ChangeCollection { scope, collection, properties } => {
+                let Properties { max_ttl, history } = *properties;
+                ManifestEdit::ChangeCollection { scope, collection, max_ttl, history }
+            }
+            Self::DropCollection { scope, collection } => {
+                ManifestEdit::DropCollection { scope, collection }
+            }
+        }
+    }
+}
+
+async fn change(bucket: Arc<dyn BucketView>, change: OwnedEdit) -> Response {
+    // The change is lost only when the runtime shuts down.
+    let lost = || Err(ManifestEditError::Failed("The node is shutting down".to_owned()));
+    let changed = tokio::task::spawn_blocking(move || bucket.edit_manifest(change.edit())).await;
+    match changed.unwrap_or_else(|_| lost()) {
+        Ok(manifest) => answers::ok(&json!({"uid": format!("{:x}", manifest.uid)})),
+        Err(ManifestEditError::Refused(error)) => match error {
+            ManifestError::NotFound(text) => {
+                let body = json!({"errors": {"_": text}});
+                answers::json_text(StatusCode::NOT_FOUND, body.to_string())
+            }
+            ManifestError::Exists(text) => answers::refused("name", &text),
+            ManifestError::Invalid(field, text) => answers::refused(field, &text),
+            ManifestError::NotNext(text) => answers::refused("_", &text),
+        },
+        Err(ManifestEditError::Failed(text)) => {
+            let body = json!({"errors": {"_": text}});
+            answers::json_text(StatusCode::SERVICE_UNAVAILABLE, body.to_string())
+        }
+    }
+}
+
+/// What is not said of a collection is 0, as clients read it, and -1 says that it has no limit.
+fn manifest_json(manifest: &Manifest) -> Value {
+    let collection = |collection: &ManifestCollection| {
+        let max_ttl = match collection.max_ttl {
+            None => 0,
+            Some(0) => -1,
+            Some(seconds) => i64::from(seconds),
+        };
+        json!({
+            "name": collection.name,
+            "uid": format!("{:x}", collection.id.0),
+            "maxTTL": max_ttl,
+            "history": collection.history,
+        })
+    };
+    let scope = |scope: &ManifestScope| {
+        let collections: Vec<Value> = scope.collections.iter().map(collection).collect();
+        json!({
+            "name": scope.name,
+            "uid": format!("{:x}", scope.id.0),
+            "collections": collections,
+        })
+    };
+    let scopes: Vec<Value> = manifest.scopes.iter().map(scope).collect();
+    json!({"uid": format!("{:x}", manifest.uid), "scopes": scopes})
 }

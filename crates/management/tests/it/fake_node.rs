@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
+use document::{Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketView, CarryOutError, DamagedVbucket, FlushError, Metric, NodeFacts, NodeView, ResetError,
-    Warmup,
+    BucketView, CarryOutError, DamagedVbucket, FlushError, ManifestEditError, Metric, NodeFacts,
+    NodeView, ResetError, Warmup,
 };
 use platform::Entropy;
 
@@ -129,6 +130,8 @@ pub(crate) struct FakeBucket {
     pub(crate) resets: Mutex<Vec<u16>>,
     /// Held once for each backup that is under way.
     pub(crate) backups: Arc<()>,
+    /// Its scopes and collections.
+    pub(crate) manifest: Mutex<Arc<Manifest>>,
     /// The bucket's memory quota.
     pub(crate) quota_bytes: Mutex<u64>,
     /// What it has not carried out yet.
@@ -148,6 +151,7 @@ impl FakeBucket {
             reset_error: Mutex::default(),
             resets: Mutex::default(),
             backups: Arc::default(),
+            manifest: Mutex::default(),
             quota_bytes: Mutex::new(1 << 28),
             pending: Mutex::default(),
         }
@@ -227,6 +231,17 @@ impl BucketView for FakeBucket {
         }
         self.resets.lock().unwrap().push(vbid);
         Ok(())
+    }
+
+    fn manifest(&self) -> Arc<Manifest> {
+        Arc::clone(&self.manifest.lock().unwrap())
+    }
+
+    fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError> {
+        let mut manifest = self.manifest.lock().unwrap();
+        let next = manifest.edited(edit).map_err(ManifestEditError::Refused)?;
+        *manifest = Arc::new(next);
+        Ok(Arc::clone(&manifest))
     }
 
     fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {

@@ -96,12 +96,12 @@ const ROUTES: &[Route] = &[
         &["/uid", "/scopes/0/name", "/scopes/0/uid", "/scopes/0/collections/0/maxTTL"],
     ),
     ("GET", "/pools/default/buckets/other/scopes", 404, &[]),
-    ("POST", "/pools/default/buckets/default/scopes", 400, REFUSED),
+    ("POST", "/pools/default/buckets/default/scopes", 400, &["/errors/name"]),
     ("PUT", "/pools/default/buckets/default/scopes", 400, REFUSED),
-    ("DELETE", "/pools/default/buckets/default/scopes/s", 400, REFUSED),
-    ("POST", "/pools/default/buckets/default/scopes/s/collections", 400, REFUSED),
-    ("PATCH", "/pools/default/buckets/default/scopes/s/collections/c", 400, REFUSED),
-    ("DELETE", "/pools/default/buckets/default/scopes/s/collections/c", 400, REFUSED),
+    ("DELETE", "/pools/default/buckets/default/scopes/s", 404, REFUSED),
+    ("POST", "/pools/default/buckets/default/scopes/s/collections", 400, &["/errors/name"]),
+    ("PATCH", "/pools/default/buckets/default/scopes/s/collections/c", 404, REFUSED),
+    ("DELETE", "/pools/default/buckets/default/scopes/s/collections/c", 404, REFUSED),
     ("POST", "/pools/default/buckets/other/scopes", 404, &[]),
     ("GET", "/settings/rbac/users", 200, &["/0/id", "/0/roles/0/role"]),
     ("GET", "/settings/rbac/users/local", 200, &["/0/id"]),
@@ -187,6 +187,38 @@ fn every_node_has_every_field_and_one_name_whoever_is_asked() {
         assert_eq!(given_up, asked_here, "{target}: the figures are added, not the names");
         let different: BTreeSet<_> = asked_here.iter().flatten().collect();
         assert_eq!(different.len(), 6, "{target}: {asked_here:?}");
+    }
+}
+
+#[test]
+fn scopes_and_collections_come_and_go_in_the_words_that_clients_look_for() {
+    let port = RestPort::start();
+    let mut client = port.connect();
+    let scopes = "/pools/default/buckets/default/scopes";
+    for (method, rest, form, status, words) in [
+        ("POST", "", "name=s", 200, r#"{"uid":"1"}"#),
+        ("POST", "", "name=s", 400, r#"Scope with name \"s\" already exists"#),
+        ("POST", "", "name=_s", 400, "First character must not be"),
+        ("POST", "/s/collections", "name=c&maxTTL=5&history=true", 200, r#"{"uid":"2"}"#),
+        ("POST", "/s/collections", "name=c", 400, r#"Collection with name \"c\" in scope"#),
+        ("POST", "/s/collections", "name=d&maxTTL=x", 400, "must be an integer"),
+        ("POST", "/s/collections", "name=d&maxTTL=-2", 400, "must be an integer"),
+        ("POST", "/s/collections", "name=d&what=x", 400, "Unsupported key"),
+        ("POST", "/t/collections", "name=c", 404, r#"Scope with name \"t\" is not found"#),
+        ("PATCH", "/s/collections/c", "maxTTL=7", 200, r#"{"uid":"3"}"#),
+        ("GET", "", "", 200, r#""history":true,"maxTTL":7,"name":"c","uid":"9""#),
+        ("PATCH", "/s/collections/c", "maxTTL=0", 200, r#"{"uid":"4"}"#),
+        ("GET", "", "", 200, r#""history":true,"maxTTL":0,"name":"c","uid":"9""#),
+        ("DELETE", "/s/collections/d", "", 404, "is not found"),
+        ("DELETE", "/s/collections/c", "", 200, r#"{"uid":"5"}"#),
+        ("DELETE", "/_default/collections/_default", "", 400, "is not supported"),
+        ("DELETE", "/_default", "", 400, "is not allowed"),
+        ("DELETE", "/s", "", 200, r#"{"uid":"6"}"#),
+        ("DELETE", "/s", "", 404, r#"Scope with name \"s\" is not found"#),
+    ] {
+        let answer = client.ask(method, &format!("{scopes}{rest}"), form);
+        assert_eq!(answer.status, status, "{method} {rest} {form}: {}", answer.body);
+        assert!(answer.body.contains(words), "{method} {rest} {form}: {}", answer.body);
     }
 }
 

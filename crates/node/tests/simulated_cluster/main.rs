@@ -53,6 +53,15 @@ struct Running {
 struct NobodyAnswers;
 
 impl Peers for NobodyAnswers {
+    fn exchange_manifest(
+        &self,
+        _: &cluster::NodeAddress,
+        _: &PeerLogin,
+        ours: &str,
+    ) -> anyhow::Result<String> {
+        Ok(ours.to_owned())
+    }
+
     fn copies(&self, _: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
         anyhow::bail!("nobody waits for an answer on a simulated network")
     }

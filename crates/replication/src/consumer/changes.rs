@@ -6,9 +6,12 @@ use document::{Deletion, ItemBuilder, ItemMeta, Key, Operation, Seqno};
 use protocol::FeatureSet;
 use protocol::dcp::{self, DeletionForm, Marker, MarkerFlags, Message};
 use protocol::request::DocumentKey;
-use vbucket::{Effect, Now, ReceiveError, Received, ReceivedSnapshot, Vbucket};
+use vbucket::{
+    Effect, Now, ReceiveError, Received, ReceivedEvent, ReceivedSnapshot, Vbucket, event_builder,
+};
 
 use super::error::ConsumerError;
+use crate::system_event;
 
 /// What is received ends here: a replica that becomes active needs seqnos of its own, and seqnos
 /// have 48 bits.
@@ -20,6 +23,7 @@ pub(super) enum Change {
     Version(Box<Received>),
     Commit { key: Box<[u8]>, prepare: Seqno, seqno: Seqno },
     Abort { key: Box<[u8]>, prepare: Seqno, seqno: Seqno },
+    Event(Box<ReceivedEvent>),
     Advanced(Seqno),
 }
 
@@ -59,8 +63,13 @@ impl Change {
                 seqno: end.seqno,
             },
             Message::SeqnoAdvanced { seqno } => Self::Advanced(*seqno),
-            // There are no collections here but the one that nobody creates.
-            Message::SystemEvent(event) => Self::Advanced(event.seqno),
+            Message::SystemEvent(event) => {
+                let said = system_event::read(event).ok_or(ConsumerError::Protocol(
+                    "what is said of a collection is not understood",
+                ))?;
+                let builder = event_builder(&said, wall_seconds);
+                Self::Event(Box::new(ReceivedEvent { builder, seqno: event.seqno }))
+            }
             _ => return Ok(None),
         }))
     }
@@ -81,6 +90,7 @@ impl Change {
             Self::Abort { key, prepare, seqno } => {
                 vbucket.receive_abort(Key::from_trusted(&key), prepare, seqno, now, effects)
             }
+            Self::Event(event) => vbucket.receive_event(*event, now, effects),
             Self::Advanced(seqno) => vbucket.receive_seqno_advanced(seqno, effects),
         }
     }

@@ -149,6 +149,8 @@ fn controls(names: &ConsumerNames, buffer_bytes: u32) -> Vec<(&'static str, Stri
         ("include_deleted_user_xattrs", flag(), GoOn),
         ("v7_dcp_status_codes", flag(), GoOn),
         ("max_marker_version", "2.2".to_owned(), GoOn),
+        // Changes of collections have no other form.
+        ("flatbuffers_system_events", flag(), GoOn),
         ("connection_buffer_size", buffer_bytes.to_string(), Disconnect),
     ]
 }

@@ -8,6 +8,7 @@ use protocol::Feature;
 use protocol::dcp::{DcpDeletion, DeletionForm, Document, Message, OpenFlags, Prepare, Resolution};
 
 use super::controls::Settings;
+use crate::system_event::{self, event_of, plain_value};
 
 /// The value that a consumer gets.
 pub(super) struct Content<'a> {
@@ -24,6 +25,11 @@ impl Content<'_> {
 
 /// What of the item's value is sent.
 pub(super) fn content<'a>(item: &'a Item, settings: &Settings) -> Content<'a> {
+    if item.key().is_of_event() {
+        let plain = event_of(item).filter(|_| !settings.has_flat_buffers);
+        let value = plain.map_or(Cow::Borrowed(item.value()), |event| plain_value(&event).into());
+        return Content { value, datatype: Datatype::RAW };
+    }
     if matches!(item.operation(), Operation::Abort { .. }) {
         return Content { value: Cow::Borrowed(&[]), datatype: Datatype::RAW };
     }
@@ -112,6 +118,13 @@ pub(super) fn message<'a>(
 ) -> Message<'a> {
     let key = key_of(item, settings);
     let seqno = item.seqno();
+    if item.key().is_of_event()
+        && let Some(event) = event_of(item)
+    {
+        let has_flat_buffers = settings.has_flat_buffers;
+        let said = system_event::message(&event, seqno, has_flat_buffers, &content.value);
+        return Message::SystemEvent(said);
+    }
     match item.operation() {
         Operation::Abort { prepare } => Message::Abort(Resolution { key, prepare, seqno }),
         Operation::Commit { prepare } if settings.has_sync_writes && !is_from_disk => {

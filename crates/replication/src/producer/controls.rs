@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) ends_closed_streams: bool,
     pub(super) compresses_values: bool,
     pub(super) has_marker_2_2: bool,
+    /// Events come in the form of the files.
+    pub(super) has_flat_buffers: bool,
     pub(super) out_of_order: OutOfOrder,
     pub(super) backfills_one_by_one: bool,
 }
@@ -74,6 +76,7 @@ impl Settings {
             ends_closed_streams: false,
             compresses_values: false,
             has_marker_2_2: false,
+            has_flat_buffers: false,
             out_of_order: OutOfOrder::No,
             backfills_one_by_one: false,
         }
@@ -164,10 +167,7 @@ impl Settings {
                 }
             }
             "v7_dcp_status_codes" => self.has_v7_statuses = only_true(is_true)?,
-            // No collection comes or goes, so no event is sent in any form.
-            "flatbuffers_system_events" => {
-                only_true(is_true)?;
-            }
+            "flatbuffers_system_events" => self.has_flat_buffers = only_true(is_true)?,
             "change_streams" => return Err(unsupported("files keep no history")),
             "max_marker_version" => self.set_marker_version(value)?,
             "cache_transfer" => return Err(unsupported("memory is not transferred")),

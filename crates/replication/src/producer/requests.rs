@@ -154,6 +154,7 @@ impl Producer {
         set(&counters.last_read, start.0);
         self.shared.add_stream(key, Arc::clone(&counters));
         let snapshots = Snapshots::new(self.policy(start, flags), start, within, end);
+        let snapshots = snapshots.of(granted.filter);
         let mut stream = Stream {
             key,
             opaque,

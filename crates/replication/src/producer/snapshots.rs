@@ -8,6 +8,8 @@ use document::{Item, Operation, Seqno, VbucketState};
 use protocol::dcp::{EndReason, Marker, MarkerFlags};
 use vbucket::checkpoint::LogSection;
 
+use super::filter::Filter;
+
 /// What waits to be sent in a stream, in order.
 #[derive(Debug)]
 pub(super) enum Outgoing {
@@ -68,6 +70,8 @@ pub(super) struct Snapshots {
     disk: Option<BackfillFacts>,
     /// The last seqno of a message with an item.
     last_item: Seqno,
+    /// Which collections are sent.
+    filter: Filter,
     /// Nothing follows any more.
     is_over: bool,
 }
@@ -95,8 +99,16 @@ impl Snapshots {
             checkpoint: None,
             disk: None,
             last_item: start,
+            filter: Filter::everything(true),
             is_over: false,
         }
+    }
+
+    /// The same of what `filter` lets through.
+    #[must_use]
+    pub(super) fn of(mut self, filter: Filter) -> Self {
+        self.filter = filter;
+        self
     }
 
     /// Everything up to here was handed over.
@@ -126,7 +138,8 @@ impl Snapshots {
     ) {
         let LogSection { checkpoint_id, kind, snapshot, mut items } = section;
         let covered = snapshot.end.min(through);
-        items.retain(|item| item.seqno() > self.read_through && self.is_sent(item));
+        let read_through = self.read_through;
+        items.retain(|item| item.seqno() > read_through && self.is_sent(item));
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
         let visible = |item: &&Item| !item.operation().is_prepared();
         let last = items.iter().rfind(visible).map(Item::seqno).unwrap_or_default();
@@ -160,6 +173,7 @@ impl Snapshots {
             self.checkpoint = Some(checkpoint_id);
             self.push_items(items, kind.is_disk(), out);
         }
+        self.end_if_empty(out);
         self.cover(covered, out);
     }
 
@@ -189,11 +203,12 @@ impl Snapshots {
     pub(super) fn add_disk_items(&mut self, mut items: Vec<Item>, out: &mut VecDeque<Outgoing>) {
         let completed = self.disk.map_or(Seqno(0), |disk| disk.high_completed);
         let skips_deletes = self.policy.skips_deletes;
+        let last_item = self.last_item;
         items.retain(|item| {
             let is_completed =
                 matches!(item.operation(), Operation::Prepare(_)) && item.seqno() <= completed;
             let is_skipped = skips_deletes && item.is_deleted();
-            self.is_sent(item) && !is_completed && !is_skipped && item.seqno() > self.last_item
+            item.seqno() > last_item && self.is_sent(item) && !is_completed && !is_skipped
         });
         let last = items.last().map(Item::seqno);
         if last > Some(self.announced_end)
@@ -207,6 +222,7 @@ impl Snapshots {
         }
         self.push_items(items, true, out);
         self.read_through = self.read_through.max(last.unwrap_or_default());
+        self.end_if_empty(out);
         self.end_if_reached(out);
     }
 
@@ -237,6 +253,7 @@ impl Snapshots {
                 out.push_back(Outgoing::DiskItem(item));
             }
         }
+        self.end_if_empty(out);
     }
 
     /// All of it has come. `tells_seqno`: the consumer is told how far it is by that.
@@ -258,8 +275,15 @@ impl Snapshots {
     }
 
     /// Whether the item is for this consumer.
-    pub(super) fn is_sent(&self, item: &Item) -> bool {
-        self.policy.has_sync_writes || !item.operation().is_prepared()
+    fn is_sent(&mut self, item: &Item) -> bool {
+        (self.policy.has_sync_writes || !item.operation().is_prepared()) && self.filter.admits(item)
+    }
+
+    /// Ends a stream whose last collection is gone, behind the message that says so.
+    fn end_if_empty(&mut self, out: &mut VecDeque<Outgoing>) {
+        if self.filter.is_empty() {
+            self.finish(EndReason::FilterEmpty, out);
+        }
     }
 
     fn marker(&mut self, end: Seqno, flags: MarkerFlags) -> Marker {

@@ -1,6 +1,6 @@
 //! Whether a stream may begin, and where. Source: docs/specification/protocol.md, section 20.4.
 
-use document::{CollectionId, Seqno, VbUuid, VbucketState};
+use document::{CollectionId, ScopeId, Seqno, VbUuid, VbucketState};
 use protocol::Status;
 use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
 use vbucket::checkpoint::Registration;
@@ -8,11 +8,14 @@ use vbucket::{Effect, StreamStart, Vbucket};
 
 use super::answer::Answer;
 use super::controls::Settings;
+use super::filter::Filter;
 
 /// A request that has passed what can be checked without its vBucket.
 pub(super) struct Checked<'a> {
     pub(super) request: StreamRequest<'a>,
     pub(super) selection: StreamSelection,
+    has_collections: bool,
+    tells_changes: bool,
 }
 
 /// What is granted.
@@ -22,6 +25,8 @@ pub(super) struct Granted {
     pub(super) end: Seqno,
     /// Whether it is of one collection.
     pub(super) is_of_one_collection: bool,
+    /// Which collections it is of.
+    pub(super) filter: Filter,
     /// The snapshot that the consumer is in.
     pub(super) snapshot_start: Seqno,
     pub(super) snapshot_end: Seqno,
@@ -92,14 +97,46 @@ pub(super) fn check<'a>(
     if selection.is_filtered() && settings.is_sync_replication() {
         return refuse(Status::NotSupported, "a replica needs all collections");
     }
-    let is_default = |id: &CollectionId| *id == CollectionId::DEFAULT;
-    if !selection.collections.iter().flatten().all(is_default) {
-        return Err(Answer::UnknownCollection);
+    let (has_collections, tells_changes) = (settings.has_collections(), settings.has_flat_buffers);
+    Ok(Checked { request, selection, has_collections, tells_changes })
+}
+
+/// What the stream carries of the vBucket, if there is all of that.
+fn filter_of(vbucket: &Vbucket, checked: &Checked<'_>) -> Result<Filter, Answer> {
+    let Checked { selection, has_collections, tells_changes, .. } = checked;
+    let is_here =
+        |id: &CollectionId| *id == CollectionId::DEFAULT || vbucket.collection(*id).is_some();
+    match (&selection.collections, selection.scope.map(ScopeId)) {
+        (Some(ids), _) if ids.iter().all(is_here) => Ok(Filter::collections(ids, *tells_changes)),
+        (Some(_), _) => Err(Answer::UnknownCollection),
+        (None, Some(scope)) if vbucket.has_scope(scope) => {
+            Ok(Filter::scope(scope, collections_of(vbucket, scope).into_iter(), *tells_changes))
+        }
+        (None, Some(_)) => Err(Answer::UnknownScope),
+        (None, None) if *has_collections => Ok(Filter::everything(*tells_changes)),
+        (None, None) => Ok(Filter::default_collection()),
     }
-    if selection.scope.is_some_and(|scope| scope != 0) {
-        return Err(Answer::UnknownScope);
-    }
-    Ok(Checked { request, selection })
+}
+
+/// The collections of a scope.
+fn collections_of(vbucket: &Vbucket, scope: ScopeId) -> Vec<CollectionId> {
+    let of_scope = vbucket.collections().filter(|(_, it)| it.scope == scope).map(|(id, _)| id);
+    let default = (scope == ScopeId::DEFAULT).then_some(CollectionId::DEFAULT);
+    default.into_iter().chain(of_scope).collect()
+}
+
+/// The last seqno of anything that a filtered stream would carry; none of an unfiltered one.
+fn filtered_high(vbucket: &Vbucket, selection: &StreamSelection) -> Option<Seqno> {
+    let ids = match (&selection.collections, selection.scope) {
+        (Some(ids), _) => ids.clone(),
+        (None, Some(scope)) => collections_of(vbucket, ScopeId(scope)),
+        (None, None) => return None,
+    };
+    let high = |id: CollectionId| match vbucket.collection(id) {
+        Some(collection) => collection.high_seqno,
+        None => vbucket.high_seqno(),
+    };
+    ids.into_iter().map(high).max().or(Some(Seqno(0)))
 }
 
 /// Who asks for a stream, and whether there is memory for one that has to read a file.
@@ -121,6 +158,7 @@ pub(super) fn grant(
 ) -> Result<Granted, Answer> {
     let Asker { cursor_name, node, has_room } = asker;
     let request = check_role(vbucket, checked.request)?;
+    let filter = filter_of(vbucket, checked)?;
     let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
     let high = vbucket.high_seqno();
     let asked = StreamStart {
@@ -131,8 +169,7 @@ pub(super) fn grant(
         is_strict: flags.contains(StreamFlags::STRICT_UUID),
         purge: checked.selection.purge_seqno,
         ignores_purge: flags.contains(StreamFlags::IGNORE_PURGED),
-        // The default collection is all there is.
-        filtered_high: checked.selection.is_filtered().then_some(high),
+        filtered_high: filtered_high(vbucket, &checked.selection),
     };
     if let Some(seqno) = vbucket.rollback_point(&asked) {
         return Err(Answer::Rollback(seqno));
@@ -179,6 +216,7 @@ pub(super) fn grant(
         start,
         end,
         is_of_one_collection,
+        filter,
         snapshot_start,
         snapshot_end,
         registration,

@@ -1,30 +1,95 @@
-//! Collections: every bucket has the default one.
+//! Collections: the bucket's manifest, and ids by name.
 
-use bucket::Bucket;
+use bucket::{Bucket, ManifestChangeError, manifest_json};
+use executor::TaskKind;
 use protocol::Status;
-use protocol::collections::{CollectionPath, DEFAULT_MANIFEST, DEFAULT_NAME, scope_of};
+use protocol::collections::{CollectionPath, scope_of};
 use protocol::request::collection_path;
-use protocol::response::ErrorContext;
 
-use super::documents::MANIFEST_UID;
+use super::refusals::{UNKNOWN_COLLECTION, UNKNOWN_SCOPE, unknown};
+use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Request, Turn};
 
 /// COLLECTIONS_GET_MANIFEST.
 pub(super) fn manifest(
     connection: &mut Connection,
     request: &Request<'_>,
-    _bucket: &Bucket,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    request.reply(connection).json(turn, Status::Success, DEFAULT_MANIFEST);
+    let json = manifest_json::encode(&bucket.manifest());
+    request.reply(connection).json(turn, Status::Success, &json);
     Done::Answered
+}
+
+/// COLLECTIONS_SET_MANIFEST. Answered when the manifest is on disk and the vBuckets follow it.
+pub(super) fn set_manifest(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    bucket: &Bucket,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    if connection.is_anonymous {
+        let context = "collections are changed by administrators, not anonymously";
+        reply.fail(turn, Status::Eaccess, context);
+        return Done::Answered;
+    }
+    let manifest = match manifest_json::decode(request.frame.value) {
+        Ok(manifest) => manifest,
+        Err(what) => {
+            reply.fail(turn, Status::Einval, &what);
+            return Done::Answered;
+        }
+    };
+    let (bucket, waiter) = (bucket.clone(), turn.session.waiter);
+    let mailboxes = turn.shared.mailboxes.clone();
+    let mut manifest = Some(manifest);
+    let added = turn.shared.pool.add(&turn.shared.owner, TaskKind::AuxIo, move || {
+        let Some(manifest) = manifest.take() else { return };
+        let result = bucket.set_manifest(manifest).map_err(|error| failure(&error));
+        mailboxes.complete_with(waiter, Completed::ManifestSet(result));
+    });
+    match added {
+        Ok(_) => Done::Parked,
+        Err(_) => {
+            reply.fail(turn, Status::Etmpfail, "the node is stopping");
+            Done::Answered
+        }
+    }
+}
+
+fn failure(error: &ManifestChangeError) -> (Status, String) {
+    match error {
+        ManifestChangeError::Refused(_) => {
+            (Status::CannotApplyCollectionsManifest, error.to_string())
+        }
+        ManifestChangeError::Failed(_) => {
+            tracing::error!(%error, "the manifest could not be written");
+            (Status::Etmpfail, "the manifest could not be written; see the node's log".to_owned())
+        }
+    }
+}
+
+/// The bucket has another manifest, or not.
+pub(super) fn manifest_set(
+    connection: &Connection,
+    request: &Request<'_>,
+    result: &Result<(), (Status, String)>,
+    turn: &mut Turn<'_>,
+) {
+    let reply = request.reply(connection);
+    match result {
+        Ok(()) => reply.done(turn),
+        Err((status, context)) => reply.fail(turn, *status, context),
+    }
 }
 
 /// COLLECTIONS_GET_COLLECTION_ID.
 pub(super) fn id(
     connection: &mut Connection,
     request: &Request<'_>,
-    _bucket: &Bucket,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
     let Some(path) = collection_path(&request.frame).and_then(CollectionPath::parse) else {
@@ -32,52 +97,44 @@ pub(super) fn id(
         reply.fail(turn, Status::Einval, "the path is `scope.collection`, as key or as value");
         return Done::Answered;
     };
-    let found = match (path.scope, path.collection) {
-        (DEFAULT_NAME, DEFAULT_NAME) => Ok(()),
-        (DEFAULT_NAME, _) => Err((Status::UnknownCollection, "there is no such collection")),
-        _ => Err((Status::UnknownScope, "there is no such scope")),
-    };
-    answer(connection, request, found, turn)
+    let manifest = bucket.manifest();
+    let found = manifest.scope(path.scope).ok_or(UNKNOWN_SCOPE).and_then(|scope| {
+        let mut collections = scope.collections.iter();
+        let found = collections.find(|collection| collection.name == path.collection);
+        found.map(|collection| collection.id.0).ok_or(UNKNOWN_COLLECTION)
+    });
+    match found {
+        Ok(id) => answer(connection, request, manifest.uid, id, turn),
+        Err(missing) => unknown(connection, request, missing, turn),
+    }
+    Done::Answered
 }
 
 /// COLLECTIONS_GET_SCOPE_ID.
 pub(super) fn scope_id(
     connection: &mut Connection,
     request: &Request<'_>,
-    _bucket: &Bucket,
+    bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let found = match collection_path(&request.frame).and_then(scope_of) {
-        Some(DEFAULT_NAME) => Ok(()),
-        Some(_) => Err((Status::UnknownScope, "there is no such scope")),
-        None => Err((Status::Einval, "the path is `scope` or `scope.collection`")),
+    let Some(name) = collection_path(&request.frame).and_then(scope_of) else {
+        let reply = request.reply(connection);
+        reply.fail(turn, Status::Einval, "the path is `scope` or `scope.collection`");
+        return Done::Answered;
     };
-    answer(connection, request, found, turn)
-}
-
-/// Manifest uid and the id 0, or why there is none.
-fn answer(
-    connection: &Connection,
-    request: &Request<'_>,
-    found: Result<(), (Status, &str)>,
-    turn: &mut Turn<'_>,
-) -> Done {
-    let reply = request.reply(connection);
-    match found {
-        Ok(()) => {
-            let mut extras = [0; 12];
-            extras[..8].copy_from_slice(&MANIFEST_UID.to_be_bytes());
-            reply.send(turn, Content { extras: &extras, ..Content::default() });
-        }
-        Err((Status::Einval, context)) => reply.fail(turn, Status::Einval, context),
-        Err((status, context)) => {
-            let context = ErrorContext {
-                context: Some(context),
-                manifest_uid: Some(MANIFEST_UID),
-                ..ErrorContext::default()
-            };
-            reply.fail_with(turn, status, context);
-        }
+    let manifest = bucket.manifest();
+    match manifest.scope(name) {
+        Some(scope) => answer(connection, request, manifest.uid, scope.id.0, turn),
+        None => unknown(connection, request, UNKNOWN_SCOPE, turn),
     }
     Done::Answered
+}
+
+/// The uid of the manifest, and the id.
+fn answer(connection: &Connection, request: &Request<'_>, uid: u64, id: u32, turn: &mut Turn<'_>) {
+    let mut extras = [0; 12];
+    extras[..8].copy_from_slice(&uid.to_be_bytes());
+    extras[8..].copy_from_slice(&id.to_be_bytes());
+    let content = Content { extras: &extras, ..Content::default() };
+    request.reply(connection).send(turn, content);
 }

@@ -25,7 +25,7 @@ pub(super) fn count(
     };
     let created_with = match extras.create_expiry {
         None => None,
-        Some(requested) => match absolute_expiry(connection, request, requested, turn) {
+        Some(requested) => match absolute_expiry(connection, request, document, requested, turn) {
             Ok(expiry) => Some((extras.initial, expiry)),
             Err(done) => return done,
         },

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use bucket::Refused;
 use protocol::dcp::{Envelope, Message, OpenFlags};
-use protocol::response::ErrorContext;
 use protocol::{Feature, Status};
 use replication::{Answer, Opening, Producer};
 
-use super::documents::MANIFEST_UID;
-use super::refusals::refuse;
+use super::refusals::{UNKNOWN_COLLECTION, UNKNOWN_SCOPE, refuse, unknown};
 use crate::buckets::BucketPart;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
@@ -104,11 +102,10 @@ pub(super) fn message(
         }
         Answer::Fail(status, context) => reply.fail(turn, status, context),
         Answer::UnknownCollection => {
-            let context = unknown("the bucket has no such collection");
-            reply.fail_with(turn, Status::UnknownCollection, context);
+            unknown(connection, request, UNKNOWN_COLLECTION, turn);
         }
         Answer::UnknownScope => {
-            reply.fail_with(turn, Status::UnknownScope, unknown("the bucket has no such scope"));
+            unknown(connection, request, UNKNOWN_SCOPE, turn);
         }
         Answer::Close(why) => {
             let agent = &connection.agent;
@@ -117,9 +114,4 @@ pub(super) fn message(
         }
     }
     Done::Answered
-}
-
-fn unknown(context: &'static str) -> ErrorContext<'static> {
-    let (context, manifest_uid) = (Some(context), Some(MANIFEST_UID));
-    ErrorContext { context, manifest_uid, ..ErrorContext::default() }
 }

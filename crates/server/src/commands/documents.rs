@@ -3,16 +3,12 @@
 use std::sync::Arc;
 
 use bucket::Bucket;
-use document::{CollectionId, expiry};
+use document::{Key, expiry};
 use protocol::request::DocumentKey;
-use protocol::response::ErrorContext;
 use protocol::{Feature, Status};
 
 use crate::buckets::BucketPart;
 use crate::connection::{Connection, Done, Request, Turn};
-
-/// The manifest that every bucket has: no collections but the default one.
-pub(super) const MANIFEST_UID: u64 = 0;
 
 /// What a document command addresses.
 pub(super) struct Document<'a> {
@@ -80,41 +76,35 @@ fn addressed<'a>(
         reply.fail(turn, Status::Einval, "the key is malformed, empty or too long");
         return None;
     };
-    let is_there = has_collection(connection, request, key.as_key().collection(), turn);
-    is_there.then_some(Document { bucket, key })
+    Some(Document { bucket, key })
 }
 
-/// Whether the bucket has a collection; answered when it has not.
-pub(super) fn has_collection(
-    connection: &Connection,
-    request: &Request<'_>,
-    collection: CollectionId,
-    turn: &mut Turn<'_>,
-) -> bool {
-    if collection == CollectionId::DEFAULT {
-        return true;
-    }
-    let context = ErrorContext {
-        context: Some("the bucket has no such collection"),
-        manifest_uid: Some(MANIFEST_UID),
-        ..ErrorContext::default()
-    };
-    request.reply(connection).fail_with(turn, Status::UnknownCollection, context);
-    false
-}
-
-/// The absolute expiry of a request; answered with EXPIRY_OVERFLOW when it does not fit.
+/// The absolute expiry of a request, in a collection that may limit lives; answered with
+/// EXPIRY_OVERFLOW when it does not fit.
 pub(super) fn absolute_expiry(
     connection: &Connection,
     request: &Request<'_>,
+    document: &Document<'_>,
     requested: u32,
     turn: &mut Turn<'_>,
 ) -> Result<u32, Done> {
-    expiry::absolute(requested, turn.now.wall.seconds()).ok_or_else(|| {
+    let now = turn.now.wall.seconds();
+    let Some(expiry) = expiry::absolute(requested, now) else {
         let reply = request.reply(connection);
         reply.fail(turn, Status::ExpiryOverflow, "the expiry lies beyond the year 2106");
-        Done::Answered
-    })
+        return Err(Done::Answered);
+    };
+    Ok(limited_expiry(document.bucket, document.key.as_key(), expiry, now))
+}
+
+/// The expiry that a document gets in its collection: never is as late as the collection allows.
+pub(crate) fn limited_expiry(bucket: &Bucket, key: Key<'_>, expiry: u32, now_seconds: u32) -> u32 {
+    if key.is_in_default_collection() {
+        return expiry;
+    }
+    let Some(seconds) = bucket.max_ttl(key.collection()) else { return expiry };
+    let latest = now_seconds.saturating_add(seconds);
+    if expiry == 0 { latest } else { expiry.min(latest) }
 }
 
 /// Whether values may be sent compressed.

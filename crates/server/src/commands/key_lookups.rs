@@ -10,9 +10,9 @@ use executor::{TaskKind, TaskName};
 use protocol::request::{RandomKey, listed_keys_count};
 use protocol::{Feature, Status};
 
-use super::documents::{Document, accepts_compression, has_collection};
+use super::documents::{Document, accepts_compression};
 use super::range_scan::{in_background, refuse_scan};
-use super::refusals::refuse;
+use super::refusals::{UNKNOWN_COLLECTION, refuse, unknown};
 use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
@@ -35,7 +35,7 @@ pub(super) fn get_keys(
 ) -> Done {
     let Document { bucket, key } = document;
     let (vbid, key) = (request.vbid(), key.as_key());
-    match bucket.check_listed(turn.session, vbid) {
+    match bucket.check_listed(turn.session, vbid, key.collection()) {
         Ok(Attempted::Answered(())) => {}
         Ok(Attempted::Waits) => return Done::Parked,
         Err(refused) => return refuse_scan(connection, request, refused, turn),
@@ -103,7 +103,8 @@ pub(super) fn get_random_key(
 ) -> Done {
     let Some(wanted) = wanted_random_key(connection, request, turn) else { return Done::Answered };
     let collection = wanted.collection.unwrap_or(CollectionId::DEFAULT);
-    if !has_collection(connection, request, collection, turn) {
+    if !bucket.has_collection(collection) {
+        unknown(connection, request, UNKNOWN_COLLECTION, turn);
         return Done::Answered;
     }
     let searched = bucket.clone();

@@ -2,12 +2,12 @@
 //! logs.
 
 use bucket::{Attempted, Bucket, ObservedState, Refused};
-use document::{Seqno, Vbid, VbucketState};
+use document::{CollectionId, Seqno, Vbid, VbucketState};
 use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
 use protocol::{Feature, Status};
 use vbucket::SeqnoStatus;
 
-use super::refusals::refuse;
+use super::refusals::{UNKNOWN_COLLECTION, refuse, unknown};
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
 /// Keys of one OBSERVE at most. Each takes a lock and may take a read of a file, after which the
@@ -168,18 +168,15 @@ pub(super) fn all_seqnos(
         return Done::Answered;
     };
     let knows_collections = connection.features.contains(Feature::Collections);
-    match asked.collection {
-        None | Some(0) if knows_collections || asked.collection.is_none() => {}
-        Some(_) if knows_collections => {
-            let reply = request.reply(connection);
-            reply.fail(turn, Status::UnknownCollection, "there is no such collection");
-            return Done::Answered;
-        }
-        _ => {
-            let reply = request.reply(connection);
-            reply.fail(turn, Status::Einval, "collections were not negotiated");
-            return Done::Answered;
-        }
+    if asked.collection.is_some() && !knows_collections {
+        let reply = request.reply(connection);
+        reply.fail(turn, Status::Einval, "collections were not negotiated");
+        return Done::Answered;
+    }
+    let named = asked.collection.map(CollectionId).filter(|id| *id != CollectionId::DEFAULT);
+    if named.is_some_and(|id| bucket.manifest().collection_of_id(id).is_none()) {
+        unknown(connection, request, UNKNOWN_COLLECTION, turn);
+        return Done::Answered;
     }
     let mut seqnos = Vec::new();
     bucket.for_each_vbucket(|vbid, vbucket| {
@@ -187,10 +184,14 @@ pub(super) fn all_seqnos(
             0 => vbucket.state() != VbucketState::Dead,
             state => vbucket.state() as u32 == state,
         };
-        if is_asked_for {
+        // What such a client waits for has to be something that it can see.
+        let seqno = match named {
+            None => Some(vbucket.max_visible_seqno()),
+            Some(id) => vbucket.collection(id).map(|collection| collection.high_seqno),
+        };
+        if let Some(seqno) = seqno.filter(|_| is_asked_for) {
             seqnos.extend_from_slice(&vbid.0.to_be_bytes());
-            // What such a client waits for has to be something that it can see.
-            seqnos.extend_from_slice(&vbucket.max_visible_seqno().0.to_be_bytes());
+            seqnos.extend_from_slice(&seqno.0.to_be_bytes());
         }
     });
     let content = Content { payload: Payload::Owned(seqnos), ..Content::default() };

@@ -14,7 +14,7 @@ use protocol::range_scan::{
 };
 use protocol::{Feature, Status};
 
-use super::documents::{accepts_compression, has_collection};
+use super::documents::accepts_compression;
 use super::refusals::refuse;
 use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
@@ -35,7 +35,8 @@ pub(super) fn create(
     turn: &mut Turn<'_>,
 ) -> Done {
     let Some(wanted) = wanted_scan(connection, request, turn) else { return Done::Answered };
-    match bucket.await_scan_snapshot(turn.session, wanted.vbid, wanted.snapshot) {
+    match bucket.await_scan_snapshot(turn.session, wanted.vbid, wanted.collection, wanted.snapshot)
+    {
         Ok(Attempted::Answered(())) => begin(connection, request, bucket, wanted, turn),
         Ok(Attempted::Waits) => Done::Parked,
         Err(refused) => refuse_scan(connection, request, refused, turn),
@@ -69,9 +70,6 @@ fn wanted_scan(
     };
     if wanted.include_xattrs && !connection.features.contains(Feature::RangeScanIncludeXattr) {
         reply.fail(turn, Status::Einval, "attributes of scanned documents were not negotiated");
-        return None;
-    }
-    if !has_collection(connection, request, wanted.collection, turn) {
         return None;
     }
     let (range, sampling) = match &wanted.selection {

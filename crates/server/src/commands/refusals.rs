@@ -2,6 +2,7 @@
 
 use bucket::{Refused, WriteBlock};
 use document::Datatype;
+use protocol::response::ErrorContext;
 use protocol::{Feature, Opcode, Status};
 
 use crate::connection::{Connection, Done, Request, Turn};
@@ -21,6 +22,10 @@ pub(super) fn refuse(
         }
         Refused::CasMismatch => count(&turn.bucket.commands.cas_badval),
         Refused::NotFound => count_miss(request, turn),
+        Refused::UnknownCollection => {
+            unknown(connection, request, UNKNOWN_COLLECTION, turn);
+            return Done::Answered;
+        }
         _ => {}
     }
     let reply = request.reply(connection);
@@ -32,11 +37,34 @@ pub(super) fn refuse(
     Done::Answered
 }
 
+/// What there is not in the bucket's manifest.
+pub(super) type Unknown = (Status, &'static str);
+
+/// See [`unknown`].
+pub(super) const UNKNOWN_COLLECTION: Unknown =
+    (Status::UnknownCollection, "the bucket has no such collection");
+/// See [`unknown`].
+pub(super) const UNKNOWN_SCOPE: Unknown = (Status::UnknownScope, "the bucket has no such scope");
+
+/// Says that the bucket has no such thing, and by which manifest: a client that knows a newer one
+/// tries again.
+pub(super) fn unknown(
+    connection: &Connection,
+    request: &Request<'_>,
+    (status, context): Unknown,
+    turn: &mut Turn<'_>,
+) {
+    let manifest_uid = connection.bucket.as_ref().map(|part| part.bucket.manifest().uid);
+    let context = ErrorContext { context: Some(context), manifest_uid, ..Default::default() };
+    request.reply(connection).fail_with(turn, status, context);
+}
+
 /// The status of a refusal, and what a person reads.
 pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
     match refused {
         Refused::NotMyVbucket => (Status::NotMyVbucket, Some("the vBucket is not on this node")),
         Refused::NotFound => (Status::KeyEnoent, None),
+        Refused::UnknownCollection => (Status::UnknownCollection, Some(UNKNOWN_COLLECTION.1)),
         Refused::CasMismatch | Refused::Exists => (Status::KeyEexists, None),
         Refused::NotNewer => {
             (Status::KeyEexists, Some("the version that is here is the same or wins"))

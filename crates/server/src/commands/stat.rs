@@ -4,6 +4,7 @@
 mod bucket_groups;
 mod classic;
 mod clustermap;
+mod collection_groups;
 mod compaction;
 mod damage;
 mod dcp_groups;
@@ -31,12 +32,13 @@ pub(super) use emitter::{Form, NoGroup};
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 41] = [
+const GROUPS: [(&str, Group); 43] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
     ("clustermap", clustermap::clustermap),
-    ("collections", bucket_groups::collections),
+    ("collections", collection_groups::collections),
+    ("collections-details", collection_groups::details),
     ("compaction", compaction::compaction),
     ("config", bucket_groups::config),
     ("connections", general::connections),
@@ -60,6 +62,7 @@ const GROUPS: [(&str, Group); 41] = [
     ("reset", classic::reset),
     ("runtimes", task_groups::runtimes),
     ("scheduler", task_groups::scheduler),
+    ("scopes", collection_groups::scopes),
     ("settings", general::settings),
     ("sizes", classic::sizes),
     ("slabs", classic::slabs),
@@ -74,6 +77,9 @@ const GROUPS: [(&str, Group); 41] = [
     ("warmup", bucket_groups::warmup),
     ("workload", task_groups::workload),
 ];
+
+/// What is told of [`NoGroup::TooMuch`].
+pub(super) const TOO_MUCH: &str = "there is too much to be told at once; ask for one vBucket";
 
 /// STAT.
 pub(super) fn stat(
@@ -98,6 +104,7 @@ pub(super) fn stat(
         Err(NoGroup::NoSuchVbucket) => {
             reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
         }
+        Err(NoGroup::TooMuch) => reply.fail(turn, Status::E2big, TOO_MUCH),
         Err(NoGroup::Waits) => return Done::Parked,
         Err(NoGroup::Refused(refused)) => return refuse(connection, request, refused, turn),
     }

@@ -26,7 +26,7 @@ pub(super) fn store(
         request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
         return Done::Answered;
     };
-    let expiry = match absolute_expiry(connection, request, extras.expiry, turn) {
+    let expiry = match absolute_expiry(connection, request, document, extras.expiry, turn) {
         Ok(expiry) => expiry,
         Err(done) => return done,
     };

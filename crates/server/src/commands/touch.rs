@@ -22,7 +22,7 @@ pub(super) fn touch(
         request.reply(connection).fail(turn, Status::Einval, "the extras have the wrong size");
         return Done::Answered;
     };
-    let expiry = match absolute_expiry(connection, request, requested, turn) {
+    let expiry = match absolute_expiry(connection, request, document, requested, turn) {
         Ok(expiry) => expiry,
         Err(done) => return done,
     };

@@ -7,7 +7,7 @@ use protocol::with_meta::{ReturnMeta, ReturnMetaKind, WithMeta, WithMetaOptions}
 use protocol::{Opcode, Status};
 use vbucket::{StoreMode, WriteCondition};
 
-use super::documents::{Document, absolute_expiry};
+use super::documents::{Document, absolute_expiry, limited_expiry};
 use super::refusals::refuse;
 use super::store::incoming;
 use crate::connection::{Connection, Content, Done, Request, Turn};
@@ -38,12 +38,19 @@ pub(super) fn store(
         return Done::Answered;
     }
     let datatype = request.frame.header.datatype;
+    let kind = kind_of(request.opcode, asked.options);
+    let expiry = match kind {
+        ForeignKind::Delete(_) => asked.expiry,
+        ForeignKind::Set | ForeignKind::Add => {
+            limited_expiry(bucket, key.as_key(), asked.expiry, turn.now.wall.seconds())
+        }
+    };
     let version = ForeignVersion {
-        kind: kind_of(request.opcode, asked.options),
+        kind,
         vbid: request.vbid(),
         key: key.as_key(),
         flags: asked.flags,
-        expiry: asked.expiry,
+        expiry,
         cas: Cas(asked.cas),
         revision: RevSeqno(asked.revision),
         value: Incoming { body: asked.value, ..incoming(request) },
@@ -118,7 +125,7 @@ pub(super) fn return_meta(
         reply.fail(turn, Status::Einval, "the kind is 1 for SET, 2 for ADD or 3 for DELETE");
         return Done::Answered;
     };
-    let expiry = match absolute_expiry(connection, request, asked.expiry, turn) {
+    let expiry = match absolute_expiry(connection, request, document, asked.expiry, turn) {
         Ok(expiry) => expiry,
         Err(done) => return done,
     };

@@ -7,6 +7,7 @@ use protocol::{Class, Frame, FrameInfos, Opcode, Parsed, validate};
 
 use super::state::Connection;
 use super::turn::Turn;
+use crate::commands::limited_expiry;
 
 /// Values of this many bytes and more go straight to their place.
 pub(super) const RECEIVED_IN_PLACE_BYTES_MIN: usize = 32 << 10;
@@ -95,10 +96,13 @@ impl Connection {
         let infos = FrameInfos::parse(opcode, frame.framing_extras).ok()?;
         let key = DocumentKey::parse(frame.key, self.features).ok()?;
         let extras = StoreExtras::parse(frame.extras)?;
-        let expiry = expiry::absolute(extras.expiry, turn.now.wall.seconds())?;
+        let bucket = &self.bucket.as_ref()?.bucket;
+        let seconds = turn.now.wall.seconds();
+        let expiry = expiry::absolute(extras.expiry, seconds)?;
+        let expiry = limited_expiry(bucket, key.as_key(), expiry, seconds);
         let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
         let level = infos.durability.map(|durability| durability.level);
-        let operation = self.bucket.as_ref()?.bucket.operation_of(level);
+        let operation = bucket.operation_of(level);
         Some(ItemBuilder::with_room(key.as_key(), meta, operation, value_size))
     }
 }

@@ -66,6 +66,11 @@ fn durable_writes_are_answered_as_written() {
 }
 
 #[test]
+fn collections_are_answered_as_written() {
+    check("collections.txt");
+}
+
+#[test]
 fn parts_of_documents_are_answered_as_written() {
     check("paths.txt");
 }

@@ -107,7 +107,7 @@ pub(crate) fn to_item(
     let Metadata { cas, mut meta, operation } = decode_rev_meta(info).map_err(corrupt)?;
     let finish =
         |builder: ItemBuilder| builder.finish(cas, Seqno(info.seqno), RevSeqno(info.rev_seqno));
-    if info.body_position == 0 || !with_value {
+    if info.body_position == 0 || (!with_value && !is_event(info)) {
         let item = finish(ItemBuilder::step(key, meta, operation, &[]));
         return Ok(if info.body_position == 0 { item } else { item.ejected() });
     }
@@ -123,6 +123,12 @@ pub(crate) fn to_item(
         ItemBuilder::value_mut,
     )?;
     Ok(finish(builder))
+}
+
+/// Whether a document is an event of the manifest's history. There are few, and without its body
+/// none of them says anything.
+fn is_event(info: &DocumentInfo<'_>) -> bool {
+    Key::from_trusted(info.id).is_of_event()
 }
 
 /// The item that a document holds whose body, without the compression of the file, is at hand.

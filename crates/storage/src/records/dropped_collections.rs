@@ -10,7 +10,12 @@
     clippy::cast_possible_truncation
 )]
 
+use document::flat_buffer::FlatBuffer;
+use document::manifest_event::collection_dropped_by;
 use document::{CollectionId, Seqno};
+
+use crate::couchstore::{DocumentInfo, LocalEdit, Reader};
+use crate::error::StorageError;
 
 /// The name of the local document.
 pub(crate) const DROPPED_COLLECTIONS: &[u8] = b"_local/collections/dropped";
@@ -28,8 +33,8 @@ pub struct DroppedCollection {
 
 /// Reads the document; `None` if it is damaged.
 pub(crate) fn decode(content: &[u8]) -> Option<Vec<DroppedCollection>> {
-    let buffer = Buffer(content);
-    let Some(entries) = buffer.field(buffer.follow(0)?, 0)? else { return Some(Vec::new()) };
+    let buffer = FlatBuffer(content);
+    let Some(entries) = buffer.field(buffer.root()?, 0)? else { return Some(Vec::new()) };
     let vector = buffer.follow(entries)?;
     let count = buffer.u32(vector)?;
     let mut found = Vec::new();
@@ -37,19 +42,10 @@ pub(crate) fn decode(content: &[u8]) -> Option<Vec<DroppedCollection>> {
     for _ in 0..count {
         at = at.checked_add(4)?;
         let table = buffer.follow(at)?;
-        // Fields that are left out are 0.
-        let number = |field| match buffer.field(table, field)? {
-            Some(position) => buffer.u64(position),
-            None => Some(0),
-        };
-        let collection = match buffer.field(table, 2)? {
-            Some(position) => buffer.u32(position)?,
-            None => 0,
-        };
         found.push(DroppedCollection {
-            collection: CollectionId(collection),
-            start_seqno: Seqno(number(0)?),
-            end_seqno: Seqno(number(1)?),
+            collection: CollectionId(buffer.field_u32(table, 2)?),
+            start_seqno: Seqno(buffer.field_u64(table, 0)?),
+            end_seqno: Seqno(buffer.field_u64(table, 1)?),
         });
     }
     Some(found)
@@ -90,44 +86,36 @@ pub(crate) fn encode(dropped: &[DroppedCollection]) -> Vec<u8> {
     content
 }
 
-/// A FlatBuffer that may be damaged.
-struct Buffer<'a>(&'a [u8]);
+/// The collections that a commit drops.
+#[derive(Default)]
+pub(crate) struct DropChanges(Vec<DroppedCollection>);
 
-impl Buffer<'_> {
-    fn bytes<const SIZE: usize>(&self, at: usize) -> Option<[u8; SIZE]> {
-        self.0.get(at..)?.first_chunk().copied()
-    }
-
-    fn u16(&self, at: usize) -> Option<usize> {
-        self.bytes(at).map(|bytes| usize::from(u16::from_le_bytes(bytes)))
-    }
-
-    fn u32(&self, at: usize) -> Option<u32> {
-        self.bytes(at).map(u32::from_le_bytes)
-    }
-
-    fn u64(&self, at: usize) -> Option<u64> {
-        self.bytes(at).map(u64::from_le_bytes)
-    }
-
-    /// Where the offset at `at` leads.
-    fn follow(&self, at: usize) -> Option<usize> {
-        at.checked_add(usize::try_from(self.u32(at)?).ok()?)
-    }
-
-    /// Where a field of a table is; `Some(None)` if it is left out.
-    fn field(&self, table: usize, number: usize) -> Option<Option<usize>> {
-        let back = i64::from(i32::from_le_bytes(self.bytes(table)?));
-        let layout = i64::try_from(table).ok()?.checked_sub(back)?;
-        let layout = usize::try_from(layout).ok()?;
-        let at = number.checked_mul(2)?.checked_add(4)?;
-        if at >= self.u16(layout)? {
-            return Some(None);
+impl DropChanges {
+    /// Takes note of one document, written over `old`: an event may say that a collection is gone.
+    pub(crate) fn note(&mut self, old: Option<&DocumentInfo<'_>>, new: &DocumentInfo<'_>) {
+        if !new.deleted {
+            return;
         }
-        match self.u16(layout.checked_add(at)?)? {
-            0 => Some(None),
-            offset => Some(Some(table.checked_add(offset)?)),
+        let Some(collection) = collection_dropped_by(new.id) else { return };
+        let created = old.filter(|old| !old.deleted).map_or(0, |old| old.seqno);
+        let (start_seqno, end_seqno) = (Seqno(created), Seqno(new.seqno));
+        self.0.push(DroppedCollection { collection, start_seqno, end_seqno });
+    }
+
+    /// The local document that says so; none if nothing is dropped. `reader` reads the state
+    /// before.
+    pub(crate) fn into_edit(
+        self,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<LocalEdit>, StorageError> {
+        if self.0.is_empty() {
+            return Ok(None);
         }
+        let before = reader.local(DROPPED_COLLECTIONS)?;
+        let mut all = before.as_deref().and_then(decode).unwrap_or_default();
+        all.extend(self.0);
+        let content = Some(encode(&all));
+        Ok(Some(LocalEdit { id: DROPPED_COLLECTIONS.to_vec(), content }))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::couchstore::{Commit, CouchFile, FileHeader, LocalEdit, PreparedCommit
 use crate::error::StorageError;
 use crate::records::collection_statistics::CollectionChanges;
 use crate::records::disk_document;
+use crate::records::dropped_collections::DropChanges;
 use crate::records::prepares::PrepareChanges;
 use crate::records::vbucket_record::{VBSTATE, VbucketRecord};
 use crate::store::flush_batch::Applied;
@@ -111,6 +112,7 @@ fn prepare(
     let mut report = Applied::default();
     let mut collections = CollectionChanges::default();
     let mut prepares = PrepareChanges::default();
+    let mut drops = DropChanges::default();
     commit.save(batch.items.iter().map(disk_document::from_item), |old, new| {
         match old {
             _ if new.deleted => report.deletes += 1,
@@ -119,11 +121,13 @@ fn prepare(
         }
         collections.note(old, new);
         prepares.note(old, new);
+        drops.note(old, new);
     })?;
     let mut reader = file.reader(before.unwrap_or(&nothing));
     let mut state = batch.state.clone();
     prepares.apply(&mut reader, &mut state)?;
     let mut edits = collections.into_edits(&mut reader)?;
+    edits.extend(drops.into_edit(&mut reader)?);
     edits.push(LocalEdit { id: VBSTATE.to_vec(), content: Some(state.encode()) });
     commit.save_local(edits)?;
     commit.note_purged(state.purge_seqno.0);

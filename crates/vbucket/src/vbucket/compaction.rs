@@ -29,6 +29,7 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<bool, Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         if self.prepared(key).is_some() {
             return Ok(false);
         }

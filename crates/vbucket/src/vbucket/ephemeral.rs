@@ -4,6 +4,7 @@ use document::{Deletion, Item, Key, Operation, Seqno, VbucketState};
 
 use super::Vbucket;
 use super::write::tombstone_of;
+use crate::collections::Collections;
 use crate::effect::Effect;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::Now;
@@ -13,6 +14,7 @@ impl Vbucket {
     #[must_use]
     pub fn ephemeral(mut self) -> Self {
         self.is_ephemeral = true;
+        self.collections = Collections::keeping_events();
         self
     }
 
@@ -72,7 +74,8 @@ impl Vbucket {
         let Some(item) = newest.filter(|newest| self.may_auto_delete(newest)) else {
             return false;
         };
-        if self.locks.get(key, now.monotonic).is_some() || self.prepared(key).is_some() {
+        let is_locked = self.locks.get(key, now.monotonic).is_some();
+        if is_locked || self.prepared(key).is_some() || self.hides(&item) {
             return false;
         }
         let tombstone = tombstone_of(&item, Deletion::Explicit, Operation::Mutation, now);

@@ -31,7 +31,8 @@ impl Vbucket {
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
         let mut batch = FlushWork::new(self.vbid, previous_seqno, range, state, self.queued_since);
-        if self.eviction.policy == EvictionPolicy::Full {
+        // A file with events counts them, and documents of dropped collections.
+        if self.eviction.policy == EvictionPolicy::Full && self.collections.uid() == 0 {
             batch.document_count = Some(self.absent.uncorrected(self.document_count()));
         }
         Some(batch)

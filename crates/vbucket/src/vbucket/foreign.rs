@@ -68,6 +68,7 @@ impl Vbucket {
         now: Now,
     ) -> Result<(Option<Item>, bool), Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         if self.is_takeover_late {
             return Err(self.reject(Refusal::TakeoverIsLate));
         }

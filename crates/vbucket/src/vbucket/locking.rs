@@ -19,6 +19,7 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<Found, Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_unprepared(key)?;
         let found = self.get(key, now, effects)?;
         if found.cas == Cas::LOCKED {
@@ -33,6 +34,7 @@ impl Vbucket {
     /// Ends the lock on `key` that `cas` names.
     pub fn unlock(&mut self, key: Key<'_>, cas: Cas, now: Now) -> Result<(), Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_unprepared(key)?;
         let seconds = now.wall.seconds();
         let Some(newest) = self.hash_table.get(key) else {

@@ -21,6 +21,7 @@ impl Vbucket {
     /// has the key looked up, or the request wait.
     pub fn prepare_write(&mut self, key: Key<'_>) -> Result<(), Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_unprepared(key)?;
         match self.hash_table.get(key) {
             // A store keeps the xattrs of what it replaces.
@@ -57,6 +58,7 @@ impl Vbucket {
             return found;
         }
         let left_over = match found {
+            Some(item) if self.hides(&item) => Some(item),
             Some(item) if !item.is_deleted() && self.eviction.policy == EvictionPolicy::Full => {
                 assert!(item.seqno() <= self.high_seqno(), "the file is not ahead of memory");
                 self.absent.document_count = self.absent.document_count.saturating_sub(1);

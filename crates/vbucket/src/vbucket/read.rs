@@ -18,6 +18,7 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) -> Result<Found, Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_settled(key)?;
         let item = match self.hash_table.get(key) {
             Some(item) if !item.is_deleted() => item,
@@ -45,6 +46,7 @@ impl Vbucket {
     /// it is: nothing but its metadata may be used.
     pub fn get_metadata(&mut self, key: Key<'_>, now: Now) -> Result<Found, Refusal> {
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_settled(key)?;
         let item = match self.hash_table.get(key) {
             Some(item) => item.clone(),
@@ -64,6 +66,7 @@ impl Vbucket {
         if !matches!(self.state, VbucketState::Active | VbucketState::Replica) {
             return Err(Refusal::NotActive);
         }
+        self.check_collection(key)?;
         if self.state == VbucketState::Active {
             self.check_settled(key)?;
         }
@@ -106,7 +109,8 @@ impl Vbucket {
     /// until somebody fetches it, and so does one that a durable write is about to replace.
     pub(super) fn delete_expired(&mut self, expired: &Item, now: Now, effects: &mut Vec<Effect>) {
         let has_xattrs = expired.datatype().contains(document::Datatype::XATTR);
-        if (has_xattrs && expired.is_ejected()) || self.prepared(expired.key()).is_some() {
+        let is_busy = self.prepared(expired.key()).is_some() || self.hides(expired);
+        if is_busy || (has_xattrs && expired.is_ejected()) {
             return;
         }
         let tombstone = tombstone_of(expired, Deletion::Expired, Operation::Mutation, now);

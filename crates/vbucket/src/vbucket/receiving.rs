@@ -61,6 +61,8 @@ pub enum ReceiveError {
     NoSuchPrepare,
     /// The snapshot is none that can be received.
     BadSnapshot,
+    /// What it says of a collection is not understood.
+    BadEvent,
     /// The document has a prepare already that has not ended.
     UnexpectedPrepare,
     /// The stream was granted to a vBucket that is elsewhere: what is between would be missing.
@@ -227,14 +229,16 @@ impl Vbucket {
     /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
     /// that was never there, for documents. So documents of a replica under full eviction are
     /// counted a little too low, until the file has what came and is asked how many it has.
-    pub(super) fn note_arrival(&mut self, key: Key<'_>) {
-        if self.eviction.policy == EvictionPolicy::Full
+    /// Returns whether it was taken for one that the file has.
+    pub(super) fn note_arrival(&mut self, key: Key<'_>) -> bool {
+        let has_older = self.eviction.policy == EvictionPolicy::Full
             && self.hash_table.get(key).is_none()
-            && matches!(self.absent.find(key), Absent::Unknown)
-        {
+            && matches!(self.absent.find(key), Absent::Unknown);
+        if has_older {
             self.absent.document_count = self.absent.document_count.saturating_sub(1);
         }
         self.absent.forget(key);
+        has_older
     }
 
     /// Nothing lies between the highest seqno and `seqno` that is sent here.

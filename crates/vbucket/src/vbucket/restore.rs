@@ -96,7 +96,9 @@ impl Vbucket {
         assert!(item.seqno() > self.applied_seqno, "what the file has is read from it");
         assert!(item.seqno() <= self.persisted_seqno, "the journal is not ahead of its vBucket");
         self.clock.observe(item.cas());
-        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
+        let item = item.charged_to(self.account.id());
+        let replaced = self.hash_table.insert(item.clone());
+        self.note_restored(&item, replaced.as_ref());
         self.settle_account();
         replaced
     }
@@ -109,7 +111,9 @@ impl Vbucket {
         if self.hash_table.get(item.key()).is_some_and(|newest| newest.seqno() >= item.seqno()) {
             return Some(item);
         }
-        let replaced = self.hash_table.insert(item.charged_to(self.account.id()));
+        let item = item.charged_to(self.account.id());
+        let replaced = self.hash_table.insert(item.clone());
+        self.note_restored(&item, replaced.as_ref());
         self.settle_account();
         replaced
     }
@@ -125,6 +129,7 @@ impl Vbucket {
         assert!(item.seqno() <= self.applied_seqno, "the file is not ahead of its vBucket");
         self.clock.observe(item.cas());
         self.absent.document_count += usize::from(!item.is_deleted());
+        self.note_restored(item, None);
         self.note_departure(item.key());
         self.settle_account();
     }
@@ -140,7 +145,7 @@ impl Vbucket {
     /// the lock.
     pub fn restore_absent(&mut self, item: Item, departures: Departures) -> Option<Item> {
         let is_here = self.hash_table.get(item.key()).is_some();
-        if is_here || self.departures() != departures {
+        if is_here || self.hides(&item) || self.departures() != departures {
             return Some(item);
         }
         self.absent.document_count = self.absent.document_count.saturating_sub(1);
@@ -191,6 +196,10 @@ impl Vbucket {
             .get(metadata.key())
             .is_some_and(|newest| newest.is_ejected() && is_same_version(newest, metadata));
         let lost = if is_that { self.hash_table.remove(metadata.key()) } else { None };
+        if let Some(lost) = &lost {
+            let (id, seqno) = (lost.key().collection(), lost.seqno());
+            self.collections.note_version(id, seqno, true, false);
+        }
         self.settle_account();
         lost
     }

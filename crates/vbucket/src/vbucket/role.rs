@@ -194,6 +194,7 @@ impl Vbucket {
         if self.state != VbucketState::Replica {
             return Err(Refusal::NotActive);
         }
+        self.check_collection(key)?;
         let is_live = |item: &&Item| {
             !item.is_deleted() && !expiry::is_past(item.expiry(), now.wall.seconds())
         };

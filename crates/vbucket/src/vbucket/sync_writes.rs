@@ -308,8 +308,17 @@ impl Vbucket {
         if item.is_deleted() {
             self.max_deleted_revision = self.max_deleted_revision.max(item.revision());
         }
-        self.note_arrival(item.key());
+        if self.hides(item) {
+            // It has its place in history, and is there for nobody.
+            self.note_hidden(item);
+            return None;
+        }
+        let has_older = self.note_arrival(item.key());
         let replaced = self.hash_table.insert(item.clone());
+        if !item.key().is_in_default_collection() {
+            let was_alive = replaced.as_ref().is_some_and(|before| !before.is_deleted());
+            self.note_in_collection(item, was_alive || has_older);
+        }
         if item.heat() == 0 {
             let initial_heat = || self.eviction.initial_frequency.get();
             item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));

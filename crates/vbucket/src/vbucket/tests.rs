@@ -144,6 +144,7 @@ fn name<T>(result: &Result<T, Refusal>) -> &'static str {
         Err(Refusal::Loading) => "loading",
         Err(Refusal::FileIsDamaged) => "file is damaged",
         Err(Refusal::NotFound) => "not found",
+        Err(Refusal::UnknownCollection) => "unknown collection",
         Err(Refusal::Exists) => "exists",
         Err(Refusal::CasMismatch) => "cas mismatch",
         Err(Refusal::NotNewer) => "not newer",

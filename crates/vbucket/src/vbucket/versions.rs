@@ -29,6 +29,7 @@ impl Vbucket {
             return self.get(key, now, effects);
         }
         self.check_active()?;
+        self.check_collection(key)?;
         self.check_settled(key)?;
         let item = self.newest_version(key, fetched, now, effects)?.ok_or(Refusal::NotFound)?;
         self.note_read(&item, effects);
@@ -51,6 +52,7 @@ impl Vbucket {
         if self.state() != VbucketState::Replica {
             return Err(Refusal::NotActive);
         }
+        self.check_collection(key)?;
         let item = self.newest_version(key, fetched, now, effects)?.ok_or(Refusal::NotFound)?;
         self.note_read(&item, effects);
         Ok(Found { cas: item.cas(), item })

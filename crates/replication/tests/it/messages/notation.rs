@@ -4,7 +4,7 @@ use blessed::{Line, Names, number_of, shown};
 use document::{Cas, Datatype, DurabilityLevel, RevSeqno, Seqno, VbUuid, VbucketState};
 use protocol::dcp::{
     DcpDeletion, DeletionForm, Document, EndReason, Marker, MarkerFlags, Message, Open, OpenFlags,
-    Prepare, Resolution, StreamFlags, StreamRequest,
+    Prepare, Resolution, StreamFlags, StreamRequest, SystemEvent,
 };
 use protocol::{Opcode, Status};
 
@@ -198,7 +198,16 @@ pub(super) fn shown_message(
         Message::Expiration(deletion) => {
             format!("expiration {}", shown_deletion(deletion, has_collections, numbers))
         }
-        Message::SystemEvent(event) => format!("system-event {}", event.event),
+        Message::SystemEvent(event) => {
+            let SystemEvent { seqno, event, version, name, value } = event;
+            let (name, seqno) = (name.escape_ascii(), seqno.0);
+            let value: String = match *version {
+                // The layout has a test of its own.
+                2 => "...".to_owned(),
+                _ => value.iter().map(|byte| format!("{byte:02x}")).collect(),
+            };
+            format!("system-event {event} seqno={seqno} version={version} {name} {value}")
+        }
         Message::Prepare(Prepare { document, is_deletion, level }) => {
             let document = shown_document(document, has_collections, numbers);
             let deletion = if *is_deletion { " deletion" } else { "" };

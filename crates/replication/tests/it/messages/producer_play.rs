@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use blessed::{Line, bytes_of};
 use bucket::{BucketConfig, BucketType, Incoming, Persistence, Write};
-use document::{ItemMeta, Seqno, Vbid};
+use document::{ItemMeta, Key, ManifestEdit, Seqno, Vbid};
 use protocol::dcp::{Envelope, Message, OpenFlags, parse_failover_log};
 use protocol::{Feature, FeatureSet, Frame, Parsed};
 use replication::{Answer, MessageSink, Opening, Producer};
@@ -89,7 +89,7 @@ impl ProducerPlay {
 
     /// What happens to the vBucket, vBucket 0 unless it is said.
     fn act_on_bucket(&mut self, line: &Line<'_>) -> Option<String> {
-        line.allow(&["vb", "expiry", "flags", "level", "nodes"]);
+        line.allow(&["vb", "expiry", "flags", "level", "nodes", "collection", "scope", "ttl"]);
         let vbid = vbid(line);
         let value = line.words.get(1).map(|value| bytes_of(value)).unwrap_or_default();
         match line.verb {
@@ -97,12 +97,34 @@ impl ProducerPlay {
                 let number = |name| u32::try_from(line.number_in(name).unwrap_or(0)).unwrap();
                 let (expiry, flags) = (number("expiry"), number("flags").to_be_bytes());
                 let meta = ItemMeta { expiry, flags, ..ItemMeta::default() };
-                let key = key(line.word(0));
-                let set = Write::set(vbid, key.as_key(), Incoming::plain(&value));
+                let collection = u8::try_from(number("collection")).unwrap();
+                let key = [&[collection][..], line.word(0).as_bytes()].concat();
+                let key = Key::from_encoded(&key).unwrap();
+                let set = Write::set(vbid, key, Incoming::plain(&value));
                 self.machine().write(Write { meta, ..set });
             }
             "delete" => {
                 self.machine().delete(line.word(0));
+            }
+            "make" | "unmake" | "change" => {
+                let max_ttl = line.number_in("ttl").map(|ttl| u32::try_from(ttl).unwrap());
+                let (scope, history) = (line.field("scope").unwrap_or("_default"), false);
+                let edit = match (line.verb, line.words.first().copied()) {
+                    ("make", None) => ManifestEdit::CreateScope { scope },
+                    ("make", Some(collection)) => {
+                        ManifestEdit::CreateCollection { scope, collection, max_ttl, history }
+                    }
+                    ("unmake", None) => ManifestEdit::DropScope { scope },
+                    ("unmake", Some(collection)) => {
+                        ManifestEdit::DropCollection { scope, collection }
+                    }
+                    (_, collection) => {
+                        let (collection, history) = (collection.unwrap(), None);
+                        let max_ttl = max_ttl.map(Some);
+                        ManifestEdit::ChangeCollection { scope, collection, max_ttl, history }
+                    }
+                };
+                self.machine().bucket.edit_manifest(edit).unwrap();
             }
             "touch" => {
                 let key = key(line.word(0));

@@ -33,7 +33,7 @@ pub(in crate::commands) fn change(
         Err(failure) => return fail(connection, request, failure, turn),
     };
     let requested = paths.document.expiry.unwrap_or(0);
-    let expiry = match absolute_expiry(connection, request, requested, turn) {
+    let expiry = match absolute_expiry(connection, request, document, requested, turn) {
         Ok(expiry) => expiry,
         Err(done) => return done,
     };

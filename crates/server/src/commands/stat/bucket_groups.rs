@@ -93,13 +93,3 @@ pub(super) fn kvstore(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<
     super::emitter::statistics(emitter, "kvstore", BUCKET_STATISTICS, &statistics);
     Ok(())
 }
-
-/// Group "collections": the default one.
-pub(super) fn collections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
-    let statistics = emitter.part.bucket.statistics();
-    emitter.emit("manifest_uid", 0);
-    emitter.emit("0x0:0x0:name", "_default");
-    emitter.emit("0x0:0x0:scope_name", "_default");
-    super::emitter::statistics(emitter, "collections", BUCKET_STATISTICS, &statistics);
-    Ok(())
-}

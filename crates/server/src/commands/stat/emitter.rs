@@ -52,6 +52,8 @@ pub(crate) enum NoGroup {
     BadArgument,
     /// The vBucket is not here.
     NoSuchVbucket,
+    /// It has more to say than one answer may: its argument asks for a part.
+    TooMuch,
     /// The bucket does not say, or not yet.
     Refused(Refused),
     /// It waits for the file.

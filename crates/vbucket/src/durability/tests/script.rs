@@ -49,10 +49,14 @@ pub(super) struct Bench {
     asked: Vec<&'static str>,
 }
 
+/// Collections that are there from the beginning.
+const NAMED: [CollectionId; 2] = [CollectionId(8), CollectionId(9)];
+
 impl Bench {
     pub(super) fn new() -> Self {
         let (state, account) = (VbucketState::Active, MemoryAccount::default());
-        let vbucket = Vbucket::new(Vbid(0), state, VbUuid(1), HashSeed::new(1), account);
+        let mut vbucket = Vbucket::new(Vbid(0), state, VbUuid(1), HashSeed::new(1), account);
+        vbucket.assume_collections(&NAMED);
         Self {
             vbucket,
             clock: Clock::simulated(WallTime(1_700_000_000 * 1_000_000_000)),
@@ -309,6 +313,7 @@ impl Bench {
         };
         self.writes.iter_mut().for_each(|(_, has_ended)| *has_ended = true);
         self.vbucket = Vbucket::restore(restored, HashSeed::new(2), MemoryAccount::default());
+        self.vbucket.assume_collections(&NAMED);
         let mut items = self.file_items.clone();
         items.sort_by_key(Item::seqno);
         for item in &items {

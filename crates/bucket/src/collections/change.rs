@@ -1,0 +1,148 @@
+//! Changing the manifest, and having vBuckets follow it.
+
+use std::sync::Arc;
+
+use document::{CollectionId, Manifest, ManifestCollection, ManifestEdit, ManifestError};
+use document::{ManifestScope, ScopeId, Vbid, manifest::DEFAULT_NAME};
+use platform::FileError;
+use vbucket::Vbucket;
+
+use crate::core::{Bucket, BucketCore};
+
+/// Why the manifest is what it was.
+#[derive(Debug)]
+pub enum ManifestChangeError {
+    /// What is asked for cannot be.
+    Refused(ManifestError),
+    /// It could not be made durable: clients may try again.
+    Failed(FileError),
+}
+
+impl std::fmt::Display for ManifestChangeError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(error) => error.fmt(formatter),
+            Self::Failed(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl std::error::Error for ManifestChangeError {}
+
+impl Bucket {
+    /// Which scopes and collections the bucket has.
+    pub fn manifest(&self) -> Arc<Manifest> {
+        self.0.manifest.current()
+    }
+
+    /// Whether the manifest has this collection.
+    pub fn has_collection(&self, collection: CollectionId) -> bool {
+        collection == CollectionId::DEFAULT
+            || self.manifest().collections().any(|(_, it)| it.id == collection)
+    }
+
+    /// The longest life of a document of this collection, in seconds, if that is limited. Costs the
+    /// default collection nothing.
+    #[inline]
+    pub fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
+        if collection == CollectionId::DEFAULT { None } else { self.0.manifest.max_ttl(collection) }
+    }
+
+    /// Changes the manifest. It is durable on return, and the active vBuckets that are loaded
+    /// follow it; the others do when they are. Not for front-end workers.
+    ///
+    /// # Errors
+    /// See [`ManifestChangeError`].
+    pub fn edit_manifest(
+        &self,
+        edit: ManifestEdit<'_>,
+    ) -> Result<Arc<Manifest>, ManifestChangeError> {
+        let _changing = self.0.manifest.lock();
+        let next = self.manifest().edited(edit).map_err(ManifestChangeError::Refused)?;
+        self.0.change_manifest(next)?;
+        Ok(self.manifest())
+    }
+
+    /// Puts another manifest into the place of the one that there is, as
+    /// [`Bucket::edit_manifest`]. The same one again does no harm.
+    ///
+    /// # Errors
+    /// See [`ManifestChangeError`].
+    pub fn set_manifest(&self, next: Manifest) -> Result<(), ManifestChangeError> {
+        let _changing = self.0.manifest.lock();
+        let current = self.manifest();
+        match current.check_next(&next).map_err(ManifestChangeError::Refused)? {
+            true => self.0.change_manifest(next.continuing(&current)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl BucketCore {
+    /// Makes a manifest durable and has the vBuckets follow it. The caller has the right to.
+    fn change_manifest(&self, next: Manifest) -> Result<(), ManifestChangeError> {
+        self.manifest.replace(next).map_err(ManifestChangeError::Failed)?;
+        for (vbid, _) in self.slots() {
+            self.have_manifest_followed(vbid);
+        }
+        Ok(())
+    }
+
+    /// Has a vBucket follow the manifest, if it is active and here. Whoever makes a vBucket active
+    /// calls this behind it: a manifest that comes at the same time finds the vBucket, or this
+    /// finds the manifest.
+    pub(crate) fn have_manifest_followed(&self, vbid: Vbid) {
+        let (manifest, now) = (self.manifest.current(), self.now());
+        let follow = |vbucket: &mut Vbucket, effects: &mut Vec<_>| {
+            vbucket.follow_manifest(&manifest, now, effects);
+        };
+        // One that is not here follows when it comes.
+        let _is_here = self.on_vbucket(vbid, &mut Vec::new(), follow);
+    }
+
+    /// A vBucket whose file came from elsewhere tells of collections that the bucket, which has no
+    /// manifest of its own in its directory, does not know of: the newest such manifest is its.
+    pub(crate) fn adopt_manifest_of(&self, vbid: Vbid) {
+        if !self.manifest.was_absent {
+            return;
+        }
+        let known = self.manifest.current().uid;
+        let manifest = self.slot(vbid).and_then(|slot| {
+            let vbucket = slot.lock();
+            vbucket.as_ref().filter(|vbucket| vbucket.manifest_uid() > known).map(manifest_of)
+        });
+        let Some(manifest) = manifest else { return };
+        let _changing = self.manifest.lock();
+        let current = self.manifest.current();
+        if manifest.uid <= current.uid || manifest.check().is_err() {
+            return;
+        }
+        let uid = manifest.uid;
+        match self.change_manifest(manifest.continuing(&current)) {
+            Ok(()) => tracing::info!(vbucket = vbid.0, uid, "the manifest of a vBucket is newer"),
+            Err(error) => tracing::warn!(%error, uid, "a newer manifest could not be kept"),
+        }
+    }
+}
+
+/// The manifest that a vBucket follows, as far as its history tells.
+fn manifest_of(vbucket: &Vbucket) -> Manifest {
+    let mut manifest = Manifest { uid: vbucket.manifest_uid(), ..Manifest::default() };
+    for (id, name) in vbucket.scopes() {
+        if id != ScopeId::DEFAULT {
+            let (name, collections) = (name.to_owned(), Vec::new());
+            manifest.scopes.push(ManifestScope { id, name, collections });
+        }
+    }
+    manifest.scopes.sort_unstable_by_key(|scope| scope.id);
+    let mut collections: Vec<_> = vbucket.collections().collect();
+    collections.sort_unstable_by_key(|(id, _)| *id);
+    for (id, it) in collections {
+        let scope = manifest.scopes.iter_mut().find(|scope| scope.id == it.scope);
+        if let Some(scope) = scope.filter(|_| &*it.name != DEFAULT_NAME) {
+            let (name, max_ttl, history) = (it.name.to_string(), it.max_ttl, it.history);
+            scope.collections.push(ManifestCollection { id, name, max_ttl, history });
+        }
+    }
+    manifest.continuing(&Manifest::default())
+}

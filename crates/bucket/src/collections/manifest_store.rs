@@ -1,0 +1,110 @@
+//! The bucket's manifest, in memory and in the bucket's directory.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use document::{CollectionId, Manifest, Map};
+use platform::{FileError, FileErrorKind, Files};
+
+use super::manifest_json;
+use crate::core::Wakeable;
+use crate::start::{MANIFEST_NAME, OpenError};
+
+/// The manifest of a bucket. What is read of it is what was durable before.
+pub(crate) struct ManifestStore {
+    files: Arc<dyn Files>,
+    path: PathBuf,
+    current: RwLock<Arc<Manifest>>,
+    /// Held by whoever changes it, across I/O and until the vBuckets follow.
+    changing: Mutex<()>,
+    /// Whether any collection limits the life of its documents, and which do.
+    limits_lives: AtomicBool,
+    max_ttls: RwLock<Map<CollectionId, u32>>,
+    /// Erases the documents of dropped collections.
+    pub(super) eraser: Wakeable,
+    /// Whether a collection was dropped since a round of the eraser began last.
+    erasure_is_due: AtomicBool,
+    /// Whether there was no manifest in the directory: then the newest of a vBucket's is it.
+    pub(super) was_absent: bool,
+}
+
+impl ManifestStore {
+    /// Reads the manifest of the bucket in `directory`; one that was never changed has none there.
+    pub(crate) fn open(files: &Arc<dyn Files>, directory: &Path) -> Result<Self, OpenError> {
+        let path = directory.join(MANIFEST_NAME);
+        let found = match files.read_all(&path) {
+            Ok(text) => Some(manifest_json::decode(&text).map_err(|what| {
+                let path = path.clone();
+                OpenError::BadDescription { path, what: format!("cannot be read: {what}") }
+            })?),
+            Err(error) if error.kind == FileErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let store = Self {
+            files: Arc::clone(files),
+            path,
+            current: RwLock::default(),
+            changing: Mutex::default(),
+            limits_lives: AtomicBool::new(false),
+            max_ttls: RwLock::default(),
+            eraser: Wakeable::default(),
+            erasure_is_due: AtomicBool::new(false),
+            was_absent: found.is_none(),
+        };
+        store.show(found.unwrap_or_default());
+        Ok(store)
+    }
+
+    /// The manifest.
+    pub(crate) fn current(&self) -> Arc<Manifest> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the documents of dropped collections erased.
+    pub(crate) fn wake_eraser(&self) {
+        self.erasure_is_due.store(true, Ordering::Release);
+        self.eraser.wake();
+    }
+
+    /// A round of the eraser begins.
+    pub(super) fn begin_erasure(&self) {
+        self.erasure_is_due.store(false, Ordering::Release);
+    }
+
+    /// Whether another round has to follow: this one has passed the vBuckets of the last drop.
+    pub(super) fn is_erasure_due(&self) -> bool {
+        self.erasure_is_due.load(Ordering::Acquire)
+    }
+
+    /// The right to change it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes `manifest` durable, then the current one. For whoever has the right.
+    pub(super) fn replace(&self, manifest: Manifest) -> Result<(), FileError> {
+        self.files.replace_all(&self.path, manifest_json::encode_whole(&manifest).as_bytes())?;
+        self.show(manifest);
+        Ok(())
+    }
+
+    /// The longest life of a document of this collection, in seconds.
+    pub(super) fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
+        if !self.limits_lives.load(Ordering::Relaxed) {
+            return None;
+        }
+        let limits = self.max_ttls.read().unwrap_or_else(PoisonError::into_inner);
+        limits.get(&collection).copied()
+    }
+
+    fn show(&self, manifest: Manifest) {
+        let limited = |(_, it): (_, &document::ManifestCollection)| {
+            it.max_ttl.filter(|seconds| *seconds > 0).map(|seconds| (it.id, seconds))
+        };
+        let limits: Map<_, _> = manifest.collections().filter_map(limited).collect();
+        self.limits_lives.store(!limits.is_empty(), Ordering::Relaxed);
+        *self.max_ttls.write().unwrap_or_else(PoisonError::into_inner) = limits;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(manifest);
+    }
+}

@@ -1,0 +1,190 @@
+//! How the nodes of a cluster come to have one manifest of each bucket.
+//!
+//! A change is made on any node, which first asks the others for what is newer, then has the first
+//! node of the map that answers take the change, and gives it to all then. Whoever was not reached
+//! is asked again until it is, and so is everybody after a start and when there is another map: in
+//! either direction the newer manifest wins.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bucket::{Bucket, ManifestChangeError, manifest_json};
+use cluster::ClusterPlan;
+use document::{Manifest, ManifestEdit, ManifestError};
+
+use super::Membership;
+use crate::peer_copies::ExchangeManifest;
+
+/// How often a change is made anew because others were faster.
+const ATTEMPTS_MAX: usize = 32;
+
+/// Which node has a change first.
+enum Precedence {
+    /// This one: none of those that come before it in the map answers.
+    Here,
+    /// Another one, and it has taken the change.
+    Taken,
+    /// Another one, which has another change.
+    Other,
+}
+
+/// What is left to be exchanged.
+#[derive(Default)]
+pub(super) struct ManifestExchange {
+    exchange: OnceLock<ExchangeManifest>,
+    /// Held while a manifest is changed here, and while it is exchanged.
+    exchanging: Mutex<()>,
+    /// Whether somebody was not reached.
+    is_due: AtomicBool,
+}
+
+impl ManifestExchange {
+    pub(super) fn is_due(&self) -> bool {
+        self.is_due.load(Ordering::Relaxed)
+    }
+
+    /// A map was carried out.
+    pub(super) fn note_other_nodes(&self, has_others: bool) {
+        self.is_due.store(has_others, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.exchanging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Membership {
+    /// Has the node exchange manifests with `exchange`.
+    pub(crate) fn exchange_with(&self, exchange: ExchangeManifest) {
+        assert!(self.manifests.exchange.set(exchange).is_ok(), "there is one way to exchange");
+    }
+
+    /// Changes the manifest of a bucket, here and on all nodes that can be reached; the others get
+    /// it when they can. May take as long as nodes do not answer.
+    ///
+    /// # Errors
+    /// See [`ManifestChangeError`].
+    pub fn edit_manifest(
+        &self,
+        bucket: &str,
+        edit: ManifestEdit<'_>,
+    ) -> Result<Arc<Manifest>, ManifestChangeError> {
+        let none = || ManifestError::NotFound(format!("Bucket {bucket} is not found"));
+        let member = self.buckets.get(bucket);
+        let member = member.ok_or_else(|| ManifestChangeError::Refused(none()))?;
+        let plan = self.plan();
+        let _changing = self.manifests.lock();
+        let manifest = self.edit_behind_others(&member.bucket, &plan, edit)?;
+        if !self.exchange_manifest_of(&member.bucket, &plan) {
+            self.manifests.is_due.store(true, Ordering::Relaxed);
+            self.retries.begin(true);
+        }
+        Ok(manifest)
+    }
+
+    /// Of two changes on two nodes at a time the one comes behind the other: the first node of the
+    /// map that answers has a change before the node that makes it, and refuses what does not
+    /// follow the last one. Two equal changes of one moment are one.
+    fn edit_behind_others(
+        &self,
+        bucket: &Bucket,
+        plan: &ClusterPlan,
+        edit: ManifestEdit<'_>,
+    ) -> Result<Arc<Manifest>, ManifestChangeError> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.exchange_manifest_of(bucket, plan);
+            let next = bucket.manifest().edited(edit).map_err(ManifestChangeError::Refused)?;
+            match self.precede(bucket, plan, &next) {
+                Precedence::Here => return bucket.edit_manifest(edit),
+                Precedence::Other => {}
+                Precedence::Taken => {
+                    let taken = bucket.set_manifest(next.clone());
+                    // Who has heard of it has made another change already.
+                    if bucket.manifest().uid <= next.uid {
+                        taken?;
+                    }
+                    return Ok(Arc::new(next));
+                }
+            }
+        }
+        let why = "Scopes and collections keep changing on other nodes, try again".to_owned();
+        Err(ManifestChangeError::Refused(ManifestError::NotNext(why)))
+    }
+
+    /// Gives `next`, which follows the manifest of this node, to the first node that answers.
+    fn precede(&self, bucket: &Bucket, plan: &ClusterPlan, next: &Manifest) -> Precedence {
+        let this = self.this_node_in(plan);
+        let (Some(exchange), Some(this)) = (self.manifests.exchange.get(), this) else {
+            return Precedence::Here;
+        };
+        let name = &bucket.config().name;
+        let offer = manifest_json::encode_whole(next);
+        for node in plan.nodes.iter().take(this) {
+            let tell = |ours: &str| -> anyhow::Result<Manifest> {
+                let theirs = exchange(&node.address, name, ours)?;
+                manifest_json::decode(theirs.as_bytes()).map_err(anyhow::Error::msg)
+            };
+            match tell(&offer) {
+                Ok(before) if before.uid < next.uid => return Precedence::Taken,
+                Ok(_) => return Precedence::Other,
+                Err(_) => {}
+            }
+            // It has refused the offer, its answer was lost, or it does not answer.
+            match tell(&manifest_json::encode_whole(&bucket.manifest())) {
+                Ok(now) if now.uid == next.uid && now.scopes == next.scopes => {
+                    return Precedence::Taken;
+                }
+                Ok(_) => return Precedence::Other,
+                Err(_) => {}
+            }
+        }
+        Precedence::Here
+    }
+
+    /// Exchanges what is left to be.
+    pub(super) fn exchange_manifests(&self, plan: &ClusterPlan) {
+        if !self.manifests.is_due() {
+            return;
+        }
+        let _exchanging = self.manifests.lock();
+        self.manifests.is_due.store(false, Ordering::Relaxed);
+        let members = self.buckets.values();
+        let left = members.filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
+        if left.count() > 0 {
+            self.manifests.is_due.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Exchanges the manifest of a bucket with all other nodes of the map. Whether all were
+    /// reached.
+    fn exchange_manifest_of(&self, bucket: &Bucket, plan: &ClusterPlan) -> bool {
+        let Some(exchange) = self.manifests.exchange.get() else { return true };
+        let this = self.this_node_in(plan);
+        let name = &bucket.config().name;
+        let mut all_reached = true;
+        for (index, node) in plan.nodes.iter().enumerate() {
+            if this.is_none() || this == Some(index) {
+                continue;
+            }
+            let ours = manifest_json::encode_whole(&bucket.manifest());
+            let taken = exchange(&node.address, name, &ours).and_then(|theirs| {
+                let theirs =
+                    manifest_json::decode(theirs.as_bytes()).map_err(anyhow::Error::msg)?;
+                let known = bucket.manifest();
+                if theirs.uid == known.uid && theirs.scopes != known.scopes {
+                    let uid = known.uid;
+                    tracing::warn!(node = node.name, uid, "two manifests have one uid");
+                }
+                if theirs.uid > known.uid {
+                    bucket.set_manifest(theirs)?;
+                }
+                Ok(())
+            });
+            if let Err(error) = taken {
+                tracing::debug!(node = node.name, "no manifest is exchanged: {error:#}");
+                all_reached = false;
+            }
+        }
+        all_reached
+    }
+}

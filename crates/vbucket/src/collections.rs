@@ -1,0 +1,221 @@
+//! The collections that a vBucket has, by its own history alone: its events say which come and go.
+
+use document::{
+    CollectionId, Item, Manifest, ManifestCollection, ManifestEvent, ManifestScope, Map, ScopeId,
+    Seqno, manifest_event::EventCollection,
+};
+
+/// What a vBucket knows of its collections. The default one is always there, and is not among
+/// them: for its documents nothing is looked up here.
+#[derive(Debug, Default)]
+pub(crate) struct Collections {
+    /// That of the last manifest that history follows.
+    uid: u64,
+    scopes: Map<ScopeId, Box<str>>,
+    open: Map<CollectionId, OpenCollection>,
+    /// Those that are dropped and whose documents may still be in memory or in the file.
+    pub(crate) leaving: Vec<Leaving>,
+    /// How many of those, from the first on, were there when their erasure began: what memory has
+    /// of the others may lie behind it.
+    erasing: usize,
+    /// The newest event of each key, where there is no file that has it.
+    events: Option<Map<Box<[u8]>, Item>>,
+}
+
+/// A named collection of a vBucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenCollection {
+    /// The scope that it is in.
+    pub scope: ScopeId,
+    /// Its name.
+    pub name: Box<str>,
+    /// The longest life of its documents in seconds, if it is limited here.
+    pub max_ttl: Option<u32>,
+    /// Whether older versions are to be kept.
+    pub history: bool,
+    /// Where it was made.
+    pub start_seqno: Seqno,
+    /// Documents alive.
+    pub item_count: u64,
+    /// The last seqno of anything in it.
+    pub high_seqno: Seqno,
+}
+
+/// There may be a thousand of them in each of a thousand vBuckets.
+const _: () = assert!(size_of::<OpenCollection>() <= 64);
+
+/// A collection that is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leaving {
+    pub(crate) id: CollectionId,
+    /// Where it was dropped.
+    pub(crate) end_seqno: Seqno,
+    /// Its documents that were not met in memory yet.
+    pub(crate) item_count: u64,
+}
+
+impl Collections {
+    /// Those of a vBucket without a file, which has to remember its events itself.
+    pub(crate) fn keeping_events() -> Self {
+        Self { events: Some(Map::default()), ..Self::default() }
+    }
+
+    /// The uid of the last manifest that history follows.
+    pub(crate) fn uid(&self) -> u64 {
+        self.uid
+    }
+
+    /// Whether documents of a named collection are there for anybody.
+    pub(crate) fn is_open(&self, id: CollectionId) -> bool {
+        self.open.contains_key(&id)
+    }
+
+    pub(crate) fn get(&self, id: CollectionId) -> Option<&OpenCollection> {
+        self.open.get(&id)
+    }
+
+    pub(crate) fn has_scope(&self, id: ScopeId) -> bool {
+        id == ScopeId::DEFAULT || self.scopes.contains_key(&id)
+    }
+
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = (ScopeId, &str)> {
+        self.scopes.iter().map(|(id, name)| (*id, &**name))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (CollectionId, &OpenCollection)> {
+        self.open.iter().map(|(id, collection)| (*id, collection))
+    }
+
+    /// The newest events, seqnos in no order; none where a file has them.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Item> {
+        self.events.iter().flat_map(Map::values)
+    }
+
+    /// History follows this manifest from now on, whether or not it says anything new.
+    pub(crate) fn follow(&mut self, uid: u64) {
+        self.uid = self.uid.max(uid);
+    }
+
+    /// Takes note of a version of a document in an open collection. `was_alive` and `is_alive`:
+    /// whether there was a document, and is one.
+    pub(crate) fn note_version(
+        &mut self,
+        id: CollectionId,
+        seqno: Seqno,
+        was_alive: bool,
+        is_alive: bool,
+    ) {
+        let Some(collection) = self.open.get_mut(&id) else { return };
+        collection.high_seqno = collection.high_seqno.max(seqno);
+        let count = collection.item_count + u64::from(is_alive);
+        collection.item_count = count.saturating_sub(u64::from(was_alive));
+    }
+
+    /// The event at `seqno` has come about.
+    pub(crate) fn apply(&mut self, event: &ManifestEvent<'_>, seqno: Seqno) {
+        self.follow(event.uid());
+        match event {
+            ManifestEvent::CollectionCreated(it) => {
+                let collection = OpenCollection {
+                    scope: it.scope,
+                    name: it.name.into(),
+                    max_ttl: it.max_ttl,
+                    history: it.history,
+                    start_seqno: seqno,
+                    item_count: 0,
+                    high_seqno: seqno,
+                };
+                self.open.insert(it.id, collection);
+            }
+            ManifestEvent::CollectionChanged(it) => {
+                if let Some(collection) = self.open.get_mut(&it.id) {
+                    collection.max_ttl = it.max_ttl;
+                    collection.history = it.history;
+                    collection.high_seqno = seqno;
+                }
+            }
+            ManifestEvent::CollectionDropped { collection, .. } => {
+                if let Some(dropped) = self.open.remove(collection) {
+                    let item_count = dropped.item_count;
+                    self.leaving.push(Leaving { id: *collection, end_seqno: seqno, item_count });
+                }
+            }
+            ManifestEvent::ScopeCreated { scope, name, .. } => {
+                self.scopes.insert(*scope, (*name).into());
+            }
+            ManifestEvent::ScopeDropped { scope, .. } => {
+                self.scopes.remove(scope);
+            }
+        }
+    }
+
+    /// Keeps the item of an event, where no file does. Returns the one in whose place it is.
+    pub(crate) fn keep(&mut self, item: &Item) -> Option<Item> {
+        self.events.as_mut()?.insert(item.key().encoded().into(), item.clone())
+    }
+
+    /// A document was found of a collection that is not there any more: it is to be erased.
+    pub(crate) fn note_hidden(&mut self, id: CollectionId, seqno: Seqno) {
+        match self.leaving.iter_mut().find(|leaving| leaving.id == id) {
+            Some(leaving) => leaving.end_seqno = leaving.end_seqno.max(seqno),
+            None => self.leaving.push(Leaving { id, end_seqno: seqno, item_count: 0 }),
+        }
+    }
+
+    /// Memory is searched from its beginning on for documents of all that are leaving.
+    pub(crate) fn begin_erasure(&mut self) {
+        self.erasing = self.leaving.len();
+    }
+
+    /// Memory was searched: those whose documents are gone from it.
+    pub(crate) fn finish_erasure(&mut self) -> impl Iterator<Item = Leaving> {
+        self.leaving.drain(..std::mem::take(&mut self.erasing))
+    }
+
+    /// What has to come about for the vBucket to have the collections of `manifest`. What goes
+    /// goes first: names are free by then.
+    pub(crate) fn events_towards<'m>(&self, manifest: &'m Manifest) -> Vec<ManifestEvent<'m>> {
+        let uid = manifest.uid;
+        let wanted: Map<CollectionId, ScopeId> =
+            manifest.collections().map(|(scope, it)| (it.id, scope.id)).collect();
+        let mut gone: Vec<_> =
+            self.open.iter().filter(|(id, _)| !wanted.contains_key(*id)).collect();
+        gone.sort_unstable_by_key(|(id, _)| **id);
+        let mut events: Vec<_> = gone
+            .into_iter()
+            .map(|(id, it)| {
+                let (scope, collection) = (it.scope, *id);
+                ManifestEvent::CollectionDropped { uid, scope, collection }
+            })
+            .collect();
+        let is_wanted = |id: &ScopeId| manifest.scopes.iter().any(|scope| scope.id == *id);
+        let mut scopes: Vec<_> = self.scopes.keys().filter(|id| !is_wanted(id)).collect();
+        scopes.sort_unstable();
+        let drop_scope = |scope: &ScopeId| ManifestEvent::ScopeDropped { uid, scope: *scope };
+        events.extend(scopes.into_iter().map(drop_scope));
+        let new_scopes = manifest.scopes.iter().filter(|scope| !self.has_scope(scope.id));
+        events.extend(new_scopes.map(|ManifestScope { id, name, .. }| {
+            ManifestEvent::ScopeCreated { uid, scope: *id, name }
+        }));
+        for (scope, collection) in manifest.collections() {
+            let ManifestCollection { id, name, max_ttl, history } = collection;
+            let said = EventCollection {
+                uid,
+                scope: scope.id,
+                id: *id,
+                name,
+                max_ttl: *max_ttl,
+                history: *history,
+            };
+            match self.open.get(id) {
+                _ if *id == CollectionId::DEFAULT => {}
+                None => events.push(ManifestEvent::CollectionCreated(said)),
+                Some(known) if (known.max_ttl, known.history) != (*max_ttl, *history) => {
+                    events.push(ManifestEvent::CollectionChanged(said));
+                }
+                Some(_) => {}
+            }
+        }
+        events
+    }
+}
