@@ -6,12 +6,14 @@ from datetime import timedelta
 
 from bucket_kinds import node_of_its_own
 from cases import expect, expect_equal, expect_error
+from couchbase.durability import DurabilityLevel, ServerDurability
 from couchbase.exceptions import FeatureUnavailableException
 from couchbase.kv_range_scan import PrefixScan, RangeScan, SamplingScan, ScanTerm
 from couchbase.mutation_state import MutationState
 from couchbase.options import ScanOptions, UpsertOptions
 
 COUNT = 2000
+PERSISTED = ServerDurability(DurabilityLevel.PERSIST_TO_MAJORITY)
 TIMEOUT = timedelta(seconds=60)
 THREADS = (1, 4)
 
@@ -101,6 +103,7 @@ def scan_after_restart(sdk_of_the_suite):
     del sdk_of_the_suite
     with node_of_its_own("scans-restart", "--threads", "1") as sdk:
         fill(sdk.collection, 300)
+        sdk.collection.upsert("scan-00001", {"n": 1}, UpsertOptions(durability=PERSISTED))
         sdk.node.kill()
         sdk.node.start()
         expect_equal(sdk.get_json("scan-00001"), {"n": 1}, "value")
