@@ -31,6 +31,7 @@ type stream struct {
 	fromDisk  int
 	deletions int
 	expired   int
+	created   []uint32
 	ended     bool
 	err       error
 }
@@ -138,10 +139,14 @@ func (c *consumer) closeAll() error {
 
 // high returns the last seqno of every vBucket.
 func (c *consumer) high() (map[uint16]uint64, error) {
+	return c.highOf(gocbcore.GetVbucketSeqnoOptions{})
+}
+
+// highOf returns the last seqno of what the options say.
+func (c *consumer) highOf(options gocbcore.GetVbucketSeqnoOptions) (map[uint16]uint64, error) {
 	seqnos := map[uint16]uint64{}
 	done := make(chan error, 1)
-	_, err := c.agent.GetVbucketSeqnos(0, memd.VbucketStateActive,
-		gocbcore.GetVbucketSeqnoOptions{},
+	_, err := c.agent.GetVbucketSeqnos(0, memd.VbucketStateActive, options,
 		func(entries []gocbcore.VbSeqNoEntry, err error) {
 			for _, entry := range entries {
 				seqnos[entry.VbID] = uint64(entry.SeqNo)
@@ -324,7 +329,13 @@ func (s *stream) End(_ gocbcore.DcpStreamEnd, err error) {
 
 func (s *stream) OSOSnapshot(gocbcore.DcpOSOSnapshot) {}
 
-func (s *stream) CreateCollection(gocbcore.DcpCollectionCreation)     {}
+func (s *stream) CreateCollection(creation gocbcore.DcpCollectionCreation) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.take(creation.SeqNo)
+	s.created = append(s.created, creation.CollectionID)
+}
+
 func (s *stream) DeleteCollection(gocbcore.DcpCollectionDeletion)     {}
 func (s *stream) FlushCollection(gocbcore.DcpCollectionFlush)         {}
 func (s *stream) CreateScope(gocbcore.DcpScopeCreation)               {}

@@ -36,6 +36,7 @@ var cases = []testCase{
 	{"the-failover-log-is-told", failoverLog},
 	{"several-streams-of-a-vbucket-have-ids", streamIds},
 	{"streams-from-files-after-a-restart", afterRestart},
+	{"a-filter-lets-one-collection-through", oneCollection},
 }
 
 func main() {

@@ -57,6 +57,20 @@ func credentials() gocbcore.AuthProvider {
 	}
 }
 
+// setIn stores a document of a named collection, which is not remembered.
+func (w *writer) setIn(scope, collection, key, value string) error {
+	done := make(chan error, 1)
+	options := gocbcore.SetOptions{
+		ScopeName: scope, CollectionName: collection,
+		Key: []byte(key), Value: []byte(value), Deadline: time.Now().Add(patience),
+	}
+	_, err := w.agent.Set(options, func(_ *gocbcore.StoreResult, err error) { done <- err })
+	if err == nil {
+		err = <-done
+	}
+	return err
+}
+
 func (w *writer) set(key, value string, expirySeconds uint32) error {
 	done := make(chan error, 1)
 	options := gocbcore.SetOptions{

@@ -6,6 +6,7 @@ mod compactors;
 mod fragmentation;
 mod orders;
 mod plan;
+mod room_pause;
 mod settings;
 pub(crate) mod watcher;
 
@@ -13,6 +14,7 @@ pub use plan::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningComp
 
 use self::compactors::Compactors;
 use self::plan::Compactions;
+use self::room_pause::RoomPause;
 use crate::config::BucketConfig;
 
 /// What a bucket knows of its compactions. Which of it changes, only the files of this folder say.
@@ -21,11 +23,17 @@ pub(crate) struct Compaction {
     plan: Compactions,
     /// Who does it.
     tasks: Compactors,
+    /// Until when nobody tries, for want of room.
+    room_pause: RoomPause,
 }
 
 impl Compaction {
     pub(crate) fn new(config: &BucketConfig) -> Self {
-        Self { plan: Compactions::new(config), tasks: Compactors::default() }
+        Self {
+            plan: Compactions::new(config),
+            tasks: Compactors::default(),
+            room_pause: RoomPause::default(),
+        }
     }
 
     /// Stops what is under way, and takes no orders any more.

@@ -28,6 +28,7 @@ pub use stream_observer::StreamObserver;
 pub use timings::Timings;
 pub use write_block::WriteBlock;
 
+pub(crate) use back_off::BackOff;
 pub(crate) use bucket::BucketCore;
 pub(crate) use counters::Counters;
 pub(crate) use listeners::Listeners;

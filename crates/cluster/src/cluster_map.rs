@@ -31,6 +31,8 @@ pub struct BucketMap {
     pub uuid: Uuid,
     /// Whether it keeps its documents in memory alone.
     pub is_ephemeral: bool,
+    /// The uid of its manifest of scopes and collections.
+    pub manifest_uid: u64,
     /// Copies beside the active one.
     pub replica_count: usize,
     /// For each vBucket the node index of the active copy, then of each replica; `None` where no
@@ -60,7 +62,14 @@ impl BucketMap {
     pub fn on_one_node(name: &str, uuid: Uuid, vbucket_count: u16) -> Self {
         assert!(vbucket_count.is_power_of_two(), "clients need a power of two");
         let chains = vec![vec![Some(0)]; usize::from(vbucket_count)];
-        Self { name: name.to_owned(), uuid, is_ephemeral: false, replica_count: 0, chains }
+        Self {
+            name: name.to_owned(),
+            uuid,
+            is_ephemeral: false,
+            manifest_uid: 0,
+            replica_count: 0,
+            chains,
+        }
     }
 
     /// The map of a bucket that keeps its documents in memory alone.

@@ -65,7 +65,7 @@ impl ClusterMap {
     }
 
     fn bucket_fields(&self, bucket: &BucketMap) -> Value {
-        let BucketMap { name, uuid, is_ephemeral, replica_count, chains } = bucket;
+        let BucketMap { name, uuid, is_ephemeral, manifest_uid, replica_count, chains } = bucket;
         let disk = (!is_ephemeral).then_some(DISK_CAPABILITIES).into_iter().flatten();
         let capabilities: Vec<&str> = BUCKET_CAPABILITIES.into_iter().chain(disk).collect();
         let servers: Vec<String> =
@@ -89,7 +89,7 @@ impl ClusterMap {
             "streamingUri": format!("/pools/default/bucketsStreaming/{name}?bucket_uuid={uuid}"),
             "bucketCapabilitiesVer": "",
             "bucketCapabilities": capabilities,
-            "collectionsManifestUid": "0",
+            "collectionsManifestUid": format!("{manifest_uid:x}"),
             "ddocs": {"uri": format!("/pools/default/buckets/{name}/ddocs")},
             "nodes": nodes,
             "vBucketServerMap": {
@@ -204,6 +204,7 @@ mod tests {
             ..map()
         };
         let bucket = BucketMap {
+            manifest_uid: 0x1a,
             replica_count: 1,
             chains: vec![vec![Some(0), Some(1)], vec![Some(1), None]],
             ..BucketMap::on_one_node("default", uuid, 2)
@@ -220,7 +221,7 @@ mod tests {
                              0123456789abcdef0123456789abcdef",
             "bucketCapabilitiesVer": "",
             "bucketCapabilities": config["bucketCapabilities"],
-            "collectionsManifestUid": "0",
+            "collectionsManifestUid": "1a",
             "ddocs": {"uri": "/pools/default/buckets/default/ddocs"},
             "nodes": [
                 {"hostname": "127.0.0.1:12001", "ports": {"direct": 12000}},

@@ -96,7 +96,8 @@ impl ClusterPlan {
     pub fn bucket_map(&self, name: &str, own_uuid: Uuid, is_ephemeral: bool) -> Option<BucketMap> {
         let BucketPlan { uuid, replica_count, chains } = self.buckets.get(name)?.clone();
         let uuid = uuid.unwrap_or(own_uuid);
-        Some(BucketMap { name: name.to_owned(), uuid, is_ephemeral, replica_count, chains })
+        let name = name.to_owned();
+        Some(BucketMap { name, uuid, is_ephemeral, manifest_uid: 0, replica_count, chains })
     }
 }
 

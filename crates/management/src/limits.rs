@@ -20,6 +20,8 @@ pub struct Limits {
     pub body_time_max: Duration,
     /// Time for which a client may take nothing of an answer.
     pub write_stall_max: Duration,
+    /// Time for which a client may wait for a manifest to come to this node.
+    pub manifest_wait_max: Duration,
     /// Time for which shutdown waits for answers that are under way.
     pub shutdown_time_max: Duration,
 }
@@ -34,6 +36,7 @@ impl Default for Limits {
             header_time_max: Duration::from_secs(30),
             body_time_max: Duration::from_secs(10),
             write_stall_max: Duration::from_secs(30),
+            manifest_wait_max: Duration::from_secs(10),
             shutdown_time_max: Duration::from_secs(2),
         }
     }

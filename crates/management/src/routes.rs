@@ -90,6 +90,7 @@ fn collection_routes() -> Router<Arc<Context>> {
                 .post(collections::create_scope)
                 .put(collections::refuse_bulk),
         )
+        .route(&below("@ensureManifest/{uid}"), post(collections::ensure_manifest))
         .route(&below("{scope}"), delete(collections::drop_scope))
         .route(&below("{scope}/collections"), post(collections::create_collection))
         .route(

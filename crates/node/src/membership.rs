@@ -59,6 +59,8 @@ pub struct Membership {
     /// Held while a plan is carried out.
     carrying_out: Mutex<()>,
     plan: Mutex<ClusterPlan>,
+    /// Held while clients are told of the maps: the last that they hear is the newest.
+    telling: Mutex<()>,
     ask_peer: OnceLock<AskPeer>,
     manifests: ManifestExchange,
     remembered: RememberedMap,
@@ -91,6 +93,7 @@ impl Membership {
             default_bucket: node_buckets.default_bucket().name().to_owned(),
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
+            telling: Mutex::default(),
             ask_peer: OnceLock::new(),
             manifests: ManifestExchange::default(),
             remembered,
@@ -111,12 +114,22 @@ impl Membership {
         }
     }
 
-    /// From now on the clients of `server` are told of changes.
-    pub(crate) fn serve_with(&self, server: Arc<Server>) {
+    /// From now on the clients of `server` are told of changes, those of manifests among them.
+    pub(crate) fn serve_with(self: &Arc<Self>, server: Arc<Server>) {
         for (name, member) in &self.buckets {
             server.show_pending(name, member.pending());
         }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
+        for member in self.buckets.values() {
+            let membership = Arc::downgrade(self);
+            member.bucket.watch_manifest(move || {
+                if let Some(membership) = membership.upgrade() {
+                    membership.tell();
+                }
+            });
+        }
+        // What changed since the port was given its first maps.
+        self.tell();
     }
 
     /// Has `notify` called after each change.
@@ -319,6 +332,7 @@ impl Membership {
     }
 
     fn tell(&self) {
+        let _in_order = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = self.server.get() {
             server.publish(self.view());
         }

@@ -191,3 +191,21 @@ fn nodes_that_do_not_answer_keep_nobody_from_changes_and_get_them_later() {
     assert_eq!(cluster.create(0, "c"), Ok(3));
     assert_eq!(cluster.scopes(), ["a", "b", "c"]);
 }
+
+#[test]
+fn clients_are_told_the_uid_of_each_manifest() {
+    let cluster = Cluster::new();
+    let told: Vec<Arc<Mutex<Vec<u64>>>> = cluster.nodes.iter().map(|_| Arc::default()).collect();
+    for ((node, _), told) in cluster.nodes.iter().zip(&told) {
+        let (membership, told) = (Arc::downgrade(node.membership()), Arc::clone(told));
+        node.membership().watch(Box::new(move || {
+            let map = membership.upgrade().and_then(|node| node.bucket_map(BUCKET)).unwrap();
+            told.lock().unwrap().push(map.manifest_uid);
+        }));
+    }
+    assert_eq!(cluster.create(0, "a"), Ok(1));
+    assert_eq!(cluster.create(2, "b"), Ok(2));
+    for told in told {
+        assert_eq!(*told.lock().unwrap(), [1, 2]);
+    }
+}

@@ -1,11 +1,12 @@
 //! Processes that this one starts and ends.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -39,6 +40,23 @@ pub enum ChildSignal {
     Resume,
 }
 
+/// How a process has ended; shown are its exit status or the signal that ended it, in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildEnd(ExitStatus);
+
+impl ChildEnd {
+    /// Whether it did what it was to do: its exit status is 0.
+    pub fn is_success(&self) -> bool {
+        self.0.success()
+    }
+}
+
+impl fmt::Display for ChildEnd {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
 /// A process that was started here, in a group of its own: a terminal's Ctrl-C does not reach it.
 #[derive(Debug)]
 pub struct Child(std::process::Child);
@@ -63,9 +81,9 @@ impl Child {
         self.0.id()
     }
 
-    /// How it ended, in words; `None` while it runs.
-    pub fn has_ended(&mut self) -> io::Result<Option<String>> {
-        Ok(self.0.try_wait()?.map(|status| status.to_string()))
+    /// How it ended; `None` while it runs.
+    pub fn has_ended(&mut self) -> io::Result<Option<ChildEnd>> {
+        Ok(self.0.try_wait()?.map(ChildEnd))
     }
 
     /// Waits until it has ended.

@@ -1,6 +1,6 @@
 //! What requests wait for.
 
-use bucket::{CompactionEnd, Completion, ScanId, ScanRefused};
+use bucket::{CompactionEnd, Completion, Refused, ScanId, ScanRefused};
 use document::Item;
 use protocol::Status;
 
@@ -24,8 +24,8 @@ pub(crate) enum Completed {
     ScanRead(Box<ScanPortion>),
     /// Keys, in the form in which they are sent.
     KeysListed(Result<Vec<u8>, ScanRefused>),
-    /// Some document, if there is any.
-    RandomDocument(Option<Item>),
+    /// Some document, or why there is none.
+    RandomDocument(Result<Item, Refused>),
     /// How a compaction has ended.
     Compacted(CompactionEnd),
     /// The bucket has another manifest; or what the client hears, and a person reads.

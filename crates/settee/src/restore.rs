@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use bucket::{BucketConfig, ConflictResolution, Named};
 use cli::RestoreArguments;
 use node::DataDirectory;
 use platform::files::{RealFiles, remove_tree};
@@ -55,8 +56,14 @@ fn fill(
     directory: &Path,
 ) -> anyhow::Result<cli::backup::RestoreReport> {
     let restored = cli::backup::fetch(arguments, Arc::clone(files), directory)?;
-    let (count, deleted) = (restored.vbucket_count, &restored.deleted);
-    bucket::describe_restored(&**files, directory, &arguments.bucket, count, deleted)?;
+    let rule = &restored.conflict_resolution;
+    let rule = ConflictResolution::by_name(rule).map_err(anyhow::Error::msg)?;
+    let bucket = BucketConfig {
+        vbucket_count: restored.vbucket_count,
+        conflict_resolution: Some(rule),
+        ..BucketConfig::named(&arguments.bucket)
+    };
+    bucket::describe_restored(&**files, directory, &bucket, &restored.deleted)?;
     files.sync_directory(directory)?;
     Ok(restored)
 }

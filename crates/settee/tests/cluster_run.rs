@@ -34,9 +34,16 @@ struct Cluster {
 
 impl Cluster {
     fn start(flags: &[&str]) -> Self {
+        Self::start_by(Command::spawn, flags)
+    }
+
+    fn start_by(
+        spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
+        flags: &[&str],
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = free_ports();
-        let child = Self::command(directory.path(), base).args(flags).spawn().unwrap();
+        let child = spawn(Self::command(directory.path(), base).args(flags)).unwrap();
         let cluster = Self { child, directory, base };
         cluster.wait_for(&["--status"], "n_1");
         cluster
@@ -82,12 +89,28 @@ impl Cluster {
 
     /// Stores 200 documents with durable writes in a bucket.
     fn load(&self, bucket: &str) {
+        let flags = ["--durability", "majority", "--bucket", bucket, "--num-cycles", "1"];
+        let output = self.load_command(&flags).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// What stores 200 documents, through the second node.
+    fn load_command(&self, flags: &[&str]) -> Command {
         let mut command = settee();
         command.args(["load", "--port", &(self.base + 2).to_string(), "--num-items", "200"]);
-        command.args(["--user", "Administrator", "--password", "password", "--num-cycles", "1"]);
-        command.args(["--durability", "majority", "--bucket", bucket]);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{output:?}");
+        command.args(["--user", "Administrator", "--password", "password"]).args(flags);
+        command
+    }
+
+    /// Waits until a node's log says this.
+    fn wait_for_log(&self, node: u16, words: &str) {
+        let log = self.directory.path().join(format!("n_{node}.log"));
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        while !platform::files::read_text(&log).unwrap().contains(words) {
+            assert!(clock.now() < deadline, "{words:?} is not in {}", log.display());
+            platform::threads::pause(Duration::from_millis(20));
+        }
     }
 
     /// Waits until a node holds so many documents, active ones and replicas.
@@ -223,5 +246,35 @@ fn several_buckets_are_told_apart_by_their_names() {
     assert!(cluster.ask(&["--failover", "0"]).contains("promoted"));
     for bucket in ["orders", "travel"] {
         assert_eq!(cluster.states_of(1, bucket), counts(&[("active", 16)]), "{bucket}");
+    }
+}
+
+/// A file may have so many blocks of 512 or 1024 bytes.
+const FILE_BLOCKS_MAX: u32 = 64;
+
+/// Starts a command whose processes can write no larger files.
+fn spawn_with_small_files(command: &mut Command) -> std::io::Result<Child> {
+    let mut limited = Command::new("sh");
+    let line = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS_MAX}; exec \"$0\" \"$@\"");
+    limited.args(["-c", &line]).arg(command.get_program()).args(command.get_args());
+    limited.stdout(Stdio::null()).spawn()
+}
+
+#[test]
+fn a_node_that_stops_with_an_error_is_named_with_its_reason() {
+    for order in [&["--restart", "1"][..], &["--stop"]] {
+        let mut cluster = Cluster::start_by(spawn_with_small_files, &["--persistence", "files"]);
+        let mut load = cluster.load_command(&[]).stdout(Stdio::null()).spawn().unwrap();
+        cluster.wait_for_log(1, "flushing fails");
+        load.kill().unwrap();
+        load.wait().unwrap();
+        let told = cluster.tell(order);
+        let reason = String::from_utf8_lossy(&told.stderr);
+        for part in ["n_1 stopped with an error: exit status: 1", "could not be written"] {
+            assert!(!told.status.success() && reason.contains(part), "{reason}");
+        }
+        if order == ["--stop"] {
+            assert!(!cluster.child.wait().unwrap().success());
+        }
     }
 }

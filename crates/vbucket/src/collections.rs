@@ -111,6 +111,13 @@ impl Collections {
         collection.item_count = count.saturating_sub(u64::from(was_alive));
     }
 
+    /// An open collection has so many documents.
+    pub(crate) fn set_item_count(&mut self, id: CollectionId, item_count: u64) {
+        if let Some(collection) = self.open.get_mut(&id) {
+            collection.item_count = item_count;
+        }
+    }
+
     /// The event at `seqno` has come about.
     pub(crate) fn apply(&mut self, event: &ManifestEvent<'_>, seqno: Seqno) {
         self.follow(event.uid());

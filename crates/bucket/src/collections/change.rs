@@ -57,10 +57,13 @@ impl Bucket {
         &self,
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
-        let _changing = self.0.manifest.lock();
+        let changing = self.0.manifest.lock();
         let next = self.manifest().edited(edit).map_err(ManifestChangeError::Refused)?;
         self.0.change_manifest(next)?;
-        Ok(self.manifest())
+        let changed = self.manifest();
+        drop(changing);
+        self.0.manifest.tell();
+        Ok(changed)
     }
 
     /// Puts another manifest into the place of the one that there is, as
@@ -69,12 +72,21 @@ impl Bucket {
     /// # Errors
     /// See [`ManifestChangeError`].
     pub fn set_manifest(&self, next: Manifest) -> Result<(), ManifestChangeError> {
-        let _changing = self.0.manifest.lock();
+        let changing = self.0.manifest.lock();
         let current = self.manifest();
-        match current.check_next(&next).map_err(ManifestChangeError::Refused)? {
-            true => self.0.change_manifest(next.continuing(&current)),
-            false => Ok(()),
+        if !current.check_next(&next).map_err(ManifestChangeError::Refused)? {
+            return Ok(());
         }
+        self.0.change_manifest(next.continuing(&current))?;
+        drop(changing);
+        self.0.manifest.tell();
+        Ok(())
+    }
+
+    /// Has `watcher` called after each change of the manifest, by the thread that makes it and
+    /// under no lock of the bucket; it must not block.
+    pub fn watch_manifest(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        self.0.manifest.watch(Box::new(watcher));
     }
 }
 
@@ -112,14 +124,19 @@ impl BucketCore {
             vbucket.as_ref().filter(|vbucket| vbucket.manifest_uid() > known).map(manifest_of)
         });
         let Some(manifest) = manifest else { return };
-        let _changing = self.manifest.lock();
+        let changing = self.manifest.lock();
         let current = self.manifest.current();
         if manifest.uid <= current.uid || manifest.check().is_err() {
             return;
         }
         let uid = manifest.uid;
-        match self.change_manifest(manifest.continuing(&current)) {
-            Ok(()) => tracing::info!(vbucket = vbid.0, uid, "the manifest of a vBucket is newer"),
+        let changed = self.change_manifest(manifest.continuing(&current));
+        drop(changing);
+        match changed {
+            Ok(()) => {
+                tracing::info!(vbucket = vbid.0, uid, "the manifest of a vBucket is newer");
+                self.manifest.tell();
+            }
             Err(error) => tracing::warn!(%error, uid, "a newer manifest could not be kept"),
         }
     }

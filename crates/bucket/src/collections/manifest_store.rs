@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use document::{CollectionId, Manifest, Map};
 use platform::{FileError, FileErrorKind, Files};
@@ -21,6 +21,8 @@ pub(crate) struct ManifestStore {
     /// Whether any collection limits the life of its documents, and which do.
     limits_lives: AtomicBool,
     max_ttls: RwLock<Map<CollectionId, u32>>,
+    /// Hears of each change.
+    watcher: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Erases the documents of dropped collections.
     pub(super) eraser: Wakeable,
     /// Whether a collection was dropped since a round of the eraser began last.
@@ -48,6 +50,7 @@ impl ManifestStore {
             changing: Mutex::default(),
             limits_lives: AtomicBool::new(false),
             max_ttls: RwLock::default(),
+            watcher: OnceLock::new(),
             eraser: Wakeable::default(),
             erasure_is_due: AtomicBool::new(false),
             was_absent: found.is_none(),
@@ -75,6 +78,18 @@ impl ManifestStore {
     /// Whether another round has to follow: this one has passed the vBuckets of the last drop.
     pub(super) fn is_erasure_due(&self) -> bool {
         self.erasure_is_due.load(Ordering::Acquire)
+    }
+
+    /// From now on `watcher` hears of each change.
+    pub(super) fn watch(&self, watcher: Box<dyn Fn() + Send + Sync>) {
+        assert!(self.watcher.set(watcher).is_ok(), "a bucket's manifest has one watcher");
+    }
+
+    /// Says that there is another one. For whoever has changed it, after the right to is given up.
+    pub(super) fn tell(&self) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher();
+        }
     }
 
     /// The right to change it.

@@ -110,6 +110,7 @@ impl BucketCore {
                 self.note_purged(vbid);
                 self.note_damaged_bodies(vbid, &report.damaged);
                 self.slot(vbid).into_iter().for_each(|slot| slot.compaction_pause.clear());
+                self.compaction.room_pause.clear();
                 log_compaction(vbid, took, &report);
                 CompactionEnd::Done
             }
@@ -127,11 +128,11 @@ impl BucketCore {
     }
 
     /// A file stays as it is, and is left alone for a while: it would be the worst one again at
-    /// once. Not so for want of room, which another compaction may make.
+    /// once. For want of room all files are.
     fn note_failure(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
         let pause = match error {
-            StorageError::NoSpace(_) | StorageError::TooManyOpenFiles(_) => Duration::ZERO,
+            StorageError::NoSpace(_) | StorageError::TooManyOpenFiles(_) => self.note_no_room(vbid),
             _ => slot.compaction_pause.note_failure(self.clock.now()),
         };
         if matches!(error, StorageError::Corrupt { .. }) {
@@ -148,6 +149,15 @@ impl BucketCore {
             tried_again_after_seconds = pause.as_secs(),
             "the vBucket's file could not be compacted and stays as it is"
         );
+    }
+
+    /// There was no room for a copy, and so is none for larger ones: smaller ones are tried. Gives
+    /// the pause before the next look.
+    fn note_no_room(&self, vbid: Vbid) -> Duration {
+        if let Ok(sizes) = self.store.file_sizes(vbid) {
+            self.compaction.plan.forget_fragmented_from(sizes.live_bytes);
+        }
+        self.compaction.room_pause.note_failure(self.clock.now(), self.free_bytes())
     }
 
     /// Tells the vBucket up to where its file is purged.

@@ -13,7 +13,7 @@ const NO_ROOM_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct Compactors {
     pub(super) compactors: OnceLock<Vec<TaskHandle>>,
     pub(super) watcher: OnceLock<TaskHandle>,
-    /// While room is short all files are tried four times a second.
+    /// Each look at the files may find several for which there is no room.
     pub(super) no_room_lines: Seldom,
 }
 

@@ -61,9 +61,17 @@ struct Plan {
     /// In the order in which they were given.
     ordered: VecDeque<Ordered>,
     /// Fragmented files that nobody has asked to compact, the worst first.
-    fragmented: VecDeque<Vbid>,
+    fragmented: VecDeque<Fragmented>,
     running: Vec<Running>,
     is_stopping: bool,
+}
+
+/// A file of which too much is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fragmented {
+    pub(super) vbid: Vbid,
+    /// Bytes that its copy will have, about.
+    pub(super) live_bytes: u64,
 }
 
 struct Ordered {
@@ -155,7 +163,7 @@ impl Compactions {
             on_end.into_iter().for_each(|on_end| on_end(CompactionEnd::Aborted));
             return;
         }
-        plan.fragmented.retain(|waiting| *waiting != vbid);
+        plan.fragmented.retain(|waiting| waiting.vbid != vbid);
         match plan.ordered.iter_mut().find(|waiting| waiting.vbid == vbid) {
             Some(waiting) => {
                 waiting.order.merge(order);
@@ -169,12 +177,17 @@ impl Compactions {
     }
 
     /// From now on these fragmented files wait, the worst first.
-    pub(crate) fn set_fragmented(&self, vbids: Vec<Vbid>) {
+    pub(super) fn set_fragmented(&self, files: Vec<Fragmented>) {
         let mut plan = self.lock();
-        let is_ordered = |vbid: &Vbid| plan.ordered.iter().any(|waiting| waiting.vbid == *vbid);
-        let is_running = |vbid: &Vbid| plan.running.iter().any(|running| running.vbid == *vbid);
-        let waiting = vbids.into_iter().filter(|vbid| !is_ordered(vbid) && !is_running(vbid));
-        plan.fragmented = waiting.collect();
+        let is_ordered = |vbid: Vbid| plan.ordered.iter().any(|waiting| waiting.vbid == vbid);
+        let is_running = |vbid: Vbid| plan.running.iter().any(|running| running.vbid == vbid);
+        let is_free = |file: &Fragmented| !is_ordered(file.vbid) && !is_running(file.vbid);
+        plan.fragmented = files.into_iter().filter(is_free).collect();
+    }
+
+    /// Fragmented files whose copies need so many bytes or more wait no longer.
+    pub(super) fn forget_fragmented_from(&self, live_bytes: u64) {
+        self.lock().fragmented.retain(|waiting| waiting.live_bytes < live_bytes);
     }
 
     /// The next compaction, orders first. Whoever takes it ends it.
@@ -189,8 +202,8 @@ impl Compactions {
         let next = match next.and_then(|index| ordered.remove(index)) {
             Some(next) => next,
             None => {
-                let index = fragmented.iter().position(|vbid| is_free(*vbid))?;
-                let vbid = fragmented.remove(index)?;
+                let index = fragmented.iter().position(|waiting| is_free(waiting.vbid))?;
+                let vbid = fragmented.remove(index)?.vbid;
                 Ordered { vbid, order: CompactionOrder::default(), on_end: Vec::new() }
             }
         };

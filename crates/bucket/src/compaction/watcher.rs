@@ -7,6 +7,7 @@ use executor::{TaskKind, TaskName};
 use platform::{DiskSpace, Instant};
 
 use super::fragmentation::fragmentation_percent;
+use super::plan::Fragmented;
 use crate::core::{Bucket, BucketCore};
 
 static WATCHER: TaskName = TaskName::new("CompactionWatcherTask", TaskKind::AuxIo)
@@ -51,7 +52,10 @@ impl Task for Watcher {
         self.looked_at = Some(now);
         core.look_at_files();
         core.compaction.tasks.wake();
-        Next::SleepFor(core.config.compaction_interval)
+        let pause = core.compaction.room_pause.left(now, core.free_bytes());
+        let is_paused = !pause.is_zero();
+        let interval = core.config.compaction_interval;
+        Next::SleepFor(if is_paused { pause.min(interval) } else { interval })
     }
 }
 
@@ -62,6 +66,11 @@ impl BucketCore {
         if self.store.disk_space().is_some_and(is_short) {
             self.compaction.tasks.look_again();
         }
+    }
+
+    /// Bytes that are free on the disk; 0 where it does not tell.
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.store.disk_space().map_or(0, |space| space.free_bytes)
     }
 
     /// Finds the files that are large enough and of which too much is of no use, the worst first;
@@ -83,11 +92,15 @@ impl BucketCore {
                 && percent >= percent_min
                 && slot.compaction_pause.is_due(now)
             {
-                found.push((percent, sizes.file_bytes, vbid));
+                let live_bytes = sizes.live_bytes;
+                found.push((percent, sizes.file_bytes, Fragmented { vbid, live_bytes }));
             }
         }
         found.sort_unstable_by(|left, right| right.cmp(left));
-        self.compaction.plan.set_fragmented(found.into_iter().map(|(_, _, vbid)| vbid).collect());
+        // What an earlier look found goes on meanwhile: smaller files may have the room.
+        if self.compaction.room_pause.left(now, self.free_bytes()).is_zero() {
+            self.compaction.plan.set_fragmented(found.into_iter().map(|(_, _, one)| one).collect());
+        }
         self.store.reserve_for_compaction((percent_min > 0).then_some(live_bytes_max));
     }
 }

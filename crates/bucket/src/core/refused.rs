@@ -13,6 +13,8 @@ pub enum Refused {
     Warming,
     /// No such document.
     NotFound,
+    /// No document was met where one search for some document looks.
+    NotMet,
     /// There is no such collection.
     UnknownCollection,
     /// There is one already.

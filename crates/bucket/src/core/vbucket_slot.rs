@@ -3,6 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use platform::no_free::Zone;
 use vbucket::{Refusal, Vbucket};
@@ -10,8 +11,14 @@ use vbucket::{Refusal, Vbucket};
 use super::back_off::BackOff;
 use super::damage_mark::{DamageKind, DamageMark};
 
+/// From a compaction that failed to the next of the same file, at least.
+const COMPACTION_PAUSE_MIN: Duration = Duration::from_secs(60);
+
+/// What each failure doubles that to, at most.
+const COMPACTION_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
+
 /// One vBucket and what guards it. Lock order: `history`, `file`, `vbucket` (docs/locks.md).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct VbucketSlot {
     /// `None` while it is being loaded, when it was deleted, and when it is out of service.
     vbucket: Mutex<Option<Vbucket>>,
@@ -48,6 +55,19 @@ impl Deref for VbucketGuard<'_> {
 impl DerefMut for VbucketGuard<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.vbucket
+    }
+}
+
+impl Default for VbucketSlot {
+    fn default() -> Self {
+        Self {
+            vbucket: Mutex::default(),
+            history: Mutex::default(),
+            file: Mutex::default(),
+            damage: DamageMark::default(),
+            compaction_pause: BackOff::new(COMPACTION_PAUSE_MIN, COMPACTION_PAUSE_MAX),
+            is_absent: AtomicBool::default(),
+        }
     }
 }
 

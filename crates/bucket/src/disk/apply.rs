@@ -115,6 +115,21 @@ impl BucketCore {
             drop(place);
             self.carry_out(vbid, &mut effects);
         }
+        self.count_guessed_collections(vbid);
         self.page_if_full();
+    }
+
+    /// Asks the file, if it has everything by now, for the collections whose documents a replica
+    /// under full eviction has counted without a look into it.
+    fn count_guessed_collections(&self, vbid: Vbid) {
+        let Some(slot) = self.slot(vbid) else { return };
+        let guessed = slot.lock().as_ref().and_then(Vbucket::guessed_collections);
+        let Some((seqno, collections)) = guessed else { return };
+        // One that cannot be read is asked for again behind the next change.
+        let count = |id| Some((id, self.store.collection_count(vbid, id).ok()?));
+        let found: Vec<_> = collections.into_iter().filter_map(count).collect();
+        if let Some(vbucket) = slot.lock().as_mut() {
+            vbucket.correct_collection_counts(seqno, &found);
+        }
     }
 }

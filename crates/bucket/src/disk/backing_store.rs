@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use document::{Item, Key, Seqno, Vbid};
+use document::{CollectionId, Item, Key, Seqno, Vbid};
 use platform::{DiskSpace, Files};
 use storage::VbucketRecord;
 use storage::{
@@ -378,6 +378,18 @@ impl BackingStore {
         match self {
             Self::Files(store) => store.compact(vbid, request, progress, observer),
             Self::Memory => Ok(CompactionOutcome::NoFile),
+        }
+    }
+
+    /// Documents alive in a collection of a vBucket's file.
+    pub(crate) fn collection_count(
+        &self,
+        vbid: Vbid,
+        collection: CollectionId,
+    ) -> Result<u64, StorageError> {
+        match self {
+            Self::Files(store) => Ok(store.collection_statistics(vbid, collection)?.item_count),
+            Self::Memory => Ok(0),
         }
     }
 

@@ -81,13 +81,11 @@ pub(crate) fn open_or_create(
 pub fn describe_restored(
     files: &dyn Files,
     directory: &Path,
-    name: &str,
-    vbucket_count: u16,
+    config: &BucketConfig,
     deleted: &[Vbid],
 ) -> Result<(), OpenError> {
     AbsentVbuckets::open(files, directory)?.add(files, deleted)?;
-    let config = BucketConfig { vbucket_count, ..BucketConfig::named(name) };
-    let json = serde_json::to_vec_pretty(&fresh(&config, &Entropy::real()))
+    let json = serde_json::to_vec_pretty(&fresh(config, &Entropy::real()))
         .expect("the description is JSON");
     Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
 }

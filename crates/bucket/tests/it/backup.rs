@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, DamageKind};
+use bucket::{ApplyConfig, BucketConfig, ConflictResolution, DamageKind};
 use document::{Seqno, Vbid};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
@@ -113,14 +113,16 @@ fn nothing_is_written_in_the_place_of_a_file_that_is_not_believed() {
 }
 
 #[test]
-fn what_was_deleted_is_so_after_a_restore_too() {
+fn what_was_deleted_is_so_after_a_restore_too_and_the_same_version_wins() {
     let files = SimulatedFiles::new();
     let directory = Path::new(DIRECTORY);
     files.create_directories(directory).unwrap();
-    bucket::describe_restored(&files, directory, "test", 4, &[Vbid(1), Vbid(3)]).unwrap();
+    let restored = BucketConfig { conflict_resolution: Some(ConflictResolution::Lww), ..config() };
+    bucket::describe_restored(&files, directory, &restored, &[Vbid(1), Vbid(3)]).unwrap();
     let mut machine = Machine::begin(files, config()).unwrap();
     machine.run();
     let mut there = Vec::new();
     machine.bucket.for_each_vbucket(|vbid, _| there.push(vbid));
     assert_eq!(there, [Vbid(0), Vbid(2)]);
+    assert_eq!(machine.bucket.conflict_resolution(), ConflictResolution::Lww);
 }

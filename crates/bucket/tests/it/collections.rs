@@ -1,11 +1,18 @@
 //! Collections of a bucket: over restarts, dropped ones, and in the files.
 
-use bucket::{Bucket, BucketConfig, BucketType, Incoming, Refused, Write, manifest_json};
-use document::{CollectionId, Key, Manifest, ManifestCollection, ManifestEdit, Vbid, VbucketState};
+use bucket::{
+    Bucket, BucketConfig, BucketType, EvictionConfig, Incoming, Refused, Write, manifest_json,
+};
+use document::{
+    Cas, CollectionId, Deletion, ItemBuilder, ItemMeta, Key, Manifest, ManifestCollection,
+    ManifestEdit, RevSeqno, Seqno, Vbid, VbucketState,
+};
 use platform::seeds::seeds;
-use vbucket::Mutation;
+use vbucket::eviction::EvictionPolicy;
+use vbucket::{Mutation, Received, ReceivedSnapshot};
 
 use crate::compaction::compact;
+use crate::prepares;
 use crate::support::{Machine, Unanswered, VBID, answered, config, files_config, written};
 
 const FRUIT: CollectionId = CollectionId(8);
@@ -83,6 +90,66 @@ fn collections_and_their_documents_come_back() {
             machine.bucket.edit_manifest(ManifestEdit::CreateScope { scope: "s" }).unwrap();
             assert_eq!(machine.high_seqno(VBID), before.next(), "one event, whoever is told again");
         }
+    }
+}
+
+/// A document of a replica comes from its active copy.
+fn receive(machine: &Machine, key: &[u8], is_deletion: bool) {
+    let seqno = Seqno(machine.high_seqno(VBID).0 + 1);
+    let deletion = is_deletion.then_some(Deletion::Explicit);
+    let meta = ItemMeta { deletion, ..ItemMeta::default() };
+    let builder = ItemBuilder::new(Key::from_encoded(key).unwrap(), meta, b"value");
+    let received = Received { builder, cas: Cas(seqno.0), seqno, revision: RevSeqno(9) };
+    let snapshot = ReceivedSnapshot {
+        start: seqno,
+        end: seqno,
+        is_disk: false,
+        begins_checkpoint: true,
+        max_visible: None,
+        high_completed: None,
+        high_prepared: None,
+        purge_seqno: None,
+    };
+    prepares::announce(&machine.bucket, snapshot);
+    let bucket = &machine.bucket;
+    let done = bucket.on_vbucket(VBID, |vb, now, effects| vb.receive(received, now, effects));
+    assert_eq!(done, Some(Ok(())));
+}
+
+#[test]
+fn documents_of_a_replica_under_full_eviction_are_counted_by_its_file() {
+    for config in [config(), files_config()] {
+        let eviction = EvictionConfig { policy: EvictionPolicy::Full, ..config.eviction };
+        let mut machine = Machine::with(BucketConfig { eviction, ..config });
+        create(&machine.bucket, "fruit");
+        let keys = [b"\x00a", b"\x00b", b"\x00c", b"\x08a", b"\x08b", b"\x08c"];
+        for key in keys {
+            set(&mut machine, key).unwrap();
+        }
+        machine.run();
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Replica, None).unwrap();
+        prepares::begin(&machine.bucket);
+        for key in [b"\x00a", b"\x08a", b"\x08b"] {
+            receive(&machine, key, true);
+        }
+        machine.run();
+        assert_eq!((counts(&machine), document_count(&machine)), ((Some(1), 2), 3));
+        for key in [b"\x00c", b"\x08c"] {
+            let key = Key::from_encoded(key).unwrap();
+            answered(machine.bucket.evict(&mut machine.session, VBID, key)).unwrap();
+        }
+        // The filter takes the tombstones in the file for documents.
+        for key in [b"\x00a", b"\x08a", b"\x08b"] {
+            receive(&machine, key, false);
+        }
+        assert_eq!((counts(&machine), document_count(&machine)), ((Some(2), 2), 4));
+        machine.run();
+        assert_eq!((counts(&machine), document_count(&machine)), ((Some(3), 3), 6));
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+        drop_collection(&machine.bucket, "fruit");
+        machine.run();
+        machine.advance(std::time::Duration::from_secs(5));
+        assert_eq!((counts(&machine), document_count(&machine)), ((None, 3), 3));
     }
 }
 
@@ -182,7 +249,7 @@ fn an_ephemeral_bucket_keeps_its_manifest_and_none_of_its_documents() {
     let mut machine = machine.stop_and_start();
     machine.run();
     // Another node may hold a replica: who has nothing writes no history before it is told to.
-    assert_eq!(machine.high_seqno(VBID), document::Seqno(0));
+    assert_eq!(machine.high_seqno(VBID), Seqno(0));
     machine.bucket.assume_topology(&vec![vec![Some("a".to_owned())]]);
     assert_eq!(exists(&mut machine, b"\x08k"), Ok(false));
     drop_collection(&machine.bucket, "fruit");

@@ -80,6 +80,47 @@ fn writers_live_on_a_small_disk_on_what_compaction_frees() {
 }
 
 #[test]
+fn what_finds_no_room_is_tried_less_and_less_often_until_room_comes() {
+    let mut machine = Machine::with(fragmented(EvictionPolicy::ValueOnly));
+    for _ in 0..3 {
+        for number in 0..60_u64 {
+            machine.set(Vbid((number % 4) as u16), &name(number), &no_run(number)).unwrap();
+        }
+        machine.run();
+    }
+    // Less than the files have.
+    machine.files.set_capacity(1 << 16);
+    // A writer that tries all the time wakes whoever looks for room.
+    let mut failed_before = machine.bucket.compaction_statistics().failed;
+    let mut tries = |machine: &mut Machine, seconds: u32| {
+        for _ in 0..seconds * 20 {
+            machine.set(VBID, "more", b"value").ok();
+            machine.advance(Duration::from_millis(50));
+        }
+        let failed = machine.bucket.compaction_statistics().failed;
+        failed - std::mem::replace(&mut failed_before, failed)
+    };
+    let first_minute = tries(&mut machine, 60);
+    assert!((3..=7 * 4).contains(&first_minute), "{first_minute}");
+    tries(&mut machine, 60);
+    let later = tries(&mut machine, 300);
+    assert!((3..=6 * 4).contains(&later), "{later}");
+    assert_eq!(machine.bucket.compaction_statistics().done, 0);
+
+    machine.files.set_capacity(u64::MAX);
+    assert_eq!(tries(&mut machine, 11), 0);
+    let statistics = machine.bucket.compaction_statistics();
+    assert_eq!((statistics.done, statistics.fragmented_count), (4, 0), "{statistics:?}");
+}
+
+/// A value that does not get shorter by compression.
+fn no_run(seed: u64) -> Vec<u8> {
+    let mut value = vec![0; 4000];
+    Random::from_seed(seed).fill(&mut value);
+    value
+}
+
+#[test]
 fn files_stay_compact_under_random_overwrites_and_every_document_is_readable() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
         for seed in seeds(3) {

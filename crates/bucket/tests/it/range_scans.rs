@@ -4,11 +4,12 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use bucket::{
-    ApplyConfig, Attempted, BucketConfig, BucketType, Completion, KeyRange, PortionEnd, Refused,
-    ScanContent, ScanId, ScanLimits, ScanRefused, ScanRequest, ScanSampling, ScanSink,
-    ScanSnapshot,
+    ApplyConfig, Attempted, BucketConfig, BucketType, Completion, EvictionConfig, KeyRange,
+    PortionEnd, Refused, ScanContent, ScanId, ScanLimits, ScanRefused, ScanRequest, ScanSampling,
+    ScanSink, ScanSnapshot,
 };
 use document::{CollectionId, Item, Seqno, VbUuid, VbucketState};
+use vbucket::eviction::EvictionPolicy;
 use vbucket::{StoreMode, Waiter};
 
 use crate::collections::{create, drop_collection, set};
@@ -334,7 +335,8 @@ fn a_sample_is_a_part_and_the_same_for_the_same_seed() {
 fn keys_are_listed_and_a_document_is_found_by_chance() {
     for config in configs() {
         let mut machine = Machine::with(config);
-        assert!(machine.bucket.random_document(CollectionId::DEFAULT).is_none());
+        let none = machine.bucket.random_document(CollectionId::DEFAULT);
+        assert_eq!(none.err(), Some(Refused::NotFound));
         for name in ["b", "a", "c", "d"] {
             machine.set(VBID, name, name.as_bytes()).unwrap();
         }
@@ -358,8 +360,47 @@ fn keys_are_listed_and_a_document_is_found_by_chance() {
         names.dedup();
         let has_both = names.len() >= 2 && names.iter().all(|name| b"abdo".contains(&name[0]));
         assert!(has_both, "{names:?}");
-        assert!(machine.bucket.random_document(CollectionId(8)).is_none());
+        let unknown = machine.bucket.random_document(CollectionId(8));
+        assert_eq!(unknown.err(), Some(Refused::NotFound));
     }
+}
+
+#[test]
+fn a_document_that_is_not_in_memory_is_found_in_its_file() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        for config in [config(), files_config()] {
+            let eviction = EvictionConfig { policy, ..config.eviction };
+            let mut machine = Machine::with(BucketConfig { eviction, ..config });
+            machine.set(VBID, "a", b"value").unwrap();
+            machine.run();
+            machine.evict(VBID, "a").unwrap();
+            let found = machine.bucket.random_document(CollectionId::DEFAULT).unwrap();
+            assert_eq!((found.key().name(), found.value()), (&b"a"[..], &b"value"[..]));
+            machine.delete(VBID, "a").ok();
+            machine.run();
+            machine.delete(VBID, "a").ok();
+            machine.run();
+            let none = machine.bucket.random_document(CollectionId::DEFAULT);
+            assert_eq!(none.err(), Some(Refused::NotFound), "{policy:?}");
+        }
+    }
+}
+
+#[test]
+fn a_search_for_some_document_ends_soon_and_does_not_say_that_there_is_none() {
+    let bucket_type = Some(BucketType::Ephemeral);
+    let mut machine = Machine::with(BucketConfig { bucket_type, ..config() });
+    let past = 1_600_000_000;
+    for number in 0..100 {
+        machine.store(StoreMode::Set, VBID, &number.to_string(), b"", past).unwrap();
+    }
+    let none = machine.bucket.random_document(CollectionId::DEFAULT);
+    assert_eq!(none.err(), Some(Refused::NotFound), "all were looked at");
+    for number in 0..70_000 {
+        machine.store(StoreMode::Set, VBID, &number.to_string(), b"", past).unwrap();
+    }
+    let unclear = machine.bucket.random_document(CollectionId::DEFAULT);
+    assert_eq!(unclear.err(), Some(Refused::NotMet));
 }
 
 #[test]
@@ -404,7 +445,7 @@ fn a_scan_of_a_collection_ends_with_it() {
         assert_eq!(go_on(&machine, id, NO_LIMITS).1, PortionEnd::Ended(ScanRefused::Unknown));
         assert_eq!(machine.bucket.open_range_scan(&request), Err(unknown));
         assert_eq!(list(&machine), Err(unknown));
-        assert!(machine.bucket.random_document(collection).is_none());
+        assert!(machine.bucket.random_document(collection).is_err());
     }
 }
 
@@ -416,5 +457,5 @@ fn without_a_disk_there_are_no_scans() {
     let refused =
         machine.bucket.await_scan_snapshot(&mut machine.session, VBID, CollectionId::DEFAULT, None);
     assert_eq!(refused.err(), Some(ScanRefused::Vbucket(Refused::Ephemeral)));
-    assert!(machine.bucket.random_document(CollectionId::DEFAULT).is_some());
+    assert!(machine.bucket.random_document(CollectionId::DEFAULT).is_ok());
 }

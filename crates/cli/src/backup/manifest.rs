@@ -46,6 +46,14 @@ pub(super) struct BucketPart {
     pub(super) bucket_type: String,
     #[serde(rename = "vbuckets")]
     pub(super) vbucket_count: u16,
+    /// Which version of a document wins. Older versions did not say it.
+    #[serde(default = "by_seqno")]
+    pub(super) conflict_resolution: String,
+}
+
+/// What most buckets do, and those of backups that do not say it did.
+fn by_seqno() -> String {
+    "seqno".to_owned()
 }
 
 /// One vBucket.
@@ -157,8 +165,13 @@ mod tests {
     #[test]
     fn a_manifest_says_of_each_vbucket_what_became_of_it() {
         let (name, uuid) = ("default".to_owned(), String::new());
-        let bucket =
-            BucketPart { name, uuid, bucket_type: "couchbase".to_owned(), vbucket_count: 4 };
+        let bucket = BucketPart {
+            name,
+            uuid,
+            bucket_type: "couchbase".to_owned(),
+            vbucket_count: 4,
+            conflict_resolution: by_seqno(),
+        };
         let manifest = |stored: &[u16], deleted: &[u16], empty: &[u16]| Manifest {
             format: FORMAT,
             name: "default-1".to_owned(),

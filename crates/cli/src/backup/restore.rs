@@ -22,6 +22,8 @@ pub struct RestoreReport {
     pub backup: String,
     /// vBuckets that the bucket has.
     pub vbucket_count: u16,
+    /// Which version of a document wins in the bucket.
+    pub conflict_resolution: String,
     /// vBuckets that have files.
     pub vbuckets: usize,
     /// vBuckets that were deleted.
@@ -49,6 +51,7 @@ pub fn fetch(
     let restored = RestoreReport {
         backup: manifest.name.clone(),
         vbucket_count: manifest.bucket.vbucket_count,
+        conflict_resolution: manifest.bucket.conflict_resolution.clone(),
         vbuckets: manifest.vbuckets.len(),
         deleted: manifest.deleted.iter().map(|vbid| Vbid(*vbid)).collect(),
         documents: manifest.documents(),

@@ -32,7 +32,7 @@ pub(super) async fn begin(
     State(context): State<Arc<Context>>,
     NamedBucket(view): NamedBucket,
 ) -> Response {
-    let bucket = view.map();
+    let (bucket, conflict_resolution) = (view.map(), view.facts().conflict_resolution);
     let Some(leave) = context.backups.try_begin() else {
         return unavailable("Other backups are under way; wait for them, or end them");
     };
@@ -74,6 +74,7 @@ pub(super) async fn begin(
             "uuid": bucket.uuid.to_string(),
             "type": "couchbase",
             "vbuckets": bucket.chains.len(),
+            "conflict_resolution": conflict_resolution,
         },
         "node": context.view.node().version,
         "deleted": catalogue.deleted,

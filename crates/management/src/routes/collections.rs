@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path};
+use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use document::{Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope};
@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
 use crate::bucket_view::{BucketView, ManifestEditError};
+use crate::context::Context;
+use crate::stopping::until_stopped;
 
 type FieldsForm = Result<Form<Fields>, FormRejection>;
 
@@ -94,6 +96,41 @@ pub(super) async fn change_collection(
 pub(super) async fn drop_collection(NamedBucket(bucket): NamedBucket, path: Parts) -> Response {
     let (scope, collection) = named(path);
     change(bucket, OwnedEdit::DropCollection { scope, collection }).await
+}
+
+/// POST /pools/default/buckets/{bucket}/scopes/@ensureManifest/{uid}: answered once the node has
+/// that manifest, of a hexadecimal uid, or a newer one.
+pub(super) async fn ensure_manifest(
+    State(context): State<Arc<Context>>,
+    NamedBucket(bucket): NamedBucket,
+    Path(parts): Parts,
+) -> Response {
+    let digits = parts.get("uid").map_or("", String::as_str);
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let Some(uid) = u64::from_str_radix(digits, 16).ok().filter(|_| is_plain) else {
+        return answers::refused("uid", "The value must be a hexadecimal manifest uid");
+    };
+    let mut changed = context.maps_changed.clone();
+    let comes = async {
+        while bucket.manifest().uid < uid {
+            if changed.changed().await.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    let (wait_max, stopped) = (context.limits.manifest_wait_max, context.stopped.clone());
+    let has_come = tokio::select! {
+        has_come = tokio::time::timeout(wait_max, comes) => has_come.unwrap_or(false),
+        () = until_stopped(stopped) => false,
+    };
+    if has_come {
+        return answers::ok(&json!({}));
+    }
+    let known = bucket.manifest().uid;
+    let text = format!("Timed out waiting for manifest {uid:x}; this node has {known:x}");
+    let body = json!({"errors": {"_": text}});
+    answers::json_text(StatusCode::GATEWAY_TIMEOUT, body.to_string())
 }
 
 /// PUT /pools/default/buckets/{bucket}/scopes

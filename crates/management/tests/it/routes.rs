@@ -1,8 +1,11 @@
 //! Every route answers with the status and the fields that clients look for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
-use management::{BucketKind, FlushError};
+use document::Manifest;
+use management::{BucketKind, FlushError, Limits};
 
 use crate::fake_node::{COLD, address};
 use crate::rest_port::RestPort;
@@ -103,6 +106,8 @@ const ROUTES: &[Route] = &[
     ("PATCH", "/pools/default/buckets/default/scopes/s/collections/c", 404, REFUSED),
     ("DELETE", "/pools/default/buckets/default/scopes/s/collections/c", 404, REFUSED),
     ("POST", "/pools/default/buckets/other/scopes", 404, &[]),
+    ("POST", "/pools/default/buckets/default/scopes/@ensureManifest/0", 200, &[]),
+    ("POST", "/pools/default/buckets/other/scopes/@ensureManifest/0", 404, &[]),
     ("GET", "/settings/rbac/users", 200, &["/0/id", "/0/roles/0/role"]),
     ("GET", "/settings/rbac/users/local", 200, &["/0/id"]),
     ("GET", "/settings/rbac/users/local/Administrator", 200, &["/id", "/domain", "/groups"]),
@@ -220,6 +225,42 @@ fn scopes_and_collections_come_and_go_in_the_words_that_clients_look_for() {
         assert_eq!(answer.status, status, "{method} {rest} {form}: {}", answer.body);
         assert!(answer.body.contains(words), "{method} {rest} {form}: {}", answer.body);
     }
+}
+
+#[test]
+fn a_manifest_is_there_or_waited_for() {
+    let short = Duration::from_millis(50);
+    let port = RestPort::start_with(Limits { manifest_wait_max: short, ..Limits::default() });
+    let path = |uid: &str| format!("/pools/default/buckets/default/scopes/@ensureManifest/{uid}");
+    port.bucket.manifest.lock().unwrap().clone_from(&Arc::new(manifest(0x1a)));
+    for (uid, status, words) in [
+        ("0", 200, "{}"),
+        ("1a", 200, "{}"),
+        ("1A", 200, "{}"),
+        ("1b", 504, r#"{"errors":{"_":"Timed out waiting for manifest 1b; this node has 1a"}}"#),
+        ("ffffffffffffffff", 504, "this node has 1a"),
+        ("10000000000000000", 400, r#"{"errors":{"uid":"#),
+        ("+1", 400, "hexadecimal"),
+        ("x", 400, "hexadecimal"),
+    ] {
+        let answer = port.ask("POST", &path(uid));
+        assert_eq!(answer.status, status, "{uid}: {}", answer.body);
+        assert!(answer.body.contains(words), "{uid}: {}", answer.body);
+    }
+
+    let port = RestPort::start();
+    std::thread::scope(|threads| {
+        let waits = threads.spawn(|| port.ask("POST", &path("1b")).status);
+        *port.bucket.manifest.lock().unwrap() = Arc::new(manifest(0x1b));
+        while !waits.is_finished() {
+            assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
+        }
+        assert_eq!(waits.join().unwrap(), 200);
+    });
+}
+
+fn manifest(uid: u64) -> Manifest {
+    Manifest { uid, ..Manifest::default() }
 }
 
 #[test]

@@ -56,7 +56,8 @@ impl BucketMember {
     /// The map that clients are told, if the bucket is in the plan.
     pub(super) fn map(&self, plan: &ClusterPlan) -> Option<BucketMap> {
         let is_ephemeral = self.bucket.bucket_type() == BucketType::Ephemeral;
-        plan.bucket_map(self.name(), self.uuid, is_ephemeral)
+        let map = plan.bucket_map(self.name(), self.uuid, is_ephemeral)?;
+        Some(BucketMap { manifest_uid: self.bucket.manifest().uid, ..map })
     }
 
     /// From now on `replicator` follows whom the plan says.

@@ -16,8 +16,8 @@ const LOST: usize = 0;
 const SILENT: usize = 2;
 
 /// Who manages the cluster.
-struct Manager {
-    cluster: Shared,
+pub(crate) struct Manager {
+    pub(crate) cluster: Shared,
 }
 
 impl Members for Manager {
@@ -43,7 +43,7 @@ impl Members for Manager {
 
 impl Manager {
     /// Gives a member up as an operator does.
-    fn give_up(&self, member: usize) -> anyhow::Result<()> {
+    pub(crate) fn give_up(&self, member: usize) -> anyhow::Result<()> {
         let mut plan = self.cluster.lock().plan();
         let replicas = Replicas::of(&plan, member);
         // What is refused now has changed nothing.
@@ -68,7 +68,7 @@ impl Manager {
 }
 
 /// Waits until a document can be read: what its node has inherited ends first.
-fn wait_until_read(client: &mut Client, key: &[u8]) {
+pub(crate) fn wait_until_read(client: &mut Client, key: &[u8]) {
     let begun = client.cluster.lock().clock.now();
     while client.get(key).is_none() {
         let mut cluster = client.cluster.lock();

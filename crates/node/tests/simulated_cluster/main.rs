@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 mod failover;
+mod lost_disk;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,11 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use anyhow::Context;
+use bucket::Bucket;
 use client::{ClientError, Connection, ConnectionOptions, Login, OwnedResponse, ServerAddress};
 use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, Uuid};
 use document::DurabilityLevel;
 use executor::DeterministicPool;
-use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
+use node::{BucketSettings, Copies, Held, Node, NodeConfig, PeerLogin, Peers, World};
 use platform::network::{Network, Stream};
 use platform::simulated::{SimulatedFiles, SimulatedNetwork};
 use platform::{Clock, Entropy, Files, Instant, Random, WallTime};
@@ -31,6 +34,8 @@ static BUCKETS: [&str; 2] = ["default", "other"];
 const VBUCKETS: u16 = 8;
 const PORT: u16 = 11210;
 const MANAGEMENT_PORT: u16 = 8091;
+/// Where a machine with a new disk has the map.
+const MAP: &str = "/map.json";
 const PASSWORD: &str = "password";
 /// How long a client waits for something to happen, in simulated time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -49,10 +54,12 @@ struct Running {
     node: Node,
 }
 
-/// The other nodes: nobody waits for an answer on a simulated network.
-struct NobodyAnswers;
+/// The other nodes, as nodes ask them: nobody waits for an answer on a simulated network, so it is
+/// there at once or not at all. By host, the buckets of those with power.
+#[derive(Clone, Default)]
+struct Others(Arc<Mutex<BTreeMap<String, Vec<Bucket>>>>);
 
-impl Peers for NobodyAnswers {
+impl Peers for Others {
     fn exchange_manifest(
         &self,
         _: &cluster::NodeAddress,
@@ -62,8 +69,17 @@ impl Peers for NobodyAnswers {
         Ok(ours.to_owned())
     }
 
-    fn copies(&self, _: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
-        anyhow::bail!("nobody waits for an answer on a simulated network")
+    fn copies(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
+        let running = self.0.lock().unwrap();
+        let buckets = running.get(&node.host).context("it has no power")?;
+        let bucket = buckets.iter().find(|bucket| bucket.config().name == login.bucket);
+        let bucket = bucket.context("it has no such bucket")?;
+        let mut copies = Copies::new();
+        bucket.for_each_vbucket(|vbid, vbucket| {
+            let high_seqno = vbucket.high_seqno().0;
+            copies.insert(vbid.0, Held { high_seqno, ..Held::default() });
+        });
+        Ok(copies)
     }
 }
 
@@ -76,6 +92,7 @@ struct Cluster {
     random: Random,
     network: SimulatedNetwork,
     machines: Vec<Machine>,
+    others: Others,
     /// The map that counts once a node is given up.
     adopted: Option<ClusterPlan>,
 }
@@ -96,6 +113,7 @@ impl Cluster {
             clock,
             random: Random::from_seed(seed),
             machines: (1..=machine_count).map(machine).collect(),
+            others: Others::default(),
             adopted: None,
         };
         (0..cluster.machines.len()).for_each(|index| cluster.start(index));
@@ -150,7 +168,7 @@ impl Cluster {
             network: self.network.host(machine.address).into(),
             entropy: Entropy::simulated(seed),
             pool: driver.pool().clone(),
-            peers: Arc::new(NobodyAnswers),
+            peers: Arc::new(self.others.clone()),
         };
         let config = NodeConfig {
             data_dir: PathBuf::from("/data"),
@@ -158,11 +176,14 @@ impl Cluster {
             port: PORT,
             password: Some(PASSWORD.to_owned()),
             node_name: Some(name_of(machine)),
+            cluster_map: machine.files.content(Path::new(MAP)).map(|_| PathBuf::from(MAP)),
             threads: 2,
             buckets: self.buckets.iter().copied().map(settings).collect(),
             ..NodeConfig::default()
         };
         let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
+        let buckets = node.buckets().all().map(|bucket| bucket.bucket().clone()).collect();
+        self.others.0.lock().unwrap().insert(machine.address.to_string(), buckets);
         machine.running = Some(Running { driver, node });
     }
 
@@ -171,9 +192,19 @@ impl Cluster {
         let machine = &mut self.machines[index];
         self.network.power_cut(machine.address);
         machine.files.power_cut(self.random.next_u64() | 1);
+        self.others.0.lock().unwrap().remove(&machine.address.to_string());
         let Running { driver, node } = machine.running.take().expect("it has power");
         driver.pool().shutdown();
         drop(node);
+    }
+
+    /// A machine without power gets a new disk, on which there is the map alone.
+    fn replace_disk(&mut self, index: usize) {
+        let map = self.plan().to_json();
+        let machine = &mut self.machines[index];
+        assert!(machine.running.is_none(), "disks are replaced without power");
+        machine.files = SimulatedFiles::new();
+        machine.files.insert(Path::new(MAP), map.as_bytes());
     }
 
     /// One thing happens. When nothing can, time passes until something does.

@@ -4,7 +4,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
-use bucket::{Attempted, Bucket, KeyRange, ScanRefused, body_of, inflated};
+use bucket::{Attempted, Bucket, KeyRange, Refused, ScanRefused, body_of, inflated};
 use document::{CollectionId, Datatype, Item, Key};
 use executor::{TaskKind, TaskName};
 use protocol::request::{RandomKey, listed_keys_count};
@@ -19,7 +19,7 @@ use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 static GET_KEYS: TaskName = TaskName::new("FetchAllKeysTask", TaskKind::AuxIo)
     .priority(6)
     .expected(Duration::from_millis(100));
-static RANDOM_KEY: TaskName = TaskName::new("GetRandomKeyVisitor", TaskKind::NonIo)
+static RANDOM_KEY: TaskName = TaskName::new("GetRandomKeyVisitor", TaskKind::AuxIo)
     .priority(8)
     .expected(Duration::from_millis(100));
 
@@ -138,11 +138,12 @@ fn wanted_random_key(
 pub(super) fn found_random(
     connection: &mut Connection,
     request: &Request<'_>,
-    found: Option<Item>,
+    found: Result<Item, Refused>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let Some(item) = found else {
-        return refuse(connection, request, bucket::Refused::NotFound, turn);
+    let item = match found {
+        Ok(item) => item,
+        Err(refused) => return refuse(connection, request, refused, turn),
     };
     let features = connection.features;
     let wanted = RandomKey::parse(request.frame.extras);

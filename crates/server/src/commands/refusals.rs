@@ -64,6 +64,7 @@ pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
     match refused {
         Refused::NotMyVbucket => (Status::NotMyVbucket, Some("the vBucket is not on this node")),
         Refused::NotFound => (Status::KeyEnoent, None),
+        Refused::NotMet => (Status::Etmpfail, Some("no document was met; try again")),
         Refused::UnknownCollection => (Status::UnknownCollection, Some(UNKNOWN_COLLECTION.1)),
         Refused::CasMismatch | Refused::Exists => (Status::KeyEexists, None),
         Refused::NotNewer => {

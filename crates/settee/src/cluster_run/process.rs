@@ -23,6 +23,10 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(5);
 /// Bytes of the end of a log that a person is shown.
 const LOG_END_BYTES: usize = 600;
+/// Bytes of the end of a log in which the last error is looked for.
+const ERROR_SEARCH_BYTES: usize = 1 << 16;
+/// How a command that failed begins its last line.
+const LAST_WORD: &str = "settee: ";
 
 /// What a node is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,17 @@ pub(super) enum Doing {
     Runs,
     Hangs,
     Nothing,
+}
+
+/// How a node that was asked to stop has done it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// What it has is on disk, or it did not run.
+    Cleanly,
+    /// It could not do all that stopping is: how it ended, and the last error that it told.
+    WithError(String),
+    /// It had to be ended.
+    Overdue,
 }
 
 /// A node's process, whether or not it runs.
@@ -160,26 +175,43 @@ impl NodeProcess {
         Ok(child.signal(ChildSignal::Terminate)?)
     }
 
-    /// Waits until it has stopped; `false` when it had to be ended.
-    pub(super) fn wait_until_stopped(&mut self, clock: &Clock) -> anyhow::Result<bool> {
+    /// Waits until it has stopped.
+    pub(super) fn wait_until_stopped(&mut self, clock: &Clock) -> anyhow::Result<Stopped> {
         let deadline = clock.now().after(STOP_TIME_MAX);
         while let Some(child) = &mut self.child {
-            if child.has_ended()?.is_some() {
+            if let Some(end) = child.has_ended()? {
                 self.child = None;
+                if !end.is_success() {
+                    return Ok(Stopped::WithError(format!("{end}: {}", self.last_error())));
+                }
             } else if clock.now() > deadline {
                 self.kill()?;
-                return Ok(false);
+                return Ok(Stopped::Overdue);
             } else {
                 platform::threads::pause(STEP);
             }
         }
-        Ok(true)
+        Ok(Stopped::Cleanly)
+    }
+
+    /// The last line of the log that is an error; the last one at all if there is none near its
+    /// end.
+    fn last_error(&self) -> String {
+        let log = self.log_tail(ERROR_SEARCH_BYTES);
+        let is_error = |line: &&str| line.starts_with(LAST_WORD) || line.contains("ERROR");
+        let line = log.lines().rev().find(is_error).or_else(|| log.lines().next_back());
+        line.unwrap_or("its log is empty").to_owned()
     }
 
     fn log_end(&self) -> String {
-        let log = RealFiles.read_all(&self.command.log).unwrap_or_default();
-        let end = log.get(log.len().saturating_sub(LOG_END_BYTES)..).unwrap_or_default();
         let shown = self.command.log.display();
-        format!("the end of {shown} is\n{}", String::from_utf8_lossy(end).trim_end())
+        format!("the end of {shown} is\n{}", self.log_tail(LOG_END_BYTES).trim_end())
+    }
+
+    /// Of the log, so many bytes at its end at most.
+    fn log_tail(&self, bytes_max: usize) -> String {
+        let log = RealFiles.read_all(&self.command.log).unwrap_or_default();
+        let end = log.get(log.len().saturating_sub(bytes_max)..).unwrap_or_default();
+        String::from_utf8_lossy(end).into_owned()
     }
 }

@@ -14,7 +14,7 @@ use super::arguments::ClusterRunArguments;
 use super::control::{self, Answer, Command, Ordered};
 use super::directory::{Description, Directory};
 use super::member_port;
-use super::process::{Doing, NodeProcess};
+use super::process::{Doing, NodeProcess, Stopped};
 use super::say;
 
 /// How often nodes and signals are looked at.
@@ -59,7 +59,7 @@ impl Supervisor {
         let mut supervisor =
             Self { clock, directory, cluster, plan, processes, orders, termination, _lock: lock };
         if let Err(error) = supervisor.start_nodes() {
-            supervisor.stop_nodes();
+            supervisor.stop_nodes().iter().for_each(|problem| say(problem));
             return Err(error);
         }
         supervisor.directory.write_description(&supervisor.cluster)?;
@@ -113,54 +113,60 @@ impl Supervisor {
     }
 
     /// Serves until it is told to stop.
+    ///
+    /// # Errors
+    /// A node did not stop as it should.
     pub(super) fn run(mut self) -> anyhow::Result<()> {
-        loop {
+        let end = loop {
             if let Some(signal) = self.termination.has_come() {
                 say(&format!("{signal}: stopping"));
-                break;
+                break self.carry_out(Command::Stop);
             }
-            for (index, process) in self.processes.iter_mut().enumerate() {
-                if let Some(end) = process.take_end() {
-                    say(&format!("n_{index} has ended by itself: {end}"));
-                }
-            }
+            self.say_ends();
             let Ok(ordered) = self.orders.recv_timeout(STEP) else { continue };
+            // A node that has ended before it was told to stop did so by itself.
+            self.say_ends();
             let is_end = ordered.command == Command::Stop;
             let answer = self.carry_out(ordered.command);
             // Whoever does not wait for the answer has it in the terminal of the cluster.
             match &answer {
                 Ok(text) | Err(text) => say(text),
             }
-            if is_end {
-                self.stop_nodes();
-            }
-            drop(ordered.answer.send(answer));
+            drop(ordered.answer.send(answer.clone()));
             if is_end {
                 // The process ends now, and with it the thread that passes the answer on.
                 let _passed_on = ordered.passed_on.recv_timeout(control::LINE_TIME_MAX);
-                break;
+                break answer;
             }
-        }
-        self.stop_nodes();
+        };
         self.cluster.control = None;
         self.directory.write_description(&self.cluster)?;
-        say("stopped");
-        Ok(())
+        end.map(drop).map_err(anyhow::Error::msg)
     }
 
-    fn stop_nodes(&mut self) {
+    fn say_ends(&mut self) {
+        for (index, process) in self.processes.iter_mut().enumerate() {
+            if let Some(end) = process.take_end() {
+                say(&format!("n_{index} has ended by itself: {end}"));
+            }
+        }
+    }
+
+    /// Stops all nodes; returned is which did not as they should, and why.
+    fn stop_nodes(&mut self) -> Vec<String> {
+        let mut problems = Vec::new();
         for (index, process) in self.processes.iter_mut().enumerate() {
             if let Err(error) = process.begin_to_stop() {
-                say(&format!("n_{index} cannot be stopped: {error:#}"));
+                problems.push(format!("n_{index} cannot be stopped: {error:#}"));
             }
         }
         for (index, process) in self.processes.iter_mut().enumerate() {
             match process.wait_until_stopped(&self.clock) {
-                Ok(true) => {}
-                Ok(false) => say(&format!("n_{index} did not stop in time and was ended")),
-                Err(error) => say(&format!("n_{index} cannot be waited for: {error:#}")),
+                Ok(stopped) => problems.extend(stop_problem(index, &stopped)),
+                Err(error) => problems.push(format!("n_{index} cannot be waited for: {error:#}")),
             }
         }
+        problems
     }
 
     fn carry_out(&mut self, command: Command) -> Answer {
@@ -172,9 +178,15 @@ impl Supervisor {
             Command::Pause(node) => self.pause(node),
             Command::Resume(node) => self.resume(node),
             Command::Status { buckets } => self.status_of(&buckets),
-            Command::Stop => Ok("stopping".to_owned()),
+            Command::Stop => self.stop(),
         };
         done.map_err(|error| format!("{error:#}"))
+    }
+
+    fn stop(&mut self) -> anyhow::Result<String> {
+        let problems = self.stop_nodes();
+        ensure!(problems.is_empty(), "{}", problems.join("; "));
+        Ok("stopped".to_owned())
     }
 
     fn kill(&mut self, node: u16) -> anyhow::Result<String> {
@@ -188,15 +200,23 @@ impl Supervisor {
         let clock = self.clock.clone();
         let process = self.process(node)?;
         process.begin_to_stop()?;
-        process.wait_until_stopped(&clock)?;
-        process.spawn()?;
-        process.wait_until_ready(&clock).with_context(|| format!("n_{node}"))?;
+        let stopped = process.wait_until_stopped(&clock)?;
         let index = usize::from(node);
+        let problem = stop_problem(index, &stopped);
+        process.spawn()?;
+        let ready = process.wait_until_ready(&clock);
+        ready.with_context(|| match &problem {
+            Some(problem) => format!("{problem}; then n_{node}"),
+            None => format!("n_{node}"),
+        })?;
         let aside = match (self.is_member(index), was_active) {
             (false, _) => "; the map is without it",
             (true, true) => "; its vBuckets are active on others, and it receives them",
             (true, false) => "",
         };
+        if let Some(problem) = problem {
+            bail!("{problem}; n_{node} serves again{aside}");
+        }
         Ok(format!("n_{node} serves{aside}"))
     }
 
@@ -304,5 +324,14 @@ impl Supervisor {
             Some(process) => Ok(process),
             None => bail!("there is no n_{node}; the cluster has n_0 to n_{}", count - 1),
         }
+    }
+}
+
+/// What is to be said of a node that has stopped; nothing when it did as it should.
+fn stop_problem(index: usize, stopped: &Stopped) -> Option<String> {
+    match stopped {
+        Stopped::Cleanly => None,
+        Stopped::WithError(reason) => Some(format!("n_{index} stopped with an error: {reason}")),
+        Stopped::Overdue => Some(format!("n_{index} did not stop in time and was ended")),
     }
 }

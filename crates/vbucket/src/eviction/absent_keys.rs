@@ -1,11 +1,11 @@
 //! Keys of a vBucket that are not in its hash table: which of them are on disk, which are being
 //! looked up there, and what the last look has found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use document::{Item, Key};
+use document::{CollectionId, Item, Key};
 
 use super::{FilterOptions, KeyFilter};
 
@@ -60,6 +60,9 @@ pub(crate) struct AbsentKeys {
     pub(crate) document_count: usize,
     /// How much of that count are corrections, when the file was asked.
     correction: i64,
+    /// Collections whose documents were counted by what the filter guesses, since the file was
+    /// asked.
+    guessed: BTreeSet<CollectionId>,
     /// Rises whenever a key leaves the hash table: what was read from the file before may be older
     /// than what is there now.
     pub(crate) departures: u64,
@@ -78,6 +81,7 @@ impl AbsentKeys {
             lookups: BTreeMap::new(),
             document_count: 0,
             correction: 0,
+            guessed: BTreeSet::new(),
             departures: NEXT_HISTORY.fetch_add(1 << HISTORY_SHIFT, Ordering::Relaxed),
         }
     }
@@ -90,11 +94,30 @@ impl AbsentKeys {
     /// The file had `found` live documents where [`AbsentKeys::uncorrected`] was `uncorrected`.
     pub(crate) fn correct(&mut self, uncorrected: i64, found: u64) {
         let found = i64::try_from(found).unwrap_or(i64::MAX);
-        let change = found.saturating_sub(uncorrected).saturating_sub(self.correction);
+        self.correct_by(found.saturating_sub(uncorrected).saturating_sub(self.correction));
+    }
+
+    /// The file has so many live documents more than were counted.
+    pub(crate) fn correct_by(&mut self, change: i64) {
         let before = i64::try_from(self.document_count).unwrap_or(i64::MAX);
         let after = before.saturating_add(change).max(0);
         self.correction = self.correction.saturating_add(after - before);
         self.document_count = usize::try_from(after).unwrap_or(0);
+    }
+
+    /// A document of this collection was counted by what the filter guesses.
+    pub(crate) fn note_guess(&mut self, collection: CollectionId) {
+        self.guessed.insert(collection);
+    }
+
+    /// The collections whose counts are guesses.
+    pub(crate) fn guessed(&self) -> &BTreeSet<CollectionId> {
+        &self.guessed
+    }
+
+    /// The file was asked for this collection.
+    pub(crate) fn end_guess(&mut self, collection: CollectionId) {
+        self.guessed.remove(&collection);
     }
 
     /// What is known of `key`, which is not in the hash table.

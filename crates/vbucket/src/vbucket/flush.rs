@@ -1,6 +1,6 @@
 //! Handing the log to the flusher, and who waits for it.
 
-use document::{Item, Seqno, VbucketState};
+use document::{CollectionId, Item, Seqno, VbucketState};
 use platform::Instant;
 
 use super::{SeqnoWaiter, Vbucket, release};
@@ -31,7 +31,8 @@ impl Vbucket {
         self.settle_account();
         let previous_seqno = self.persisted_seqno;
         let mut batch = FlushWork::new(self.vbid, previous_seqno, range, state, self.queued_since);
-        // A file with events counts them, and documents of dropped collections.
+        // A file with events counts them, and documents of dropped collections: it is asked for
+        // each collection by itself (`guessed_collections`).
         if self.eviction.policy == EvictionPolicy::Full && self.collections.uid() == 0 {
             batch.document_count = Some(self.absent.uncorrected(self.document_count()));
         }
@@ -58,6 +59,40 @@ impl Vbucket {
     pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
         if self.eviction.policy == EvictionPolicy::Full {
             self.absent.correct(document_count, found);
+        }
+    }
+
+    /// The collections of which documents were counted without a look into the file, once that has
+    /// everything up to the seqno that comes with them: then it knows better.
+    pub fn guessed_collections(&self) -> Option<(Seqno, Vec<CollectionId>)> {
+        let is_due = !self.absent.guessed().is_empty() && self.applied_seqno == self.high_seqno();
+        is_due.then(|| (self.applied_seqno, self.absent.guessed().iter().copied().collect()))
+    }
+
+    /// Whether documents of some collection were counted without a look into the file: then it may
+    /// have more.
+    pub fn counts_by_guess(&self) -> bool {
+        !self.absent.guessed().is_empty()
+    }
+
+    /// The file, which has everything up to `seqno`, has these live documents of collections. What
+    /// has come since then makes that old, and it is asked again.
+    pub fn correct_collection_counts(&mut self, seqno: Seqno, found: &[(CollectionId, u64)]) {
+        if self.high_seqno() != seqno {
+            return;
+        }
+        for &(id, count) in found {
+            let known = match self.collection(id) {
+                Some(collection) => collection.item_count,
+                None if id == CollectionId::DEFAULT => {
+                    u64::try_from(self.default_collection_count()).unwrap_or(u64::MAX)
+                }
+                None => count,
+            };
+            let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+            self.absent.correct_by(signed(count) - signed(known));
+            self.collections.set_item_count(id, count);
+            self.absent.end_guess(id);
         }
     }
 

@@ -228,14 +228,19 @@ impl Vbucket {
     ///
     /// Whether it does, the filter of keys guesses: it takes tombstones, and now and then a key
     /// that was never there, for documents. So documents of a replica under full eviction are
-    /// counted a little too low, until the file has what came and is asked how many it has.
+    /// counted inexactly, until the file has what came and is asked how many it has.
     /// Returns whether it was taken for one that the file has.
     pub(super) fn note_arrival(&mut self, key: Key<'_>) -> bool {
-        let has_older = self.eviction.policy == EvictionPolicy::Full
+        let may_have_older = self.eviction.policy == EvictionPolicy::Full
             && self.hash_table.get(key).is_none()
             && matches!(self.absent.find(key), Absent::Unknown);
+        if may_have_older && self.collections.uid() != 0 {
+            self.absent.note_guess(key.collection());
+        }
+        // Where no document is in the file alone it has a tombstone.
+        let has_older = may_have_older && self.absent.document_count > 0;
         if has_older {
-            self.absent.document_count = self.absent.document_count.saturating_sub(1);
+            self.absent.document_count -= 1;
         }
         self.absent.forget(key);
         has_older
