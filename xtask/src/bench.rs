@@ -35,6 +35,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "peers", "--"],
     },
     Bench {
+        name: "document-api",
+        about: "paths, named collections, scans and text, each beside what it is compared with",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "document_api", "--"],
+    },
+    Bench {
         name: "memory",
         about: "bytes of memory a document",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],

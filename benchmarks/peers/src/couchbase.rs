@@ -13,12 +13,20 @@ const SASL_STEP: u8 = 0x22;
 const SELECT_BUCKET: u8 = 0x89;
 const STAT: u8 = 0x10;
 const GET_ALL_VB_SEQNOS: u8 = 0x48;
+const COLLECTIONS_SET_MANIFEST: u8 = 0xb9;
+const RANGE_SCAN_CREATE: u8 = 0xda;
+const RANGE_SCAN_CONTINUE: u8 = 0xdb;
+const KEY_ENOENT: u16 = 0x01;
+const RANGE_SCAN_COMPLETE: u16 = 0xa7;
 const AUTH_CONTINUE: u16 = 0x21;
 const MECHANISM: &[u8] = b"SCRAM-SHA512";
 
 /// Features of a present SDK that shape data operations: TCP_NODELAY, mutation tokens, xattrs,
 /// extended errors, select bucket, JSON, tracing, alternative frames, durable writes, collections.
 const FEATURES: [u16; 10] = [0x03, 0x04, 0x06, 0x07, 0x08, 0x0b, 0x0f, 0x10, 0x11, 0x12];
+
+/// A named collection's number. The smallest that there is.
+pub const NAMED_COLLECTION: u8 = 8;
 
 /// How to log in.
 #[derive(Clone, Debug)]
@@ -73,7 +81,7 @@ pub fn statistic(stream: &mut TcpStream, name: &str) -> Result<String> {
 
 /// All statistics of a group, by name.
 pub fn statistics(stream: &mut TcpStream, group: &str) -> Result<Vec<(String, String)>> {
-    send(stream, STAT, group.as_bytes(), &[])?;
+    Request { opcode: STAT, key: group.as_bytes(), ..EMPTY }.send(stream)?;
     let mut found = Vec::new();
     loop {
         let (status, key, value) = receive(stream)?;
@@ -97,20 +105,88 @@ pub fn high_seqnos(stream: &mut TcpStream) -> Result<u64> {
     Ok(entries.iter().map(seqno).sum())
 }
 
-fn ask(stream: &mut TcpStream, opcode: u8, key: &[u8], value: &[u8]) -> Result<Answer> {
-    send(stream, opcode, key, value)?;
-    receive(stream)
+/// Gives the bucket one named collection, [`NAMED_COLLECTION`], or as many as `count` from that
+/// number on.
+pub fn make_collections(stream: &mut TcpStream, count: u64) -> Result<()> {
+    let named = (0..count).map(|index| {
+        let uid = u64::from(NAMED_COLLECTION) + index;
+        format!(r#",{{"name":"c{uid}","uid":"{uid:x}"}}"#)
+    });
+    let named: String = named.collect();
+    let manifest = format!(
+        r#"{{"uid":"{count:x}","scopes":[{{"name":"_default","uid":"0","collections":[{{"name":"_default","uid":"0"}}{named}]}}]}}"#
+    );
+    let (status, _, reason) = ask(stream, COLLECTIONS_SET_MANIFEST, &[], manifest.as_bytes())?;
+    let reason = String::from_utf8_lossy(&reason).into_owned();
+    ensure!(status == 0, "COLLECTIONS_SET_MANIFEST: status {status:#x} {reason}");
+    Ok(())
 }
 
-fn send(stream: &mut TcpStream, opcode: u8, key: &[u8], value: &[u8]) -> Result<()> {
-    let mut frame = vec![0x80, opcode];
-    frame.extend_from_slice(&u16::try_from(key.len())?.to_be_bytes());
-    frame.extend_from_slice(&[0; 4]);
-    frame.extend_from_slice(&u32::try_from(key.len() + value.len())?.to_be_bytes());
-    frame.extend_from_slice(&[0; 12]);
-    frame.extend_from_slice(key);
-    frame.extend_from_slice(value);
-    Ok(stream.write_all(&frame)?)
+/// Reads the keys of all documents of the default collection in one vBucket, as the file has them.
+/// Returns how many there are.
+pub fn scan_keys(stream: &mut TcpStream, vbucket: u16) -> Result<u64> {
+    /// From the smallest key to one behind the largest.
+    const EVERYTHING: &[u8] = br#"{"key_only":true,"range":{"start":"AA==","end":"/w=="}}"#;
+    let create = Request { opcode: RANGE_SCAN_CREATE, vbucket, value: EVERYTHING, ..EMPTY };
+    create.send(stream)?;
+    let (status, _, scan) = receive(stream)?;
+    if status == KEY_ENOENT {
+        return Ok(0);
+    }
+    ensure!(status == 0 && scan.len() == 16, "RANGE_SCAN_CREATE: status {status:#x}");
+    // The scan, and no limit to items, time and bytes.
+    let extras = [&scan[..], &[0; 12]].concat();
+    Request { opcode: RANGE_SCAN_CONTINUE, vbucket, extras: &extras, ..EMPTY }.send(stream)?;
+    let mut found = 0;
+    loop {
+        let (status, _, keys) = receive(stream)?;
+        ensure!([0, RANGE_SCAN_COMPLETE].contains(&status), "RANGE_SCAN_CONTINUE: {status:#x}");
+        found += count_keys(&keys)?;
+        if status == RANGE_SCAN_COMPLETE {
+            return Ok(found);
+        }
+    }
+}
+
+/// Keys in what a scan sends: each behind its length, which is one byte here.
+fn count_keys(mut keys: &[u8]) -> Result<u64> {
+    let mut count = 0;
+    while let Some((size, rest)) = keys.split_first() {
+        keys = rest.get(usize::from(*size)..).context("a scan sends half a key")?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// A request without data.
+const EMPTY: Request<'_> = Request { opcode: 0, vbucket: 0, extras: &[], key: &[], value: &[] };
+
+/// Of the plain form.
+struct Request<'a> {
+    opcode: u8,
+    vbucket: u16,
+    extras: &'a [u8],
+    key: &'a [u8],
+    value: &'a [u8],
+}
+
+impl Request<'_> {
+    fn send(&self, stream: &mut TcpStream) -> Result<()> {
+        let body = [self.extras, self.key, self.value].concat();
+        let mut frame = vec![0x80, self.opcode];
+        frame.extend_from_slice(&u16::try_from(self.key.len())?.to_be_bytes());
+        frame.extend_from_slice(&[u8::try_from(self.extras.len())?, 0]);
+        frame.extend_from_slice(&self.vbucket.to_be_bytes());
+        frame.extend_from_slice(&u32::try_from(body.len())?.to_be_bytes());
+        frame.extend_from_slice(&[0; 12]);
+        frame.extend_from_slice(&body);
+        Ok(stream.write_all(&frame)?)
+    }
+}
+
+fn ask(stream: &mut TcpStream, opcode: u8, key: &[u8], value: &[u8]) -> Result<Answer> {
+    Request { opcode, key, value, ..EMPTY }.send(stream)?;
+    receive(stream)
 }
 
 fn receive(stream: &mut TcpStream) -> Result<Answer> {

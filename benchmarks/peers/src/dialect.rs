@@ -7,6 +7,8 @@ mod text;
 use binary::Form;
 use document::Vbid;
 
+use crate::couchbase::NAMED_COLLECTION;
+
 /// How a server is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -24,7 +26,12 @@ pub enum Dialect {
         /// vBuckets of the bucket.
         vbuckets: u16,
     },
-    /// The same, but what is read and written is one path of a JSON document.
+    /// The same in a named collection, [`crate::couchbase::NAMED_COLLECTION`].
+    CouchbaseNamed {
+        /// vBuckets of the bucket.
+        vbuckets: u16,
+    },
+    /// The same in the default one, but what is read and written is one path of a JSON document.
     SubDocument {
         /// vBuckets of the bucket.
         vbuckets: u16,
@@ -67,17 +74,22 @@ pub struct Response {
 impl Dialect {
     /// Appends a request.
     pub fn encode(self, operation: Operation, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        let binary = |form, vbuckets, out: &mut Vec<u8>| {
+        let in_collection = |form, collection: u8, vbuckets, out: &mut Vec<u8>| {
             let vbucket = Vbid::of_name(key, vbuckets).0;
-            // The default collection is number 0, as LEB128 in front of the key.
-            binary::encode(form, operation, vbucket, &[&[0], key].concat(), value, out);
+            // The number as LEB128 in front of the key: one byte up to 127.
+            binary::encode(form, operation, vbucket, &[&[collection], key].concat(), value, out);
         };
+        // The default collection is number 0.
+        let binary = |form, vbuckets, out: &mut Vec<u8>| in_collection(form, 0, vbuckets, out);
         match self {
             Self::Redis => resp::encode(operation, key, value, out),
             Self::Text => text::encode(operation, key, value, out),
             Self::Memcached => binary::encode(Form::Whole, operation, 0, key, value, out),
             Self::Couchbase { vbuckets } => binary(Form::Whole, vbuckets, out),
             Self::CouchbaseDurable { vbuckets } => binary(Form::Durable, vbuckets, out),
+            Self::CouchbaseNamed { vbuckets } => {
+                in_collection(Form::Whole, NAMED_COLLECTION, vbuckets, out);
+            }
             Self::SubDocument { vbuckets } => binary(Form::Path, vbuckets, out),
         }
     }
@@ -90,6 +102,7 @@ impl Dialect {
             Self::Memcached
             | Self::Couchbase { .. }
             | Self::CouchbaseDurable { .. }
+            | Self::CouchbaseNamed { .. }
             | Self::SubDocument { .. } => binary::parse(bytes),
         }
     }
@@ -102,6 +115,7 @@ impl Dialect {
             Self::Memcached
             | Self::Couchbase { .. }
             | Self::CouchbaseDurable { .. }
+            | Self::CouchbaseNamed { .. }
             | Self::SubDocument { .. } => binary::says_unknown(response),
         }
     }
@@ -113,6 +127,7 @@ impl Dialect {
             Self::Memcached
             | Self::Couchbase { .. }
             | Self::CouchbaseDurable { .. }
+            | Self::CouchbaseNamed { .. }
             | Self::SubDocument { .. } => match binary::status(response) {
                 Some(status) => format!("status {status:#x}"),
                 None => "no status".to_owned(),
@@ -146,6 +161,9 @@ mod tests {
         let vbucket = Vbid::of_name(b"key", 1024).0.to_be_bytes();
         assert_eq!(get[..8], [0x80, 0, 0, 4, 0, 0, vbucket[0], vbucket[1]]);
         assert!(get.ends_with(b"\0key"));
+        let named = encode(Dialect::CouchbaseNamed { vbuckets: 1024 }, Operation::Get);
+        assert_eq!(named[..24], get[..24], "of the same vBucket");
+        assert!(named.ends_with(b"\x08key"));
     }
 
     #[test]

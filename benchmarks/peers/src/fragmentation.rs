@@ -12,7 +12,7 @@ use platform::Random;
 
 use crate::couchbase::statistic;
 use crate::dialect::{Dialect, Operation};
-use crate::load::{key, value};
+use crate::load::{Values, key};
 use crate::options::Options;
 use crate::process_stat::resident_bytes;
 use crate::servers::{Program, Server};
@@ -91,7 +91,14 @@ impl Client {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         let (requests, received) = (Vec::new(), Vec::new());
-        Ok(Self { stream, count: 0, value: value(1 << 16), requests, waiting: 0, received })
+        Ok(Self {
+            stream,
+            count: 0,
+            value: Values::Incompressible.of(1 << 16),
+            requests,
+            waiting: 0,
+            received,
+        })
     }
 
     /// Stores new documents until this many bytes are used.

@@ -13,7 +13,7 @@ use mio::{Events, Interest, Poll, Token};
 use platform::Random;
 
 use crate::dialect::{Dialect, Operation};
-use crate::load::{Cell, Target, key, value};
+use crate::load::{Cell, Target, Values, key};
 
 /// Bytes that one read takes in: all responses of a batch of 16 times 4 KiB.
 const READ_SIZE: usize = 128 * 1024;
@@ -23,6 +23,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Connections to one server.
 pub struct Generator {
     dialect: Dialect,
+    values: Values,
     poll: Poll,
     connections: Vec<Connection>,
     random: Random,
@@ -82,11 +83,17 @@ impl Generator {
         }
         Ok(Self {
             dialect: target.dialect,
+            values: Values::default(),
             poll,
             connections: all,
             random: Random::from_seed(7),
             buffer: vec![0; READ_SIZE],
         })
+    }
+
+    /// The same, which stores such values.
+    pub fn storing(self, values: Values) -> Self {
+        Self { values, ..self }
     }
 
     /// Stores keys `0..count`, each once.
@@ -125,7 +132,7 @@ impl Generator {
         mut keys: Keys<'_>,
         duration: Option<Duration>,
     ) -> Result<Measured> {
-        let value = value(cell.value_bytes);
+        let value = self.values.of(cell.value_bytes);
         let mut latency = Histogram::new_with_bounds(100, 60_000_000_000, 3)?;
         let mut events = Events::with_capacity(self.connections.len());
         let started = Instant::now();

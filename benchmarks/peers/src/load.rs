@@ -18,6 +18,16 @@ pub struct Cell {
     pub value_bytes: usize,
 }
 
+/// What is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Values {
+    /// Bytes that do not compress.
+    #[default]
+    Incompressible,
+    /// Objects with fields of about 100 bytes.
+    Json,
+}
+
 /// A server as one kind of client sees it.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -52,11 +62,31 @@ pub fn key(index: usize) -> [u8; 16] {
     key
 }
 
-/// Bytes that do not compress, the same in every run.
-pub fn value(size: usize) -> Vec<u8> {
-    let mut value = vec![0; size];
-    platform::Random::from_seed(1).fill(&mut value);
-    value
+impl Values {
+    /// One of so many bytes, the same in every run.
+    pub fn of(self, size: usize) -> Vec<u8> {
+        match self {
+            Self::Incompressible => {
+                let mut value = vec![0; size];
+                platform::Random::from_seed(1).fill(&mut value);
+                value
+            }
+            Self::Json => json_object(size),
+        }
+    }
+}
+
+/// An object with as many fields as there is room for. That in the middle is the one that
+/// [`Dialect::SubDocument`] asks for.
+fn json_object(size: usize) -> Vec<u8> {
+    const FIELD_BYTES: usize = 100;
+    let count = size / FIELD_BYTES;
+    let field = |index| {
+        let name = if index == count / 2 { "field".to_owned() } else { format!("name{index:03}") };
+        format!("\"{name}\":\"{}\"", "text ".repeat(17))
+    };
+    let fields: Vec<String> = (0..count).map(field).collect();
+    format!("{{{}}}", fields.join(",")).into_bytes()
 }
 
 #[cfg(test)]
@@ -67,7 +97,11 @@ mod tests {
     fn keys_differ_and_values_have_their_size() {
         assert_eq!(&key(0), b"key:000000000000");
         assert_eq!(&key(1_234_567), b"key:000001234567");
-        assert_eq!(value(100).len(), 100);
-        assert_ne!(value(100), vec![0; 100]);
+        assert_eq!(Values::Incompressible.of(100).len(), 100);
+        assert_ne!(Values::Incompressible.of(100), vec![0; 100]);
+        let object = Values::Json.of(4096);
+        assert!((3800..=4096).contains(&object.len()), "{} bytes", object.len());
+        let object: serde_json::Value = serde_json::from_slice(&object).expect("an object");
+        assert!(object["field"].is_string());
     }
 }

@@ -177,8 +177,9 @@ fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
         Program::Memcached => command.args([
             "-t",
             "1",
+            // Each connection as it begins: in binary or in text.
             "-B",
-            "binary",
+            "auto",
             "-m",
             "2048",
             "-U",

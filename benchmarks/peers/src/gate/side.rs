@@ -11,7 +11,7 @@ use crate::dialect::Operation;
 use crate::gate::cost::{CostCounter, TurnCost};
 use crate::gate::steps::{Step, Way};
 use crate::generator::Generator;
-use crate::load::{Target, key, value};
+use crate::load::{Target, Values, key};
 use crate::perf_count::{PerfCount, PerfEvent};
 use crate::servers::Server;
 
@@ -49,7 +49,7 @@ impl Side {
     pub fn objection(&self, way: Way) -> Result<Option<String>> {
         let mut stream = self.target(way)?.connect()?;
         let mut request = Vec::new();
-        way.dialect.encode(Operation::Set, &key(0), &value(1), &mut request);
+        way.dialect.encode(Operation::Set, &key(0), &Values::Incompressible.of(1), &mut request);
         stream.write_all(&request)?;
         let Some(response) = first_response(&mut stream, way)? else {
             return Ok(Some("the node does not answer".to_owned()));
