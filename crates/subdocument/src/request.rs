@@ -163,7 +163,8 @@ fn check_document_flags(head: &RequestHead) -> Result<(), Failure> {
     let creates_deleted = has(DocumentFlags::CREATE_AS_DELETED);
     let revives = has(DocumentFlags::REVIVE) && head.form == RequestForm::Multi;
     let is_wrong = is_add && (has(DocumentFlags::MKDOC) || head.cas != Cas::ANY)
-        || creates_deleted && !head.flags.creates()
+        // Transactions of the C++ SDKs send it with the CAS of a tombstone: nothing is made then.
+        || creates_deleted && !head.flags.creates() && head.cas == Cas::ANY
         || revives && (creates_deleted || !has(DocumentFlags::ACCESS_DELETED));
     if is_wrong { Err(Failure::InvalidArgument) } else { Ok(()) }
 }

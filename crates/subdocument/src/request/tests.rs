@@ -99,8 +99,10 @@ fn document_flags_must_be_allowed_by_every_command() {
             (0x40, &[(0xc5, 0, "a", "")], WRONG),
         ],
     );
-    let with_cas = RequestHead { cas: Cas(1), ..multi(0x02) };
-    assert_eq!(checked(with_cas, &[(0xc7, 0, "a", "1")], ALL_RIGHTS), WRONG);
+    let with_cas = |flags| RequestHead { cas: Cas(1), ..multi(flags) };
+    assert_eq!(checked(with_cas(0x02), &[(0xc7, 0, "a", "1")], ALL_RIGHTS), WRONG);
+    assert_eq!(checked(with_cas(0x0e), &[(0xc7, 4, "a", "1")], ALL_RIGHTS), WRONG);
+    assert_eq!(checked(with_cas(0x0c), &[(0xc7, 4, "a", "1")], ALL_RIGHTS), OK);
 }
 
 #[test]
