@@ -17,6 +17,7 @@ module.exports = {
     const key = sdk.key();
     const results = await inParallel(() => sdk.binary.increment(key, 1, { initial: 1 }));
     const values = results.map(({ value }) => value).sort((left, right) => left - right);
-    expectEqual(values, Array.from({ length: COUNT }, (_, index) => index + 1), "every number once");
+    const expected = Array.from({ length: COUNT }, (_, index) => index + 1);
+    expectEqual(values, expected, "every number once");
   },
 };

@@ -46,4 +46,7 @@ async function expectScans(collection, count) {
 
 module.exports = { "scans-of-many-documents": (sdk) => expectScans(sdk.collection, COUNT) };
 // Not cases themselves.
-Object.defineProperties(module.exports, { expectScans: { value: expectScans }, sees: { value: sees } });
+Object.defineProperties(module.exports, {
+  expectScans: { value: expectScans },
+  sees: { value: sees },
+});

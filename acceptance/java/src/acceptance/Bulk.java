@@ -2,6 +2,7 @@ package acceptance;
 
 import static com.couchbase.client.java.kv.IncrementOptions.incrementOptions;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
@@ -44,7 +45,7 @@ final class Bulk {
     try {
       List<Future<T>> futures = IntStream.range(0, count)
           .mapToObj(index -> threads.submit(() -> body.apply(index))).toList();
-      List<T> results = new java.util.ArrayList<>();
+      List<T> results = new ArrayList<>();
       for (Future<T> future : futures) {
         results.add(future.get());
       }

@@ -4,8 +4,8 @@ import static com.couchbase.client.java.kv.GetOptions.getOptions;
 import static com.couchbase.client.java.kv.IncrementOptions.incrementOptions;
 import static com.couchbase.client.java.kv.MutateInOptions.mutateInOptions;
 import static com.couchbase.client.java.kv.UpsertOptions.upsertOptions;
-import static com.couchbase.client.java.manager.collection.CreateCollectionSettings.createCollectionSettings;
-import static com.couchbase.client.java.manager.collection.UpdateCollectionSettings.updateCollectionSettings;
+import static com.couchbase.client.java.manager.collection.CreateCollectionSettings.*;
+import static com.couchbase.client.java.manager.collection.UpdateCollectionSettings.*;
 
 import com.couchbase.client.core.error.CollectionExistsException;
 import com.couchbase.client.core.error.CollectionNotFoundException;

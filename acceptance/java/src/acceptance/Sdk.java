@@ -6,6 +6,7 @@ import com.couchbase.client.java.Bucket;
 import com.couchbase.client.java.Cluster;
 import com.couchbase.client.java.ClusterOptions;
 import com.couchbase.client.java.Collection;
+import com.couchbase.client.java.kv.MutationResult;
 import com.couchbase.client.java.kv.UpsertOptions;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -27,7 +28,7 @@ final class Sdk implements AutoCloseable {
   private final BufferedReader answers = new BufferedReader(new InputStreamReader(System.in));
 
   /** A new document: its key, and the CAS and token of its store. */
-  record Stored(String key, com.couchbase.client.java.kv.MutationResult result) {
+  record Stored(String key, MutationResult result) {
     long cas() {
       return result.cas();
     }
@@ -78,7 +79,7 @@ final class Sdk implements AutoCloseable {
     return !collection.exists(key).exists();
   }
 
-  /** Whether no document has this key; an error is no answer. */
+  /** Whether the SDK reaches the node of a key. */
   boolean answers(String key) {
     try {
       collection.exists(key);
@@ -92,6 +93,7 @@ final class Sdk implements AutoCloseable {
   void order(String line) throws IOException {
     System.out.println(line);
     String answer = answers.readLine();
-    Expect.that("NODE ready".equals(answer) || "CLUSTER done".equals(answer), line + " was not done");
+    boolean isDone = "NODE ready".equals(answer) || "CLUSTER done".equals(answer);
+    Expect.that(isDone, line + " was not done");
   }
 }
