@@ -6,7 +6,8 @@ from cases import expect, expect_equal, expect_error, wait_until
 from cluster_run import BUCKET, PASSWORD, USER, Cluster
 from couchbase.auth import PasswordAuthenticator
 from couchbase.cluster import Cluster as SdkCluster
-from couchbase.durability import DurabilityLevel, ServerDurability
+from couchbase.durability import (ClientDurability, DurabilityLevel, PersistTo, ReplicateTo,
+                                  ServerDurability)
 from couchbase.exceptions import (AmbiguousTimeoutException, DurabilityImpossibleException,
                                   DurabilitySyncWriteAmbiguousException, TimeoutException,
                                   RequestCanceledException, UnAmbiguousTimeoutException)
@@ -29,7 +30,8 @@ SCANNED_COUNT = 300
 def declare(cases):
     """One cluster for each case: they break theirs."""
     for function in (cluster_info_tells_of_both_nodes, durable_writes_at_every_level,
-                     replicas_can_be_read, scans_see_both_nodes, parts_of_documents_are_replicated,
+                     replicas_can_be_read, observed_writes_reach_the_replica,
+                     scans_see_both_nodes, parts_of_documents_are_replicated,
                      stopped_replica_makes_durable_writes_ambiguous,
                      failover_keeps_the_sdk_working):
         name = "sdk-" + function.__name__.replace("_", "-")
@@ -122,6 +124,15 @@ def replicas_can_be_read(cluster, collection):
         expect_equal([result.content_as[dict] for result in results], [{"key": key}] * 2, "copies")
         expect_equal(sum(result.is_replica for result in results), 1, "replicas")
         expect_equal(collection.get_any_replica(key).content_as[dict], {"key": key}, "any copy")
+
+
+def observed_writes_reach_the_replica(_, collection):
+    observed = UpsertOptions(durability=ClientDurability(ReplicateTo.ONE, PersistTo.ONE))
+    for number in range(5):
+        key = f"observed-{number}"
+        collection.upsert(key, {"key": key}, observed)
+        copies = [result.content_as[dict] for result in collection.get_all_replicas(key)]
+        expect_equal(copies, [{"key": key}] * 2, "copies")
 
 
 def parts_of_documents_are_replicated(cluster, collection):

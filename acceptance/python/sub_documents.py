@@ -29,7 +29,7 @@ def cases_of_paths():
             paths_change_together_or_not_at_all, paths_need_json, paths_with_cas_and_locks,
             paths_and_expiry, attributes_are_beside_the_body, attributes_of_the_server,
             macros_name_the_change, paths_are_changed_durably, parallel_changes_of_one_document,
-            transactions_commit_and_roll_back)
+            transactions_commit_and_roll_back, transactions_insert_what_was_rolled_back)
 
 
 def declare(cases):
@@ -280,6 +280,22 @@ def transactions_commit_and_roll_back(sdk):
     expect(sdk.is_gone(gone), "not inserted")
     found = sdk.collection.lookup_in(first, [SD.exists("txn", xattr=True)])
     expect(not found.exists(0), "nothing is left of it")
+
+
+def transactions_insert_what_was_rolled_back(sdk):
+    key = sdk.key()
+
+    def insert(context):
+        context.insert(sdk.collection, key, {"n": 1})
+
+    def fail(context):
+        insert(context)
+        raise RuntimeError("the application has changed its mind")
+
+    expect_error(TransactionFailed, sdk.cluster.transactions.run, fail)
+    expect(sdk.is_gone(key), "not inserted")
+    sdk.cluster.transactions.run(insert)
+    expect_equal(sdk.get_json(key), {"n": 1}, "inserted")
 
 
 def attributes_survive_a_restart(sdk):

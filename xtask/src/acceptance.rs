@@ -166,11 +166,21 @@ fn run_in(
     command.env("CI", if is_ci() { "true" } else { "false" });
     command.envs(environment.iter().map(|(variable, value)| (variable, value)));
     let captured = capture(&mut command)?;
+    keep_outcomes(name, &captured.text)?;
     let (counts, remark) = judge(&captured.text, captured.succeeded);
     if counts.failed == 0 {
         fs::remove_dir_all(&work)?;
     }
     Ok((counts, remark))
+}
+
+/// The outcome of each case, for tables of what works.
+fn keep_outcomes(suite: &str, output: &str) -> Result<()> {
+    let directory = target_directory().join("acceptance-outcomes");
+    fs::create_dir_all(&directory)?;
+    let cases = output.lines().filter(|line| line.starts_with("CASE "));
+    let text = cases.flat_map(|line| [line, "\n"]).collect::<String>();
+    fs::write(directory.join(format!("{suite}.txt")), text).context("cannot keep outcomes")
 }
 
 /// Counts the cases and makes sure that a suite which ended badly, or did nothing, is a failure.

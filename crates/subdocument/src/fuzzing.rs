@@ -76,7 +76,6 @@ pub fn multi_request(bytes: &[u8]) {
 const RIGHTS: ClientRights = ClientRights {
     has_attributes: true,
     has_binary_attributes: true,
-    has_document_macros: true,
     reads_system_attributes: true,
     writes_system_attributes: true,
 };

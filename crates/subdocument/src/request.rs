@@ -73,8 +73,6 @@ pub struct ClientRights {
     pub has_attributes: bool,
     /// The feature SubdocBinaryXattr.
     pub has_binary_attributes: bool,
-    /// The feature SubdocDocumentMacroSupport.
-    pub has_document_macros: bool,
     /// Whether it may read attributes of the system.
     pub reads_system_attributes: bool,
     /// Whether it may change them.
@@ -163,7 +161,8 @@ fn check_document_flags(head: &RequestHead) -> Result<(), Failure> {
     let creates_deleted = has(DocumentFlags::CREATE_AS_DELETED);
     let revives = has(DocumentFlags::REVIVE) && head.form == RequestForm::Multi;
     let is_wrong = is_add && (has(DocumentFlags::MKDOC) || head.cas != Cas::ANY)
-        || creates_deleted && !head.flags.creates()
+        // Transactions of the C++ SDKs send it with the CAS of a tombstone: nothing is made then.
+        || creates_deleted && !head.flags.creates() && head.cas == Cas::ANY
         || revives && (creates_deleted || !has(DocumentFlags::ACCESS_DELETED));
     if is_wrong { Err(Failure::InvalidArgument) } else { Ok(()) }
 }
@@ -190,7 +189,7 @@ fn check_spec(head: &RequestHead, spec: &Spec<'_>, rights: ClientRights) -> Resu
     if !rights.has_attributes || spec.is_binary() && !rights.has_binary_attributes {
         return Err(Failure::NotSupported);
     }
-    check_attribute(spec, rights)
+    check_attribute(spec)
 }
 
 fn check_body_spec(head: &RequestHead, spec: &Spec<'_>, is_macro: bool) -> Result<(), Failure> {
@@ -203,17 +202,13 @@ fn check_body_spec(head: &RequestHead, spec: &Spec<'_>, is_macro: bool) -> Resul
     if needs_attribute { Err(Failure::InvalidArgument) } else { Ok(()) }
 }
 
-fn check_attribute(spec: &Spec<'_>, rights: ClientRights) -> Result<(), Failure> {
+fn check_attribute(spec: &Spec<'_>) -> Result<(), Failure> {
     let (key, _) = AttributeKey::split(spec.path)?;
     if key.is_virtual() && spec.command.traits().is_mutation {
         return Err(Failure::VirtualAttribute);
     }
-    match spec.macro_of_value()? {
-        Some(Macro::Document | Macro::DocumentField(_)) if !rights.has_document_macros => {
-            Err(Failure::UnknownMacro)
-        }
-        _ => Ok(()),
-    }
+    // SDKs write macros of the document without having agreed on SubdocDocumentMacroSupport.
+    spec.macro_of_value().map(|_| ())
 }
 
 #[cfg(test)]

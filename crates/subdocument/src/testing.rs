@@ -12,7 +12,6 @@ use crate::stored::{DocumentFacts, StoredDocument};
 pub(crate) const ALL_RIGHTS: ClientRights = ClientRights {
     has_attributes: true,
     has_binary_attributes: true,
-    has_document_macros: true,
     reads_system_attributes: true,
     writes_system_attributes: true,
 };

@@ -15,7 +15,6 @@ use crate::support::{Machine, VBID, config, files_config, key};
 const RIGHTS: ClientRights = ClientRights {
     has_attributes: true,
     has_binary_attributes: true,
-    has_document_macros: true,
     reads_system_attributes: true,
     writes_system_attributes: true,
 };

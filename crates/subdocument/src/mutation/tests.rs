@@ -144,6 +144,19 @@ fn a_tombstone_is_changed_by_those_who_ask_for_it() {
 }
 
 #[test]
+fn a_tombstone_of_a_known_version_stays_one_for_who_would_create_it_deleted() {
+    let tombstone = Sample::deleted(&[("_s", "1")]);
+    let raw = [(0xc8, 4, "txn", "{}")];
+    let known = RequestHead { cas: CAS, ..multi(0x0c) };
+    let mutated = mutate(known, Some(&tombstone), &raw).unwrap();
+    assert!(mutated.is_deleted && mutated.is_about_deleted);
+    assert_eq!(mutated.storing, Storing::Replace(CAS));
+    assert_eq!(mutate(known, None, &raw), fails(None, Failure::DocumentNotFound));
+    let other = RequestHead { cas: Cas(1), ..known };
+    assert_eq!(mutate(other, Some(&tombstone), &raw), fails(None, Failure::DocumentExists));
+}
+
+#[test]
 fn a_tombstone_is_revived_with_what_was_staged() {
     let staged = "{\"op\":{\"stgd\":{\"a\": 1}}}";
     let tombstone = Sample::deleted(&[("txn", staged)]);

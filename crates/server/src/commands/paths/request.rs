@@ -75,7 +75,6 @@ pub(super) fn rights(features: FeatureSet) -> ClientRights {
     ClientRights {
         has_attributes: features.contains(Feature::Xattr),
         has_binary_attributes: features.contains(Feature::SubdocBinaryXattr),
-        has_document_macros: features.contains(Feature::SubdocDocumentMacroSupport),
         reads_system_attributes: true,
         writes_system_attributes: true,
     }

@@ -1,0 +1,32 @@
+package acceptance;
+
+import java.util.List;
+
+/** Drives a node, or a cluster, with the Java SDK, unmodified, and prints a line a case. */
+public final class Main {
+  public static void main(String[] arguments) {
+    List<String> chosen = List.of(arguments).subList(1, arguments.length);
+    Cases cases = new Cases();
+    if (arguments[0].equals("cluster")) {
+      TwoNodes.declare(cases);
+    } else {
+      Connecting.declare(cases);
+      Documents.declare(cases);
+      LocksAndExpiry.declare(cases);
+      NumbersAndBytes.declare(cases);
+      Values.declare(cases);
+      Bulk.declare(cases);
+      Collections.declare(cases);
+      SubDocuments.declare(cases);
+      Transactions.declare(cases);
+      Structures.declare(cases);
+      Scans.declare(cases);
+      Durability.declare(cases);
+    }
+    boolean isGood;
+    try (Sdk sdk = new Sdk()) {
+      isGood = cases.run(sdk, chosen);
+    }
+    System.exit(isGood ? 0 : 1);
+  }
+}

@@ -1,0 +1,150 @@
+"""Suites whose cases are a program in another language.
+
+The program is called with `node` or `cluster` and the names of the chosen cases, none for all. It
+prints a line a case, and asks for what it cannot do itself: `NODE restart` is answered with
+`NODE ready`, and `CLUSTER <order> <node>` with `CLUSTER done`. All is run with one front-end thread
+a node and with four.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+
+from cases import report, report_listed
+from cluster_run import PASSWORD, USER, Cluster
+from node import Node
+
+FOUR = "-with-four-threads"
+CLUSTER_PREFIX = "sdk-"
+PROGRAM_SECONDS = 600
+
+
+def kept_directory(suite):
+    """What a suite downloads and builds, kept for the next run."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(here, "..", "..", "target"))
+    directory = os.path.join(os.path.abspath(target), "acceptance-programs", suite)
+    os.makedirs(directory, exist_ok=True)
+    return directory
+
+
+def copy_files(source, directory, names):
+    """Copies what differs, so that a build sees what has changed."""
+    for name in names:
+        old, new = os.path.join(directory, name), os.path.join(source, name)
+        if not os.path.exists(old) or read(old) != read(new):
+            os.makedirs(os.path.dirname(old), exist_ok=True)
+            shutil.copyfile(new, old)
+
+
+def read(path):
+    """The bytes of a file."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def run_suite(command, environment=None):
+    """Runs the chosen cases, or all; the exit status of the suite."""
+    runs = [run for threads, suffix in ((1, ""), (4, FOUR))
+            for run in (NodeRun(threads, suffix), ClusterRun(threads, suffix))]
+    is_good, names = True, []
+    for run in runs:
+        chosen = run.chosen(sys.argv[1:])
+        if chosen is not None:
+            is_good &= run.run(command, chosen, environment or {})
+            names += run.names
+    if len(sys.argv) < 2:
+        is_good &= report_listed(names)
+    return 0 if is_good else 1
+
+
+class Run:
+    """The cases of one kind with one number of threads."""
+
+    def __init__(self, threads, suffix):
+        self.threads, self.suffix = threads, suffix
+        self.names = []
+
+    def chosen(self, names):
+        """Those of these cases that belong here, as the program calls them; `None` if none do."""
+        if not names:
+            return []
+        mine = [name.removesuffix(FOUR) for name in names
+                if name.endswith(FOUR) == bool(self.suffix) and self.has(name)]
+        return mine or None
+
+    def follow(self, command, environment, answer):
+        """Passes on what the program prints and does what it asks; whether it ended well."""
+        process = subprocess.Popen(command, env={**os.environ, **environment}, text=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        watchdog = threading.Timer(PROGRAM_SECONDS, process.kill)
+        watchdog.start()
+        try:
+            for line in process.stdout:
+                words = line.split()
+                if words[:1] in (["NODE"], ["CLUSTER"]):
+                    process.stdin.write(answer(words[1:]) + "\n")
+                    process.stdin.flush()
+                elif words[:1] == ["CASE"]:
+                    self.report(words[1], " ".join(words[2:]))
+                else:
+                    print(line, end="", flush=True)
+            return process.wait(30) == 0
+        finally:
+            watchdog.cancel()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def report(self, name, outcome):
+        """A case's line, under the name that tells the number of threads."""
+        self.names.append(name + self.suffix)
+        report(name + self.suffix, outcome)
+
+    def report_log(self, name, lines):
+        """Whether the nodes' logs tell of no error."""
+        self.report(name, f"FAIL {lines[0]}" if lines else "ok")
+        return not lines
+
+
+class NodeRun(Run):
+    """One node of 1024 vBuckets."""
+
+    def has(self, name):
+        """Whether a case is one of one node."""
+        return not name.startswith(CLUSTER_PREFIX)
+
+    def run(self, command, chosen, environment):
+        """Whether all went well."""
+        with Node(f"node-{self.threads}", "--threads", str(self.threads)) as node:
+            def answer(_):
+                node.restart()
+                return "NODE ready"
+            told = {"SETTEE_CONNECT": node.connection_string, "SETTEE_USER": node.user,
+                    "SETTEE_PASSWORD": node.password}
+            is_good = self.follow([*command, "node", *chosen], {**environment, **told}, answer)
+            return self.report_log("node-log-is-clean", node.unexpected_log_lines()) and is_good
+
+
+class ClusterRun(Run):
+    """Two nodes of 64 vBuckets with a replica each."""
+
+    def has(self, name):
+        """Whether a case is one of a cluster."""
+        return name.startswith(CLUSTER_PREFIX)
+
+    def run(self, command, chosen, environment):
+        """Whether all went well."""
+        flags = (f"--node-argument=--threads={self.threads}",)
+        with Cluster(f"cluster-{self.threads}", flags=flags) as cluster:
+            def answer(words):
+                if words[0] == "replicated":
+                    cluster.wait_until_replicated()
+                else:
+                    cluster.tell(f"--{words[0]}", words[1])
+                return "CLUSTER done"
+            told = {"SETTEE_CONNECT": cluster.connection_string, "SETTEE_USER": USER,
+                    "SETTEE_PASSWORD": PASSWORD}
+            return self.follow([*command, "cluster", *chosen], {**environment, **told}, answer)
