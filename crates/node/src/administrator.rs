@@ -28,7 +28,7 @@ pub(crate) fn open_users(
     match files.read_all(path) {
         Ok(content) => {
             let text = String::from_utf8(content).context("users.json is not text")?;
-            users.add_from_json(&text).with_context(|| format!("{}", path.display()))?;
+            users.replace_from_json(&text).with_context(|| format!("{}", path.display()))?;
         }
         Err(error) if error.kind == FileErrorKind::NotFound => {}
         Err(error) => return Err(error.into()),
