@@ -1,5 +1,7 @@
 //! What is kept of a password.
 
+use std::fmt;
+
 use platform::Entropy;
 use subtle::ConstantTimeEq;
 
@@ -45,6 +47,12 @@ impl HashedPassword {
         let keys = Keys::new(self.algorithm, password, &self.salt, self.iterations);
         let stored_key = self.algorithm.hash(&keys.client_key);
         stored_key.ct_eq(&self.stored_key).into()
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Credentials")
     }
 }
 

@@ -1,10 +1,12 @@
-//! Who is speaking: users, their passwords, SASL PLAIN and SCRAM.
+//! Who is speaking, and what they may do: users, passwords, SASL PLAIN and SCRAM, roles and
+//! privileges.
 //!
 //! Nothing here reads or writes a connection: an [`Exchange`] is given what the client said and
 //! answers what to say. Sources: docs/specification/protocol.md, section 8.2; RFC 5802; RFC 7677;
 //! RFC 4616.
 #![warn(clippy::indexing_slicing)]
 
+pub mod access;
 pub mod client;
 pub mod credentials;
 pub mod exchange;
@@ -12,17 +14,26 @@ pub mod fuzzing;
 pub mod mechanism;
 pub mod password;
 pub mod password_checker;
+pub mod password_policy;
 pub mod plain;
+pub mod privilege;
+pub mod registry;
+pub mod role;
 mod scram;
 pub mod users;
 pub mod users_file;
 mod verified_cache;
 
+pub use access::{Access, BucketAccess};
 pub use credentials::{Credentials, HashedPassword};
 pub use exchange::{Exchange, Outcome};
 pub use mechanism::{HashAlgorithm, MECHANISMS, Mechanism};
 pub use password::generate_password;
 pub use password_checker::{Asked, PasswordChecker, TooManyLogins};
+pub use password_policy::PasswordPolicy;
 pub use plain::PlainAttempt;
-pub use users::{Users, UsersConfig};
+pub use privilege::{Privilege, PrivilegeSet};
+pub use registry::{Account, Editor, Group, NewPassword, Registry, UsersEdit, UsersEditError};
+pub use role::{ROLES, Role, RoleExtent, RoleKind};
+pub use users::{Users, UsersConfig, UsersKeeper};
 pub use users_file::UsersFileError;

@@ -1,13 +1,17 @@
-//! All users, and whether a password is theirs.
+//! Who may log in, and with which password and rights: shared by all connections.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use platform::Entropy;
 
+use crate::access::Access;
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_DEFAULT, SALT_SIZE};
 use crate::mechanism::HashAlgorithm;
 use crate::plain::PlainAttempt;
+use crate::registry::{Account, Editor, NewPassword, Registry, UsersEdit, UsersEditError};
+use crate::role::Role;
+use crate::users_file::UsersFileError;
 use crate::verified_cache::{VerifiedCache, tag};
 
 /// Bytes of a user's name. Source: docs/specification/protocol.md, section 19.1.
@@ -24,20 +28,35 @@ pub struct UsersConfig {
     pub entropy: Entropy,
 }
 
+/// Where users are kept. Calls may wait for disks.
+pub trait UsersKeeper: Send + Sync {
+    /// Puts `text` in the place of what was kept, all or nothing; otherwise says why not.
+    fn save(&self, text: &str) -> Result<(), String>;
+
+    /// What is kept.
+    fn load(&self) -> Result<String, String>;
+}
+
 /// The registry of users, shared by all connections.
 ///
-/// Three locks, never held together except in this order: `credentials`, `verified`;
-/// `decoy_secret` is held alone. No password is hashed under any of them.
+/// Three locks, taken in this order: `changing`, `current`, `verified`. No password is hashed
+/// under any of them, and nothing but `changing` is held while something waits for a disk.
 pub struct Users {
     config: UsersConfig,
     /// Known to nobody; made anew with every process.
     secret: [u8; 32],
-    /// What is made up for names that nobody has comes from it. Kept with the users: were it
-    /// another one after a start, who asks before and after would tell such names from others.
-    decoy_secret: RwLock<[u8; 32]>,
-    credentials: RwLock<BTreeMap<String, Arc<Credentials>>>,
+    current: RwLock<Arc<Registry>>,
+    /// Counts what has come into the place of `current`, for those who keep what follows from it.
+    version: AtomicU64,
+    changing: Mutex<()>,
+    keeper: OnceLock<Box<dyn UsersKeeper>>,
     verified: Mutex<VerifiedCache>,
+    /// Hears of logins that failed; does not wait for anything.
+    failed_logins: OnceLock<FailedLoginWatcher>,
 }
+
+/// Is told the name that was said, and at which door.
+type FailedLoginWatcher = Box<dyn Fn(&str, &str) + Send + Sync>;
 
 impl Default for UsersConfig {
     fn default() -> Self {
@@ -55,9 +74,31 @@ impl Users {
         Self {
             config,
             secret,
-            decoy_secret: RwLock::new(decoy_secret),
-            credentials: RwLock::default(),
+            current: RwLock::new(Arc::new(Registry { decoy_secret, ..Registry::default() })),
+            version: AtomicU64::new(1),
+            changing: Mutex::default(),
+            keeper: OnceLock::new(),
             verified: Mutex::new(VerifiedCache::new(verified_max)),
+            failed_logins: OnceLock::new(),
+        }
+    }
+
+    /// From now on changes are kept by `keeper` before they count.
+    pub fn keep_with(&self, keeper: Box<dyn UsersKeeper>) {
+        assert!(self.keeper.set(keeper).is_ok(), "users are kept in one place");
+    }
+
+    /// From now on `watcher` hears of logins that fail: the name that was said, and at which door.
+    /// It must not wait for anything.
+    pub fn watch_failed_logins(&self, watcher: impl Fn(&str, &str) + Send + Sync + 'static) {
+        let set = self.failed_logins.set(Box::new(watcher));
+        assert!(set.is_ok(), "failed logins are watched by one");
+    }
+
+    /// Somebody who says to be `user` could not log in.
+    pub fn note_failed_login(&self, user: &str, door: &str) {
+        if let Some(watcher) = self.failed_logins.get() {
+            watcher(user, door);
         }
     }
 
@@ -66,43 +107,145 @@ impl Users {
         &self.config.entropy
     }
 
-    /// Gives a user, new or not, this password. Milliseconds of work, on purpose.
+    /// All users and groups as they are now.
+    pub fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Another number after every change. What a user may do is looked up again when it is another
+    /// one than it was.
+    #[inline]
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Relaxed)
+    }
+
+    /// What a user may do; `None` if there is no such user.
+    pub fn access(&self, user: &str) -> Option<Access> {
+        self.registry().access(user)
+    }
+
+    /// Hashes a password that is to be set. Milliseconds of work, on purpose.
+    pub fn hash(&self, password: &[u8], now_seconds: u64) -> NewPassword {
+        let credentials = Credentials::new(password, self.config.iterations, self.entropy());
+        NewPassword { credentials: Arc::new(credentials), set_seconds: now_seconds }
+    }
+
+    /// Gives a user this password; a new one is an administrator. Not kept. Milliseconds of work,
+    /// on purpose.
     pub fn set_password(&self, user: &str, password: &[u8]) {
         self.insert(user, Credentials::new(password, self.config.iterations, self.entropy()));
     }
 
-    /// Gives a user, new or not, these credentials. Forgets the passwords verified before.
+    /// Gives a user these credentials; a new one is an administrator. Not kept. Forgets the
+    /// passwords verified before.
     pub fn insert(&self, user: &str, credentials: Credentials) {
-        let mut all = self.credentials.write().unwrap_or_else(PoisonError::into_inner);
-        all.insert(user.to_owned(), Arc::new(credentials));
-        self.forget_verified(user);
+        let _changing = self.lock_changes();
+        let mut next = Registry::clone(&self.registry()).behind_start();
+        let credentials = Arc::new(credentials);
+        let account = match next.accounts.get(user) {
+            Some(before) => Account { credentials, ..Account::clone(before) },
+            None => Account { roles: vec![Role::admin()], ..Account::new(credentials) },
+        };
+        next.accounts.insert(user.to_owned(), Arc::new(account));
+        self.replace(next);
     }
 
-    /// Removes a user. Whether there was one.
-    pub fn remove(&self, user: &str) -> bool {
-        let mut all = self.credentials.write().unwrap_or_else(PoisonError::into_inner);
-        let existed = all.remove(user).is_some();
-        self.forget_verified(user);
-        existed
+    /// Gives the administrator of the start everything, whatever its roles were. Not kept.
+    pub fn make_admin(&self, user: &str) {
+        let _changing = self.lock_changes();
+        let mut next = Registry::clone(&self.registry()).behind_start();
+        if let Some(account) = next.accounts.get_mut(user) {
+            Arc::make_mut(account).roles = vec![Role::admin()];
+            self.replace(next);
+        }
+    }
+
+    /// Makes a change, and keeps it. May wait for a disk.
+    ///
+    /// # Errors
+    /// See [`UsersEditError`].
+    pub fn edit(&self, edit: &UsersEdit, editor: Editor) -> Result<Arc<Registry>, UsersEditError> {
+        let _changing = self.lock_changes();
+        let next = self.registry().edited(edit, editor)?;
+        self.keep(&next).map_err(UsersEditError::Failed)?;
+        self.replace(next);
+        Ok(self.registry())
+    }
+
+    /// Puts another registry in the place of the one that there is, if it counts more, and keeps
+    /// it. Whether it does. May wait for a disk.
+    ///
+    /// # Errors
+    /// It could not be kept.
+    pub fn adopt(&self, next: Registry) -> Result<bool, String> {
+        let _changing = self.lock_changes();
+        if !next.counts_more_than(&self.registry()) {
+            return Ok(false);
+        }
+        self.keep(&next)?;
+        self.replace(next);
+        Ok(true)
+    }
+
+    /// The same, if this registry is of that revision still: of two that follow it one is taken.
+    ///
+    /// # Errors
+    /// It could not be kept.
+    pub fn adopt_behind(&self, revision: u64, next: Registry) -> Result<bool, String> {
+        let _changing = self.lock_changes();
+        if self.registry().revision != revision || next.revision != revision + 1 {
+            return Ok(false);
+        }
+        self.keep(&next)?;
+        self.replace(next);
+        Ok(true)
+    }
+
+    /// Reads again what is kept. May wait for a disk.
+    ///
+    /// # Errors
+    /// In words why that cannot be read. Nothing has changed.
+    pub fn reload(&self) -> Result<(), String> {
+        let _changing = self.lock_changes();
+        let Some(keeper) = self.keeper.get() else { return Ok(()) };
+        let next = Registry::from_json(&keeper.load()?).map_err(|error| error.to_string())?;
+        self.replace(next.continuing(&self.registry()));
+        Ok(())
+    }
+
+    /// Puts the users of a text in the place of those that there are. Returns how many there are.
+    ///
+    /// # Errors
+    /// One is not sound. Nothing has changed.
+    pub fn replace_from_json(&self, text: &str) -> Result<usize, UsersFileError> {
+        let next = Registry::from_json(text)?;
+        let _changing = self.lock_changes();
+        let count = next.accounts.len();
+        self.replace(next.continuing(&self.registry()));
+        Ok(count)
+    }
+
+    /// All users as a text to keep. It has no passwords, but who reads it can try to guess them.
+    pub fn to_json(&self) -> String {
+        self.registry().to_json()
     }
 
     /// The names of all users, sorted.
     pub fn names(&self) -> Vec<String> {
-        let all = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
-        all.keys().cloned().collect()
+        self.registry().accounts.keys().cloned().collect()
     }
 
     /// What is kept of a user's password.
     pub fn credentials(&self, user: &str) -> Option<Arc<Credentials>> {
-        let all = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
-        all.get(user).cloned()
+        let registry = self.registry();
+        registry.accounts.get(user).map(|account| Arc::clone(&account.credentials))
     }
 
     /// Whether the password was found right lately, and the user did not change since. Cheap; when
     /// it answers false, nothing is known.
     pub fn is_verified(&self, user: &str, password: &[u8]) -> bool {
         let tag = tag(&self.secret, user, password);
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).contains(user, &tag)
+        self.lock_verified().contains(user, &tag)
     }
 
     /// Whether this is the user's password: what HTTP Basic authentication asks. Cheap when the
@@ -113,7 +256,7 @@ impl Users {
 
     /// Passwords that are remembered as verified, at most [`UsersConfig::verified_max`].
     pub fn verified_count(&self) -> usize {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.lock_verified().len()
     }
 
     /// What to check a login with. For unknown users that is something made up, the same every
@@ -135,31 +278,46 @@ impl Users {
         verified: &Arc<Credentials>,
     ) -> bool {
         let tag = tag(&self.secret, user, password);
-        let all = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
-        let is_current = all.get(user).is_some_and(|current| Arc::ptr_eq(current, verified));
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let account = current.accounts.get(user);
+        let is_current = account.is_some_and(|account| Arc::ptr_eq(&account.credentials, verified));
         if is_current {
-            self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(user, tag);
+            self.lock_verified().insert(user, tag);
         }
         is_current
     }
 
-    pub(crate) fn decoy_secret(&self) -> [u8; 32] {
-        *self.decoy_secret.read().unwrap_or_else(PoisonError::into_inner)
+    fn keep(&self, next: &Registry) -> Result<(), String> {
+        self.keeper.get().map_or(Ok(()), |keeper| keeper.save(&next.to_json()))
     }
 
-    pub(crate) fn set_decoy_secret(&self, secret: [u8; 32]) {
-        *self.decoy_secret.write().unwrap_or_else(PoisonError::into_inner) = secret;
+    /// The caller has the right to change. What was verified for who has other credentials now, or
+    /// none, is forgotten.
+    fn replace(&self, next: Registry) {
+        let next = Arc::new(next.sharing_with(&self.registry()));
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, Arc::clone(&next));
+        let mut verified = self.lock_verified();
+        for (user, account) in &before.accounts {
+            let now = next.accounts.get(user);
+            if now.is_none_or(|now| !Arc::ptr_eq(&now.credentials, &account.credentials)) {
+                verified.forget(user);
+            }
+        }
+        // Behind the change: whoever sees the number finds what it stands for.
+        self.version.fetch_add(1, Ordering::Release);
     }
 
     /// Rounds of PBKDF2 that somebody's password has, as most have after a while.
     fn usual_iterations(&self, algorithm: HashAlgorithm) -> u32 {
-        let all = self.credentials.read().unwrap_or_else(PoisonError::into_inner);
-        let known = all.values().next().map(|credentials| credentials.hashed(algorithm).iterations);
+        let registry = self.registry();
+        let known = registry.accounts.values().next();
+        let known = known.map(|account| account.credentials.hashed(algorithm).iterations);
         known.unwrap_or(self.config.iterations.max(crate::credentials::ITERATIONS_MIN))
     }
 
     fn made_up(&self, user: &str, algorithm: HashAlgorithm) -> HashedPassword {
-        let secret = self.decoy_secret();
+        let secret = self.registry().decoy_secret;
         let derive = |purpose: &str, size| {
             let message = [purpose, algorithm_name(algorithm), user].join("\0");
             let mut bytes = HashAlgorithm::Sha512.hmac(&secret, message.as_bytes());
@@ -175,8 +333,12 @@ impl Users {
         }
     }
 
-    fn forget_verified(&self, user: &str) {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).forget(user);
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_verified(&self) -> MutexGuard<'_, VerifiedCache> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -215,8 +377,10 @@ mod tests {
         assert!(!users.is_verified("bob", b"secret"));
         assert!(!users.check_password("bob", b"secret"));
         assert!(users.check_password("bob", b"new"));
-        assert!(users.remove("bob"));
-        assert!(!users.remove("bob"));
+        users.set_password("root", b"other");
+        let removal = UsersEdit::RemoveUser("bob".to_owned());
+        users.edit(&removal, Editor::Admin).unwrap();
+        assert_eq!(users.edit(&removal, Editor::Admin).unwrap_err(), UsersEditError::NoUser);
         assert!(!users.check_password("bob", b"new"));
         assert_eq!(users.verified_count(), 0);
     }
@@ -242,5 +406,83 @@ mod tests {
             assert_eq!(first.hashed.salt.len(), known.salt.len());
             assert_eq!(first.hashed.iterations, known.iterations);
         }
+    }
+
+    /// Keeps a text, or refuses to.
+    #[derive(Default)]
+    struct Memory {
+        kept: Arc<Mutex<String>>,
+        is_full: bool,
+    }
+
+    impl UsersKeeper for Memory {
+        fn save(&self, text: &str) -> Result<(), String> {
+            if self.is_full {
+                return Err("full".to_owned());
+            }
+            text.clone_into(&mut self.kept.lock().unwrap());
+            Ok(())
+        }
+
+        fn load(&self) -> Result<String, String> {
+            Ok(self.kept.lock().unwrap().clone())
+        }
+    }
+
+    #[test]
+    fn a_change_is_kept_before_it_counts_and_read_again_when_asked() {
+        let users = users();
+        let kept = Arc::new(Mutex::new(String::new()));
+        users.keep_with(Box::new(Memory { kept: Arc::clone(&kept), is_full: false }));
+        let version = users.version();
+        let password = users.hash(b"other", 5);
+        let edit = UsersEdit::SetPassword("bob".to_owned(), password);
+        users.edit(&edit, Editor::Admin).unwrap();
+        assert_ne!(users.version(), version);
+        assert_eq!(*kept.lock().unwrap(), users.to_json());
+        users.set_password("eve", b"not kept");
+        let revision = users.registry().revision;
+        users.reload().unwrap();
+        assert_eq!(users.names(), ["bob"]);
+        assert_eq!(users.registry().revision, revision, "what was read does not go back");
+        *kept.lock().unwrap() = "{".to_owned();
+        users.reload().unwrap_err();
+        assert_eq!(users.names(), ["bob"]);
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_kept_has_not_happened() {
+        let users = users();
+        users.keep_with(Box::new(Memory { is_full: true, ..Memory::default() }));
+        let before = (users.version(), users.to_json());
+        let edit = UsersEdit::SetPassword("bob".to_owned(), users.hash(b"other", 5));
+        let full = UsersEditError::Failed("full".to_owned());
+        assert_eq!(users.edit(&edit, Editor::Admin).unwrap_err(), full);
+        assert_eq!((users.version(), users.to_json()), before);
+        assert!(users.check_password("bob", b"secret"));
+    }
+
+    #[test]
+    fn of_two_registries_the_one_with_more_changes_counts() {
+        let (here, there) = (users(), users());
+        let registry = |users: &Users| Registry::clone(&users.registry());
+        let change = |users: &Users| {
+            let edit = UsersEdit::SetPassword("bob".to_owned(), users.hash(b"other", 5));
+            users.edit(&edit, Editor::Admin).unwrap();
+        };
+        there.set_password("eve", b"secret");
+        assert!(!here.adopt(registry(&there)).unwrap(), "a start changes no other node");
+        change(&there);
+        assert!(here.adopt(registry(&there)).unwrap());
+        assert_eq!(here.to_json(), there.to_json());
+        assert!(!there.adopt(registry(&here)).unwrap(), "it is the same");
+        change(&here);
+        assert!(!here.adopt(registry(&there)).unwrap(), "it is older");
+        change(&there);
+        let taken = [here.adopt(registry(&there)).unwrap(), there.adopt(registry(&here)).unwrap()];
+        assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "of two equal ones, one");
+        let next = Registry { revision: 3, ..registry(&there) };
+        assert!(!here.adopt_behind(1, next.clone()).unwrap(), "another has followed already");
+        assert!(here.adopt_behind(2, next).unwrap());
     }
 }

@@ -1,12 +1,17 @@
-//! Users as a JSON text, for the file that keeps them.
+//! Users and groups as a JSON text, for the file that keeps them and for other nodes.
 //!
 //! ```text
-//! {"version":1,"decoy_secret":b64,
-//!  "users":{"name":{"sha1":{"salt":b64,"iterations":n,"stored_key":b64,
-//!  "server_key":b64},"sha256":{...},"sha512":{...}}}}
+//! {"version":2,"revision":n,"decoy_secret":b64,"policy":{"length_min":n,...},
+//!  "users":{"name":{"sha1":{"salt":b64,"iterations":n,"stored_key":b64,"server_key":b64},
+//!                   "sha256":{...},"sha512":{...},"password_set_seconds":n,"full_name":text,
+//!                   "roles":[role,...],"groups":[name,...]}},
+//!  "groups":{"name":{"description":text,"roles":[role,...]}}}
 //! ```
+//!
+//! In version 1 there are neither roles nor groups, and every user is an administrator.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +19,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_MAX, ITERATIONS_MIN};
 use crate::mechanism::HashAlgorithm;
-use crate::users::{USER_NAME_SIZE_MAX, Users};
+use crate::password_policy::PasswordPolicy;
+use crate::registry::{Account, Group, Registry};
+use crate::role::Role;
+use crate::users::USER_NAME_SIZE_MAX;
 
-/// The version that is written, and the only one that is read.
-const VERSION: u32 = 1;
+/// The version that is written.
+const VERSION: u32 = 2;
+/// The oldest version that is read.
+const VERSION_MIN: u32 = 1;
 
 /// Why a text is not a users file. The node does not start: a login that cannot be checked must
 /// not be let through, and a damaged file must not be overwritten.
@@ -27,10 +37,10 @@ pub enum UsersFileError {
     #[error("the users file is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
     /// Written by another version of the program.
-    #[error("the users file has version {0}, this program reads {VERSION}")]
+    #[error("the users file has version {0}, this program reads {VERSION_MIN} to {VERSION}")]
     Version(u32),
-    /// A user's entry cannot be right.
-    #[error("the entry of the user {0:?} is not sound")]
+    /// A user's or group's entry cannot be right.
+    #[error("the entry of {0:?} in the users file is not sound")]
     Unsound(String),
     /// The secret behind what is made up for unknown names cannot be right.
     #[error("the decoy secret is not sound")]
@@ -41,18 +51,40 @@ pub enum UsersFileError {
 #[serde(deny_unknown_fields)]
 struct UsersJson {
     version: u32,
+    #[serde(default)]
+    revision: u64,
     /// 32 bytes; missing in files of before, until the next password is set.
     #[serde(default)]
     decoy_secret: Option<String>,
-    users: BTreeMap<String, CredentialsJson>,
+    #[serde(default)]
+    policy: PasswordPolicy,
+    users: BTreeMap<String, UserJson>,
+    #[serde(default)]
+    groups: BTreeMap<String, GroupJson>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CredentialsJson {
+struct UserJson {
     sha1: HashedJson,
     sha256: HashedJson,
     sha512: HashedJson,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password_set_seconds: Option<u64>,
+    #[serde(default)]
+    full_name: String,
+    /// Missing in version 1.
+    #[serde(default)]
+    roles: Option<Vec<String>>,
+    #[serde(default)]
+    groups: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupJson {
+    description: String,
+    roles: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,62 +96,128 @@ struct HashedJson {
     server_key: String,
 }
 
-impl Users {
-    /// All users as a text to keep. It has no passwords, but who reads it can try to guess them.
+impl Registry {
+    /// All users and groups as a text. It has no passwords, but who reads it can try to guess them.
     pub fn to_json(&self) -> String {
-        let user = |name: String| {
-            let credentials = self.credentials(&name)?;
-            Some((name, CredentialsJson::from(&*credentials)))
+        let users = self.accounts.iter();
+        let groups = self.groups.iter();
+        let file = UsersJson {
+            version: VERSION,
+            revision: self.revision,
+            decoy_secret: Some(STANDARD.encode(self.decoy_secret)),
+            policy: self.policy,
+            users: users.map(|(name, user)| (name.clone(), UserJson::from(&**user))).collect(),
+            groups: groups.map(|(name, group)| (name.clone(), GroupJson::from(&**group))).collect(),
         };
-        let users = self.names().into_iter().filter_map(user).collect();
-        let decoy_secret = Some(STANDARD.encode(self.decoy_secret()));
-        serde_json::to_string_pretty(&UsersJson { version: VERSION, decoy_secret, users })
-            .expect("names and numbers are always JSON")
+        serde_json::to_string_pretty(&file).expect("names and numbers are always JSON")
     }
 
-    /// Adds the users of a text; those of the same name are replaced. Returns how many there were.
-    /// Adds nobody when one is not sound.
-    pub fn add_from_json(&self, text: &str) -> Result<usize, UsersFileError> {
+    /// Reads such a text.
+    ///
+    /// # Errors
+    /// See [`UsersFileError`].
+    pub fn from_json(text: &str) -> Result<Self, UsersFileError> {
         let file: UsersJson = serde_json::from_str(text)?;
-        if file.version != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&file.version) {
             return Err(UsersFileError::Version(file.version));
         }
-        let mut users = Vec::new();
-        for (name, json) in file.users {
-            let is_name = (1..=USER_NAME_SIZE_MAX).contains(&name.len());
-            match json.to_credentials().filter(|_| is_name) {
-                Some(credentials) => users.push((name, credentials)),
+        let mut registry = Self { revision: file.revision, policy: file.policy, ..Self::default() };
+        for (name, group) in file.groups {
+            match group.to_group().filter(|_| is_name(&name)) {
+                Some(group) => registry.groups.insert(name, Arc::new(group)),
                 None => return Err(UsersFileError::Unsound(name)),
-            }
+            };
+        }
+        let is_first_version = file.version == VERSION_MIN;
+        for (name, user) in file.users {
+            match user.to_account(is_first_version).filter(|_| is_name(&name)) {
+                Some(account) => registry.accounts.insert(name, Arc::new(account)),
+                None => return Err(UsersFileError::Unsound(name)),
+            };
         }
         if let Some(secret) = file.decoy_secret {
             let secret = STANDARD.decode(secret).ok().and_then(|bytes| bytes.try_into().ok());
-            self.set_decoy_secret(secret.ok_or(UsersFileError::UnsoundSecret)?);
+            registry.decoy_secret = secret.ok_or(UsersFileError::UnsoundSecret)?;
         }
-        let count = users.len();
-        for (name, credentials) in users {
-            self.insert(&name, credentials);
+        Ok(registry)
+    }
+
+    /// The same, where `before` was: it goes on counting, and has its secret if there is none.
+    pub(crate) fn continuing(mut self, before: &Self) -> Self {
+        self.revision = self.revision.max(before.revision);
+        if self.decoy_secret == [0; 32] {
+            self.decoy_secret = before.decoy_secret;
         }
-        Ok(count)
+        self
+    }
+
+    /// Whether it counts, and not `other`. Of two that differ exactly one does, unless both were
+    /// never changed.
+    pub fn counts_more_than(&self, other: &Self) -> bool {
+        let revisions = self.revision.cmp(&other.revision);
+        let is_changed = self.revision > 0;
+        is_changed && revisions.then_with(|| self.to_json().cmp(&other.to_json())).is_gt()
     }
 }
 
-impl From<&Credentials> for CredentialsJson {
-    fn from(credentials: &Credentials) -> Self {
+fn is_name(name: &str) -> bool {
+    (1..=USER_NAME_SIZE_MAX).contains(&name.len())
+}
+
+fn roles_from(texts: &[String]) -> Option<Vec<Role>> {
+    texts.iter().map(|text| Role::parse(text)).collect()
+}
+
+fn roles_to(roles: &[Role]) -> Vec<String> {
+    roles.iter().map(Role::to_string).collect()
+}
+
+impl From<&Group> for GroupJson {
+    fn from(group: &Group) -> Self {
+        Self { description: group.description.clone(), roles: roles_to(&group.roles) }
+    }
+}
+
+impl GroupJson {
+    fn to_group(&self) -> Option<Group> {
+        let roles = roles_from(&self.roles)?;
+        Some(Group { description: self.description.clone(), roles })
+    }
+}
+
+impl From<&Account> for UserJson {
+    fn from(account: &Account) -> Self {
+        let credentials = &account.credentials;
         Self {
             sha1: HashedJson::from(&credentials.sha1),
             sha256: HashedJson::from(&credentials.sha256),
             sha512: HashedJson::from(&credentials.sha512),
+            password_set_seconds: account.password_set_seconds,
+            full_name: account.full_name.clone(),
+            roles: Some(roles_to(&account.roles)),
+            groups: account.groups.clone(),
         }
     }
 }
 
-impl CredentialsJson {
-    fn to_credentials(&self) -> Option<Credentials> {
-        Some(Credentials {
+impl UserJson {
+    fn to_account(&self, is_first_version: bool) -> Option<Account> {
+        let roles = match &self.roles {
+            Some(roles) => roles_from(roles)?,
+            None if is_first_version => vec![Role::admin()],
+            None => return None,
+        };
+        let credentials = Credentials {
             sha1: self.sha1.to_hashed(HashAlgorithm::Sha1)?,
             sha256: self.sha256.to_hashed(HashAlgorithm::Sha256)?,
             sha512: self.sha512.to_hashed(HashAlgorithm::Sha512)?,
+        };
+        Some(Account {
+            credentials: Arc::new(credentials),
+            password_set_seconds: self.password_set_seconds,
+            full_name: self.full_name.clone(),
+            roles,
+            groups: self.groups.clone(),
         })
     }
 }
@@ -155,7 +253,8 @@ impl HashedJson {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::users::UsersConfig;
+    use crate::registry::{Editor, UsersEdit};
+    use crate::users::{Users, UsersConfig};
 
     fn users() -> Users {
         Users::new(UsersConfig { iterations: 4096, verified_max: 4, ..UsersConfig::default() })
@@ -169,7 +268,7 @@ mod tests {
         let text = before.to_json();
         assert!(!text.contains("hunter2"));
         let after = users();
-        assert_eq!(after.add_from_json(&text).unwrap(), 2);
+        assert_eq!(after.replace_from_json(&text).unwrap(), 2);
         assert_eq!(after.names(), before.names());
         assert_eq!(after.to_json(), text);
         assert!(after.check_password("bob", b"hunter2"));
@@ -181,7 +280,7 @@ mod tests {
         before.set_password("bob", b"secret");
         let after =
             Users::new(UsersConfig { iterations: 5000, verified_max: 4, ..UsersConfig::default() });
-        after.add_from_json(&before.to_json()).unwrap();
+        after.replace_from_json(&before.to_json()).unwrap();
         for algorithm in [HashAlgorithm::Sha1, HashAlgorithm::Sha256, HashAlgorithm::Sha512] {
             let seen = |users: &Users, name: &str| {
                 let hashed = users.login(name, algorithm).hashed;
@@ -193,7 +292,7 @@ mod tests {
         }
         // A file of before has no secret.
         let line = before.to_json().lines().find(|line| line.contains("decoy")).unwrap().to_owned();
-        assert_eq!(users().add_from_json(&before.to_json().replace(&line, "")).unwrap(), 1);
+        assert_eq!(users().replace_from_json(&before.to_json().replace(&line, "")).unwrap(), 1);
     }
 
     #[test]
@@ -205,9 +304,9 @@ mod tests {
         let wrong = |from: &str, to: &str| {
             let text = text.replacen(from, to, 1);
             assert_ne!(text, before.to_json(), "{from} is in the file");
-            after.add_from_json(&text).unwrap_err()
+            after.replace_from_json(&text).unwrap_err()
         };
-        assert!(matches!(wrong("\"version\": 1", "\"version\": 2"), UsersFileError::Version(2)));
+        assert!(matches!(wrong("\"version\": 2", "\"version\": 3"), UsersFileError::Version(3)));
         assert!(matches!(wrong("4096", "4095"), UsersFileError::Unsound(_)));
         assert!(matches!(wrong("\"bob\"", "\"\""), UsersFileError::Unsound(_)));
         assert!(matches!(wrong("\"salt\": \"", "\"salt\": \"?"), UsersFileError::Unsound(_)));
@@ -217,5 +316,52 @@ mod tests {
         ));
         assert!(matches!(wrong("\"sha1\"", "\"sha2\""), UsersFileError::Malformed(_)));
         assert!(after.names().is_empty());
+    }
+
+    #[test]
+    fn roles_and_groups_survive_the_file() {
+        let before = users();
+        before.set_password("root", b"secret");
+        let roles = Role::parse_all("data_reader[b:s:c],bucket_admin[*]").unwrap();
+        let group = Group { description: "readers".to_owned(), roles: roles.clone() };
+        for edit in [
+            UsersEdit::PutGroup("g".to_owned(), group),
+            UsersEdit::PutUser {
+                user: "bob".to_owned(),
+                password: Some(before.hash(b"secret", 17)),
+                full_name: "Bob".to_owned(),
+                roles,
+                groups: vec!["g".to_owned()],
+            },
+            UsersEdit::SetPolicy(PasswordPolicy { length_min: 9, ..PasswordPolicy::default() }),
+        ] {
+            before.edit(&edit, Editor::Admin).unwrap();
+        }
+        let after = users();
+        after.replace_from_json(&before.to_json()).unwrap();
+        let (before, after) = (before.registry(), after.registry());
+        assert_eq!(after.accounts, before.accounts);
+        assert_eq!(after.groups, before.groups);
+        assert_eq!((after.policy, after.revision), (before.policy, before.revision));
+    }
+
+    #[test]
+    fn in_a_file_of_the_first_version_everybody_is_an_administrator() {
+        let before = users();
+        before.set_password("bob", b"secret");
+        let mut file: serde_json::Value = serde_json::from_str(&before.to_json()).unwrap();
+        file["version"] = 1.into();
+        for name in ["revision", "policy", "groups"] {
+            file.as_object_mut().unwrap().remove(name);
+        }
+        for name in ["roles", "groups", "full_name"] {
+            file["users"]["bob"].as_object_mut().unwrap().remove(name);
+        }
+        let after = users();
+        after.replace_from_json(&file.to_string()).unwrap();
+        assert!(after.registry().is_admin("bob") && after.check_password("bob", b"secret"));
+        file["version"] = 2.into();
+        let error = after.replace_from_json(&file.to_string()).unwrap_err();
+        assert!(matches!(error, UsersFileError::Unsound(_)), "roles are never made up");
     }
 }

@@ -14,6 +14,7 @@ pub mod reset_vbucket;
 pub mod server_arguments;
 pub mod stats;
 pub mod timings;
+pub mod user;
 pub mod verify_file;
 
 pub use backup::{BackupArguments, RestoreArguments};
@@ -22,4 +23,5 @@ pub use load::LoadArguments;
 pub use reset_vbucket::ResetVbucketArguments;
 pub use stats::StatsArguments;
 pub use timings::TimingsArguments;
+pub use user::UserArguments;
 pub use verify_file::VerifyFileArguments;

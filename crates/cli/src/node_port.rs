@@ -72,6 +72,23 @@ impl NodePort {
         Ok((answer.status().as_u16(), json_of(&mut answer)))
     }
 
+    /// Has the node put something in the place of what there is: the status, and what it says in
+    /// JSON.
+    pub(crate) fn put(&self, path: &str, fields: &[(&str, &str)]) -> anyhow::Result<(u16, Value)> {
+        let request = self.agent.put(format!("{}{path}", self.url));
+        let request = request.header("Authorization", &self.authorization);
+        let mut answer = self.heard(request.send_form(fields.iter().copied()))?;
+        Ok((answer.status().as_u16(), json_of(&mut answer)))
+    }
+
+    /// Has the node remove something: the status, and what it says in JSON.
+    pub(crate) fn delete(&self, path: &str) -> anyhow::Result<(u16, Value)> {
+        let request = self.agent.delete(format!("{}{path}", self.url));
+        let request = request.header("Authorization", &self.authorization);
+        let mut answer = self.heard(request.call())?;
+        Ok((answer.status().as_u16(), json_of(&mut answer)))
+    }
+
     fn heard(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Response<Body>> {
         let answer = answer.with_context(|| {
             format!("{} cannot be reached; check --spec or --management", self.url)

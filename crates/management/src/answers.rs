@@ -17,10 +17,6 @@ pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be change
 pub(crate) const ONE_BY_ONE: &str =
     "This version creates and deletes scopes and collections one by one";
 
-/// Why this version refuses every change of users.
-pub(crate) const FIXED_USERS: &str =
-    "This version reads its users when the node starts; they cannot be changed over REST";
-
 /// 200 with a JSON document.
 pub(crate) fn ok(body: &Value) -> Response {
     json_text(StatusCode::OK, body.to_string())
@@ -39,6 +35,13 @@ pub(crate) fn not_found() -> Response {
 /// 404 with a JSON string, as for users and groups.
 pub(crate) fn not_found_text(text: &str) -> Response {
     json_text(StatusCode::NOT_FOUND, json!(text).to_string())
+}
+
+/// 403: the user is not allowed to, and what would be needed.
+pub(crate) fn forbidden(permission: &str) -> Response {
+    let message = "Forbidden. User needs the following permissions";
+    let body = json!({"message": message, "permissions": [permission]});
+    json_text(StatusCode::FORBIDDEN, body.to_string())
 }
 
 /// 400 with the reason, in the form in which clients show it to their users.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{PlainAttempt, TooManyLogins};
+use auth::{Access, PlainAttempt, TooManyLogins};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -18,8 +18,12 @@ use crate::context::Context;
 const CHALLENGE: &str = "Basic realm=\"Couchbase Server Admin / REST\"";
 
 /// Who asks. Every handler behind [`require_user`] finds it in the request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct User(pub(crate) String);
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    /// What the user may do, as it was when the request came.
+    pub(crate) access: Arc<Access>,
+}
 
 /// Lets the request through when it names a user and that user's password.
 pub(crate) async fn require_user(
@@ -34,6 +38,7 @@ pub(crate) async fn require_user(
         Ok(true) => {}
         Ok(false) => {
             context.failed_logins.note(&user);
+            context.users.note_failed_login(&user, "rest");
             return unauthorized();
         }
         Err(TooManyLogins) => return too_many_logins(),
@@ -41,7 +46,9 @@ pub(crate) async fn require_user(
     if let Some(slot) = request.extensions().get::<Arc<Slot>>() {
         slot.keep();
     }
-    request.extensions_mut().insert(User(user));
+    // It may have been removed since.
+    let Some(access) = context.users.access(&user) else { return unauthorized() };
+    request.extensions_mut().insert(User { name: user, access: Arc::new(access) });
     next.run(request).await
 }
 

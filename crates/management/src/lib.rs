@@ -6,21 +6,27 @@
 #![warn(clippy::indexing_slicing)]
 
 mod answers;
+mod audit_log;
 mod authentication;
+mod authorization;
 mod backups;
 mod bucket_view;
 mod connection;
 mod context;
 mod cross_site;
+mod date;
 mod failed_logins;
 mod limits;
 mod metric;
 mod node_view;
+mod permission;
 mod routes;
 mod server;
 mod stalling_stream;
 mod stopping;
 
+pub use audit_log::AuditLog;
+pub use authorization::{NeededAt, ROUTE_NEEDS, RouteNeed};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Warmup,

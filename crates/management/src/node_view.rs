@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
 
+use crate::audit_log::AuditLog;
 use crate::bucket_view::BucketView;
 use crate::metric::Metric;
 
@@ -26,6 +28,15 @@ pub trait NodeView: Send + Sync {
     /// Has the node do its part of another plan, and its clients told of it; what is left is
     /// pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
+
+    /// Changes users on all nodes. Returns the names of those that get the change later. Has a thread
+    /// of its own and may take seconds.
+    fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError>;
+
+    /// Where changes are noted, if they are.
+    fn audit_log(&self) -> Option<&AuditLog> {
+        None
+    }
 
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);

@@ -6,10 +6,15 @@ mod cluster;
 mod cluster_plan;
 mod collections;
 mod damage;
+mod groups;
 mod health;
 mod named_bucket;
+mod own_account;
+mod password_policy;
+mod shared_users;
 mod streaming;
 mod users;
+mod users_change;
 
 use std::sync::Arc;
 
@@ -19,12 +24,18 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{any, delete, get, patch, post, put};
+use axum::routing::{delete, get, patch, post};
 
 use crate::answers;
 use crate::authentication::require_user;
+use crate::authorization::require_privilege;
 use crate::context::Context;
 use crate::cross_site::refuse_other_sites;
+
+/// Where nodes give each other their users.
+const USERS_EXCHANGE: &str = "/settee/users";
+/// Bytes of all users and groups as JSON.
+const USERS_BYTES_MAX: usize = 16 << 20;
 
 /// All requests. Only `/healthz` is answered to everybody.
 pub(crate) fn router(context: Arc<Context>) -> Router {
@@ -33,6 +44,7 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(bucket_routes())
         .merge(collection_routes())
         .merge(user_routes())
+        .layer(middleware::from_fn_with_state(context.clone(), require_privilege))
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
         .layer(middleware::from_fn(refuse_other_sites))
@@ -100,24 +112,30 @@ fn collection_routes() -> Router<Arc<Context>> {
 }
 
 fn user_routes() -> Router<Arc<Context>> {
-    let one = get(users::one).put(users::refuse_change).delete(users::refuse_change);
     Router::new()
-        .route("/whoami", get(users::whoami))
+        .route("/whoami", get(own_account::whoami))
+        .route("/controller/changePassword", post(own_account::change_password))
+        .route("/pools/default/checkPermissions", post(own_account::check_permissions))
         .route("/settings/rbac/users", get(users::list))
         .route("/settings/rbac/users/local", get(users::list))
-        .route("/settings/rbac/users/local/{user}", one)
-        .route("/settings/rbac/roles", get(users::roles))
-        .route("/settings/rbac/groups", get(users::groups))
+        .route(
+            "/settings/rbac/users/local/{user}",
+            get(users::one).put(users::change).delete(users::remove),
+        )
+        .route("/settings/rbac/roles", get(groups::roles))
+        .route("/settings/rbac/groups", get(groups::list))
         .route(
             "/settings/rbac/groups/{group}",
-            get(users::group).merge(put(users::refuse_change)).merge(delete(users::refuse_change)),
+            get(groups::one).put(groups::change).delete(groups::remove),
         )
-        .route("/controller/changePassword", any(users::refuse_change))
+        .route("/settings/passwordPolicy", get(password_policy::show).post(password_policy::change))
+        .route(USERS_EXCHANGE, post(shared_users::exchange))
 }
 
 /// Takes the whole body in before a handler runs, so that a slow client waits at its own cost.
 async fn read_body(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
-    let size_max = context.limits.body_bytes_max;
+    let is_of_users = request.uri().path() == USERS_EXCHANGE;
+    let size_max = if is_of_users { USERS_BYTES_MAX } else { context.limits.body_bytes_max };
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > size_max) {

@@ -1,9 +1,10 @@
 //! Who may log in: the users of the data directory, and the administrator that the start names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use auth::{Users, UsersConfig};
+use auth::{Users, UsersConfig, UsersKeeper};
 use platform::{Entropy, FileErrorKind, Files};
 
 use crate::config::NodeConfig;
@@ -28,7 +29,7 @@ pub(crate) fn open_users(
     match files.read_all(path) {
         Ok(content) => {
             let text = String::from_utf8(content).context("users.json is not text")?;
-            users.add_from_json(&text).with_context(|| format!("{}", path.display()))?;
+            users.replace_from_json(&text).with_context(|| format!("{}", path.display()))?;
         }
         Err(error) if error.kind == FileErrorKind::NotFound => {}
         Err(error) => return Err(error.into()),
@@ -51,8 +52,27 @@ pub(crate) fn open_users(
         None => (auth::generate_password(entropy), true),
     };
     users.set_password(&config.user, password.as_bytes());
+    users.make_admin(&config.user);
     files.replace_all(path, users.to_json().as_bytes())?;
     Ok((users, (Some(password), is_new)))
+}
+
+/// The file of users.
+pub(crate) struct UsersFile {
+    pub(crate) files: Arc<dyn Files>,
+    pub(crate) path: PathBuf,
+}
+
+impl UsersKeeper for UsersFile {
+    fn save(&self, text: &str) -> Result<(), String> {
+        let replaced = self.files.replace_all(&self.path, text.as_bytes());
+        replaced.map_err(|error| format!("The users could not be written: {error}"))
+    }
+
+    fn load(&self) -> Result<String, String> {
+        let content = self.files.read_all(&self.path).map_err(|error| error.to_string())?;
+        String::from_utf8(content).map_err(|_| "the file of users is not text".to_owned())
+    }
 }
 
 fn refuse(users: &Users, is_known: bool, path: &Path, config: &NodeConfig) -> anyhow::Result<()> {

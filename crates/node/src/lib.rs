@@ -24,6 +24,6 @@ pub use doors::cannot_listen;
 pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};
 pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
-pub use peer_copies::{COPIES_GROUP, Copies, Held, PeerLogin, Peers, copies_of};
+pub use peer_copies::{COPIES_GROUP, Copies, Held, PeerLogin, Peers, UsersOffer, copies_of};
 pub use temporary_directory::temporary_data_directory;
 pub use world::World;

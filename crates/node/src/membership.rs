@@ -4,6 +4,7 @@ mod bucket_member;
 mod manifests;
 mod retry;
 mod roles;
+mod users;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ use server::{ClusterView, Server};
 use bucket_member::BucketMember;
 use manifests::ManifestExchange;
 pub(crate) use retry::RunningRetries;
+pub(crate) use users::SharedUsers;
+use users::UsersExchange;
 use waiting::Answers;
 
 use crate::buckets::NodeBuckets;
@@ -63,6 +66,7 @@ pub struct Membership {
     telling: Mutex<()>,
     ask_peer: OnceLock<AskPeer>,
     manifests: ManifestExchange,
+    users: UsersExchange,
     remembered: RememberedMap,
     /// Whether the plan is not remembered yet: the disk did not take it.
     is_unremembered: AtomicBool,
@@ -96,6 +100,7 @@ impl Membership {
             telling: Mutex::default(),
             ask_peer: OnceLock::new(),
             manifests: ManifestExchange::default(),
+            users: UsersExchange::default(),
             remembered,
             is_unremembered: AtomicBool::new(false),
             retries: retry::Retries::new(clock),
@@ -229,6 +234,7 @@ impl Membership {
             "the cluster map is carried out"
         );
         self.manifests.note_other_nodes(plan.nodes.len() > 1);
+        self.users.note_other_nodes(plan.nodes.len() > 1);
         self.retries.begin(pending_count > 0 || self.has_more_to_try());
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
@@ -258,7 +264,7 @@ impl Membership {
         let asked = self.plan();
         self.exchange_manifests(&asked);
         let answers = self.ask_peers(&asked);
-        let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = self.plan();
         if self.is_unremembered() {
             self.remember(&plan);
@@ -284,6 +290,9 @@ impl Membership {
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
+        drop(one_at_a_time);
+        // Last: roles do not wait for nodes that do not answer.
+        self.exchange_users(&asked);
     }
 
     /// Asks those for whom vBuckets wait, by bucket. Not while a plan is carried out: answers take
@@ -317,7 +326,7 @@ impl Membership {
     }
 
     fn has_more_to_try(&self) -> bool {
-        self.is_unremembered() || self.manifests.is_due()
+        self.is_unremembered() || self.manifests.is_due() || self.users.is_due()
     }
 
     fn is_unremembered(&self) -> bool {

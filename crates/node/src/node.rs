@@ -16,7 +16,7 @@ use crate::client_limits;
 use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
-use crate::membership::{CarriedOut, Identity, Membership, RunningRetries};
+use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
 use crate::peer_copies;
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
@@ -75,6 +75,10 @@ impl Node {
         let buckets = NodeBuckets::open(&world, &config, &directory, &mailboxes, open_files_limit)?;
         let buckets = Arc::new(buckets);
         let users = Arc::new(users);
+        users.keep_with(Box::new(administrator::UsersFile {
+            files: Arc::clone(&files),
+            path: directory.users(),
+        }));
         let identity = Identity {
             name: node_name.clone(),
             address: NodeAddress {
@@ -114,6 +118,15 @@ impl Node {
         membership.replicate_with(&replicator);
         let exchange = peer_copies::exchanging(Arc::clone(&peers), &config, password.0.as_deref());
         membership.exchange_with(exchange);
+        membership.share_users(SharedUsers {
+            users: Arc::clone(&users),
+            node_user: config.user.clone(),
+            exchange: peer_copies::exchanging_users(
+                Arc::clone(&peers),
+                &config,
+                password.0.as_deref(),
+            ),
+        });
         membership.ask_with(peer_copies::asking(peers, &config, password.0.as_deref()));
         let retries = RunningRetries::start(&membership, &world)?;
         let (password, password_is_new) = password;

@@ -55,6 +55,47 @@ pub trait Peers: Send + Sync {
         login: &PeerLogin,
         ours: &str,
     ) -> anyhow::Result<String>;
+
+    /// Gives a node all users. Returns those that it has behind that, as JSON.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]. A world may have no way to do it.
+    fn exchange_users(
+        &self,
+        _node: &NodeAddress,
+        _login: &PeerLogin,
+        _offer: UsersOffer<'_>,
+    ) -> anyhow::Result<String> {
+        anyhow::bail!("users are not exchanged in this world")
+    }
+}
+
+/// Users that a node is given.
+#[derive(Clone, Copy, Debug)]
+pub struct UsersOffer<'a> {
+    /// As JSON.
+    pub registry: &'a str,
+    /// The revision that they follow, if the node is to take them only behind that one; otherwise
+    /// it takes them if they count more than its own.
+    pub follows: Option<u64>,
+}
+
+/// Exchanges all users with a node: gives it what is said, as [`UsersOffer`] has it, and tells what
+/// it has behind that.
+pub(crate) type ExchangeUsers =
+    Box<dyn Fn(&NodeAddress, UsersOffer<'_>) -> anyhow::Result<String> + Send + Sync>;
+
+/// How a node exchanges users with the others, which have its user and password.
+pub(crate) fn exchanging_users(
+    peers: Arc<dyn Peers>,
+    config: &NodeConfig,
+    password: Option<&str>,
+) -> ExchangeUsers {
+    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
+    Box::new(move |node, offer| {
+        let (user, password) = (user.clone(), password.clone());
+        peers.exchange_users(node, &PeerLogin { user, password, bucket: String::new() }, offer)
+    })
 }
 
 /// Exchanges the manifest of the bucket of that name with a node.

@@ -11,6 +11,7 @@ mod key_lookups;
 mod observe;
 mod parameters;
 mod paths;
+mod privileges;
 mod range_scan;
 mod read;
 mod refusals;
@@ -112,6 +113,10 @@ pub(crate) fn execute(
         Opcode::SetParam => on_bucket(parameters::set_parameter, connection, request, turn),
         Opcode::Flush => on_part(admin::flush, connection, request, turn),
         Opcode::CompactDb => on_bucket(compaction::compact, connection, request, turn),
+        Opcode::DropPrivilege => privileges::give_up(connection, request, turn),
+        Opcode::RbacRefresh | Opcode::IsaslRefresh => {
+            privileges::refresh(connection, request, turn)
+        }
         Opcode::Noop => admin::noop(connection, request, turn),
         Opcode::Version => admin::version(connection, request, turn),
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
@@ -197,6 +202,10 @@ pub(crate) fn complete(
             Done::Answered
         }
         Completed::VbucketChanged(result) => vbuckets::changed(connection, request, result, turn),
+        Completed::UsersRead(result) => {
+            privileges::refreshed(connection, request, &result, turn);
+            Done::Answered
+        }
         Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Completed {
     Bucket(Completion),
     /// A password has been checked.
     Plain(PlainResult),
+    /// Users have been read again; or a person reads why not.
+    UsersRead(Result<(), String>),
     /// Whether the bucket has been emptied.
     Flushed(bool),
     /// Which scan has been made, or why there is none.

@@ -33,6 +33,8 @@ enum Command {
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// List, set and delete the users of a running node.
+    User(Box<cli::UserArguments>),
     /// Back a bucket of a running node up, or list backups.
     Backup(Box<cli::BackupArguments>),
     /// Put a backup into the data directory of a node that does not run.
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::User(arguments) => cli::user::run(&arguments),
         Command::Backup(arguments) => cli::backup::run(&arguments),
         Command::Restore(arguments) => settee::restore(&arguments),
         Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),

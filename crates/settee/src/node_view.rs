@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
-use management::{BucketView, CarryOutError, Metric, NodeFacts, NodeView};
+use management::{AuditLog, BucketView, CarryOutError, Metric, NodeFacts, NodeView};
 use node::{CarriedOut, Membership, Node, NodeBuckets, VERSION};
 use platform::{Clock, Instant};
 use server::Server;
@@ -23,11 +24,12 @@ pub(crate) struct View {
     buckets: BTreeMap<String, Arc<ViewedBucket>>,
     server: Arc<Server>,
     operations: Rate,
+    audit_log: Option<Arc<AuditLog>>,
 }
 
 impl View {
-    /// The view of a running node.
-    pub(crate) fn new(node: &Node) -> Self {
+    /// The view of a running node, whose changes are noted in `audit_log`, if there is one.
+    pub(crate) fn new(node: &Node, audit_log: Option<Arc<AuditLog>>) -> Self {
         let clock = node.clock().clone();
         let membership = Arc::clone(node.membership());
         let buckets = node.buckets().all().map(|bucket| {
@@ -43,6 +45,7 @@ impl View {
             node_buckets: Arc::clone(node.buckets()),
             server: Arc::clone(node.server()),
             operations: Rate::default(),
+            audit_log,
         }
     }
 }
@@ -75,6 +78,14 @@ impl NodeView for View {
                 current.epoch, current.revision
             ))),
         }
+    }
+
+    fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError> {
+        self.membership.edit_users(edit, editor)
+    }
+
+    fn audit_log(&self) -> Option<&AuditLog> {
+        self.audit_log.as_deref()
     }
 
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {

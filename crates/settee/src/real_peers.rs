@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
-use node::{COPIES_GROUP, Copies, PeerLogin, Peers, copies_of};
+use node::{COPIES_GROUP, Copies, PeerLogin, Peers, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
+use ureq::Agent;
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -40,7 +43,34 @@ impl Peers for RealPeers {
         }
         Ok(theirs)
     }
+
+    fn exchange_users(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+        offer: UsersOffer<'_>,
+    ) -> anyhow::Result<String> {
+        let agent: Agent = Agent::config_builder()
+            .proxy(None)
+            .timeout_connect(Some(self.patience))
+            .timeout_global(Some(self.patience))
+            .build()
+            .into();
+        let follows =
+            offer.follows.map_or_else(String::new, |revision| format!("?follows={revision}"));
+        let (host, port) = (&node.host, node.management_port);
+        let url = format!("http://{host}:{port}/settee/users{follows}");
+        let credentials = STANDARD.encode(format!("{}:{}", login.user, login.password));
+        let request = agent.post(url).content_type("application/json");
+        let request = request.header("Authorization", format!("Basic {credentials}"));
+        let mut answer = request.send(offer.registry)?;
+        let reader = answer.body_mut().with_config().limit(USERS_BYTES_MAX);
+        Ok(reader.read_to_string()?)
+    }
 }
+
+/// Bytes of all users and groups.
+const USERS_BYTES_MAX: u64 = 64 << 20;
 
 impl RealPeers {
     /// Whether the bucket of a node is in memory alone.

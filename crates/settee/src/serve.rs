@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
-use management::ManagementServer;
+use management::{AuditLog, ManagementServer};
 use node::{Node, VERSION, cannot_listen};
 use platform::Clock;
 use platform::files::RealFiles;
@@ -21,6 +21,8 @@ use crate::ready_file::{self, Ready};
 use crate::real_world::real_world;
 use crate::settings::{ServeConfig, Settings};
 
+/// The audit log in the data directory.
+const AUDIT_LOG_NAME: &str = "audit.log";
 /// How often a node that loads looks for a signal.
 const STEP: Duration = Duration::from_millis(100);
 /// Steps between two log lines about progress.
@@ -95,12 +97,23 @@ pub(crate) fn start_with_management(
     config: &ServeConfig,
 ) -> anyhow::Result<(Node, management::Handle)> {
     let (rest, management_port) = open_management_door(config)?;
+    let has_audit_log = config.audit_log;
     let config = config.node_config();
     let world = real_world(config.pool_options())?;
     let node = Node::start(world, config, management_port)?;
     let users = Arc::clone(node.users());
-    let management = ManagementServer::start(rest, Arc::new(View::new(&node)), users)?;
+    let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
+    let view = Arc::new(View::new(&node, audit_log));
+    let management = ManagementServer::start(rest, view, users)?;
     Ok((node, management))
+}
+
+fn open_audit_log(node: &Node) -> anyhow::Result<Arc<AuditLog>> {
+    let path = node.config().data_dir.join(AUDIT_LOG_NAME);
+    let log = Arc::new(AuditLog::start(node.clock().clone(), Arc::new(RealFiles), path)?);
+    let watching = Arc::clone(&log);
+    node.users().watch_failed_logins(move |user, door| watching.login_failed(user, door));
+    Ok(log)
 }
 
 fn open_management_door(config: &ServeConfig) -> anyhow::Result<(TcpListener, u16)> {

@@ -254,6 +254,11 @@ settings! {
           env = "SETTEE_ENABLE_FLUSH")]
     enable_flush: bool { default: false, }
 
+    /// Note changes and failed logins in `audit.log` of the data directory
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_AUDIT_LOG")]
+    audit_log: bool { default: true, }
+
     /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
     #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
     log_level: String { default: "info".to_owned(), }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use auth::Privilege;
+use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
 use axum::http::StatusCode;
@@ -12,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::cluster::nodes_json;
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
+use crate::authentication::User;
 use crate::bucket_view::{BucketFacts, BucketKind, BucketView, FlushError};
 use crate::context::Context;
 use crate::node_view::NodeView;
@@ -43,8 +46,15 @@ pub(super) async fn terse(
 }
 
 /// GET /pools/default/buckets
-pub(super) async fn list(State(context): State<Arc<Context>>) -> Response {
-    let buckets = context.view.buckets();
+pub(super) async fn list(
+    State(context): State<Arc<Context>>,
+    Extension(user): Extension<User>,
+) -> Response {
+    let mut buckets = context.view.buckets();
+    buckets.retain(|bucket| {
+        let access = user.access.in_bucket(&bucket.map().name);
+        access.everywhere.contains(Privilege::BucketRead)
+    });
     answers::ok(&buckets.iter().map(|bucket| verbose_json(&*context.view, &**bucket)).collect())
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use auth::Privilege;
+use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
+use crate::authentication::User;
 use crate::bucket_view::{BucketView, ManifestEditError};
 use crate::context::Context;
 use crate::stopping::until_stopped;
@@ -38,8 +41,20 @@ struct Properties {
 }
 
 /// GET /pools/default/buckets/{bucket}/scopes
-pub(super) async fn manifest(NamedBucket(bucket): NamedBucket) -> Response {
-    answers::ok(&manifest_json(&bucket.manifest()))
+pub(super) async fn manifest(
+    Extension(user): Extension<User>,
+    NamedBucket(bucket): NamedBucket,
+) -> Response {
+    let access = user.access.in_bucket(&bucket.map().name);
+    let mut manifest = Manifest::clone(&bucket.manifest());
+    manifest.scopes.retain_mut(|scope| {
+        let name = &scope.name;
+        scope.collections.retain(|collection| {
+            access.in_collection(name, &collection.name).contains(Privilege::CollectionRead)
+        });
+        access.within_scope(name).contains(Privilege::CollectionRead)
+    });
+    answers::ok(&manifest_json(&manifest))
 }
 
 /// POST /pools/default/buckets/{bucket}/scopes

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use auth::{Editor, Users, UsersEdit, UsersEditError};
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
 use document::{Manifest, ManifestEdit};
 use management::{
@@ -19,6 +20,10 @@ pub(crate) struct FakeNode {
     pub(crate) cluster_uuid: Uuid,
     /// In the order of their names.
     pub(crate) buckets: Mutex<Vec<Arc<FakeBucket>>>,
+    /// Who may log in.
+    pub(crate) users: Arc<Users>,
+    /// Nodes that do not answer.
+    pub(crate) silent_nodes: Mutex<Vec<String>>,
     /// What it was told to carry out last.
     pub(crate) plan: Mutex<String>,
     /// Why it would not.
@@ -39,8 +44,10 @@ pub(crate) fn address(data_port: u16) -> NodeAddress {
 }
 
 impl FakeNode {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(users: Arc<Users>) -> Self {
         Self {
+            users,
+            silent_nodes: Mutex::default(),
             cluster_uuid: Uuid::random(&Entropy::real()),
             buckets: Mutex::new(vec![Arc::new(FakeBucket::named("default"))]),
             plan: Mutex::new("{}".to_owned()),
@@ -86,6 +93,11 @@ impl NodeView for FakeNode {
         *self.revision.lock().unwrap() += 1;
         self.notify.lock().unwrap().as_ref().unwrap()();
         Ok(())
+    }
+
+    fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError> {
+        self.users.edit(edit, editor)?;
+        Ok(self.silent_nodes.lock().unwrap().clone())
     }
 
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {

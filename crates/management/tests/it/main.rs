@@ -14,3 +14,4 @@ mod routes;
 mod several_buckets;
 mod shutdown;
 mod streaming;
+mod users;

@@ -32,10 +32,10 @@ impl RestPort {
         let users =
             Users::new(UsersConfig { iterations, verified_max: 16, ..UsersConfig::default() });
         users.set_password(USER, PASSWORD.as_bytes());
-        let node = Arc::new(FakeNode::new());
+        let users = Arc::new(users);
+        let node = Arc::new(FakeNode::new(Arc::clone(&users)));
         let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
-        let handle =
-            ManagementServer::start_with(listener, node.clone(), Arc::new(users), limits).unwrap();
+        let handle = ManagementServer::start_with(listener, node.clone(), users, limits).unwrap();
         let bucket = Arc::clone(&node.buckets.lock().unwrap()[0]);
         Self { node, bucket, handle }
     }

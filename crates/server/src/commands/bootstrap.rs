@@ -1,11 +1,15 @@
 //! What a client does before its first document: HELLO, error map, bucket, cluster map.
 
+use std::sync::Arc;
+
+use auth::Privilege;
 use cluster::Revision;
 use document::Datatype;
 use protocol::hello::{Agent, negotiate};
 use protocol::request::{BucketSelection, error_map_version, known_map};
 use protocol::{Feature, FeatureSet, Status, error_map};
 
+use crate::buckets::BucketPart;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 
 /// What this server does when a client asks for it. A feature is listed when it works, not
@@ -103,7 +107,7 @@ pub(super) fn select_bucket(
             connection.select(None, turn);
             reply.done(turn);
         }
-        Some(BucketSelection::Bucket(name)) => match turn.shared.buckets.get(name) {
+        Some(BucketSelection::Bucket(name)) => match selectable(connection, name, turn) {
             Some(bucket) => {
                 connection.select(Some(bucket), turn);
                 connection.known_map = None;
@@ -119,13 +123,21 @@ pub(super) fn select_bucket(
     Done::Answered
 }
 
-/// LIST_BUCKETS: the names, with spaces between them.
+/// The bucket of that name. One in which the user may do nothing looks like one that is not there.
+fn selectable(connection: &Connection, name: &str, turn: &Turn<'_>) -> Option<Arc<BucketPart>> {
+    let access = connection.access(turn.shared)?;
+    if access.in_bucket(name).is_any() { turn.shared.buckets.get(name) } else { None }
+}
+
+/// LIST_BUCKETS: the names of those that the user may use, with spaces between them.
 pub(super) fn list_buckets(
     connection: &Connection,
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let buckets = turn.shared.buckets.all();
+    let access = connection.access(turn.shared).unwrap_or_default();
+    let mut buckets = turn.shared.buckets.all();
+    buckets.retain(|bucket| access.in_bucket(bucket.name()).is_any());
     let names: Vec<&str> = buckets.iter().map(|bucket| bucket.name()).collect();
     let names = names.join(" ");
     let content = Content { payload: Payload::Bytes(names.as_bytes()), ..Content::default() };
@@ -144,6 +156,11 @@ pub(super) fn cluster_config(
         reply.fail(turn, Status::Einval, "the extras are epoch and revision, or nothing");
         return Done::Answered;
     };
+    if connection.bucket.is_none() && !connection.privileges().contains(Privilege::SystemSettings) {
+        let context = "the user may not see the cluster without a bucket";
+        reply.fail(turn, Status::Eaccess, context);
+        return Done::Answered;
+    }
     let current = connection.map(turn.shared);
     let known = known.map(|map| Revision { epoch: map.epoch, revision: map.revision });
     connection.known_map = Some(current.revision);

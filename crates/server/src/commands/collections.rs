@@ -17,7 +17,7 @@ pub(super) fn manifest(
     bucket: &Bucket,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let json = manifest_json::encode(&bucket.manifest());
+    let json = manifest_json::encode(&connection.sight().seen_of(&bucket.manifest()));
     request.reply(connection).json(turn, Status::Success, &json);
     Done::Answered
 }
@@ -30,11 +30,6 @@ pub(super) fn set_manifest(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        let context = "collections are changed by administrators, not anonymously";
-        reply.fail(turn, Status::Eaccess, context);
-        return Done::Answered;
-    }
     let manifest = match manifest_json::decode(request.frame.value) {
         Ok(manifest) => manifest,
         Err(what) => {
@@ -97,11 +92,13 @@ pub(super) fn id(
         reply.fail(turn, Status::Einval, "the path is `scope.collection`, as key or as value");
         return Done::Answered;
     };
-    let manifest = bucket.manifest();
-    let found = manifest.scope(path.scope).ok_or(UNKNOWN_SCOPE).and_then(|scope| {
+    let (manifest, sight) = (bucket.manifest(), connection.sight());
+    let scope = manifest.scope(path.scope).filter(|scope| sight.sees_scope(&scope.name));
+    let found = scope.ok_or(UNKNOWN_SCOPE).and_then(|scope| {
         let mut collections = scope.collections.iter();
         let found = collections.find(|collection| collection.name == path.collection);
-        found.map(|collection| collection.id.0).ok_or(UNKNOWN_COLLECTION)
+        let seen = found.filter(|collection| sight.sees(&scope.name, &collection.name));
+        seen.map(|collection| collection.id.0).ok_or(UNKNOWN_COLLECTION)
     });
     match found {
         Ok(id) => answer(connection, request, manifest.uid, id, turn),
@@ -123,7 +120,8 @@ pub(super) fn scope_id(
         return Done::Answered;
     };
     let manifest = bucket.manifest();
-    match manifest.scope(name) {
+    let sight = connection.sight();
+    match manifest.scope(name).filter(|scope| sight.sees_scope(&scope.name)) {
         Some(scope) => answer(connection, request, manifest.uid, scope.id.0, turn),
         None => unknown(connection, request, UNKNOWN_SCOPE, turn),
     }

@@ -17,10 +17,6 @@ pub(super) fn compact(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        reply.fail(turn, Status::Eaccess, "files are compacted by administrators, not anonymously");
-        return Done::Answered;
-    }
     let Some(wanted) = CompactDb::parse(&request.frame) else {
         reply.fail(turn, Status::Einval, "the extras of COMPACT_DB have 24 bytes");
         return Done::Answered;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use auth::{Privilege, PrivilegeSet};
 use bucket::Refused;
-use protocol::dcp::{Envelope, Message, OpenFlags};
+use protocol::dcp::{Envelope, Message, OpenFlags, StreamSelection};
 use protocol::{Feature, Status};
 use replication::{Answer, Opening, Producer};
 
 use super::refusals::{UNKNOWN_COLLECTION, UNKNOWN_SCOPE, refuse, unknown};
 use crate::buckets::BucketPart;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::privileges::{Need, NeededIn};
 
 /// DCP_OPEN.
 pub(super) fn open(
@@ -29,8 +31,8 @@ pub(super) fn open(
     };
     let refused = if connection.producer.is_some() {
         Some((Status::Einval, "the connection was opened already"))
-    } else if connection.is_anonymous {
-        Some((Status::Eaccess, "replication is not for anonymous clients"))
+    } else if !connection.privileges().contains(opened_with(open.flags)) {
+        Some((Status::Eaccess, "the user may not open a connection of replication of this kind"))
     } else if connection.features.contains(Feature::UnorderedExecution) {
         Some((Status::NotSupported, "replication excludes unordered execution"))
     } else if !open.flags.contains(OpenFlags::PRODUCER) {
@@ -66,6 +68,51 @@ pub(super) fn open(
     Done::Answered
 }
 
+/// The privilege that a connection of replication needs.
+fn opened_with(flags: OpenFlags) -> Privilege {
+    if flags.contains(OpenFlags::PRODUCER) {
+        Privilege::DcpProducer
+    } else {
+        Privilege::DcpConsumer
+    }
+}
+
+/// Whether the user may receive all that a stream selects; answered when it may not.
+fn may_stream(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    selection: &[u8],
+    turn: &mut Turn<'_>,
+) -> bool {
+    if connection.privileges().contains(Privilege::DcpStream) {
+        return true;
+    }
+    // The producer says what is wrong with a malformed one.
+    let Ok(selection) = StreamSelection::parse(selection) else { return true };
+    if let Some(collections) = &selection.collections {
+        return collections
+            .iter()
+            .all(|id| connection.has_in(*id, Privilege::DcpStream, request, turn));
+    }
+    let part = connection.bucket.clone();
+    if let (Some(scope), Some(part)) = (selection.scope, part) {
+        let manifest = part.bucket.manifest();
+        let scope = manifest.scopes.iter().find(|it| it.id.0 == scope);
+        let seen = scope.filter(|scope| connection.sight().sees_scope(&scope.name));
+        let Some(scope) = seen else {
+            unknown(connection, request, UNKNOWN_SCOPE, turn);
+            return false;
+        };
+        if connection.privileges_in_scope(&scope.name).contains(Privilege::DcpStream) {
+            return true;
+        }
+    }
+    let all = PrivilegeSet::of(&[Privilege::DcpStream]);
+    let need = Need { place: NeededIn::Bucket, all, one: PrivilegeSet::NONE };
+    connection.refuse_privilege(&need, request, turn);
+    false
+}
+
 /// Whatever a consumer says on a connection that is open.
 pub(super) fn message(
     connection: &mut Connection,
@@ -86,6 +133,11 @@ pub(super) fn message(
             return Done::Answered;
         }
     };
+    if let Message::StreamRequest(stream) = &message
+        && !may_stream(connection, request, stream.value, turn)
+    {
+        return Done::Answered;
+    }
     let Some(producer) = &mut connection.producer else { return Done::Close };
     match producer.on_message(envelope, &message, turn.now.monotonic) {
         Answer::Done => reply.done(turn),

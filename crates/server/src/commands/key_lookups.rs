@@ -4,6 +4,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 
+use auth::Privilege;
 use bucket::{Attempted, Bucket, KeyRange, Refused, ScanRefused, body_of, inflated};
 use document::{CollectionId, Datatype, Item, Key};
 use executor::{TaskKind, TaskName};
@@ -103,6 +104,9 @@ pub(super) fn get_random_key(
 ) -> Done {
     let Some(wanted) = wanted_random_key(connection, request, turn) else { return Done::Answered };
     let collection = wanted.collection.unwrap_or(CollectionId::DEFAULT);
+    if !connection.has_in(collection, Privilege::Read, request, turn) {
+        return Done::Answered;
+    }
     if !bucket.has_collection(collection) {
         unknown(connection, request, UNKNOWN_COLLECTION, turn);
         return Done::Answered;

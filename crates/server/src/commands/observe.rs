@@ -1,6 +1,7 @@
 //! Where documents and histories are: OBSERVE, OBSERVE_SEQNO, SEQNO_PERSISTENCE, seqnos, failover
 //! logs.
 
+use auth::Privilege;
 use bucket::{Attempted, Bucket, ObservedState, Refused};
 use document::{CollectionId, Seqno, Vbid, VbucketState};
 use protocol::request::{AllVbSeqnos, DocumentKey, awaited_seqno, observed_keys, observed_uuid};
@@ -38,6 +39,9 @@ pub(super) fn observe(
             reply.fail(turn, Status::Einval, "the value is vBucket, size and key, repeated");
             return Done::Answered;
         };
+        if !connection.has_in(key.as_key().collection(), Privilege::Read, request, turn) {
+            return Done::Answered;
+        }
         let seen = match bucket.observe(turn.session, Vbid(vbucket), key.as_key()) {
             Ok(Attempted::Answered(seen)) => seen,
             Ok(Attempted::Waits) => return Done::Parked,
@@ -176,6 +180,11 @@ pub(super) fn all_seqnos(
     let named = asked.collection.map(CollectionId).filter(|id| *id != CollectionId::DEFAULT);
     if named.is_some_and(|id| bucket.manifest().collection_of_id(id).is_none()) {
         unknown(connection, request, UNKNOWN_COLLECTION, turn);
+        return Done::Answered;
+    }
+    if let Some(collection) = asked.collection.map(CollectionId)
+        && !connection.has_in(collection, Privilege::Read, request, turn)
+    {
         return Done::Answered;
     }
     let mut seqnos = Vec::new();

@@ -28,10 +28,6 @@ pub(super) fn set_parameter(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        reply.fail(turn, Status::Eaccess, "parameters are set by administrators, not anonymously");
-        return Done::Answered;
-    }
     let Some(asked) = Parameter::parse(&request.frame) else {
         reply.fail(turn, Status::Einval, "names and values of parameters are UTF-8");
         return Done::Answered;

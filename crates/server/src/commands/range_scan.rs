@@ -4,6 +4,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
+use auth::Privilege;
 use bucket::{
     Attempted, Bucket, KeyRange, PortionEnd, ScanContent, ScanId, ScanLimits, ScanRefused,
     ScanRequest, ScanSampling, ScanSnapshot, ScanTurn,
@@ -35,6 +36,9 @@ pub(super) fn create(
     turn: &mut Turn<'_>,
 ) -> Done {
     let Some(wanted) = wanted_scan(connection, request, turn) else { return Done::Answered };
+    if !connection.has_in(wanted.collection, Privilege::RangeScan, request, turn) {
+        return Done::Answered;
+    }
     match bucket.await_scan_snapshot(turn.session, wanted.vbid, wanted.collection, wanted.snapshot)
     {
         Ok(Attempted::Answered(())) => begin(connection, request, bucket, wanted, turn),

@@ -28,7 +28,7 @@ pub(super) fn start(
         request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
         return Done::Answered;
     };
-    connection.log_out();
+    connection.log_out(turn);
     let outcome = connection.exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
@@ -87,8 +87,11 @@ fn answer(
         }
         Outcome::Check(attempt) => return check(connection, request, attempt, turn),
         Outcome::Done { user, server_final } => {
+            // It may have been removed since its password was looked up.
+            if !connection.log_in(user, turn) {
+                return answer(connection, request, Outcome::Failed, turn);
+            }
             count(&turn.counters.auth_successes);
-            enter(connection, user, turn);
             let payload = Payload::Bytes(&server_final);
             reply.send(turn, Content { payload, ..Content::default() });
         }
@@ -108,6 +111,8 @@ fn answer(
 }
 
 fn log_failure(connection: &Connection, turn: &Turn<'_>) {
+    let user = connection.exchange.claimed_user().unwrap_or_default();
+    turn.shared.users.note_failed_login(user, "data");
     let Some(unlogged) = turn.shared.failed_logins.passes(turn.now.monotonic) else { return };
     let user = connection.exchange.claimed_user();
     let peer = connection.peer_name();
@@ -135,14 +140,5 @@ fn check(
             request.reply(connection).fail(turn, Status::Etmpfail, &too_many.to_string());
             Done::Answered
         }
-    }
-}
-
-/// Classic memcached clients never select a bucket: they land in the default one.
-fn enter(connection: &mut Connection, user: String, turn: &mut Turn<'_>) {
-    connection.user = Some(user);
-    connection.exchange = auth::Exchange::default();
-    if !connection.said_hello && connection.bucket.is_none() {
-        connection.select(turn.shared.buckets.default_bucket(), turn);
     }
 }

@@ -19,12 +19,15 @@ mod vbucket_groups;
 
 use std::sync::Arc;
 
+use auth::{Privilege, PrivilegeSet};
+use document::CollectionId;
 use protocol::Status;
 use protocol::request::Stat;
 
 use super::refusals::refuse;
 use crate::buckets::BucketPart;
-use crate::connection::{Connection, Done, Request, Turn};
+use crate::connection::{Connection, Done, Request, Sight, Turn};
+use crate::privileges::{Need, NeededIn};
 use emitter::Emitter;
 
 pub(super) use emitter::{Form, NoGroup};
@@ -78,6 +81,9 @@ const GROUPS: [(&str, Group); 43] = [
     ("workload", task_groups::workload),
 ];
 
+/// Groups that tell of the node and of everybody.
+const PRIVILEGED_GROUPS: [&str; 3] = ["reset", "settings", "tasks-all"];
+
 /// What is told of [`NoGroup::TooMuch`].
 pub(super) const TOO_MUCH: &str = "there is too much to be told at once; ask for one vBucket";
 
@@ -91,7 +97,11 @@ pub(super) fn stat(
     let reply = request.reply(connection);
     let told = match Stat::parse(&request.frame) {
         Some(Stat { group, argument, .. }) => {
-            tell(Form::Response(reply), part, group, argument, turn)
+            if !may_hear(connection, request, group, turn) {
+                return Done::Answered;
+            }
+            let sight = connection.sight();
+            tell(Form::Response(reply), sight, part, group, argument, turn)
         }
         None => Err(NoGroup::Unknown),
     };
@@ -111,9 +121,29 @@ pub(super) fn stat(
     Done::Answered
 }
 
+/// Whether the user may hear of a group; answered when it may not.
+fn may_hear(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    group: &str,
+    turn: &mut Turn<'_>,
+) -> bool {
+    if group == "key" {
+        return connection.has_in(CollectionId::DEFAULT, Privilege::Read, request, turn);
+    }
+    if !PRIVILEGED_GROUPS.contains(&group) || connection.privileges().contains(Privilege::Stats) {
+        return true;
+    }
+    let all = PrivilegeSet::of(&[Privilege::Stats]);
+    let need = Need { place: NeededIn::Bucket, all, one: PrivilegeSet::NONE };
+    connection.refuse_privilege(&need, request, turn);
+    false
+}
+
 /// Answers the statistics of a group, one after the other.
 pub(super) fn tell(
     form: Form,
+    sight: Sight,
     part: &Arc<BucketPart>,
     group: &str,
     argument: &str,
@@ -122,7 +152,7 @@ pub(super) fn tell(
     let Some((_, group)) = GROUPS.iter().find(|(name, _)| *name == group) else {
         return Err(NoGroup::Unknown);
     };
-    group(&mut Emitter { form, turn, part: Arc::clone(part) }, argument)
+    group(&mut Emitter { form, turn, part: Arc::clone(part), sight }, argument)
 }
 
 fn known_groups() -> String {

@@ -79,11 +79,6 @@ fn in_background(
     change: impl FnOnce(&Bucket) -> Result<(), LifeError> + Send + 'static,
 ) -> Done {
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        let context = "vBuckets are changed by administrators, not anonymously";
-        reply.fail(turn, Status::Eaccess, context);
-        return Done::Answered;
-    }
     let (waiter, vbid) = (turn.session.waiter, request.vbid());
     let (bucket, mailboxes) = (bucket.clone(), turn.shared.mailboxes.clone());
     let mut change = Some(change);

@@ -13,8 +13,6 @@ use super::store::incoming;
 use crate::connection::{Connection, Content, Done, Request, Turn};
 use crate::statistics::count;
 
-const ANONYMOUS: &str = "versions with their metadata are not taken from anonymous clients";
-
 /// SET_WITH_META, ADD_WITH_META, DEL_WITH_META.
 pub(super) fn store(
     connection: &mut Connection,
@@ -24,10 +22,6 @@ pub(super) fn store(
 ) -> Done {
     let Document { bucket, key } = document;
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        reply.fail(turn, Status::Eaccess, ANONYMOUS);
-        return Done::Answered;
-    }
     let Some(asked) = WithMeta::parse(&request.frame) else {
         let context = "the options are unknown, or the extended metadata is longer than the value";
         reply.fail(turn, Status::Einval, context);
@@ -112,10 +106,6 @@ pub(super) fn return_meta(
 ) -> Done {
     let Document { bucket, key } = document;
     let reply = request.reply(connection);
-    if connection.is_anonymous {
-        reply.fail(turn, Status::Eaccess, ANONYMOUS);
-        return Done::Answered;
-    }
     if bucket.operation_of(None) != Operation::Mutation {
         let context = "all writes of the bucket are durable ones, which tell no metadata";
         reply.fail(turn, Status::NotSupported, context);

@@ -217,10 +217,6 @@ impl Connection {
             let context = "this command cannot be durable; store the document instead";
             return Err(Invalid { status: Status::NotSupported, context });
         }
-        if infos.impersonate.is_some() {
-            let context = "the connection's user may not act in the name of others";
-            return Err(Invalid { status: Status::Eaccess, context });
-        }
         let is_quiet = opcode.flags().is_quiet() || opcode == Opcode::FlushQ;
         let loud = if opcode == Opcode::FlushQ { Opcode::Flush } else { opcode.loud() };
         Ok(Request { opcode: loud, is_quiet, frame: *frame, infos })
@@ -234,7 +230,12 @@ impl Connection {
 
     fn execute(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {
         turn.begin_request();
-        let done = commands::execute(self, request, turn);
+        let done = self.in_named_rights(request, turn, |connection, turn| {
+            if !connection.may(request, turn) {
+                return Done::Answered;
+            }
+            commands::execute(connection, request, turn)
+        });
         self.finish(request, done, turn);
     }
 
@@ -280,7 +281,9 @@ impl Connection {
         let opcode = Opcode::from_byte(frame.header.opcode).expect("a command that was executed");
         let Ok(request) = self.checked(opcode, &frame, turn) else { return };
         turn.begin_request();
-        let done = commands::complete(self, &request, completion, turn);
+        let done = self.in_named_rights(&request, turn, |connection, turn| {
+            commands::complete(connection, &request, completion, turn)
+        });
         self.finish(&request, done, turn);
     }
 
@@ -299,6 +302,13 @@ impl Connection {
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
                 turn.begin_request();
+                if request.infos.impersonate.is_some() {
+                    let frame = Frame { value: builder.value(), ..request.frame };
+                    return self.execute(&Request { frame, ..request }, turn);
+                }
+                if !self.may(&request, turn) {
+                    return self.finish(&request, Done::Answered, turn);
+                }
                 if commands::must_received_wait(self, &request, &builder, turn) {
                     let frame = Frame { value: builder.value(), ..request.frame };
                     self.finish(&Request { frame, ..request }, Done::Parked, turn);

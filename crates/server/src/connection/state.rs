@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use auth::PrivilegeSet;
 use protocol::{FeatureSet, FrameLimits};
 use replication::Producer;
 
 use super::dialect::Dialect;
 use super::parked::ParkedRequest;
 use super::receive::Receiving;
+use super::rights::Rights;
 use super::turn::Turn;
 use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::{ClientMemory, Holder, STRANGER_BYTES_MIN};
@@ -31,6 +33,12 @@ pub(crate) struct Connection {
     pub(crate) is_anonymous: bool,
     /// Who it is; `None` before authentication.
     pub(crate) user: Option<String>,
+    /// Whether that is because it has said so.
+    pub(crate) has_logged_in: bool,
+    /// Privileges that it does without.
+    pub(super) given_up: PrivilegeSet,
+    /// What that leaves it in the selected bucket.
+    pub(super) rights: Rights,
     /// The authentication that is under way, if one is.
     pub(crate) exchange: auth::Exchange,
     /// The password that is being checked for it, if one is.
@@ -79,6 +87,9 @@ impl Connection {
             peer,
             is_anonymous,
             user: is_anonymous.then(anonymous),
+            has_logged_in: false,
+            given_up: PrivilegeSet::NONE,
+            rights: Rights::default(),
             exchange: auth::Exchange::default(),
             password_check: None,
             bucket,
@@ -105,12 +116,32 @@ impl Connection {
     /// Selects a bucket, or none. What it asks for from now on is counted there.
     pub(crate) fn select(&mut self, bucket: Option<Arc<BucketPart>>, turn: &mut Turn<'_>) {
         self.bucket = bucket;
+        self.settle_rights(turn.shared);
         turn.count_for(self.selected());
     }
 
     /// Whoever it was is forgotten: it is who its door makes of it.
-    pub(crate) fn log_out(&mut self) {
+    pub(crate) fn log_out(&mut self, turn: &Turn<'_>) {
         self.user = self.is_anonymous.then(anonymous);
+        self.has_logged_in = false;
+        self.given_up = PrivilegeSet::NONE;
+        self.settle_rights(turn.shared);
+    }
+
+    /// It has shown that it is this user. Whether there is still one; otherwise nothing has changed.
+    pub(crate) fn log_in(&mut self, user: String, turn: &mut Turn<'_>) -> bool {
+        let Some(access) = turn.shared.users.access(&user) else { return false };
+        self.user = Some(user);
+        self.has_logged_in = true;
+        self.exchange = auth::Exchange::default();
+        let may_use = |part: &Arc<BucketPart>| access.in_bucket(part.name()).is_any();
+        // Classic memcached clients never select a bucket: they land in the default one.
+        let bucket = match self.bucket.take() {
+            None if !self.said_hello => turn.shared.buckets.default_bucket(),
+            selected => selected,
+        };
+        self.select(bucket.filter(may_use), turn);
+        true
     }
 
     /// Where it comes from, as people read it.

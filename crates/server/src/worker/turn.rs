@@ -11,6 +11,7 @@ pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u
     if send(peer, turn).is_err() {
         return Afterwards::Close;
     }
+    peer.connection.renew_rights(turn);
     peer.connection.on_room(turn);
     let mut budget = turn.shared.options.limits.turn_bytes_max;
     while may_read(peer, turn) && budget > 0 {

@@ -15,6 +15,7 @@ mod eviction;
 mod idle;
 mod opcodes;
 mod pipelining;
+mod privileges;
 mod scans;
 mod statistics;
 mod support;

@@ -32,6 +32,8 @@ pub(crate) struct Port {
     pub(crate) address: SocketAddr,
     /// Where clients are let in without a login.
     pub(crate) memcached_address: SocketAddr,
+    /// Who may log in: `user`, an administrator, at first.
+    pub(crate) users: Arc<Users>,
     clock: Clock,
     pool: ExecutorPool,
     _directory: tempfile::TempDir,
@@ -125,6 +127,7 @@ impl Port {
         let iterations = auth::credentials::ITERATIONS_MIN;
         let users = Users::new(UsersConfig { iterations, ..UsersConfig::default() });
         users.set_password("user", b"password");
+        let users = Arc::new(users);
         let config_of = |bucket: &Bucket| match bucket.config().name.as_str() {
             "default" => ("default".to_owned(), "{\"rev\":1}".to_owned()),
             name => (name.to_owned(), format!("{{\"name\":\"{name}\",\"rev\":1}}")),
@@ -142,7 +145,7 @@ impl Port {
         let parts = Parts {
             clock: clock.clone(),
             network: Network::real(),
-            users: Arc::new(users),
+            users: Arc::clone(&users),
             buckets: buckets.iter().map(served).collect(),
             cluster,
             pool: pool.clone(),
@@ -162,6 +165,7 @@ impl Port {
             other_buckets,
             address,
             memcached_address,
+            users,
             clock,
             pool,
             _directory: directory,

@@ -30,7 +30,9 @@ pub(in crate::commands) fn look_up(
         Err(failure) => return fail(connection, request, failure, turn),
     };
     let head = paths.head(request);
-    let lookup = match LookupRequest::new(head, &paths.specs, rights(connection.features)) {
+    let privileges = connection.privileges_in(document.key.as_key().collection());
+    let client = rights(connection.features, privileges);
+    let lookup = match LookupRequest::new(head, &paths.specs, client) {
         Ok(lookup) => lookup,
         Err(failure) => return fail(connection, request, failure, turn),
     };

@@ -27,7 +27,8 @@ pub(in crate::commands) fn change(
         Ok(paths) => paths,
         Err(failure) => return fail(connection, request, failure, turn),
     };
-    let (head, client) = (paths.head(request), rights(connection.features));
+    let privileges = connection.privileges_in(document.key.as_key().collection());
+    let (head, client) = (paths.head(request), rights(connection.features, privileges));
     let mutation = match MutationRequest::new(head, &paths.specs, client) {
         Ok(mutation) => mutation,
         Err(failure) => return fail(connection, request, failure, turn),

@@ -1,5 +1,6 @@
 //! The paths of a request, and how a failure is told.
 
+use auth::{Privilege, PrivilegeSet};
 use protocol::subdocument::{PathDocumentExtras, PathExtras, PathSpecForm, path_specs};
 use protocol::{Feature, FeatureSet, Opcode, Status};
 use subdocument::{
@@ -70,13 +71,13 @@ impl<'a> PathsRequest<'a> {
     }
 }
 
-/// What a client may do. Whoever uses a bucket may use all attributes.
-pub(super) fn rights(features: FeatureSet) -> ClientRights {
+/// What a client may do that has these privileges in the document's collection.
+pub(super) fn rights(features: FeatureSet, privileges: PrivilegeSet) -> ClientRights {
     ClientRights {
         has_attributes: features.contains(Feature::Xattr),
         has_binary_attributes: features.contains(Feature::SubdocBinaryXattr),
-        reads_system_attributes: true,
-        writes_system_attributes: true,
+        reads_system_attributes: privileges.contains(Privilege::SystemXattrRead),
+        writes_system_attributes: privileges.contains(Privilege::SystemXattrWrite),
     }
 }
 

@@ -24,7 +24,8 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
     let mut found = false;
     for (scope, collection) in manifest.collections() {
-        if !is_wanted(scope, collection) {
+        let is_seen = emitter.sight.sees(&scope.name, &collection.name);
+        if !is_seen || !is_wanted(scope, collection) {
             continue;
         }
         found = true;
@@ -46,7 +47,7 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
         "" => None,
         name => Some(scope_of(name).ok_or(NoGroup::BadArgument)?),
     };
-    let manifest = emitter.part.bucket.manifest();
+    let manifest = emitter.sight.seen_of(&emitter.part.bucket.manifest());
     let sums = sums(&emitter.part.bucket);
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
     let mut found = false;
@@ -66,7 +67,7 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
 pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let wanted = vbucket_argument(argument)?;
     let bucket = emitter.part.bucket.clone();
-    let manifest = bucket.manifest();
+    let manifest = emitter.sight.seen_of(&bucket.manifest());
     let count = usize::from(bucket.config().vbucket_count) * manifest.collections().count();
     if wanted.is_none() && count > DETAILS_MAX {
         return Err(NoGroup::TooMuch);

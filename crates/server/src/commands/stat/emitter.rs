@@ -7,7 +7,7 @@ use document::Vbid;
 use protocol::text::answer::statistic;
 
 use crate::buckets::BucketPart;
-use crate::connection::{Content, Payload, Reply, Turn};
+use crate::connection::{Content, Payload, Reply, Sight, Turn};
 use crate::parameters::{PARAMETERS, ShownIn};
 use crate::statistic::Statistic;
 
@@ -25,6 +25,8 @@ pub(crate) struct Emitter<'a, 'b> {
     pub(super) form: Form,
     pub(super) turn: &'a mut Turn<'b>,
     pub(super) part: Arc<BucketPart>,
+    /// Of which scopes and collections the user may hear.
+    pub(super) sight: Sight,
 }
 
 impl Emitter<'_, '_> {

@@ -12,7 +12,7 @@ use super::refusals::{refuse, server_error, wrong};
 use crate::buckets::BucketPart;
 use crate::commands::admin::{FlushOrder, order_flush};
 use crate::commands::stat::{Form, NoGroup, TOO_MUCH, tell};
-use crate::connection::Turn;
+use crate::connection::{Sight, Turn};
 
 /// The group whose answer is a word: it begins counters anew, as far as there are any that do.
 const RESET: &str = "reset";
@@ -23,7 +23,7 @@ pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -
         return wrong(TextError::UnknownCommand, Reply::Wanted, turn);
     };
     let (group, argument) = asked.split_once(' ').unwrap_or((asked, ""));
-    match tell(Form::Line, part, group, argument.trim_start(), turn) {
+    match tell(Form::Line, Sight::All, part, group, argument.trim_start(), turn) {
         Ok(()) if group == RESET => outcome(TextOutcome::Reset, Reply::Wanted, turn),
         Ok(()) => line(answer::END, turn),
         Err(NoGroup::Unknown) => wrong(TextError::UnknownCommand, Reply::Wanted, turn),

@@ -1,0 +1,180 @@
+//! Who has changed what, and who could not log in: lines of JSON in a file of the data directory.
+//!
+//! ```text
+//! {"time":text,"event":"change","user":"<ud>bob</ud>","request":"PUT /settings/rbac/...","status":200}
+//! {"time":text,"event":"login failed","user":"<ud>bob</ud>","door":"rest"}
+//! ```
+//!
+//! A line never has the body of a request, so no secret. Lines are written by a thread of their
+//! own; one too many is left out, and the next one says how many were.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use platform::files::OpenMode;
+use platform::{Clock, File, FileError, FileErrorKind, Files};
+use serde_json::{Value, json};
+
+use crate::date::rfc3339;
+
+/// Lines that wait to be written.
+const WAITING_MAX: usize = 1_024;
+/// Bytes of the file behind which it becomes the one of before.
+const FILE_BYTES_MAX: u64 = 20 << 20;
+/// Bytes that are shown of what a client has said.
+const SHOWN_BYTES_MAX: usize = 512;
+
+/// The audit log. Dropping it writes what waits.
+pub struct AuditLog {
+    clock: Clock,
+    lines: Mutex<Option<SyncSender<String>>>,
+    left_out: AtomicU64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AuditLog {
+    /// Begins, or goes on with, the file at `path`; the one of before is beside it, as `<path>.1`.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn start(clock: Clock, files: Arc<dyn Files>, path: PathBuf) -> std::io::Result<Self> {
+        let (lines, waiting) = sync_channel(WAITING_MAX);
+        let run = move || write_all(&*files, &path, FILE_BYTES_MAX, &waiting);
+        let thread = Some(platform::threads::spawn("Audit", run)?);
+        let lines = Mutex::new(Some(lines));
+        Ok(Self { clock, lines, left_out: AtomicU64::new(0), thread })
+    }
+
+    /// Somebody has asked for a change; `path` is that of the request.
+    pub fn change(&self, user: &str, method: &str, path: &str, status: u16) {
+        let request = format!("{method} {}", marked(path));
+        let event = json!({"event": "change", "user": marked(user), "request": request});
+        self.record(event, "status", status.into());
+    }
+
+    /// Somebody could not log in.
+    pub fn login_failed(&self, user: &str, door: &str) {
+        self.record(json!({"event": "login failed", "user": marked(user)}), "door", door.into());
+    }
+
+    fn record(&self, mut event: Value, name: &str, value: Value) {
+        let Some(fields) = event.as_object_mut() else { return };
+        let seconds = self.clock.wall_time().seconds();
+        fields.insert("time".to_owned(), rfc3339(seconds.into()).into());
+        fields.insert(name.to_owned(), value);
+        let left_out = self.left_out.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            fields.insert("left_out_before".to_owned(), left_out.into());
+        }
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = lines.as_ref().is_some_and(|lines| lines.try_send(format!("{event}\n")).is_ok());
+        if !sent {
+            self.left_out.fetch_add(left_out + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for AuditLog {
+    fn drop(&mut self) {
+        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that writes the audit log has panicked");
+        }
+    }
+}
+
+/// What a client has said, marked as that, and not longer than it may be shown.
+fn marked(said: &str) -> String {
+    let shown: String = said.chars().take(SHOWN_BYTES_MAX).collect();
+    format!("<ud>{shown}</ud>")
+}
+
+/// Writes lines as they come. A disk that takes none keeps nobody from anything.
+fn write_all(files: &dyn Files, path: &Path, bytes_max: u64, lines: &Receiver<String>) {
+    let mut current = None;
+    for line in lines {
+        if let Err(error) = write(files, path, bytes_max, &mut current, line.as_bytes()) {
+            tracing::warn!(%error, "a line of the audit log could not be written");
+            current = None;
+        }
+    }
+}
+
+/// The file, and how long it is.
+type Current = (Box<dyn File>, u64);
+
+fn write(
+    files: &dyn Files,
+    path: &Path,
+    bytes_max: u64,
+    current: &mut Option<Current>,
+    line: &[u8],
+) -> Result<(), FileError> {
+    if current.as_ref().is_some_and(|(_, size)| *size >= bytes_max) {
+        *current = None;
+        let mut before = path.as_os_str().to_owned();
+        before.push(".1");
+        files.rename(path, Path::new(&before))?;
+    }
+    if current.is_none() {
+        *current = Some(open(files, path)?);
+    }
+    let Some((file, size)) = current else { return Ok(()) };
+    file.write_at(line, *size)?;
+    *size += u64::try_from(line.len()).unwrap_or(u64::MAX);
+    Ok(())
+}
+
+fn open(files: &dyn Files, path: &Path) -> Result<Current, FileError> {
+    let opened = match files.open(path, OpenMode::ReadWrite) {
+        Err(error) if error.kind == FileErrorKind::NotFound => {
+            files.open(path, OpenMode::CreateNew)
+        }
+        opened => opened,
+    };
+    let file = opened?;
+    files.make_private(path)?;
+    let size = file.size()?;
+    Ok((file, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use platform::files::RealFiles;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_kept_over_starts_and_have_no_control_characters() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        for user in ["bob", "eve\n\"{}"] {
+            let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
+            log.change(user, "PUT", "/settings/rbac/users/local/u", 200);
+            log.login_failed(user, "rest");
+        }
+        let text = platform::files::read_text(&path).unwrap();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[0]["user"], "<ud>bob</ud>");
+        assert_eq!(lines[0]["status"], 200);
+        assert_eq!(lines[3]["door"], "rest");
+    }
+
+    #[test]
+    fn a_file_that_is_long_enough_becomes_the_one_of_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let mut current = None;
+        for line in [b"one\n", b"two\n", b"thr\n"] {
+            write(&RealFiles, &path, 4, &mut current, line).unwrap();
+        }
+        assert_eq!(platform::files::read_text(&path).unwrap(), "thr\n");
+        let before = directory.path().join("audit.log.1");
+        assert_eq!(platform::files::read_text(&before).unwrap(), "two\n");
+    }
+}

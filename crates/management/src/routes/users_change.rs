@@ -1,0 +1,87 @@
+//! How changes of users are made, and answered.
+
+use std::sync::Arc;
+
+use auth::{Editor, NewPassword, PrivilegeSet, Role, UsersEdit, UsersEditError};
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use platform::Clock;
+use serde_json::json;
+
+use crate::answers;
+use crate::authentication::User;
+use crate::context::Context;
+
+/// The permission that only full administrators have.
+const CHANGES_ADMINS: &str = "cluster.admin.security.admin!write";
+/// Names the nodes that do not know of the change yet. Clients look at the status alone.
+const PENDING: HeaderName = HeaderName::from_static("settee-pending-nodes");
+
+/// Makes a change in the name of `user`.
+pub(super) async fn carry_out(context: &Arc<Context>, user: &User, edit: UsersEdit) -> Response {
+    let view = Arc::clone(&context.view);
+    let is_admin = user.access.on_node() == PrivilegeSet::ALL;
+    let editor = if is_admin { Editor::Admin } else { Editor::Other };
+    let made = tokio::task::spawn_blocking(move || view.edit_users(&edit, editor)).await;
+    // The change is lost only when the runtime shuts down.
+    let lost = || Err(UsersEditError::Failed("The node is shutting down".to_owned()));
+    match made.unwrap_or_else(|_| lost()) {
+        Ok(pending) if pending.is_empty() => StatusCode::OK.into_response(),
+        Ok(pending) => (StatusCode::OK, [(PENDING, pending.join(","))]).into_response(),
+        Err(UsersEditError::NoUser) => answers::not_found_text("User was not found."),
+        Err(UsersEditError::NoGroup) => answers::not_found_text("Group was not found."),
+        Err(UsersEditError::NotAllowed) => answers::forbidden(CHANGES_ADMINS),
+        Err(UsersEditError::Invalid(field, why)) => answers::refused(field, &why),
+        Err(UsersEditError::Failed(why)) => {
+            let body = json!({"errors": {"_": why}}).to_string();
+            answers::json_text(StatusCode::SERVICE_UNAVAILABLE, body)
+        }
+    }
+}
+
+/// Hashes a password on a thread that has the milliseconds which that takes.
+///
+/// # Errors
+/// What is wrong with it, as it is answered.
+pub(super) async fn hashed(
+    context: &Arc<Context>,
+    password: String,
+) -> Result<NewPassword, Response> {
+    let policy = context.users.registry().policy;
+    policy.check(&password).map_err(|why| answers::refused("password", &why))?;
+    let users = Arc::clone(&context.users);
+    let hash = move || users.hash(password.as_bytes(), now_seconds());
+    let hashed = tokio::task::spawn_blocking(hash).await;
+    hashed.map_err(|_| answers::refused("_", "The node is shutting down"))
+}
+
+fn now_seconds() -> u64 {
+    Clock::real().wall_time().seconds().into()
+}
+
+/// The roles that a form names, in buckets that there are.
+///
+/// # Errors
+/// Which are none, as it is answered.
+pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, Response> {
+    let unknown = match Role::parse_all(text) {
+        Ok(roles) => {
+            let is_unknown = |role: &&Role| {
+                role.bucket.as_ref().is_some_and(|name| context.view.bucket(name).is_none())
+            };
+            let unknown: Vec<String> =
+                roles.iter().filter(is_unknown).map(Role::to_string).collect();
+            if unknown.is_empty() {
+                return Ok(roles);
+            }
+            unknown
+        }
+        Err(unknown) => unknown,
+    };
+    let why = format!(
+        "Cannot assign roles to user because the following roles are unknown, malformed or role \
+         parameters are undefined: [{}]",
+        unknown.join(",")
+    );
+    Err(answers::refused("roles", &why))
+}
