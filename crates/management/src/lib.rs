@@ -20,6 +20,7 @@ mod routes;
 mod server;
 mod stalling_stream;
 mod stopping;
+mod tls_connection;
 
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
@@ -28,4 +29,4 @@ pub use bucket_view::{
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{CarryOutError, NodeFacts, NodeView};
-pub use server::{Handle, ManagementServer};
+pub use server::{Handle, ManagementServer, Ports, TlsPort};

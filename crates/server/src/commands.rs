@@ -31,6 +31,7 @@ use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
 pub(crate) use documents::limited_expiry;
+pub(crate) use sasl::log_in;
 pub(crate) use store::{answer_ended, must_received_wait, store_received};
 
 /// Executes a request that has the form of its command.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use auth::{Users, UsersConfig};
-use management::{Handle, Limits, ManagementServer};
+use management::{Handle, Limits, ManagementServer, Ports};
 
 use crate::fake_node::{FakeBucket, FakeNode};
 use crate::http_client::{Answer, HttpClient};
@@ -34,8 +34,9 @@ impl RestPort {
         users.set_password(USER, PASSWORD.as_bytes());
         let node = Arc::new(FakeNode::new());
         let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+        let ports = Ports { plain: listener, tls: None };
         let handle =
-            ManagementServer::start_with(listener, node.clone(), Arc::new(users), limits).unwrap();
+            ManagementServer::start_with(ports, node.clone(), Arc::new(users), limits).unwrap();
         let bucket = Arc::clone(&node.buckets.lock().unwrap()[0]);
         Self { node, bucket, handle }
     }

@@ -88,7 +88,7 @@ fn answer(
         Outcome::Check(attempt) => return check(connection, request, attempt, turn),
         Outcome::Done { user, server_final } => {
             count(&turn.counters.auth_successes);
-            enter(connection, user, turn);
+            log_in(connection, user, turn);
             let payload = Payload::Bytes(&server_final);
             reply.send(turn, Content { payload, ..Content::default() });
         }
@@ -138,8 +138,9 @@ fn check(
     }
 }
 
-/// Classic memcached clients never select a bucket: they land in the default one.
-fn enter(connection: &mut Connection, user: String, turn: &mut Turn<'_>) {
+/// From now on it is known who the client is. Classic memcached clients never select a bucket: they
+/// land in the default one.
+pub(crate) fn log_in(connection: &mut Connection, user: String, turn: &mut Turn<'_>) {
     connection.user = Some(user);
     connection.exchange = auth::Exchange::default();
     if !connection.said_hello && connection.bucket.is_none() {

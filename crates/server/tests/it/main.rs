@@ -20,5 +20,6 @@ mod statistics;
 mod support;
 mod text;
 mod text_flow;
+mod tls;
 mod vbuckets;
 mod wire;
