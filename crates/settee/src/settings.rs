@@ -52,7 +52,7 @@ settings! {
     management_port: u16 { default: MANAGEMENT_PORT, }
 
     /// Whether clients may come by TLS, too: `on` or `off`
-    #[arg(long, value_name = "on|off", env = "SETTEE_TLS")]
+    #[arg(long, value_name = "MODE", env = "SETTEE_TLS")]
     tls: Choice<Switch> { default: Choice(Switch::On), }
 
     /// The data port behind TLS; 0 for any free one

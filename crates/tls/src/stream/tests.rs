@@ -281,9 +281,12 @@ fn a_goodbye_is_an_end_behind_what_was_said_before() {
 #[test]
 fn garbage_ends_a_handshake_with_an_alert_and_no_harm() {
     let place = Place::asking(ClientAuthState::Disable);
-    for garbage in
-        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 600], &[0x16, 3, 1, 0x40, 1], &[0x17, 3, 3, 0, 1, 0]]
-    {
+    for garbage in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        &[0; 600],
+        &[0x16, 3, 1, 0xff, 0xff, 1],
+        &[0x17, 3, 3, 0, 1, 0],
+    ] {
         let (ours, end) = connection(usize::MAX, usize::MAX);
         let mut stream = place.acceptor.accept(ours).unwrap();
         end.outgoing.borrow_mut().bytes.extend(garbage);
