@@ -47,13 +47,13 @@ def hellos(node, stop):
 
 def garbage(node, stop):
     """Random bytes, by themselves and in records of a handshake, of data and of early data."""
-    crowd = Crowd(GARBAGE_AT_A_TIME)
+    crowd, first = Crowd(GARBAGE_AT_A_TIME), hello()
     begins = [b"", b"\x16\x03\x01", b"\x17\x03\x03", b"\x14\x03\x03\x00\x01", b"\x15\x03\x03"]
     turn = 0
     while not stop.is_set():
         turn += 1
         port = (node.tls_port, node.management_tls_port)[turn % 2]
-        valid = hello() if turn % 3 == 0 else b""
+        valid = first if turn % 3 == 0 else b""
         crowd.send(port, valid + begins[turn % len(begins)] + os.urandom(GARBAGE_BYTES))
     return dict(crowd.counts)
 
