@@ -124,9 +124,10 @@ impl Bucket {
 
 impl ClusterPlan {
     /// Reads `{"rev": [epoch, revision], "nodes": [{"name", "host", "kv", "mgmt", "kvSSL",
-    /// "mgmtSSL"}], "bucket": "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain has node indices, and
-    /// null for a missing copy; or, instead of the last three, `"buckets": {"default": {"replicas":
-    /// 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called `unnamed`.
+    /// "mgmtSSL"}], "bucket": "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain
+    /// has node indices, and null for a missing copy; or, instead of the last three, `"buckets":
+    /// {"default": {"replicas": 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called
+    /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`.
     pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
         let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
