@@ -43,7 +43,7 @@ impl Authority {
         let key = KeyPair::generate()?;
         let digest = Sha256::digest(key.public_key_raw());
         let number =
-            digest.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+            digest.iter().take(8).fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
         let mut params = params(&format!("{name} {number:016x}"), Vec::new(), now)?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
