@@ -54,6 +54,7 @@ class Node:
         self.port = free_port()
         self.management_port = free_port()
         self.memcached_port = None
+        self.tls_port = self.management_tls_port = None
         self.process = None
         self._flags = list(flags)
 
@@ -111,6 +112,8 @@ class Node:
                 raise NodeFailed(f"not ready within {READY_SECONDS} s: {self.log_end()}")
             time.sleep(0.01)
         self.memcached_port = ready["memcached_port"]
+        self.tls_port = ready.get("tls_port")
+        self.management_tls_port = ready.get("management_tls_port")
         return self
 
     def _read_ready_file(self):

@@ -20,6 +20,17 @@ pub struct NodeAddress {
     pub data_port: u16,
     /// The management port.
     pub management_port: u16,
+    /// The same behind TLS, if the node speaks it.
+    pub tls: Option<TlsPorts>,
+}
+
+/// Where a node is reached by TLS. Clients need both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TlsPorts {
+    /// The data port.
+    pub data: u16,
+    /// The management port.
+    pub management: u16,
 }
 
 /// Which node holds what of one bucket.

@@ -76,7 +76,7 @@ impl ClusterMap {
             .map(|node| {
                 json!({
                     "hostname": format!("{}:{}", node.host, node.management_port),
-                    "ports": {"direct": node.data_port},
+                    "ports": node.ports_json(),
                 })
             })
             .collect();
@@ -102,11 +102,26 @@ impl ClusterMap {
     }
 }
 
+impl NodeAddress {
+    /// The ports that a node's host name does not say, as the cluster manager lists them.
+    pub fn ports_json(&self) -> Value {
+        let mut ports = json!({"direct": self.data_port});
+        if let Some(tls) = self.tls {
+            ports["httpsMgmt"] = tls.management.into();
+        }
+        ports
+    }
+}
+
 fn extended_node(node: &NodeAddress, is_this: bool) -> Value {
     let mut fields = json!({
         "hostname": node.host,
         "services": {"kv": node.data_port, "mgmt": node.management_port},
     });
+    if let Some(tls) = node.tls {
+        fields["services"]["kvSSL"] = tls.data.into();
+        fields["services"]["mgmtSSL"] = tls.management.into();
+    }
     if is_this {
         fields["thisNode"] = Value::Bool(true);
     }
@@ -127,7 +142,12 @@ mod tests {
     use crate::uuid::Uuid;
 
     fn address(data_port: u16) -> NodeAddress {
-        NodeAddress { host: "127.0.0.1".to_owned(), data_port, management_port: data_port + 1 }
+        NodeAddress {
+            host: "127.0.0.1".to_owned(),
+            data_port,
+            management_port: data_port + 1,
+            tls: None,
+        }
     }
 
     fn map() -> ClusterMap {
@@ -182,6 +202,16 @@ mod tests {
             }
             assert!(capabilities.contains(&json!("collections")));
         }
+    }
+
+    #[test]
+    fn a_node_that_speaks_tls_says_both_ports_behind_it() {
+        let tls = Some(crate::cluster_map::TlsPorts { data: 11207, management: 18091 });
+        let map = ClusterMap { nodes: vec![NodeAddress { tls, ..address(11210) }], ..map() };
+        let config: Value = serde_json::from_str(&map.global_config()).unwrap();
+        let services = &config["nodesExt"][0]["services"];
+        let expected = json!({"kv": 11210, "mgmt": 11211, "kvSSL": 11207, "mgmtSSL": 18091});
+        assert_eq!(*services, expected);
     }
 
     #[test]

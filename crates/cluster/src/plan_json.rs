@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
-use crate::cluster_map::{NodeAddress, Revision};
+use crate::cluster_map::{NodeAddress, Revision, TlsPorts};
 use crate::plan::{ClusterPlan, PlannedNode};
 use crate::uuid::Uuid;
 
@@ -73,6 +73,11 @@ struct Node {
     host: String,
     kv: u16,
     mgmt: u16,
+    /// Its ports behind TLS: both, or none.
+    #[serde(default, rename = "kvSSL", skip_serializing_if = "Option::is_none")]
+    kv_tls: Option<u16>,
+    #[serde(default, rename = "mgmtSSL", skip_serializing_if = "Option::is_none")]
+    mgmt_tls: Option<u16>,
 }
 
 impl Document {
@@ -118,21 +123,29 @@ impl Bucket {
 }
 
 impl ClusterPlan {
-    /// Reads `{"rev": [epoch, revision], "nodes": [{"name", "host", "kv", "mgmt"}], "bucket":
-    /// "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain has node indices, and
-    /// null for a missing copy; or, instead of the last three, `"buckets": {"default": {"replicas":
-    /// 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called `unnamed`.
+    /// Reads `{"rev": [epoch, revision], "nodes": [{"name", "host", "kv", "mgmt", "kvSSL",
+    /// "mgmtSSL"}], "bucket": "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain
+    /// has node indices, and null for a missing copy; or, instead of the last three, `"buckets":
+    /// {"default": {"replicas": 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called
+    /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`.
     pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
         let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
         let buckets = document.take_buckets(unnamed)?;
         let (epoch, revision) = document.rev;
+        if let Some(node) =
+            document.nodes.iter().find(|node| node.kv_tls.xor(node.mgmt_tls).is_some())
+        {
+            let message = format!("nodes: `{}` has kvSSL and mgmtSSL, or none of them", node.name);
+            return Err(InvalidPlan(message));
+        }
         let node = |node: Node| PlannedNode {
             name: node.name,
             address: NodeAddress {
                 host: node.host,
                 data_port: node.kv,
                 management_port: node.mgmt,
+                tls: node.kv_tls.zip(node.mgmt_tls).map(tls_ports),
             },
         };
         let plan = Self {
@@ -152,6 +165,8 @@ impl ClusterPlan {
             host: node.address.host.clone(),
             kv: node.address.data_port,
             mgmt: node.address.management_port,
+            kv_tls: node.address.tls.map(|ports| ports.data),
+            mgmt_tls: node.address.tls.map(|ports| ports.management),
         };
         let mut document = Document {
             rev: (self.revision.epoch, self.revision.revision),
@@ -269,6 +284,10 @@ impl ClusterPlan {
     }
 }
 
+fn tls_ports((data, management): (u16, u16)) -> TlsPorts {
+    TlsPorts { data, management }
+}
+
 /// Names of directories, too: one that begins with a dot is not a bucket's.
 fn is_bucket_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
@@ -322,6 +341,18 @@ mod tests {
             plan = plan.with_bucket(&format!("bucket-{number}"), bucket);
         }
         plan
+    }
+
+    #[test]
+    fn a_node_has_both_ports_behind_tls_or_none() {
+        let with = |ports: &str| UNNAMED.replacen(r#""mgmt":2"#, &format!(r#""mgmt":2{ports}"#), 1);
+        let plan = parse(&with(r#","kvSSL":5,"mgmtSSL":6"#)).unwrap();
+        assert_eq!(plan.nodes[0].address.tls, Some(TlsPorts { data: 5, management: 6 }));
+        assert_eq!(plan.nodes[1].address.tls, None, "plans had none before there was TLS");
+        assert_eq!(parse(&plan.to_json()).unwrap(), plan);
+        for ports in [r#","kvSSL":5"#, r#","mgmtSSL":6"#] {
+            assert!(parse(&with(ports)).unwrap_err().to_string().contains("kvSSL"));
+        }
     }
 
     #[test]

@@ -25,24 +25,23 @@ pub(crate) struct User {
     pub(crate) access: Arc<Access>,
 }
 
+/// Who a connection's client is by its certificate, if there is such a user.
+#[derive(Clone, Debug)]
+pub(crate) struct CertifiedUser(pub(crate) String);
+
 /// Lets the request through when it names a user and that user's password.
 pub(crate) async fn require_user(
     State(context): State<Arc<Context>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Some((user, password)) = basic_credentials(request.headers()) else {
-        return unauthorized();
-    };
-    match is_user(&context, &user, password).await {
-        Ok(true) => {}
-        Ok(false) => {
-            context.failed_logins.note(&user);
-            context.users.note_failed_login(&user, "rest");
-            return unauthorized();
-        }
+    let said = basic_credentials(request.headers());
+    let certified = request.extensions().get::<CertifiedUser>().cloned();
+    let user = match user_of(&context, said, certified).await {
+        Ok(Some(user)) => user,
+        Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
-    }
+    };
     if let Some(slot) = request.extensions().get::<Arc<Slot>>() {
         slot.keep();
     }
@@ -50,6 +49,31 @@ pub(crate) async fn require_user(
     let Some(access) = context.users.access(&user) else { return unauthorized() };
     request.extensions_mut().insert(User { name: user, access: Arc::new(access) });
     next.run(request).await
+}
+
+/// Who asks: whom the request names, or else whose certificate the connection began with.
+async fn user_of(
+    context: &Context,
+    said: Option<(String, Vec<u8>)>,
+    certified: Option<CertifiedUser>,
+) -> Result<Option<String>, TooManyLogins> {
+    let (user, is_user) = match (said, certified) {
+        (Some((user, password)), _) => {
+            let is_user = is_user(context, &user, password).await?;
+            (user, is_user)
+        }
+        (None, Some(CertifiedUser(user))) => {
+            let is_user = context.users.credentials(&user).is_some();
+            (user, is_user)
+        }
+        (None, None) => return Ok(None),
+    };
+    if !is_user {
+        context.failed_logins.note(&user);
+        context.users.note_failed_login(&user, "rest");
+        return Ok(None);
+    }
+    Ok(Some(user))
 }
 
 /// Hashing takes milliseconds: it happens on threads that nobody else waits for, and not at all

@@ -51,7 +51,7 @@ const COLLECTIONS: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collec
 const COLLECTION: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}";
 
 /// All requests. What is not here is for full administrators.
-pub const ROUTE_NEEDS: [RouteNeed; 51] = [
+pub const ROUTE_NEEDS: [RouteNeed; 59] = [
     ("GET", "/", None),
     ("GET", "/whoami", None),
     ("POST", "/controller/changePassword", None),
@@ -99,6 +99,11 @@ pub const ROUTE_NEEDS: [RouteNeed; 51] = [
     ("GET", SCOPES, in_part(Privilege::CollectionRead)),
     ("POST", SCOPES, in_bucket(Privilege::CollectionWrite)),
     ("PUT", SCOPES, in_bucket(Privilege::CollectionWrite)),
+    (
+        "POST",
+        "/pools/default/buckets/{bucket}/scopes/@ensureManifest/{uid}",
+        in_part(Privilege::CollectionRead),
+    ),
     ("DELETE", SCOPE, in_bucket(Privilege::CollectionWrite)),
     ("POST", COLLECTIONS, in_scope(Privilege::CollectionWrite)),
     ("PATCH", COLLECTION, in_scope(Privilege::CollectionWrite)),
@@ -113,6 +118,13 @@ pub const ROUTE_NEEDS: [RouteNeed; 51] = [
     ("GET", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityRead)),
     ("PUT", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityWrite)),
     ("DELETE", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityWrite)),
+    ("GET", "/pools/default/certificate", None),
+    ("GET", "/pools/default/certificates", on_node(Privilege::SecurityRead)),
+    ("GET", "/pools/default/trustedCAs", on_node(Privilege::SecurityRead)),
+    ("GET", "/settings/clientCertAuth", on_node(Privilege::SecurityRead)),
+    ("POST", "/settings/clientCertAuth", on_node(Privilege::SecurityWrite)),
+    ("POST", "/node/controller/reloadCertificate", on_node(Privilege::NodesWrite)),
+    ("POST", "/node/controller/loadTrustedCAs", on_node(Privilege::NodesWrite)),
     ("GET", "/settings/passwordPolicy", on_node(Privilege::SecurityRead)),
     ("POST", "/settings/passwordPolicy", on_node(Privilege::SecurityWrite)),
 ];

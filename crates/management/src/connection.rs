@@ -13,26 +13,40 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
+use crate::authentication::CertifiedUser;
 use crate::limits::Limits;
 use crate::metric::Metric;
 use crate::stalling_stream::StallingStream;
 use crate::stopping::until_stopped;
 
+/// What a connection is served with.
+pub(crate) struct Serving {
+    pub(crate) router: Router,
+    pub(crate) limits: Limits,
+    pub(crate) stopped: watch::Receiver<bool>,
+    pub(crate) slot: Arc<Slot>,
+    /// Who the client is by its certificate.
+    pub(crate) certified: Option<CertifiedUser>,
+}
+
 /// Serves requests until the client leaves, breaks the rules, or the server stops. What ends a
 /// connection is the client's business: it is told, and nobody else needs to know.
-pub(crate) async fn serve_connection(
-    stream: TcpStream,
-    router: Router,
-    limits: Limits,
-    stopped: watch::Receiver<bool>,
-    slot: Slot,
-) {
-    if stream.set_nodelay(true).is_err() {
-        return;
+pub(crate) async fn serve_connection(stream: TcpStream, serving: Serving) {
+    if stream.set_nodelay(true).is_ok() {
+        serve_stream(stream, serving).await;
     }
+}
+
+/// The same, of any stream.
+pub(crate) async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    serving: Serving,
+) {
+    let Serving { router, limits, stopped, slot, certified } = serving;
     let stream = TokioIo::new(StallingStream::new(stream, limits.write_stall_max));
     let mut builder = http1::Builder::new();
     builder
@@ -40,12 +54,14 @@ pub(crate) async fn serve_connection(
         .header_read_timeout(limits.header_time_max)
         .max_buf_size(limits.header_bytes_max)
         .max_headers(limits.headers_max);
-    let slot = Arc::new(slot);
     let router = TowerToHyperService::new(router);
     // Whoever checks the login of a request says so to the connection.
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(slot.clone());
+        if let Some(certified) = &certified {
+            request.extensions_mut().insert(certified.clone());
+        }
         router.call(request)
     });
     let connection = builder.serve_connection(stream, service);
@@ -161,7 +177,7 @@ impl Slot {
     }
 
     /// Returns when the connection is to give way.
-    async fn displaced(&self) {
+    pub(crate) async fn displaced(&self) {
         self.displaced.notified().await;
     }
 }

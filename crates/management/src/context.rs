@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use auth::{PasswordChecker, Users};
+use tls::CertificateStore;
 use tokio::sync::watch;
 
 use crate::backups::Backups;
@@ -21,6 +22,8 @@ pub(crate) struct Context {
     pub(crate) connections: Arc<Connections>,
     pub(crate) failed_logins: FailedLogins,
     pub(crate) backups: Arc<Backups>,
+    /// The node's certificates, if it speaks TLS.
+    pub(crate) certificates: Option<Arc<CertificateStore>>,
     /// Turns true once.
     pub(crate) stopped: watch::Receiver<bool>,
     /// Changes with the maps.

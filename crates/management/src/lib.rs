@@ -24,6 +24,7 @@ mod routes;
 mod server;
 mod stalling_stream;
 mod stopping;
+mod tls_connection;
 
 pub use audit_log::AuditLog;
 pub use authorization::{NeededAt, ROUTE_NEEDS, RouteNeed};
@@ -34,4 +35,4 @@ pub use bucket_view::{
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{CarryOutError, NodeFacts, NodeView};
-pub use server::{Handle, ManagementServer};
+pub use server::{Handle, ManagementServer, Ports, TlsPort};

@@ -2,6 +2,7 @@
 
 mod backup;
 mod buckets;
+mod certificates;
 mod cluster;
 mod cluster_plan;
 mod collections;
@@ -44,6 +45,7 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(bucket_routes())
         .merge(collection_routes())
         .merge(user_routes())
+        .merge(certificate_routes())
         .layer(middleware::from_fn_with_state(context.clone(), require_privilege))
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
@@ -109,6 +111,19 @@ fn collection_routes() -> Router<Arc<Context>> {
             &below("{scope}/collections/{collection}"),
             patch(collections::change_collection).delete(collections::drop_collection),
         )
+}
+
+fn certificate_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/pools/default/certificate", get(certificates::trusted))
+        .route("/pools/default/certificates", get(certificates::chains))
+        .route("/pools/default/trustedCAs", get(certificates::client_authorities))
+        .route(
+            "/settings/clientCertAuth",
+            get(certificates::clients).post(certificates::change_clients),
+        )
+        .route("/node/controller/reloadCertificate", post(certificates::reload))
+        .route("/node/controller/loadTrustedCAs", post(certificates::load_authorities))
 }
 
 fn user_routes() -> Router<Arc<Context>> {

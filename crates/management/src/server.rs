@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use axum::Router;
-use tokio::net::TcpListener;
+use tls::CertificateStore;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connection::{Connections, serve_connection};
+use crate::connection::{Connections, Serving, serve_connection};
 use crate::context::Context;
 use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
 use crate::routes;
 use crate::stopping::until_stopped;
+use crate::tls_connection::serve_tls;
 
 /// Threads that carry out cluster maps and flush buckets.
 const BLOCKING_THREADS_MAX: usize = 2;
@@ -31,6 +33,35 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct ManagementServer;
 
+/// Where REST is served.
+#[derive(Debug)]
+pub struct Ports {
+    /// Where requests are read as they are.
+    pub plain: std::net::TcpListener,
+    /// Where they come by TLS.
+    pub tls: Option<TlsPort>,
+}
+
+/// Where requests come by TLS.
+pub struct TlsPort {
+    /// The port.
+    pub listener: std::net::TcpListener,
+    /// What is shown to clients.
+    pub certificates: Arc<CertificateStore>,
+}
+
+impl std::fmt::Debug for TlsPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsPort").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+/// The listeners of a server that runs.
+struct Listeners {
+    plain: TcpListener,
+    tls: Option<TcpListener>,
+}
+
 /// A running REST port. Dropping it shuts it down.
 #[derive(Debug)]
 pub struct Handle {
@@ -40,32 +71,29 @@ pub struct Handle {
 }
 
 impl ManagementServer {
-    /// Serves `listener`, a blocking one, on a thread of its own, with the default [`Limits`].
-    pub fn start(
-        listener: std::net::TcpListener,
-        view: Arc<dyn NodeView>,
-        users: Arc<Users>,
-    ) -> io::Result<Handle> {
-        Self::start_with(listener, view, users, Limits::default())
+    /// Serves `ports`, whose listeners block, on a thread of its own, with the default [`Limits`].
+    pub fn start(ports: Ports, view: Arc<dyn NodeView>, users: Arc<Users>) -> io::Result<Handle> {
+        Self::start_with(ports, view, users, Limits::default())
     }
 
     /// As [`ManagementServer::start`], with limits of the caller's choice.
     pub fn start_with(
-        listener: std::net::TcpListener,
+        ports: Ports,
         view: Arc<dyn NodeView>,
         users: Arc<Users>,
         limits: Limits,
     ) -> io::Result<Handle> {
-        let address = listener.local_addr()?;
-        listener.set_nonblocking(true)?;
+        let Ports { plain, tls } = ports;
+        let address = plain.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("ManagementWork")
             .build()?;
-        let listener = {
+        let (certificates, tls) = tls.map(|port| (port.certificates, port.listener)).unzip();
+        let listeners = {
             let _inside = runtime.enter();
-            TcpListener::from_std(listener)?
+            Listeners { plain: listener_of(plain)?, tls: tls.map(listener_of).transpose()? }
         };
         let (stop, stopped) = watch::channel(false);
         let connections = Arc::new(Connections::new(limits.connections_max));
@@ -81,11 +109,12 @@ impl ManagementServer {
             connections,
             failed_logins: FailedLogins::default(),
             backups,
+            certificates,
             stopped,
             maps_changed,
         };
         let thread = platform::threads::spawn("Management", move || {
-            runtime.block_on(serve(listener, Arc::new(context)));
+            runtime.block_on(serve(listeners, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.
             runtime.shutdown_timeout(limits.shutdown_time_max);
         })?;
@@ -116,25 +145,43 @@ impl Drop for Handle {
     }
 }
 
-async fn serve(listener: TcpListener, context: Arc<Context>) {
+fn listener_of(listener: std::net::TcpListener) -> io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+impl Listeners {
+    /// The next connection, and whether it speaks TLS.
+    async fn accept(&self) -> io::Result<(TcpStream, bool)> {
+        let Some(tls) = &self.tls else { return Ok((self.plain.accept().await?.0, false)) };
+        tokio::select! {
+            accepted = self.plain.accept() => Ok((accepted?.0, false)),
+            accepted = tls.accept() => Ok((accepted?.0, true)),
+        }
+    }
+}
+
+async fn serve(listeners: Listeners, context: Arc<Context>) {
     let router = routes::router(context.clone());
     let stopped = context.stopped.clone();
     let mut tasks = JoinSet::new();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listeners.accept() => accepted,
             () = until_stopped(stopped.clone()) => break,
         };
         while tasks.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, _)) => start_connection(stream, &context, &router, &mut tasks),
+            Ok((stream, is_tls)) => {
+                start_connection(stream, is_tls, &context, &router, &mut tasks);
+            }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a management connection");
                 tokio::time::sleep(ACCEPT_RETRY).await;
             }
         }
     }
-    drop(listener);
+    drop(listeners);
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     let ended = tokio::time::timeout(context.limits.shutdown_time_max, all_ended).await;
     if ended.is_err() {
@@ -143,7 +190,8 @@ async fn serve(listener: TcpListener, context: Arc<Context>) {
 }
 
 fn start_connection(
-    stream: tokio::net::TcpStream,
+    stream: TcpStream,
+    is_tls: bool,
     context: &Arc<Context>,
     router: &Router,
     tasks: &mut JoinSet<()>,
@@ -151,7 +199,13 @@ fn start_connection(
     // With as many logins as there may be connections the stream is dropped here, which closes it.
     let Some(slot) = context.connections.try_open() else { return };
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
+    let acceptor = context.certificates.as_ref().filter(|_| is_tls);
+    let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));
+    let serving = Serving { router, limits, stopped, slot: Arc::new(slot), certified: None };
     tasks.spawn(async move {
-        serve_connection(stream, router, limits, stopped, slot).await;
+        match acceptor {
+            None => serve_connection(stream, serving).await,
+            Some(acceptor) => serve_tls(stream, &acceptor, serving).await,
+        }
     });
 }

@@ -23,6 +23,8 @@ pub struct NodeConfig {
     pub port: u16,
     /// A port for memcached clients, open to everybody; 0 for any free one.
     pub memcached_port: Option<u16>,
+    /// How it speaks TLS, if it does.
+    pub tls: Option<TlsConfig>,
     /// Its name in a cluster map, if it is not made from the host.
     pub node_name: Option<String>,
     /// The file with the map of its cluster.
@@ -51,6 +53,21 @@ pub struct NodeConfig {
     pub buckets: Vec<BucketSettings>,
 }
 
+/// How a node speaks TLS.
+#[derive(Clone, Debug, Default)]
+pub struct TlsConfig {
+    /// Its data port; 0 for any free one.
+    pub port: u16,
+    /// Its management port, which is open already.
+    pub management_port: u16,
+    /// The file with its certificate, if it is not to make one itself.
+    pub certificate: Option<PathBuf>,
+    /// The file with the key of that.
+    pub key: Option<PathBuf>,
+    /// The file with the authorities that sign clients' certificates.
+    pub client_authorities: Option<PathBuf>,
+}
+
 /// What a node is when nobody says anything.
 impl Default for NodeConfig {
     fn default() -> Self {
@@ -61,6 +78,7 @@ impl Default for NodeConfig {
             advertise: None,
             port: 11210,
             memcached_port: None,
+            tls: None,
             node_name: None,
             cluster_map: None,
             leave_cluster: false,

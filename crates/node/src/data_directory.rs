@@ -23,6 +23,7 @@ const MARK_NAME: &str = "settee.json";
 const LOCK_NAME: &str = "lock";
 const USERS_NAME: &str = "users.json";
 const CLUSTER_MAP_NAME: &str = "cluster-map.json";
+const CERTIFICATES_NAME: &str = "certificates";
 const BUCKETS_NAME: &str = "buckets";
 /// The version of the directory's layout.
 const FORMAT: u32 = 1;
@@ -141,6 +142,11 @@ impl DataDirectory {
             }
             _ => {}
         }
+    }
+
+    /// Where certificates are kept.
+    pub(crate) fn certificates(&self) -> PathBuf {
+        self.path.join(CERTIFICATES_NAME)
     }
 
     /// Where the cluster map is remembered.

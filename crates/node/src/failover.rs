@@ -180,6 +180,7 @@ mod tests {
                 host: "h".to_owned(),
                 data_port: index + 1,
                 management_port: index + 11,
+                tls: None,
             },
         };
         let bucket = cluster::BucketPlan::balanced(3, 2, 1);

@@ -14,11 +14,12 @@ mod node;
 mod peer_copies;
 mod remembered_map;
 mod temporary_directory;
+mod tls_part;
 mod world;
 
 pub use bucket_settings::BucketSettings;
 pub use buckets::{NodeBucket, NodeBuckets};
-pub use config::NodeConfig;
+pub use config::{NodeConfig, TlsConfig};
 pub use data_directory::DataDirectory;
 pub use doors::cannot_listen;
 pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use anyhow::bail;
 use auth::Users;
-use cluster::{ClusterPlan, NodeAddress, Revision};
+use cluster::{ClusterPlan, NodeAddress, Revision, TlsPorts};
 use platform::Clock;
 use replication::{FollowerLogin, Replicator};
 use server::{Doors, Mailboxes, Parts, Server, ServerOptions};
+use tls::CertificateStore;
 
 use crate::administrator;
 use crate::buckets::NodeBuckets;
@@ -20,6 +21,7 @@ use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, Shared
 use crate::peer_copies;
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
+use crate::tls_part::TlsPart;
 use crate::world::World;
 
 /// The version that clients are told. They parse it and expect one of the original's.
@@ -44,6 +46,8 @@ pub struct Node {
     temporary: Option<TemporaryDirectory>,
     port: u16,
     memcached_port: Option<u16>,
+    tls_ports: Option<TlsPorts>,
+    certificates: Option<Arc<CertificateStore>>,
     /// The password, if it was said or generated at this start.
     password: Option<String>,
     password_is_new: bool,
@@ -67,6 +71,8 @@ impl Node {
         let (users, password) =
             administrator::open_users(&*files, &entropy, &directory.users(), &config)?;
         let (data, port) = open_door(&network, &config, config.port, "--port")?;
+        let tls = config.tls.as_ref();
+        let tls = tls.map(|tls| TlsPart::open(&world, &config, tls, &directory)).transpose()?;
         let memcached = config
             .memcached_port
             .map(|port| open_door(&network, &config, port, "--memcached-port"))
@@ -85,6 +91,7 @@ impl Node {
                 host: config.advertised_host(),
                 data_port: port,
                 management_port,
+                tls: tls.as_ref().map(|tls| tls.ports),
             },
             cluster_uuid: directory.cluster_uuid,
         };
@@ -112,7 +119,10 @@ impl Node {
             version: VERSION.to_owned(),
         };
         let (memcached, memcached_port) = memcached.unzip();
-        let server = Arc::new(Server::start(parts, options, Doors { data, memcached })?);
+        let (tls_ports, certificates) =
+            tls.as_ref().map(|tls| (tls.ports, Arc::clone(&tls.certificates))).unzip();
+        let doors = Doors { data, tls: tls.map(|tls| tls.door), memcached };
+        let server = Arc::new(Server::start(parts, options, doors)?);
         membership.serve_with(Arc::clone(&server));
         let replicator = start_replicator(&config, node_name, password.0.as_deref(), &world)?;
         membership.replicate_with(&replicator);
@@ -145,6 +155,8 @@ impl Node {
             temporary,
             port,
             memcached_port,
+            tls_ports,
+            certificates,
             password,
             password_is_new,
         })
@@ -163,6 +175,16 @@ impl Node {
     /// The memcached port, if there is one.
     pub fn memcached_port(&self) -> Option<u16> {
         self.memcached_port
+    }
+
+    /// Where it is reached by TLS, if it is.
+    pub fn tls_ports(&self) -> Option<TlsPorts> {
+        self.tls_ports
+    }
+
+    /// Its certificates, if it speaks TLS.
+    pub fn certificates(&self) -> Option<&Arc<CertificateStore>> {
+        self.certificates.as_ref()
     }
 
     /// The management port.

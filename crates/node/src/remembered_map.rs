@@ -154,8 +154,12 @@ mod tests {
     const GIVEN: &str = "/given.json";
 
     fn plan(revision: i64) -> ClusterPlan {
-        let address =
-            NodeAddress { host: "127.0.0.1".to_owned(), data_port: 12000, management_port: 9000 };
+        let address = NodeAddress {
+            host: "127.0.0.1".to_owned(),
+            data_port: 12000,
+            management_port: 9000,
+            tls: None,
+        };
         let node = PlannedNode { name: "n_0".to_owned(), address };
         let revision = Revision { epoch: 1, revision };
         let plan = ClusterPlan::of_nodes(vec![node]);

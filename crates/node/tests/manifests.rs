@@ -119,6 +119,7 @@ impl Cluster {
                 host: host(index).to_string(),
                 data_port: PORT,
                 management_port: MANAGEMENT_PORT,
+                tls: None,
             },
         };
         let mut plan = ClusterPlan::of_nodes((1..=3).map(planned).collect());

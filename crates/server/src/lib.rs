@@ -42,4 +42,4 @@ pub use shared::ServerOptions;
 pub use statistic::{MetricName, Statistic, StatisticKind};
 pub use statistics::{SERVER_STATISTICS, ServerStatistics};
 pub use timings::CommandTimings;
-pub use worker::{Doors, Mailboxes, Parts, Server, open_door};
+pub use worker::{Doors, Mailboxes, Parts, Server, TlsDoor, open_door};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use auth::{PasswordChecker, Users};
 use executor::{ExecutorPool, Owner};
 use platform::{Clock, Seldom};
+use tls::Acceptor;
 
 use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::ClientMemory;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) options: ServerOptions,
     pub(crate) users: Arc<Users>,
+    /// What makes sessions, if a door wants TLS.
+    pub(crate) tls: Option<Arc<Acceptor>>,
     /// Where passwords are checked.
     pub(crate) passwords: PasswordChecker,
     /// What connections can select.
@@ -59,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) recache_marks: RecacheMarks,
     /// Bounds the log lines about logins that fail.
     pub(crate) failed_logins: Seldom,
+    /// Bounds the log lines about TLS sessions that do not begin.
+    pub(crate) failed_handshakes: Seldom,
     /// Bounds the log lines about clients of other protocols.
     pub(crate) foreign_clients: Seldom,
     /// When the data port opened.

@@ -87,6 +87,8 @@ counters! {
     auth_errors: Counter as MetricName::of("kv_auth_errors_total"),
     /// Logins at the data port that succeeded.
     auth_successes: Counter as MetricName::of("kv_auth_successes_total"),
+    /// TLS sessions that ended before they had begun.
+    tls_failures: Counter as MetricName::of("kv_tls_failures_total"),
     /// Turns that ended because a connection's reader is slow.
     slow_reader_pauses: Counter,
 }

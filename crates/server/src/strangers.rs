@@ -34,6 +34,11 @@ impl Strangers {
         self.lock().remove(&stranger);
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// The one that came first, who is not one of them any more.
     pub(crate) fn take_oldest(&self) -> Option<Stranger> {
         self.lock().pop_first()

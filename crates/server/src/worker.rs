@@ -1,12 +1,14 @@
 //! Front-end workers: threads with a readiness loop each.
 
 mod event_loop;
+mod handshake;
 mod mailbox;
 mod message_queue;
 mod peer;
 mod server;
+mod socket;
 mod turn;
 mod watch;
 
 pub use mailbox::Mailboxes;
-pub use server::{Doors, Parts, Server, open_door};
+pub use server::{Doors, Parts, Server, TlsDoor, open_door};

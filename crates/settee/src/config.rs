@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use node::{BucketSettings, NodeConfig, temporary_data_directory};
+use node::{BucketSettings, NodeConfig, TlsConfig, temporary_data_directory};
 
-use crate::setting_values::MemorySize;
-use crate::settings::{ServeConfig, Settings};
+use crate::setting_values::{MemorySize, Switch};
+use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
 
 /// The password of `--dev`.
 const DEV_PASSWORD: &str = "password";
@@ -35,6 +35,11 @@ impl Settings {
             bail!(
                 "--host {host} listens on every address, but clients need one to connect to; \
                  say which with --advertise NAME"
+            );
+        }
+        if self.tls_certificate.is_some() != self.tls_key.is_some() {
+            bail!(
+                "--tls-certificate and --tls-key go together; without both the node makes its own"
             );
         }
         if self.cluster_map.is_none() {
@@ -75,6 +80,24 @@ impl ServeConfig {
         self.memory_quota.0 / count
     }
 
+    /// The data port behind TLS, if there is one. Whoever has moved the other one, perhaps because
+    /// there are several nodes on the machine, need not move this one, too.
+    fn tls_port(&self) -> Option<u16> {
+        let default = if self.port == NodeConfig::default().port { TLS_PORT } else { 0 };
+        self.has_tls().then(|| self.tls_port.unwrap_or(default))
+    }
+
+    /// The management port behind TLS, likewise.
+    pub(crate) fn management_tls_port(&self) -> Option<u16> {
+        let is_default = self.management_port == MANAGEMENT_PORT;
+        let default = if is_default { MANAGEMENT_TLS_PORT } else { 0 };
+        self.has_tls().then(|| self.management_tls_port.unwrap_or(default))
+    }
+
+    fn has_tls(&self) -> bool {
+        self.tls.0 == Switch::On
+    }
+
     /// The node. What is about the process around it is left out.
     pub(crate) fn node_config(&self) -> NodeConfig {
         let config = self.clone();
@@ -98,6 +121,13 @@ impl ServeConfig {
             compression: config.compression.0,
         };
         let buckets = config.bucket.names().iter().map(bucket).collect();
+        let tls = self.tls_port().map(|port| TlsConfig {
+            port,
+            management_port: 0,
+            certificate: config.tls_certificate,
+            key: config.tls_key,
+            client_authorities: config.tls_client_ca,
+        });
         NodeConfig {
             data_dir: config.data_dir,
             is_temporary: config.dev,
@@ -105,6 +135,7 @@ impl ServeConfig {
             advertise: config.advertise,
             port: config.port,
             memcached_port: config.memcached_port,
+            tls,
             node_name: config.node_name,
             cluster_map: config.cluster_map,
             leave_cluster: config.leave_cluster,
@@ -142,6 +173,22 @@ mod tests {
         assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
         assert_eq!(config.password, None);
         assert!(!config.dev);
+    }
+
+    #[test]
+    fn ports_behind_tls_move_with_the_others_unless_they_are_said() {
+        for (port, said, is) in [
+            (None, None, 11207),
+            (Some(11210), None, 11207),
+            (Some(0), None, 0),
+            (Some(12000), None, 0),
+            (Some(12000), Some(12001), 12001),
+        ] {
+            let settings = Settings { port, tls_port: said, ..Settings::default() };
+            assert_eq!(settings.resolve().unwrap().node_config().tls.unwrap().port, is);
+        }
+        let off = Settings { tls: "off".parse().ok(), ..Settings::default() }.resolve().unwrap();
+        assert!(off.node_config().tls.is_none() && off.management_tls_port().is_none());
     }
 
     #[test]

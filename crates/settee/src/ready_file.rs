@@ -11,6 +11,8 @@ pub(crate) struct Ready<'a> {
     pub(crate) port: u16,
     pub(crate) management_port: u16,
     pub(crate) memcached_port: Option<u16>,
+    pub(crate) tls_port: Option<u16>,
+    pub(crate) management_tls_port: Option<u16>,
     pub(crate) user: &'a str,
     /// `None` when the node kept the password of an earlier start, which it does not know.
     pub(crate) password: Option<&'a str>,

@@ -4,16 +4,17 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
-use management::{AuditLog, ManagementServer};
+use management::{AuditLog, ManagementServer, Ports, TlsPort};
 use node::{Node, VERSION, cannot_listen};
 use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
+use tls::CertificateStore;
 
 use crate::logging;
 use crate::node_view::View;
@@ -76,6 +77,9 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         ready_file::remove(&RealFiles, path)?;
     }
     let (node, management) = start_with_management(&config)?;
+    if let Some(certificates) = node.certificates() {
+        CERTIFICATES.get_or_init(|| Arc::clone(certificates));
+    }
     greet(&node);
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
@@ -96,15 +100,26 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
 pub(crate) fn start_with_management(
     config: &ServeConfig,
 ) -> anyhow::Result<(Node, management::Handle)> {
-    let (rest, management_port) = open_management_door(config)?;
+    let (plain, management_port) =
+        open_management_door(config, config.management_port, "--management-port")?;
+    let tls = config.management_tls_port();
+    let tls = tls.map(|port| open_management_door(config, port, "--management-tls-port"));
+    let (tls, management_tls_port) = tls.transpose()?.unzip();
     let has_audit_log = config.audit_log;
-    let config = config.node_config();
+    let mut config = config.node_config();
+    if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
+        tls.management_port = port;
+    }
     let world = real_world(config.pool_options())?;
     let node = Node::start(world, config, management_port)?;
     let users = Arc::clone(node.users());
+    let certificates = node.certificates().cloned();
+    let tls = tls.zip(certificates);
+    let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
+    let ports = Ports { plain, tls };
     let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
     let view = Arc::new(View::new(&node, audit_log));
-    let management = ManagementServer::start(rest, view, users)?;
+    let management = ManagementServer::start(ports, view, users)?;
     Ok((node, management))
 }
 
@@ -116,17 +131,30 @@ fn open_audit_log(node: &Node) -> anyhow::Result<Arc<AuditLog>> {
     Ok(log)
 }
 
-fn open_management_door(config: &ServeConfig) -> anyhow::Result<(TcpListener, u16)> {
-    let address = SocketAddr::new(config.host, config.management_port);
+fn open_management_door(
+    config: &ServeConfig,
+    port: u16,
+    flag: &str,
+) -> anyhow::Result<(TcpListener, u16)> {
+    let address = SocketAddr::new(config.host, port);
     let listener = platform::network::listen_standard(address);
-    let listener = listener.map_err(|error| cannot_listen(address, "--management-port", error))?;
+    let listener = listener.map_err(|error| cannot_listen(address, flag, error))?;
     let port = listener.local_addr()?.port();
     Ok((listener, port))
 }
 
-/// Log lines go to standard error, which whoever rotates them opens anew.
+/// What SIGHUP reads again. A signal belongs to the process, so this does, too.
+static CERTIFICATES: OnceLock<Arc<CertificateStore>> = OnceLock::new();
+
+/// Log lines go to standard error, which whoever rotates them opens anew. Whoever renews
+/// certificates wants them read.
 fn on_hangup() {
     tracing::info!("SIGHUP: the node goes on; SIGTERM stops it in order");
+    let Some(certificates) = CERTIFICATES.get() else { return };
+    match certificates.reload() {
+        Ok(()) => tracing::info!("new TLS sessions show the certificate that was read now"),
+        Err(error) => tracing::error!(%error, "new TLS sessions show the certificate as before"),
+    }
 }
 
 fn warn_of_quota(quota_bytes: u64) {
@@ -184,6 +212,7 @@ fn greeting(node: &Node) -> String {
         format!("  data port        {host}:{}", node.port()),
         format!("  management port  {host}:{}", node.management_port()),
     ];
+    lines.extend(tls_lines(node));
     if let Some(port) = node.memcached_port() {
         lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
     }
@@ -204,6 +233,20 @@ fn greeting(node: &Node) -> String {
     lines.join("\n")
 }
 
+/// How to reach the node by TLS, and how to know that it is this one.
+fn tls_lines(node: &Node) -> Vec<String> {
+    let (Some(ports), Some(certificates)) = (node.tls_ports(), node.certificates()) else {
+        return Vec::new();
+    };
+    let host = &node.config().host;
+    let fingerprint = certificates.trusted().map(|facts| facts.fingerprint).unwrap_or_default();
+    vec![
+        format!("  TLS              {host}:{}, management {host}:{}", ports.data, ports.management),
+        format!("  clients trust    {}", certificates.trusted_path().display()),
+        format!("    of SHA-256     {fingerprint}"),
+    ]
+}
+
 /// Tells that the node serves, and for how long clients have waited for it: log, and the ready
 /// file.
 fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow::Result<()> {
@@ -211,11 +254,15 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
     let buckets = node.buckets().all();
     let documents: u64 =
         buckets.map(|bucket| bucket.bucket().warmup_progress().documents_loaded).sum();
+    let trusted = node.certificates().and_then(|certificates| certificates.trusted());
     tracing::info!(
         version = VERSION,
         data_port = node.port(),
         management_port = node.management_port(),
         memcached_port = node.memcached_port(),
+        tls_port = node.tls_ports().map(|ports| ports.data),
+        management_tls_port = node.tls_ports().map(|ports| ports.management),
+        clients_trust = trusted.map(|facts| facts.fingerprint),
         directory = %config.data_dir.display(),
         quota_bytes = config.memory_quota_bytes(),
         documents,
@@ -227,6 +274,8 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
             port: node.port(),
             management_port: node.management_port(),
             memcached_port: node.memcached_port(),
+            tls_port: node.tls_ports().map(|ports| ports.data),
+            management_tls_port: node.tls_ports().map(|ports| ports.management),
             user: &config.user,
             password: node.password(),
             bucket: config.default_bucket(),

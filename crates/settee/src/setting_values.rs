@@ -98,6 +98,18 @@ impl<T: Named> fmt::Display for Choice<T> {
     }
 }
 
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+impl Named for Switch {
+    const WHAT: &str = "switch";
+    const NAMES: &[(&str, Self)] = &[("on", Self::On), ("off", Self::Off)];
+}
+
 /// Names of buckets, with commas between them: at least one, each once. The first is the default
 /// one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd)]

@@ -18,8 +18,12 @@ use node::{BucketSettings, NodeConfig};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
-use crate::setting_values::{BucketNames, Choice, MemorySize, Threads};
+use crate::setting_values::{BucketNames, Choice, MemorySize, Switch, Threads};
 
+/// Ports when nobody says others.
+pub(crate) const MANAGEMENT_PORT: u16 = 8091;
+pub(crate) const TLS_PORT: u16 = 11207;
+pub(crate) const MANAGEMENT_TLS_PORT: u16 = 18091;
 /// A quota that is smaller is a mistake.
 const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
 /// A journal that is smaller would be full of single batches.
@@ -45,7 +49,35 @@ settings! {
 
     /// The management port; 0 for any free one
     #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_PORT")]
-    management_port: u16 { default: 8091, }
+    management_port: u16 { default: MANAGEMENT_PORT, }
+
+    /// Whether clients may come by TLS, too: `on` or `off`
+    #[arg(long, value_name = "MODE", env = "SETTEE_TLS")]
+    tls: Choice<Switch> { default: Choice(Switch::On), }
+
+    /// The data port behind TLS; 0 for any free one
+    #[arg(long, value_name = "PORT", env = "SETTEE_TLS_PORT")]
+    tls_port: u16 { unsaid: "11207, or any free one where --port says another", }
+
+    /// The management port behind TLS; 0 for any free one
+    #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_TLS_PORT")]
+    management_tls_port: u16 {
+        unsaid: "18091, or any free one where --management-port says another",
+    }
+
+    /// The node's certificate with those between it and what clients trust, PEM; without it the
+    /// node makes one. SIGHUP reads it again
+    #[arg(long, value_name = "FILE", env = "SETTEE_TLS_CERTIFICATE")]
+    tls_certificate: PathBuf { route: "POST /node/controller/reloadCertificate", }
+
+    /// The key of that certificate, PEM
+    #[arg(long, value_name = "FILE", env = "SETTEE_TLS_KEY")]
+    tls_key: PathBuf { route: "POST /node/controller/reloadCertificate", }
+
+    /// The authorities that sign clients' certificates, PEM; without it, the one that the node has
+    /// made for itself
+    #[arg(long, value_name = "FILE", env = "SETTEE_TLS_CLIENT_CA")]
+    tls_client_ca: PathBuf { route: "POST /node/controller/loadTrustedCAs", }
 
     /// A port for memcached clients, open to everybody who reaches it; 0 for any free one
     #[arg(long, value_name = "PORT", env = "SETTEE_MEMCACHED_PORT")]

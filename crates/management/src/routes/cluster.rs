@@ -222,7 +222,7 @@ fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> V
         "clusterCompatibility": COMPATIBILITY,
         "os": std::env::consts::OS,
         "cpuCount": 0,
-        "ports": {"direct": address.data_port},
+        "ports": address.ports_json(),
         "services": ["kv"],
         "uptime": "0",
         "memoryTotal": 0,

@@ -40,7 +40,12 @@ pub(crate) struct FakeNode {
 
 /// A node on this machine.
 pub(crate) fn address(data_port: u16) -> NodeAddress {
-    NodeAddress { host: "127.0.0.1".to_owned(), data_port, management_port: data_port + 1 }
+    NodeAddress {
+        host: "127.0.0.1".to_owned(),
+        data_port,
+        management_port: data_port + 1,
+        tls: None,
+    }
 }
 
 impl FakeNode {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use auth::{Users, UsersConfig};
-use management::{Handle, Limits, ManagementServer};
+use management::{Handle, Limits, ManagementServer, Ports};
 
 use crate::fake_node::{FakeBucket, FakeNode};
 use crate::http_client::{Answer, HttpClient};
@@ -35,7 +35,8 @@ impl RestPort {
         let users = Arc::new(users);
         let node = Arc::new(FakeNode::new(Arc::clone(&users)));
         let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
-        let handle = ManagementServer::start_with(listener, node.clone(), users, limits).unwrap();
+        let ports = Ports { plain: listener, tls: None };
+        let handle = ManagementServer::start_with(ports, node.clone(), users, limits).unwrap();
         let bucket = Arc::clone(&node.buckets.lock().unwrap()[0]);
         Self { node, bucket, handle }
     }

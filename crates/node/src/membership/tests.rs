@@ -126,6 +126,7 @@ fn node(index: u16) -> PlannedNode {
         host: "127.0.0.1".to_owned(),
         data_port: 12000 + 2 * index,
         management_port: 9000 + index,
+        tls: None,
     };
     PlannedNode { name: format!("n_{index}"), address }
 }

@@ -134,6 +134,7 @@ impl Cluster {
                 host: machine.address.to_string(),
                 data_port: PORT,
                 management_port: MANAGEMENT_PORT,
+                tls: None,
             },
         };
         let nodes = self.machines.iter().map(node).collect();

@@ -13,6 +13,7 @@ use platform::network::{self, Listener, Network, Poll, Readiness, Registry, Stre
 
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer, Standing};
+use super::socket::Socket;
 use super::turn::turn_of;
 use super::watch::Watch;
 use vbucket::Now;
@@ -27,6 +28,7 @@ use crate::strangers::Stranger;
 const WAKER: Token = Token(usize::MAX);
 const LISTENER: Token = Token(usize::MAX - 1);
 const MEMCACHED_LISTENER: Token = Token(usize::MAX - 2);
+const TLS_LISTENER: Token = Token(usize::MAX - 3);
 
 /// Bytes of the buffer that all connections of a worker read into.
 const READ_BUFFER_BYTES: usize = 64 << 10;
@@ -44,8 +46,7 @@ pub(super) struct EventLoop {
     poll: Poll,
     registry: Registry,
     /// Only the first worker listens; it hands connections around.
-    listener: Option<Listener>,
-    memcached_listener: Option<Listener>,
+    listeners: Listeners,
     next_worker: usize,
     peers: Vec<Option<Peer>>,
     free_tokens: Vec<usize>,
@@ -57,6 +58,14 @@ pub(super) struct EventLoop {
     counters: Arc<WorkerCounters>,
     watch: Watch,
     is_stopping: bool,
+}
+
+/// Where a worker lets connections in.
+#[derive(Default)]
+pub(super) struct Listeners {
+    pub(super) data: Option<Listener>,
+    pub(super) tls: Option<Listener>,
+    pub(super) memcached: Option<Listener>,
 }
 
 /// What a worker lends its connections.
@@ -73,20 +82,15 @@ impl EventLoop {
         index: usize,
         shared: Arc<Shared>,
         network: &Network,
-        listeners: (Option<Listener>, Option<Listener>),
+        mut listeners: Listeners,
     ) -> io::Result<Self> {
         assert!(index < shared.counters.len(), "a worker has its counters and its mailbox");
-        let is_silent = listeners.0.is_none() && listeners.1.is_none();
-        assert!(index == 0 || is_silent, "the first worker alone listens");
+        assert!(index == 0 || listeners.is_empty(), "the first worker alone listens");
         let poll = network.poll()?;
         let registry = poll.registry()?;
         shared.mailboxes.open(index, poll.waker(WAKER)?)?;
-        let (mut listener, mut memcached_listener) = listeners;
-        let doors = [(&mut listener, LISTENER), (&mut memcached_listener, MEMCACHED_LISTENER)];
-        for (door, token) in doors {
-            if let Some(door) = door {
-                registry.watch_listener(door, token)?;
-            }
+        for (door, token) in listeners.by_token() {
+            registry.watch_listener(door, token)?;
         }
         let scratch = Scratch {
             session: Session::default(),
@@ -100,8 +104,7 @@ impl EventLoop {
             shared,
             poll,
             registry,
-            listener,
-            memcached_listener,
+            listeners,
             next_worker: 0,
             peers: Vec::new(),
             free_tokens: Vec::new(),
@@ -123,8 +126,9 @@ impl EventLoop {
             self.look_after(token, opened, now);
         }
         if due.is_door_stuck {
-            self.accept(Entrance::Data);
-            self.accept(Entrance::Memcached);
+            for entrance in [Entrance::Data, Entrance::Tls, Entrance::Memcached] {
+                self.accept(entrance);
+            }
         }
     }
 
@@ -151,6 +155,7 @@ impl EventLoop {
         match readiness.token {
             WAKER => self.on_messages(),
             LISTENER => self.accept(Entrance::Data),
+            TLS_LISTENER => self.accept(Entrance::Tls),
             MEMCACHED_LISTENER => self.accept(Entrance::Memcached),
             Token(token) => {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
@@ -218,8 +223,9 @@ impl EventLoop {
     fn accept(&mut self, entrance: Entrance) {
         for _ in 0..ACCEPTS_MAX {
             let door = match entrance {
-                Entrance::Data => &self.listener,
-                Entrance::Memcached => &self.memcached_listener,
+                Entrance::Data => &self.listeners.data,
+                Entrance::Tls => &self.listeners.tls,
+                Entrance::Memcached => &self.listeners.memcached,
             };
             let Some(door) = door else { return };
             match door.accept() {
@@ -241,6 +247,9 @@ impl EventLoop {
         if !self.shared.client_memory.has_room_for(Holder::Client, 0) || !self.has_place() {
             count(&self.counters.rejected_connections);
             return;
+        }
+        if entrance == Entrance::Tls {
+            self.make_room_for_session();
         }
         self.shared.connection_count.fetch_add(1, Ordering::Relaxed);
         let worker = self.next_worker;
@@ -267,6 +276,18 @@ impl EventLoop {
         true
     }
 
+    /// Sessions of strangers take memory before they say anything, and have a bounded part of it:
+    /// the oldest stranger gives way.
+    fn make_room_for_session(&self) {
+        let sessions_max = self.shared.client_memory.strangers_bytes_max() / tls::SESSION_BYTES;
+        if self.shared.strangers.count() < sessions_max {
+            return;
+        }
+        if let Some(stranger) = self.shared.strangers.take_oldest() {
+            self.shared.mailboxes.send(stranger.worker, Message::GiveWay(stranger));
+        }
+    }
+
     /// Ends a connection that gives way, unless it has logged in or gone meanwhile.
     fn displace(&mut self, stranger: Stranger) {
         let Some(Some(peer)) = self.peers.get(stranger.token) else { return };
@@ -287,16 +308,26 @@ impl EventLoop {
         }
         if let Err(error) = registered {
             tracing::warn!(%error, "a connection cannot be watched and is closed");
-            self.free_tokens.push(token);
-            self.give_place_back();
-            return;
+            return self.refuse(token);
         }
+        let address = socket.peer_address().ok();
+        let socket = match (entrance, &self.shared.tls) {
+            (Entrance::Tls, Some(acceptor)) => Socket::tls(socket, acceptor),
+            (Entrance::Tls, None) => panic!("a door that wants TLS has what makes sessions"),
+            (Entrance::Data | Entrance::Memcached, _) => Ok(Socket::Plain(socket)),
+        };
+        let Ok(socket) = socket else { return self.refuse(token) };
+        let connection = Connection::new(entrance, address, &self.shared.buckets);
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
-        let address = socket.peer_address().ok();
-        let connection = Connection::new(entrance, address, &self.shared.buckets);
         self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
         self.take_turn(token);
+    }
+
+    /// What was to be a connection is none.
+    fn refuse(&mut self, token: usize) {
+        self.free_tokens.push(token);
+        self.give_place_back();
     }
 
     /// Gives a connection its turn, and closes it when that was its last.
@@ -334,7 +365,8 @@ impl EventLoop {
         // What was answered to this peer and not sent is nobody else's.
         self.scratch.output.discard();
         if let Some(mut peer) = self.peers[token].take() {
-            self.registry.forget(&mut peer.socket).ok();
+            peer.socket.say_goodbye();
+            self.registry.forget(peer.socket.stream()).ok();
             self.scratch.parked.forget(token);
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
@@ -370,7 +402,7 @@ impl EventLoop {
             token,
             now: Now::default(),
             request_started: Instant::default(),
-            unsent_bytes: peer.unsent.bytes(),
+            unsent_bytes: peer.unsent_bytes(),
             unsent_bytes_max,
         };
         let result = body(peer, &mut turn, read_buffer);
@@ -379,6 +411,21 @@ impl EventLoop {
             settle(&self.shared, self.index, token, peer, held);
         }
         Some(result)
+    }
+}
+
+impl Listeners {
+    fn is_empty(&self) -> bool {
+        self.data.is_none() && self.tls.is_none() && self.memcached.is_none()
+    }
+
+    fn by_token(&mut self) -> impl Iterator<Item = (&mut Listener, Token)> {
+        let doors = [
+            (&mut self.data, LISTENER),
+            (&mut self.tls, TLS_LISTENER),
+            (&mut self.memcached, MEMCACHED_LISTENER),
+        ];
+        doors.into_iter().filter_map(|(door, token)| Some((door.as_mut()?, token)))
     }
 }
 

@@ -1,15 +1,15 @@
 //! A connection with its socket.
 
 use platform::Instant;
-use platform::network::Stream;
 
+use super::socket::Socket;
 use crate::client_memory::Held;
 use crate::connection::{Connection, Turn, Unsent};
 use crate::limits::ServerLimits;
 
 /// One connection of a worker.
 pub(super) struct Peer {
-    pub(super) socket: Stream,
+    pub(super) socket: Socket,
     pub(super) connection: Connection,
     pub(super) unsent: Unsent,
     /// The socket may hold bytes that were not read: edges are reported once.
@@ -54,7 +54,7 @@ pub(super) enum Standing {
 
 impl Peer {
     /// A connection that was accepted at `opened`.
-    pub(super) fn new(socket: Stream, connection: Connection, opened: Instant) -> Self {
+    pub(super) fn new(socket: Socket, connection: Connection, opened: Instant) -> Self {
         Self {
             socket,
             connection,
@@ -69,10 +69,20 @@ impl Peer {
         }
     }
 
+    /// Bytes that wait for its reader, those that are encrypted already among them.
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.unsent.bytes() + self.socket.unsent_bytes()
+    }
+
+    /// Whether nothing waits for its reader.
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.unsent.is_empty() && self.socket.unsent_bytes() == 0
+    }
+
     /// Of `before` bytes some may have been sent.
     pub(super) fn note_sent(&mut self, before: usize, turn: &Turn<'_>) {
-        let has_sent = self.unsent.bytes() < before;
-        if self.unsent.is_empty() {
+        let has_sent = self.unsent_bytes() < before;
+        if self.has_sent_all() {
             self.stalled_since = None;
         } else if has_sent || self.stalled_since.is_none() {
             self.stalled_since = Some(turn.shared.clock.now());
@@ -81,8 +91,9 @@ impl Peer {
 
     /// What it makes the node hold.
     pub(super) fn held(&self) -> Held {
-        let bytes = self.connection.held_bytes() + self.unsent.bytes();
-        Held { holder: self.connection.holder(), bytes }
+        let holder = self.connection.holder();
+        let bytes = self.connection.held_bytes() + self.unsent_bytes();
+        Held { holder, bytes: bytes + self.socket.held_bytes(holder) }
     }
 
     /// When it was accepted, if it has a deadline from now on and nobody looks after it.

@@ -11,8 +11,9 @@ use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, LoopHandle, Shutdown};
 use platform::network::{Listener, Network};
 use platform::{Clock, Seldom};
+use tls::Acceptor;
 
-use super::event_loop::EventLoop;
+use super::event_loop::{EventLoop, Listeners};
 use super::mailbox::{Mailboxes, Message};
 use crate::buckets::{BucketRegistry, ServedBucket};
 use crate::client_memory::ClientMemory;
@@ -36,8 +37,18 @@ pub struct Server {
 pub struct Doors {
     /// Where clients authenticate.
     pub data: Listener,
+    /// Where they speak TLS, and may say by a certificate who they are.
+    pub tls: Option<TlsDoor>,
     /// Where classic memcached clients are let in without.
     pub memcached: Option<Listener>,
+}
+
+/// A door behind which everybody speaks TLS.
+pub struct TlsDoor {
+    /// The door.
+    pub listener: Listener,
+    /// What makes sessions.
+    pub acceptor: Arc<Acceptor>,
 }
 
 /// What the data port serves, and with what.
@@ -73,11 +84,13 @@ impl Server {
         let buckets = BucketRegistry::default();
         parts.buckets.into_iter().for_each(|bucket| buckets.add(bucket, &parts.cluster));
         let by_bucket = std::iter::repeat_with(|| CountersByBucket::for_buckets(bucket_count));
+        let (tls_listener, tls) = doors.tls.map(|door| (door.listener, door.acceptor)).unzip();
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
             clock: parts.clock,
             passwords,
             users: parts.users,
+            tls,
             buckets,
             global_map: SharedMap::new(parts.cluster.revision, parts.cluster.global_config),
             owner: parts.pool.register_owner("data port"),
@@ -90,15 +103,17 @@ impl Server {
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
             recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
+            failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
             by_bucket: by_bucket.take(count).collect(),
         });
-        let mut doors = (Some(doors.data), doors.memcached);
+        let mut listeners =
+            Listeners { data: Some(doors.data), tls: tls_listener, memcached: doors.memcached };
         // No worker runs before all can be told something.
         let event_loops = (0..count)
             .map(|index| {
-                let doors = std::mem::take(&mut doors);
-                EventLoop::new(index, Arc::clone(&shared), &parts.network, doors)
+                let listeners = std::mem::take(&mut listeners);
+                EventLoop::new(index, Arc::clone(&shared), &parts.network, listeners)
             })
             .collect::<io::Result<Vec<_>>>()?;
         let mut handles = Vec::with_capacity(count);

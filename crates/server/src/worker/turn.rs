@@ -1,8 +1,12 @@
 //! One connection's turn: what waits is sent, what has come is executed, and answered.
 
-use std::io::{self, Read};
+use std::io::{self, Write};
 
+use tls::Arrival;
+
+use super::handshake;
 use super::peer::{Afterwards, Peer};
+use super::socket::Socket;
 use crate::connection::Turn;
 use crate::statistics::{count, count_many};
 
@@ -28,14 +32,14 @@ pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u
     }
     // Whole requests may have been kept because of the answers before them. When those have been
     // sent at once no edge will say so.
-    if was_full && !turn.is_output_full() && peer.unsent.is_empty() && !peer.connection.is_closing {
+    if was_full && !turn.is_output_full() && peer.has_sent_all() && !peer.connection.is_closing {
         return Afterwards::AnotherTurn;
     }
     afterwards(peer, turn)
 }
 
 fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
-    let has_sent_all = peer.unsent.is_empty();
+    let has_sent_all = peer.has_sent_all();
     if peer.connection.is_closing && has_sent_all {
         return Afterwards::Close;
     }
@@ -68,27 +72,24 @@ fn may_read(peer: &Peer, turn: &Turn<'_>) -> bool {
 
 /// Reads once and executes what that completes. 0 when nothing more can be read now.
 fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Result<usize> {
+    if let Socket::Tls(stream) = &mut peer.socket
+        && stream.is_shaking_hands()
+    {
+        return handshake::go_on(peer, turn);
+    }
     let target = peer.connection.receive_target();
     let is_direct = target.is_some();
     let target = target.unwrap_or(read_buffer);
     let target_size = target.len();
-    let size = match peer.socket.read(target) {
-        Ok(size) => size,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            peer.is_readable = false;
-            return Ok(0);
-        }
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(1),
-        Err(error) => return Err(error),
-    };
+    let Arrival { bytes: size, has_more, is_end } = peer.socket.read(target)?;
     assert!(size <= target_size, "a read fills no more than its place");
+    peer.is_at_end |= is_end;
     if size == 0 {
-        peer.is_at_end = true;
+        peer.is_readable = has_more;
         return Ok(0);
     }
-    // A short read has drained the socket: the next bytes bring an edge of their own. Not so an
-    // end that came together with these.
-    peer.is_readable = size == target_size || peer.is_ending;
+    // An end that came together with these brings no edge of its own.
+    peer.is_readable = has_more || peer.is_ending;
     count_many(&turn.bucket.commands.bytes_read, size);
     turn.read_clocks();
     if is_direct {
@@ -100,15 +101,18 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
 }
 
 fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
-    if turn.output.bytes() == 0 && peer.unsent.is_empty() {
+    if turn.output.bytes() == 0 && peer.has_sent_all() {
         return Ok(());
     }
     let before = turn.output.bytes() + peer.unsent.bytes();
-    let result = turn.output.send(&mut peer.socket, &mut peer.unsent);
+    let before_on_socket = before + peer.socket.unsent_bytes();
+    // What waits there may have to go although nothing is added.
+    let flushed = peer.socket.flush();
+    let result = flushed.and_then(|()| turn.output.send(&mut peer.socket, &mut peer.unsent));
     assert!(peer.unsent.bytes() <= before, "sending adds nothing to what waits");
     count_many(&turn.bucket.commands.bytes_written, before - peer.unsent.bytes());
-    peer.note_sent(before, turn);
-    turn.unsent_bytes = peer.unsent.bytes();
+    peer.note_sent(before_on_socket, turn);
+    turn.unsent_bytes = peer.unsent_bytes();
     if result.is_err() {
         turn.output.discard();
     }

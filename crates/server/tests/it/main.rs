@@ -21,5 +21,6 @@ mod statistics;
 mod support;
 mod text;
 mod text_flow;
+mod tls;
 mod vbuckets;
 mod wire;

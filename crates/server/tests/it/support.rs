@@ -14,7 +14,8 @@ use platform::network::{Listener, Network};
 use platform::{Clock, Entropy};
 use server::{COMMAND_STATISTICS, SERVER_STATISTICS, ServerStatistics, Statistic};
 use server::{ClusterView, Doors, Mailboxes, Parts, ServedBucket, Server};
-use server::{ServerLimits, ServerOptions};
+use server::{ServerLimits, ServerOptions, TlsDoor};
+use tls::Acceptor;
 
 /// Front-end workers of a server, unless the environment says otherwise.
 const WORKERS: usize = 4;
@@ -34,6 +35,8 @@ pub(crate) struct Port {
     pub(crate) memcached_address: SocketAddr,
     /// Who may log in: `user`, an administrator, at first.
     pub(crate) users: Arc<Users>,
+    /// Where clients speak TLS, if they may.
+    pub(crate) tls_address: Option<SocketAddr>,
     clock: Clock,
     pool: ExecutorPool,
     _directory: tempfile::TempDir,
@@ -81,14 +84,14 @@ impl Port {
         let address = (Ipv4Addr::LOCALHOST, port).into();
         let clients = (0..clients).map(|_| Client::connected_to(address)).collect();
         let limits = ServerLimits::default();
-        (Self::behind(data, address, workers, vec![bucket_config()], limits, false), clients)
+        (Self::behind(data, address, workers, vec![bucket_config()], limits, false, None), clients)
     }
 
     fn with_bucket(config: BucketConfig, limits: ServerLimits, flush_enabled: bool) -> Self {
         let (data, port) =
             server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, worker_count(), vec![config], limits, flush_enabled)
+        Self::behind(data, address, worker_count(), vec![config], limits, flush_enabled, None)
     }
 
     /// A server with several buckets that may be emptied. The first is that of clients who select
@@ -97,7 +100,16 @@ impl Port {
         let (data, port) =
             server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = (Ipv4Addr::LOCALHOST, port).into();
-        Self::behind(data, address, workers, configs, ServerLimits::default(), true)
+        Self::behind(data, address, workers, configs, ServerLimits::default(), true, None)
+    }
+
+    /// A server with a door for TLS, too.
+    pub(crate) fn with_tls(workers: usize, acceptor: Arc<Acceptor>) -> Self {
+        let (data, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        let (limits, tls) = (ServerLimits::default(), Some(acceptor));
+        Self::behind(data, address, workers, vec![bucket_config()], limits, false, tls)
     }
 
     fn behind(
@@ -107,6 +119,7 @@ impl Port {
         configs: Vec<BucketConfig>,
         limits: ServerLimits,
         flush_enabled: bool,
+        tls: Option<Arc<Acceptor>>,
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let clock = Clock::real();
@@ -155,7 +168,14 @@ impl Port {
         let (memcached, port) =
             server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let memcached_address = (Ipv4Addr::LOCALHOST, port).into();
-        let doors = Doors { data, memcached: Some(memcached) };
+        let (tls, tls_address) = tls
+            .map(|acceptor| {
+                let address = (Ipv4Addr::LOCALHOST, 0).into();
+                let (listener, port) = server::open_door(&Network::real(), address).unwrap();
+                (TlsDoor { listener, acceptor }, (Ipv4Addr::LOCALHOST, port).into())
+            })
+            .unzip();
+        let doors = Doors { data, tls, memcached: Some(memcached) };
         let server = Server::start(parts, options, doors).unwrap();
         let bucket = buckets.remove(0);
         let other_buckets = buckets;
@@ -166,6 +186,7 @@ impl Port {
             address,
             memcached_address,
             users,
+            tls_address,
             clock,
             pool,
             _directory: directory,

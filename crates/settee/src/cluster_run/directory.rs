@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, Uuid};
+use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, TlsPorts, Uuid};
 use platform::files::RealFiles;
 use platform::process::FileLock;
 use platform::{Entropy, FileErrorKind, Files};
@@ -49,6 +49,16 @@ pub(super) struct Description {
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) host: String,
+    pub(super) kv: u16,
+    pub(super) mgmt: u16,
+    /// Its ports behind TLS. Clusters that were made before there was TLS do without.
+    #[serde(default)]
+    pub(super) tls: Option<MemberTls>,
+}
+
+/// Where a node is reached by TLS.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct MemberTls {
     pub(super) kv: u16,
     pub(super) mgmt: u16,
 }
@@ -211,8 +221,12 @@ impl Description {
 
 impl Member {
     pub(super) fn planned(&self) -> PlannedNode {
-        let address =
-            NodeAddress { host: self.host.clone(), data_port: self.kv, management_port: self.mgmt };
+        let address = NodeAddress {
+            host: self.host.clone(),
+            data_port: self.kv,
+            management_port: self.mgmt,
+            tls: self.tls.map(|MemberTls { kv, mgmt }| TlsPorts { data: kv, management: mgmt }),
+        };
         PlannedNode { name: self.name.clone(), address }
     }
 }
@@ -225,6 +239,10 @@ fn members(count: u16, port_base: u16, management_base: u16) -> anyhow::Result<V
             host: HOST.to_owned(),
             kv: port_base.checked_add(2 * index).with_context(too_high)?,
             mgmt: management_base.checked_add(index).with_context(too_high)?,
+            tls: Some(MemberTls {
+                kv: port_base.checked_add(2 * index + 1).with_context(too_high)?,
+                mgmt: management_base.checked_add(count + index).with_context(too_high)?,
+            }),
         })
     };
     (0..count).map(member).collect()

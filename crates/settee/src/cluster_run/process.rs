@@ -13,7 +13,7 @@ use platform::{Clock, Files};
 use serde::Deserialize;
 
 use super::arguments::ClusterRunArguments;
-use super::directory::{Description, Directory};
+use super::directory::{Description, Directory, MemberTls};
 
 /// How long a node may take to read its documents back.
 const START_TIME_MAX: Duration = Duration::from_secs(100);
@@ -78,6 +78,13 @@ impl NodeProcess {
         flag("--host", member.host.clone().into());
         flag("--port", member.kv.to_string().into());
         flag("--management-port", member.mgmt.to_string().into());
+        match member.tls {
+            Some(MemberTls { kv, mgmt }) => {
+                flag("--tls-port", kv.to_string().into());
+                flag("--management-tls-port", mgmt.to_string().into());
+            }
+            None => flag("--tls", "off".into()),
+        }
         flag("--node-name", member.name.clone().into());
         flag("--cluster-map", directory.plan_path().into());
         flag("--ready-file", ready.clone().into());

@@ -122,7 +122,8 @@ impl SimulatedPort {
         };
         let options = ServerOptions { limits: options.limits, version: "7.6.0-test".to_owned() };
         let door = |port| server::open_door(&parts.network, SocketAddr::new(SERVER, port)).unwrap();
-        let doors = Doors { data: door(DATA_PORT).0, memcached: Some(door(MEMCACHED_PORT).0) };
+        let (data, memcached) = (door(DATA_PORT).0, Some(door(MEMCACHED_PORT).0));
+        let doors = Doors { data, tls: None, memcached };
         let server = Server::start(parts, options, doors).unwrap();
         let (clients, names) = (Vec::new(), KnownNames::default());
         let mut port = Self { driver, network, server, bucket, clients, current: 0, names };

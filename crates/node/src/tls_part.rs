@@ -1,0 +1,46 @@
+//! The node's part in TLS: its certificates, and the door behind which they are shown.
+
+use std::sync::Arc;
+
+use cluster::TlsPorts;
+use server::TlsDoor;
+use tls::{CertificateSources, CertificateStore};
+
+use crate::config::{NodeConfig, TlsConfig};
+use crate::data_directory::DataDirectory;
+use crate::doors::open_door;
+use crate::world::World;
+
+/// What a node has that speaks TLS.
+pub(crate) struct TlsPart {
+    pub(crate) certificates: Arc<CertificateStore>,
+    pub(crate) ports: TlsPorts,
+    pub(crate) door: TlsDoor,
+}
+
+impl TlsPart {
+    /// Reads or makes the certificates, and opens the door.
+    pub(crate) fn open(
+        world: &World,
+        config: &NodeConfig,
+        tls: &TlsConfig,
+        directory: &DataDirectory,
+    ) -> anyhow::Result<Self> {
+        let sources = CertificateSources {
+            directory: directory.certificates(),
+            certificate: tls.certificate.clone(),
+            key: tls.key.clone(),
+            client_authorities: tls.client_authorities.clone(),
+            advertised_host: config.advertised_host(),
+        };
+        let files = Arc::clone(&world.files);
+        let certificates = CertificateStore::open(world.clock.clone(), files, sources)?;
+        let (listener, data) = open_door(&world.network, config, tls.port, "--tls-port")?;
+        let acceptor = Arc::clone(certificates.acceptor());
+        Ok(Self {
+            certificates: Arc::new(certificates),
+            ports: TlsPorts { data, management: tls.management_port },
+            door: TlsDoor { listener, acceptor },
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! A connection's socket, with or without TLS.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+
+use platform::network::Stream;
+use tls::{Acceptor, Arrival, SESSION_BYTES, TlsStream};
+
+use crate::client_memory::Holder;
+
+/// What a connection reads and writes. A session lies elsewhere: plain ones are no larger for it.
+pub(super) enum Socket {
+    Plain(Stream),
+    Tls(Box<TlsStream<Stream>>),
+}
+
+impl Socket {
+    /// A session on a socket that was just accepted.
+    pub(super) fn tls(stream: Stream, acceptor: &Acceptor) -> io::Result<Self> {
+        Ok(Self::Tls(Box::new(acceptor.accept(stream)?)))
+    }
+
+    /// What a poll watches.
+    pub(super) fn stream(&mut self) -> &mut Stream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.socket_mut(),
+        }
+    }
+
+    /// Reads once. A short read of a socket has drained it: the next bytes bring an edge of their
+    /// own.
+    #[inline]
+    pub(super) fn read(&mut self, target: &mut [u8]) -> io::Result<Arrival> {
+        match self {
+            Self::Plain(stream) => read_plain(stream, target),
+            Self::Tls(stream) => stream.read(target),
+        }
+    }
+
+    /// Bytes that it has taken and not sent.
+    #[inline]
+    pub(super) fn unsent_bytes(&self) -> usize {
+        match self {
+            Self::Plain(_) => 0,
+            Self::Tls(stream) => stream.unsent_bytes(),
+        }
+    }
+
+    /// Bytes that it makes the node hold beside those. How many sessions strangers have is bounded
+    /// where they are let in.
+    #[inline]
+    pub(super) fn held_bytes(&self, holder: Holder) -> usize {
+        match (self, holder) {
+            (Self::Plain(_), _) | (Self::Tls(_), Holder::Stranger) => 0,
+            (Self::Tls(_), Holder::Client) => SESSION_BYTES,
+        }
+    }
+
+    /// Nothing more is said.
+    pub(super) fn say_goodbye(&mut self) {
+        match self {
+            Self::Plain(_) => {}
+            Self::Tls(stream) => stream.say_goodbye(),
+        }
+    }
+}
+
+impl Write for Socket {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    #[inline]
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write_vectored(slices),
+            Self::Tls(stream) => stream.write_vectored(slices),
+        }
+    }
+
+    #[inline]
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+fn read_plain(stream: &mut Stream, target: &mut [u8]) -> io::Result<Arrival> {
+    let arrival = |bytes, has_more, is_end| Arrival { bytes, has_more, is_end };
+    match stream.read(target) {
+        Ok(0) => Ok(arrival(0, false, true)),
+        Ok(bytes) => Ok(arrival(bytes, bytes == target.len(), false)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(arrival(0, false, false)),
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(arrival(0, true, false)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_without_tls_is_no_larger_for_those_with() {
+        assert_eq!(size_of::<Socket>(), size_of::<Stream>());
+    }
+}

@@ -1,0 +1,66 @@
+//! What people are told about a certificate.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use rustls::pki_types::CertificateDer;
+use sha2::{Digest, Sha256};
+use x509_parser::extensions::GeneralName;
+
+/// A certificate, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Whose it is.
+    pub subject: String,
+    /// Who says so.
+    pub issuer: String,
+    /// Seconds since 1970 from which it counts.
+    pub not_before_s: i64,
+    /// Seconds since 1970 until which it counts.
+    pub not_after_s: i64,
+    /// SHA-256 of its DER form: hexadecimal pairs with colons between them, as openssl prints it.
+    pub fingerprint: String,
+    /// Hosts that it is for, as names and addresses.
+    pub hosts: Vec<String>,
+    /// Whether it may sign others.
+    pub is_authority: bool,
+}
+
+impl CertificateFacts {
+    /// Of a certificate that can be read.
+    pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+        let names = parsed.subject_alternative_name().ok().flatten();
+        let names = names.map(|extension| extension.value.general_names.as_slice());
+        Some(Self {
+            subject: parsed.subject().to_string(),
+            issuer: parsed.issuer().to_string(),
+            not_before_s: parsed.validity().not_before.timestamp(),
+            not_after_s: parsed.validity().not_after.timestamp(),
+            fingerprint: fingerprint(certificate),
+            hosts: names.unwrap_or_default().iter().filter_map(host).collect(),
+            is_authority: parsed.is_ca(),
+        })
+    }
+}
+
+fn host(name: &GeneralName<'_>) -> Option<String> {
+    match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            let address = v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+            address.ok().map(|address| address.to_string())
+        }
+        _ => None,
+    }
+}
+
+fn fingerprint(der: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(der) {
+        let colon = if text.is_empty() { "" } else { ":" };
+        write!(text, "{colon}{byte:02X}").expect("a text grows");
+    }
+    text
+}

@@ -1,0 +1,239 @@
+//! One session beside its socket.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+
+use rustls::ServerConnection;
+use rustls::pki_types::CertificateDer;
+
+/// Bytes that a session holds while nothing is under way: its keys, and the buffer that records are
+/// received into.
+pub const SESSION_BYTES: usize = 12 << 10;
+/// Bytes that are encrypted and not taken by the socket before no more are accepted.
+const UNSENT_BYTES_MAX: usize = 64 << 10;
+/// Reads of the socket in one go: whoever sends empty records keeps nobody else waiting.
+const RECEIVES_MAX: usize = 64;
+/// The plaintext of a record, and what encryption adds to it. Source: RFC 8446, section 5.
+const RECORD_BYTES_MAX: usize = 16 << 10;
+const RECORD_OVERHEAD_BYTES: usize = 22;
+
+/// A server's session over a socket that never blocks. What it has encrypted and could not send it
+/// keeps, bounded, until [`TlsStream::flush`] or the next write.
+#[derive(Debug)]
+pub struct TlsStream<S> {
+    session: ServerConnection,
+    socket: S,
+    /// Encrypted bytes that the session holds, about.
+    unsent_bytes: usize,
+    /// The socket has ended.
+    is_socket_at_end: bool,
+}
+
+/// What a read has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes of plaintext.
+    pub bytes: usize,
+    /// More may be there without another edge of the socket.
+    pub has_more: bool,
+    /// The peer says no more. Then nothing came with it.
+    pub is_end: bool,
+}
+
+/// How far a handshake has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// The client has to say more; an edge of the socket tells when.
+    Waits,
+    /// It may go on at once, behind others.
+    GoesOn,
+    /// It is done.
+    Done,
+}
+
+/// What the socket had.
+enum Received {
+    Something,
+    Nothing,
+    End,
+}
+
+impl<S: Read + Write> TlsStream<S> {
+    pub(crate) fn new(mut session: ServerConnection, socket: S) -> Self {
+        session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
+        Self { session, socket, unsent_bytes: 0, is_socket_at_end: false }
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// The same, to be watched.
+    pub fn socket_mut(&mut self) -> &mut S {
+        &mut self.socket
+    }
+
+    /// Whether the handshake is not done yet. Until then nothing is read and written.
+    pub fn is_shaking_hands(&self) -> bool {
+        self.session.is_handshaking()
+    }
+
+    /// What the client has shown, its own certificate first; verified.
+    pub fn client_chain(&self) -> &[CertificateDer<'static>] {
+        self.session.peer_certificates().unwrap_or_default()
+    }
+
+    /// Encrypted bytes that wait for the socket, about.
+    pub fn unsent_bytes(&self) -> usize {
+        if self.session.wants_write() { self.unsent_bytes.max(1) } else { 0 }
+    }
+
+    /// Goes on with the handshake.
+    ///
+    /// # Errors
+    /// The client has left, or speaks something else, or nothing that is accepted here: the session
+    /// is over, and the client has been told as far as its socket takes it.
+    pub fn shake_hands(&mut self) -> io::Result<Handshake> {
+        for _ in 0..RECEIVES_MAX {
+            if !self.session.is_handshaking() {
+                return Ok(Handshake::Done);
+            }
+            match self.receive()? {
+                Received::Something => {}
+                Received::Nothing => return Ok(Handshake::Waits),
+                Received::End => return Err(ErrorKind::UnexpectedEof.into()),
+            }
+        }
+        Ok(Handshake::GoesOn)
+    }
+
+    /// Reads until `target` is full or nothing more is there.
+    ///
+    /// # Errors
+    /// The socket is broken, or bytes on it were changed on their way. What came before has been
+    /// returned by then.
+    pub fn read(&mut self, target: &mut [u8]) -> io::Result<Arrival> {
+        let mut bytes = 0;
+        let mut has_more = true;
+        for _ in 0..RECEIVES_MAX {
+            let rest = target.get_mut(bytes..).unwrap_or_default();
+            let taken = self.take_plaintext(rest)?;
+            bytes += taken.bytes;
+            if bytes == target.len() {
+                break;
+            }
+            if taken.is_end {
+                return Ok(Arrival { bytes, has_more: bytes > 0, is_end: bytes == 0 });
+            }
+            // An end may be right behind.
+            if taken.bytes > 0 {
+                continue;
+            }
+            match self.receive() {
+                Ok(Received::Something | Received::End) => {}
+                Ok(Received::Nothing) => {
+                    has_more = false;
+                    break;
+                }
+                // It is met again.
+                Err(_) if bytes > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        assert!(bytes <= target.len(), "a read fills no more than its place");
+        Ok(Arrival { bytes, has_more, is_end: false })
+    }
+
+    /// Sends what waits, as far as the socket takes it now.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => self.unsent_bytes = self.unsent_bytes.saturating_sub(sent),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        self.unsent_bytes = 0;
+        Ok(())
+    }
+
+    /// Tells the client that nothing more comes, as far as its socket takes that now.
+    pub fn say_goodbye(&mut self) {
+        self.session.send_close_notify();
+        // Whoever does not take it meets the end of the socket.
+        self.flush().ok();
+    }
+
+    /// Decrypted bytes that are there. Clean ends and others are the same to the caller: its own
+    /// frames say whether something is missing.
+    fn take_plaintext(&mut self, target: &mut [u8]) -> io::Result<Arrival> {
+        let arrival = |bytes, is_end| Arrival { bytes, has_more: false, is_end };
+        match self.session.reader().read(target) {
+            Ok(0) => Ok(arrival(0, !target.is_empty())),
+            Ok(bytes) => Ok(arrival(bytes, false)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Ok(arrival(0, self.is_socket_at_end))
+            }
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(arrival(0, true)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the socket once, and answers what that asks for. A session that has failed says so
+    /// each time.
+    fn receive(&mut self) -> io::Result<Received> {
+        let received = loop {
+            match self.session.read_tls(&mut self.socket) {
+                Ok(0) => {
+                    self.is_socket_at_end = true;
+                    break Received::End;
+                }
+                Ok(_) => break Received::Something,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    break Received::Nothing;
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let processed = self.session.process_new_packets();
+        // What it answers is an alert where it is an error.
+        let flushed = self.flush();
+        processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        flushed?;
+        Ok(received)
+    }
+}
+
+impl<S: Read + Write> Write for TlsStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    /// Encrypts as much as may wait, and sends what the socket takes. What is accepted is as good
+    /// as sent.
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        assert!(!self.session.is_handshaking(), "nothing is said before it is known to whom");
+        self.flush()?;
+        let accepted = self.session.writer().write_vectored(slices)?;
+        if accepted == 0 && slices.iter().any(|slice| !slice.is_empty()) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let records = accepted.div_ceil(RECORD_BYTES_MAX);
+        self.unsent_bytes += accepted + records * RECORD_OVERHEAD_BYTES;
+        self.flush()?;
+        Ok(accepted)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Self::flush(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;
