@@ -8,6 +8,7 @@
 mod answers;
 mod authentication;
 mod backups;
+mod bucket_order;
 mod bucket_view;
 mod connection;
 mod context;
@@ -21,6 +22,7 @@ mod server;
 mod stalling_stream;
 mod stopping;
 
+pub use bucket_order::{BucketOrder, BucketOrderError};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Warmup,

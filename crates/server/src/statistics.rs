@@ -50,6 +50,14 @@ macro_rules! counters {
                 $(self.$name += worker.$name.load(Ordering::Relaxed);)+
             }
         }
+
+        impl $counters {
+            /// All begin anew.
+            #[allow(dead_code, reason = "not all counters are of something that goes")]
+            pub(crate) fn clear(&self) {
+                $(self.$name.store(0, Ordering::Relaxed);)+
+            }
+        }
     };
 }
 

@@ -144,6 +144,7 @@ impl Port {
             network: Network::real(),
             users: Arc::new(users),
             buckets: buckets.iter().map(served).collect(),
+            default_bucket: buckets[0].config().name.clone(),
             cluster,
             pool: pool.clone(),
             mailboxes,
