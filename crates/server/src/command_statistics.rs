@@ -8,7 +8,7 @@ use document::histogram::HistogramSnapshot;
 
 use crate::buckets::{BUCKET_COUNT_MAX, BucketPart};
 use crate::statistic::{MetricName, Statistic, StatisticKind};
-use crate::statistics::counters;
+use crate::statistics::{Clear, counters};
 use crate::timings::CommandTimings;
 
 const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";

@@ -5,6 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::statistic::{MetricName, Statistic, StatisticKind};
 
+/// Counters of something that may go.
+pub(crate) trait Clear {
+    /// All begin anew. Nobody counts meanwhile.
+    fn clear(&self);
+}
+
 /// Counters that each worker has for itself, their sums, and the table of those. A row has what it
 /// is, its name in the general group of STAT, its kind, its unit, the other group that shows it,
 /// and what Prometheus reads it as.
@@ -51,10 +57,8 @@ macro_rules! counters {
             }
         }
 
-        impl $counters {
-            /// All begin anew.
-            #[allow(dead_code, reason = "not all counters are of something that goes")]
-            pub(crate) fn clear(&self) {
+        impl Clear for $counters {
+            fn clear(&self) {
                 $(self.$name.store(0, Ordering::Relaxed);)+
             }
         }
