@@ -64,6 +64,10 @@ impl Files for CountedFiles {
         RealFiles.remove(path)
     }
 
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        RealFiles.remove_directory(directory)
+    }
+
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
         RealFiles.sync_directory(directory)
     }

@@ -1,5 +1,7 @@
 //! How a bucket ends: everything is flushed, files follow the journal, and a mark says so.
 
+use std::sync::Arc;
+
 use executor::Shutdown;
 
 use crate::core::{Bucket, BucketCore, VbucketSlot};
@@ -28,6 +30,21 @@ impl Bucket {
         self.0.store.leave_room_for_flushes(0);
         self.0.close_journal();
         Ok(())
+    }
+}
+
+impl Bucket {
+    /// Ends all background tasks and writes nothing more: the bucket is being deleted. What waits
+    /// for it waits in vain. Not for its own tasks.
+    pub fn discard(&self) {
+        self.0.compaction.close();
+        self.0.owner.unregister(Shutdown::Force);
+    }
+
+    /// Whether this is the only handle. Of a bucket that was discarded, whose tasks have none any
+    /// more, nobody else can make another.
+    pub fn is_last_handle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
     }
 }
 

@@ -4,6 +4,7 @@
 mod bucket_type;
 mod conflict_resolution;
 mod durability;
+mod level_min;
 mod named;
 
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub use bucket_type::{BucketType, FullPolicy};
 pub use conflict_resolution::ConflictResolution;
 pub use durability::{DurabilityConfig, DurabilityMinLevel};
 pub use named::Named;
+
+pub(crate) use level_min::LevelMin;
 
 /// How documents leave memory and are found again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -165,6 +168,8 @@ pub struct BucketConfig {
     // What it is. Number of vBuckets and type are fixed when it is made.
     /// The bucket's name.
     pub name: String,
+    /// The identity of a bucket that is to be made, 32 hexadecimal digits; `None`: any.
+    pub uuid: Option<String>,
     /// vBuckets: a power of two, fixed when the bucket is made.
     pub vbucket_count: u16,
     /// Whether a bucket that is there must have as many; otherwise it keeps its own number.
@@ -293,6 +298,7 @@ impl BucketConfig {
         Self {
             name: name.to_owned(),
             vbucket_count: 1024,
+            uuid: None,
             demands_vbucket_count: false,
             durability: DurabilityConfig::default(),
             bucket_type: None,

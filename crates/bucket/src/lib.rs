@@ -57,7 +57,10 @@ pub use scan::{
     KeyRange, OpenScan, PortionEnd, RangeScanStatistics, ScanContent, ScanId, ScanLimits,
     ScanRefused, ScanRequest, ScanSampling, ScanSink, ScanSnapshot, ScanTurn,
 };
-pub use start::{OpenError, WarmupPhase, WarmupProgress, describe_restored, is_bucket_directory};
+pub use start::{
+    DirectoryState, OpenError, SETTINGS_NAME, WarmupPhase, WarmupProgress, describe_restored,
+    directory_state, is_bucket_directory, mark_deleted, remove_remains, unmark_deleted,
+};
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
 pub use vbucket::eviction::EvictionPolicy;

@@ -9,7 +9,7 @@ use vbucket::MemoryAccount;
 
 use crate::collections::{ManifestStore, eraser};
 use crate::compaction::{Compaction, compactor, watcher};
-use crate::config::BucketConfig;
+use crate::config::{BucketConfig, LevelMin};
 use crate::core::{
     Bucket, BucketCore, Counters, Listeners, Surroundings, VbucketFactory, VbucketSlot,
 };
@@ -53,6 +53,7 @@ impl Bucket {
             slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
             factory: VbucketFactory::new(&config, bucket_type, account.clone(), &entropy),
             account,
+            level_min: LevelMin::new(config.durability.level_min),
             memory: Memory::new(&config),
             disk: Disk::new(&config),
             compaction: Compaction::new(&config),

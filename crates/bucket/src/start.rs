@@ -3,6 +3,7 @@
 mod absent_vbuckets;
 mod adoption;
 mod bucket_file;
+mod deletion;
 mod directory;
 mod found;
 mod open_error;
@@ -11,7 +12,8 @@ pub(crate) mod warmup;
 mod warmup_state;
 
 pub use adoption::is_bucket_directory;
-pub use bucket_file::describe_restored;
+pub use bucket_file::{SETTINGS_NAME, describe_restored};
+pub use deletion::{DirectoryState, directory_state, mark_deleted, remove_remains, unmark_deleted};
 pub use open_error::OpenError;
 pub use warmup_state::{WarmupPhase, WarmupProgress};
 

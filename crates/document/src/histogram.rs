@@ -84,6 +84,16 @@ impl Histogram {
         }
     }
 
+    /// Forgets what has been recorded. Nobody records meanwhile.
+    pub fn clear(&self) {
+        for count in self.groups.iter().filter_map(OnceLock::get).flat_map(|group| group.iter()) {
+            count.store(0, Ordering::Relaxed);
+        }
+        self.sum.store(0, Ordering::Relaxed);
+        self.min.store(u64::MAX, Ordering::Relaxed);
+        self.max.store(0, Ordering::Relaxed);
+    }
+
     /// What has been recorded until now. While others record, the parts of the answer may differ
     /// by the values in flight.
     pub fn snapshot(&self) -> HistogramSnapshot {

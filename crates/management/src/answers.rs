@@ -5,14 +5,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// Why this version refuses every change of buckets.
-pub(crate) const ONE_BUCKET: &str =
-    "The buckets are fixed when the node starts; they cannot be changed over REST";
-
-/// Why this version refuses most changes of the bucket.
-pub(crate) const ONLY_QUOTA: &str = "Of the bucket only ramQuotaMB can be changed over REST; \
-    the rest is fixed when the node starts";
-
 /// Why this version refuses to replace all scopes and collections at once.
 pub(crate) const ONE_BY_ONE: &str =
     "This version creates and deletes scopes and collections one by one";

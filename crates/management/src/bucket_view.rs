@@ -54,10 +54,6 @@ pub trait BucketView: Send + Sync {
 
     /// Changes which it has, on all nodes. Has a thread of its own and may take seconds.
     fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError>;
-
-    /// Gives the bucket another memory quota; otherwise says why not. A smaller one may come into
-    /// force later.
-    fn set_memory_quota(&self, bytes: u64) -> Result<(), String>;
 }
 
 /// Why scopes and collections are as they were.
@@ -155,6 +151,8 @@ pub struct BucketFacts {
     pub operations_per_second: f64,
     /// Documents read from disk on behalf of clients in the last second.
     pub disk_fetches_per_second: f64,
+    /// Copies beside the active one that a cluster of enough nodes has.
+    pub replica_number: usize,
     /// Whether [`BucketView::flush`] would do it.
     pub flush_enabled: bool,
     /// The type, storage and eviction of the bucket.

@@ -10,6 +10,7 @@ mod audit_log;
 mod authentication;
 mod authorization;
 mod backups;
+mod bucket_order;
 mod bucket_view;
 mod connection;
 mod context;
@@ -28,6 +29,7 @@ mod tls_connection;
 
 pub use audit_log::AuditLog;
 pub use authorization::{NeededAt, ROUTE_NEEDS, RouteNeed};
+pub use bucket_order::{BucketOrder, BucketOrderError};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Warmup,

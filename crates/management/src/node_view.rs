@@ -7,6 +7,7 @@ use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
 
 use crate::audit_log::AuditLog;
+use crate::bucket_order::{BucketOrder, BucketOrderError};
 use crate::bucket_view::BucketView;
 use crate::metric::Metric;
 
@@ -21,6 +22,27 @@ pub trait NodeView: Send + Sync {
 
     /// The bucket of that name.
     fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>>;
+
+    /// Makes a bucket, or only says whether it could be. Clients can select it on return. Has a
+    /// thread of its own and may take seconds.
+    fn create_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError>;
+
+    /// Changes a bucket, or only says whether it could be. Has a thread of its own.
+    fn change_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError>;
+
+    /// Deletes a bucket. Clients cannot select it on return; true if nothing of it is left, too.
+    /// Has a thread of its own and may take seconds.
+    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError>;
 
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;
@@ -72,6 +94,10 @@ pub struct NodeFacts {
     pub memory_total_bytes: u64,
     /// The part of it that nobody uses.
     pub memory_free_bytes: u64,
+    /// Memory for documents of all buckets, at most.
+    pub quota_bytes_max: u64,
+    /// Buckets that it can have, at most.
+    pub bucket_count_max: usize,
     /// Operations in the last second, of all buckets.
     pub operations_per_second: f64,
 }

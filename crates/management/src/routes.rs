@@ -1,6 +1,8 @@
 //! Which request is answered by whom.
 
 mod backup;
+mod bucket_changes;
+mod bucket_form;
 mod buckets;
 mod certificates;
 mod cluster;
@@ -73,7 +75,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {
-    let all = get(buckets::list).post(buckets::create);
+    let all = get(buckets::list).post(bucket_changes::create);
     Router::new()
         .route("/pools/default/b/{bucket}", get(buckets::terse))
         .route("/pools/default/bs/{bucket}", get(streaming::bucket))
@@ -82,7 +84,7 @@ fn bucket_routes() -> Router<Arc<Context>> {
         .route("/pools/default/buckets/", all)
         .route(
             "/pools/default/buckets/{bucket}",
-            get(buckets::verbose).post(buckets::change).delete(buckets::refuse_change),
+            get(buckets::verbose).post(bucket_changes::change).delete(bucket_changes::delete),
         )
         .route("/pools/default/buckets/{bucket}/controller/doFlush", post(buckets::flush))
         .route("/pools/default/buckets/{bucket}/controller/compactBucket", post(buckets::compact))

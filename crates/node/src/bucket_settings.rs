@@ -15,6 +15,10 @@ pub struct BucketSettings {
     pub enable_flush: bool,
     /// The name.
     pub name: String,
+    /// Its identity, 32 hexadecimal digits, if it is to have a certain one when it is made.
+    pub uuid: Option<String>,
+    /// Copies beside the active one that a cluster of enough nodes has.
+    pub replica_count: usize,
     /// How many vBuckets: a power of two, fixed when it is made.
     pub vbuckets: Option<u16>,
     /// Where the documents are; fixed when it is made.
@@ -54,6 +58,8 @@ impl Default for BucketSettings {
         Self {
             enable_flush: false,
             name: bucket.name,
+            uuid: None,
+            replica_count: 0,
             vbuckets: None,
             bucket_type: None,
             conflict_resolution: None,
@@ -78,6 +84,7 @@ impl BucketSettings {
     pub fn bucket_config(&self, open_files_max: usize) -> BucketConfig {
         let defaults = BucketConfig::named(&self.name);
         BucketConfig {
+            uuid: self.uuid.clone(),
             vbucket_count: self.vbuckets.unwrap_or(defaults.vbucket_count),
             demands_vbucket_count: self.vbuckets.is_some(),
             memory_quota_bytes: self.memory_quota_bytes,

@@ -28,7 +28,7 @@ pub(crate) fn server_limits(config: &NodeConfig, open_files_limit: u64) -> Serve
     let defaults = ServerLimits::default();
     let files = open_files_limit / FILES_SHARE + FILES_RESERVED;
     let left = usize::try_from(open_files_limit.saturating_sub(files)).unwrap_or(usize::MAX);
-    let memory = usize::try_from(config.memory_quota_bytes() / CLIENT_MEMORY_SHARE);
+    let memory = usize::try_from(config.buckets_bytes_max / CLIENT_MEMORY_SHARE);
     assert!(defaults.connections_max >= CONNECTIONS_MIN, "some connections are always let in");
     ServerLimits {
         connections_max: left.clamp(CONNECTIONS_MIN, defaults.connections_max),

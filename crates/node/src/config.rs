@@ -48,9 +48,13 @@ pub struct NodeConfig {
     pub auxio_threads: ThreadSetting,
     /// Threads for tasks that only compute.
     pub nonio_threads: ThreadSetting,
-    /// Its buckets, at least one, with different names. The first is that of clients that select
-    /// none, and what a cluster map means that names no bucket.
+    /// Its buckets, with different names, beside those that are there. The first is that of clients
+    /// that select none, and what a cluster map means that names no bucket.
     pub buckets: Vec<BucketSettings>,
+    /// Whether these are made only where there has never been any.
+    pub makes_buckets_once: bool,
+    /// Memory for documents of all buckets, at most.
+    pub buckets_bytes_max: u64,
 }
 
 /// How a node speaks TLS.
@@ -91,6 +95,8 @@ impl Default for NodeConfig {
             auxio_threads: ThreadSetting::default(),
             nonio_threads: ThreadSetting::default(),
             buckets: vec![BucketSettings::default()],
+            makes_buckets_once: false,
+            buckets_bytes_max: BucketSettings::default().memory_quota_bytes,
         }
     }
 }
@@ -120,11 +126,11 @@ impl NodeConfig {
 
     /// The name of the first bucket.
     pub fn default_bucket(&self) -> &str {
-        &self.buckets.first().expect("a node has a bucket").name
+        self.buckets.first().map_or("default", |bucket| &bucket.name)
     }
 
-    /// Memory for documents of all buckets.
-    pub fn memory_quota_bytes(&self) -> u64 {
-        self.buckets.iter().map(|bucket| bucket.memory_quota_bytes).sum()
+    /// What is not said of a bucket that is not among these.
+    pub(crate) fn template(&self) -> BucketSettings {
+        self.buckets.first().cloned().unwrap_or_default()
     }
 }

@@ -5,7 +5,7 @@
 //! lock             held by the node that uses it
 //! users.json       names and hashed passwords
 //! cluster-map.json the map that the node has carried out last, and its name there
-//! buckets/<name>/  one directory a bucket
+//! buckets/<name>/  one directory a bucket, with its settings where they were said while it ran
 //! ```
 //!
 //! One of the original's server is taken over: its bucket stays where it is, in `<name>/` or
@@ -14,6 +14,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use bucket::DirectoryState;
 use cluster::Uuid;
 use platform::process::FileLock;
 use platform::{Entropy, FileError, FileErrorKind, Files};
@@ -95,11 +96,12 @@ impl DataDirectory {
     /// # Errors
     /// The system does not say whether there is one: nobody may make another.
     pub fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
-        let own = self.path.join(BUCKETS_NAME).join(name);
-        if files.exists(&own)? {
-            return Ok(own);
-        }
-        Ok(original_bucket(files, &self.path, name).unwrap_or(own))
+        self.places().bucket(files, name)
+    }
+
+    /// Where its buckets are.
+    pub(crate) fn places(&self) -> BucketPlaces {
+        BucketPlaces(self.path.clone())
     }
 
     /// Refuses to make a bucket beside one that is there and not among these: a name that was
@@ -122,15 +124,12 @@ impl DataDirectory {
 
     /// The buckets that are here, the original's among them.
     fn buckets(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
-        let own = self.path.join(BUCKETS_NAME);
-        let mut names = if files.exists(&own)? { files.list(&own)? } else { Vec::new() };
+        let mut names = self.places().own_buckets(files)?;
         for place in [self.path.clone(), self.path.join("data")] {
             let found = files.list(&place).unwrap_or_default();
             let is_bucket = |name: &String| original_bucket(files, &self.path, name).is_some();
             names.extend(found.into_iter().filter(is_bucket));
         }
-        // A restore that was cut off leaves one that begins with a dot.
-        names.retain(|name| !name.starts_with('.'));
         Ok(names)
     }
 
@@ -157,6 +156,81 @@ impl DataDirectory {
     /// Where users are kept.
     pub(crate) fn users(&self) -> PathBuf {
         self.path.join(USERS_NAME)
+    }
+}
+
+/// Where a data directory has its buckets. Outlives the right to use it.
+#[derive(Clone, Debug)]
+pub(crate) struct BucketPlaces(PathBuf);
+
+impl BucketPlaces {
+    /// See [`DataDirectory::bucket`].
+    pub(crate) fn bucket(&self, files: &dyn Files, name: &str) -> Result<PathBuf, FileError> {
+        let own = self.0.join(BUCKETS_NAME).join(name);
+        if files.exists(&own)? {
+            return Ok(own);
+        }
+        Ok(original_bucket(files, &self.0, name).unwrap_or(own))
+    }
+
+    /// Whether there is a bucket of that name.
+    pub(crate) fn has_bucket(&self, files: &dyn Files, name: &str) -> Result<bool, FileError> {
+        let state = bucket::directory_state(files, &self.bucket(files, name)?)?;
+        Ok(state == DirectoryState::Bucket)
+    }
+
+    /// Whether buckets have been made here, whatever has become of them.
+    pub(crate) fn have_been_used(&self, files: &dyn Files) -> Result<bool, FileError> {
+        files.exists(&self.0.join(BUCKETS_NAME))
+    }
+
+    /// The buckets that are no original's.
+    pub(crate) fn own_buckets(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
+        let mut names = self.own_names(files)?;
+        let own = self.0.join(BUCKETS_NAME);
+        let mut failed = None;
+        names.retain(|name| match bucket::directory_state(files, &own.join(name)) {
+            Ok(state) => state == DirectoryState::Bucket,
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        });
+        failed.map_or(Ok(names), Err)
+    }
+
+    /// Removes what is left of buckets that were deleted, or never made to the end.
+    pub(crate) fn sweep(&self, files: &dyn Files) {
+        let own = self.0.join(BUCKETS_NAME);
+        let own = self.own_names(files).unwrap_or_default().into_iter().map(|name| own.join(name));
+        let originals = [self.0.clone(), self.0.join("data")].into_iter().flat_map(|place| {
+            let names = files.list(&place).unwrap_or_default();
+            let is_own = |name: &String| name.starts_with('.') || name == BUCKETS_NAME;
+            names.into_iter().filter(move |name| !is_own(name)).map(move |it| place.join(it))
+        });
+        let is_original_gone = |path: &PathBuf| {
+            bucket::directory_state(files, path).ok() == Some(DirectoryState::Deleted)
+        };
+        let is_own_gone = |path: &PathBuf| {
+            let state = bucket::directory_state(files, path).ok();
+            matches!(state, Some(DirectoryState::Deleted | DirectoryState::Unfinished))
+        };
+        let remains = own.filter(is_own_gone).chain(originals.filter(is_original_gone));
+        for path in remains {
+            let directory = path.display();
+            match bucket::remove_remains(files, &path) {
+                Ok(()) => tracing::info!(%directory, "removed what was left of a bucket"),
+                Err(error) => tracing::warn!(%error, "what is left of a bucket cannot be removed"),
+            }
+        }
+    }
+
+    fn own_names(&self, files: &dyn Files) -> Result<Vec<String>, FileError> {
+        let own = self.0.join(BUCKETS_NAME);
+        let mut names = if files.exists(&own)? { files.list(&own)? } else { Vec::new() };
+        // A restore that was cut off leaves one that begins with a dot.
+        names.retain(|name| !name.starts_with('.'));
+        Ok(names)
     }
 }
 
@@ -233,6 +307,7 @@ mod tests {
         directory.check_buckets(&RealFiles, &["orders"]).unwrap();
         let bucket = directory.bucket(&RealFiles, "orders").unwrap();
         RealFiles.create_directories(&bucket).unwrap();
+        RealFiles.replace_all(&bucket.join("bucket.json"), b"{}").unwrap();
         RealFiles.create_directories(&root.path().join("buckets/.restoring-x")).unwrap();
         directory.check_buckets(&RealFiles, &["orders"]).unwrap();
         let error = directory.check_buckets(&RealFiles, &["order"]).unwrap_err().to_string();

@@ -2,9 +2,13 @@
 //! and stop. What a process has around it, and REST, is in `settee`.
 
 mod administrator;
+mod bucket_changes;
+mod bucket_opener;
 mod bucket_settings;
+mod bucket_words;
 mod buckets;
 mod client_limits;
+mod closing;
 mod config;
 mod data_directory;
 mod doors;
@@ -17,6 +21,7 @@ mod temporary_directory;
 mod tls_part;
 mod world;
 
+pub use bucket_changes::{BucketChanges, is_bucket_name};
 pub use bucket_settings::BucketSettings;
 pub use buckets::{NodeBucket, NodeBuckets};
 pub use config::{NodeConfig, TlsConfig};

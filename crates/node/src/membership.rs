@@ -1,6 +1,7 @@
 //! The node's part in its cluster: carrying out a plan, and telling clients what follows from it.
 
 mod bucket_member;
+mod changing_buckets;
 mod manifests;
 mod retry;
 mod roles;
@@ -9,7 +10,7 @@ mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use cluster::{
     BucketMap, ClusterMap, ClusterPlan, InvalidPlan, NodeAddress, PendingVbucket, PlannedNode,
@@ -55,8 +56,8 @@ pub enum CarriedOut {
 /// A node's membership.
 pub struct Membership {
     identity: Identity,
-    /// By name.
-    buckets: BTreeMap<String, BucketMember>,
+    /// By name. The lock is held for a look-up.
+    buckets: RwLock<BTreeMap<String, Arc<BucketMember>>>,
     /// The bucket of a plan that names none.
     default_bucket: String,
     /// Held while a plan is carried out.
@@ -72,6 +73,9 @@ pub struct Membership {
     is_unremembered: AtomicBool,
     retries: retry::Retries,
     server: OnceLock<Arc<Server>>,
+    replicator: OnceLock<Arc<Replicator>>,
+    /// Whether no plan was ever carried out: the buckets are this node's alone.
+    is_alone: AtomicBool,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
@@ -87,14 +91,14 @@ impl Membership {
         let mut plan = ClusterPlan::of_nodes(vec![this]);
         let mut buckets = BTreeMap::new();
         for bucket in node_buckets.all() {
-            let member = BucketMember::new(bucket)?;
+            let member = BucketMember::new(&bucket)?;
             plan = plan.with_bucket(bucket.name(), member.alone());
-            buckets.insert(bucket.name().to_owned(), member);
+            buckets.insert(bucket.name().to_owned(), Arc::new(member));
         }
         Ok(Self {
             identity,
-            buckets,
-            default_bucket: node_buckets.default_bucket().name().to_owned(),
+            buckets: RwLock::new(buckets),
+            default_bucket: node_buckets.default_name().to_owned(),
             carrying_out: Mutex::default(),
             plan: Mutex::new(plan),
             telling: Mutex::default(),
@@ -105,36 +109,44 @@ impl Membership {
             is_unremembered: AtomicBool::new(false),
             retries: retry::Retries::new(clock),
             server: OnceLock::new(),
+            replicator: OnceLock::new(),
+            is_alone: AtomicBool::new(true),
             notify: OnceLock::new(),
         })
     }
 
     /// From now on `replicator` follows whom the plan says.
-    pub(crate) fn replicate_with(&self, replicator: &Replicator) {
+    pub(crate) fn replicate_with(&self, replicator: Arc<Replicator>) {
         let plan = self.plan();
         let this = self.this_node_in(&plan);
-        for member in self.buckets.values() {
-            member.replicate_with(replicator);
+        for member in self.members() {
+            member.replicate_with(&replicator);
             member.follow(&plan, this);
         }
+        assert!(self.replicator.set(replicator).is_ok(), "a node has one replicator");
     }
 
     /// From now on the clients of `server` are told of changes, those of manifests among them.
     pub(crate) fn serve_with(self: &Arc<Self>, server: Arc<Server>) {
-        for (name, member) in &self.buckets {
-            server.show_pending(name, member.pending());
+        for member in self.members() {
+            server.show_pending(member.name(), member.pending());
         }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
-        for member in self.buckets.values() {
-            let membership = Arc::downgrade(self);
-            member.bucket.watch_manifest(move || {
-                if let Some(membership) = membership.upgrade() {
-                    membership.tell();
-                }
-            });
+        for member in self.members() {
+            self.watch_manifest_of(&member);
         }
         // What changed since the port was given its first maps.
         self.tell();
+    }
+
+    /// The map tells the uid of each bucket's manifest.
+    fn watch_manifest_of(self: &Arc<Self>, member: &BucketMember) {
+        let membership = Arc::downgrade(self);
+        member.bucket.watch_manifest(move || {
+            if let Some(membership) = membership.upgrade() {
+                membership.tell();
+            }
+        });
     }
 
     /// Has `notify` called after each change.
@@ -157,7 +169,7 @@ impl Membership {
 
     /// The vBuckets of a bucket that are not yet what the plan says. They are tried again.
     pub fn pending(&self, bucket: &str) -> Vec<PendingVbucket> {
-        self.buckets.get(bucket).map_or_else(Vec::new, BucketMember::pending)
+        self.member(bucket).map_or_else(Vec::new, |member| member.pending())
     }
 
     /// This node's place in a plan; `None` if it has none.
@@ -173,18 +185,18 @@ impl Membership {
     /// Where the documents of a bucket are, as clients are told; `None` if the node has no such
     /// bucket.
     pub fn bucket_map(&self, bucket: &str) -> Option<BucketMap> {
-        self.buckets.get(bucket)?.map(&self.lock_plan())
+        self.member(bucket)?.map(&self.lock_plan())
     }
 
     /// The maps, as the data port tells them.
     pub(crate) fn view(&self) -> ClusterView {
+        let members = self.members();
         let plan = self.lock_plan();
         let map = self.cluster_map_of(&plan);
-        let config_of = |(name, member): (&String, &BucketMember)| {
-            Some((name.clone(), map.bucket_config(&member.map(&plan)?)))
+        let config_of = |member: &Arc<BucketMember>| {
+            Some((member.name().to_owned(), map.bucket_config(&member.map(&plan)?)))
         };
-        let bucket_configs: BTreeMap<_, _> = self.buckets.iter().filter_map(config_of).collect();
-        assert_eq!(bucket_configs.len(), self.buckets.len(), "clients are told of every bucket");
+        let bucket_configs: BTreeMap<_, _> = members.iter().filter_map(config_of).collect();
         ClusterView { revision: map.revision, global_config: map.global_config(), bucket_configs }
     }
 
@@ -214,8 +226,9 @@ impl Membership {
         // Nobody may take a place that a newer map has given away: the answer above said so.
         assert!(is_first || plan.revision >= current.revision, "maps only become newer");
         let this = self.this_node_in(plan);
-        let mut left = Vec::with_capacity(self.buckets.len());
-        for member in self.buckets.values() {
+        let members = self.members();
+        let mut left = Vec::with_capacity(members.len());
+        for member in &members {
             member.adapt_waiting(plan, this, is_first);
             let pending = member.take_up_roles(plan, this, 0..member.vbucket_count());
             member.follow(plan, this);
@@ -223,6 +236,7 @@ impl Membership {
         }
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         *self.lock_plan() = plan.clone();
+        self.is_alone.store(false, Ordering::Relaxed);
         self.tell();
         tracing::info!(
             epoch = plan.revision.epoch,
@@ -244,10 +258,11 @@ impl Membership {
 
     /// Whether the plan is one for the buckets of this node; if not, why.
     fn check(&self, plan: &ClusterPlan) -> Result<(), String> {
-        if let Some(name) = plan.buckets.keys().find(|&name| !self.buckets.contains_key(name)) {
+        if let Some(name) = plan.buckets.keys().find(|&name| self.member(name).is_none()) {
             return Err(format!("the map has a bucket `{name}`, and the node has none"));
         }
-        for (name, member) in &self.buckets {
+        for member in self.members() {
+            let name = member.name();
             let Some(bucket) = plan.buckets.get(name) else {
                 return Err(format!("the node has a bucket `{name}`, and the map has none"));
             };
@@ -271,9 +286,10 @@ impl Membership {
         }
         let this = self.this_node_in(&plan);
         let (mut pending_count, mut has_advanced) = (0, false);
-        let mut left = Vec::with_capacity(self.buckets.len());
-        for (name, member) in &self.buckets {
-            if let Some(answers) = answers.get(name).filter(|_| plan == asked) {
+        let members = self.members();
+        let mut left = Vec::with_capacity(members.len());
+        for member in &members {
+            if let Some(answers) = answers.get(member.name()).filter(|_| plan == asked) {
                 member.hear_peers(&plan, this, answers);
             }
             let before = member.pending();
@@ -301,8 +317,9 @@ impl Membership {
         let (Some(this), Some(ask)) = (self.this_node_in(plan), self.ask_peer.get()) else {
             return BTreeMap::new();
         };
-        let members = self.buckets.iter();
-        members.map(|(name, member)| (name.clone(), member.ask_peers(plan, this, ask))).collect()
+        let members = self.members();
+        let asked = members.iter().map(|it| (it.name().to_owned(), it.ask_peers(plan, this, ask)));
+        asked.collect()
     }
 
     /// Has the node ask others with `ask`.
@@ -336,8 +353,21 @@ impl Membership {
     /// Lets a node alone take durable writes: it is the only one that has to hold them. The roles
     /// that an operator has given to vBuckets stay.
     pub(crate) fn serve_alone(&self) {
-        let topology = vec![vec![Some(self.identity.name.clone())]];
-        self.buckets.values().for_each(|member| member.bucket.assume_topology(&topology));
+        let topology = self.alone_topology();
+        self.members().iter().for_each(|member| member.bucket.assume_topology(&topology));
+    }
+
+    fn alone_topology(&self) -> bucket::Topology {
+        vec![vec![Some(self.identity.name.clone())]]
+    }
+
+    fn members(&self) -> Vec<Arc<BucketMember>> {
+        let buckets = self.buckets.read().unwrap_or_else(PoisonError::into_inner);
+        buckets.values().cloned().collect()
+    }
+
+    fn member(&self, bucket: &str) -> Option<Arc<BucketMember>> {
+        self.buckets.read().unwrap_or_else(PoisonError::into_inner).get(bucket).cloned()
     }
 
     fn tell(&self) {

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use auth::Users;
 use cluster::{ClusterPlan, NodeAddress, Revision, TlsPorts};
 use platform::Clock;
 use replication::{FollowerLogin, Replicator};
-use server::{Doors, Mailboxes, Parts, Server, ServerOptions};
+use server::{BUCKET_COUNT_MAX, BucketAdministrator, Doors, Mailboxes, Parts};
+use server::{Server, ServerOptions};
 use tls::CertificateStore;
 
 use crate::administrator;
+use crate::bucket_changes::BucketChanges;
+use crate::bucket_opener::BucketOpener;
 use crate::buckets::NodeBuckets;
 use crate::client_limits;
 use crate::config::NodeConfig;
@@ -38,7 +41,8 @@ pub struct Node {
     starts_alone: bool,
     retries: RunningRetries,
     server: Arc<Server>,
-    replicator: Replicator,
+    replicator: Arc<Replicator>,
+    changes: Arc<BucketChanges>,
     management_port: u16,
     /// Released last: until then no other node may open the directory.
     directory: DataDirectory,
@@ -57,6 +61,7 @@ impl Node {
     /// Starts a node in `world`. It accepts connections at once; documents are served as they are
     /// loaded. Others are told that its management port is `management_port`.
     pub fn start(world: World, config: NodeConfig, management_port: u16) -> anyhow::Result<Self> {
+        ensure!(config.buckets.len() <= BUCKET_COUNT_MAX, "there are too many buckets");
         let open_files_limit = platform::process::raise_open_files_limit();
         let World { clock, files, network, entropy, pool, peers } = world.clone();
         let temporary =
@@ -66,7 +71,9 @@ impl Node {
         let path = directory.cluster_map();
         let remembered = RememberedMap::new(Arc::clone(&files), path, config.default_bucket());
         let StartingPlace { node_name, plan } = remembered.starting_place(&config)?;
-        directory.check_buckets(&*files, &names)?;
+        if !config.makes_buckets_once {
+            directory.check_buckets(&*files, &names)?;
+        }
         directory.make_users_private(&*files);
         let (users, password) =
             administrator::open_users(&*files, &entropy, &directory.users(), &config)?;
@@ -78,7 +85,9 @@ impl Node {
             .map(|port| open_door(&network, &config, port, "--memcached-port"))
             .transpose()?;
         let mailboxes = Mailboxes::for_workers(config.threads);
-        let buckets = NodeBuckets::open(&world, &config, &directory, &mailboxes, open_files_limit)?;
+        let files_max = client_limits::open_files_max(open_files_limit, config.buckets.len());
+        let opener = BucketOpener::new(&world, &config, &directory, &mailboxes, files_max);
+        let buckets = NodeBuckets::of(opener.open_all(&config)?, config.default_bucket());
         let buckets = Arc::new(buckets);
         let users = Arc::new(users);
         users.keep_with(Box::new(administrator::UsersFile {
@@ -110,6 +119,7 @@ impl Node {
             network,
             users: Arc::clone(&users),
             buckets: buckets.served(),
+            default_bucket: config.default_bucket().to_owned(),
             cluster: membership.view(),
             pool,
             mailboxes,
@@ -125,7 +135,13 @@ impl Node {
         let server = Arc::new(Server::start(parts, options, doors)?);
         membership.serve_with(Arc::clone(&server));
         let replicator = start_replicator(&config, node_name, password.0.as_deref(), &world)?;
-        membership.replicate_with(&replicator);
+        let replicator = Arc::new(replicator);
+        membership.replicate_with(Arc::clone(&replicator));
+        let bytes_max = config.buckets_bytes_max;
+        let changes = BucketChanges::new(opener, &buckets, &membership, &server, bytes_max);
+        let changes = Arc::new(changes);
+        let administrator: Arc<dyn BucketAdministrator> = changes.clone();
+        server.administrate_with(Arc::downgrade(&administrator));
         let exchange = peer_copies::exchanging(Arc::clone(&peers), &config, password.0.as_deref());
         membership.exchange_with(exchange);
         membership.share_users(SharedUsers {
@@ -150,6 +166,7 @@ impl Node {
             retries,
             server,
             replicator,
+            changes,
             management_port,
             directory,
             temporary,
@@ -242,6 +259,11 @@ impl Node {
         &self.buckets
     }
 
+    /// What changes them.
+    pub fn bucket_changes(&self) -> &Arc<BucketChanges> {
+        &self.changes
+    }
+
     /// Blocks until every vBucket serves, at most for `patience`.
     pub fn wait_until_serving(&self, patience: Duration) -> bool {
         self.buckets.wait_until_serving(&self.world.clock, patience)
@@ -259,6 +281,7 @@ impl Node {
         self.retries.stop();
         self.replicator.stop();
         self.server.stop();
+        self.changes.stop();
         let flushed = self.buckets.shut_down();
         self.world.pool.shutdown();
         drop(self.directory);

@@ -108,7 +108,7 @@ impl Cluster {
                 ..NodeConfig::default()
             };
             let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
-            let bucket = node.buckets().default_bucket().bucket().clone();
+            let bucket = node.buckets().default_bucket().unwrap().bucket().clone();
             others.lock().buckets.insert(host(index).to_string(), bucket);
             (node, pool)
         };
@@ -140,8 +140,9 @@ impl Cluster {
 
     /// The scopes of all nodes but the default one, by their ids, and that these are the same ones.
     fn scopes(&self) -> Vec<String> {
-        let buckets = self.nodes.iter().map(|(node, _)| node.buckets().default_bucket().bucket());
-        let mut manifests = buckets.map(Bucket::manifest);
+        let buckets = self.nodes.iter();
+        let buckets = buckets.map(|(node, _)| node.buckets().default_bucket().unwrap());
+        let mut manifests = buckets.map(|bucket| bucket.bucket().manifest());
         let first = manifests.next().unwrap();
         assert!(manifests.all(|other| (other.uid, &other.scopes) == (first.uid, &first.scopes)));
         first.scopes.iter().skip(1).map(|scope| scope.name.clone()).collect()

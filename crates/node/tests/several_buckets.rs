@@ -100,7 +100,7 @@ fn two_buckets_of_a_node_are_apart_over_restarts_too() {
     let names: Vec<Vec<u8>> = (0..50_u8).map(|number| vec![b'k', number]).collect();
     for round in 0..3_u8 {
         let node = start(config(directory.path())).unwrap();
-        assert_eq!(node.buckets().default_bucket().name(), "travel");
+        assert_eq!(node.buckets().default_bucket().unwrap().name(), "travel");
         assert!(client(&node, "third").is_err(), "there is no such bucket");
         for (bucket, vbuckets) in BUCKETS {
             let mut client = client(&node, bucket).unwrap();
@@ -184,6 +184,6 @@ fn a_bucket_that_is_left_out_is_not_forgotten() {
         .buckets
         .push(BucketSettings { name: "third".to_owned(), ..one_more.buckets[0].clone() });
     let node = start(one_more).unwrap();
-    assert_eq!(node.buckets().all().count(), 3, "a new one beside all that there are");
+    assert_eq!(node.buckets().all().len(), 3, "a new one beside all that there are");
     node.stop().unwrap();
 }

@@ -131,6 +131,10 @@ pub trait Files: Send + Sync {
     /// Removes a file. Durable only after [`Files::sync_directory`].
     fn remove(&self, path: &Path) -> Result<(), FileError>;
 
+    /// Removes a directory that is empty. Durable only after [`Files::sync_directory`] of its
+    /// parent.
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError>;
+
     /// Makes creations, renames and removals inside `directory` durable.
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError>;
 
@@ -231,6 +235,27 @@ pub fn remove_tree(directory: &Path) -> Result<(), FileError> {
     fs::remove_dir_all(directory).map_err(|error| FileError::new("remove", directory, error))
 }
 
+/// Removes what is in `directory`, but for the files called `kept`; also after an attempt that was
+/// cut short. Durable only after [`Files::sync_directory`].
+pub fn remove_content(files: &dyn Files, directory: &Path, kept: &[&str]) -> Result<(), FileError> {
+    for name in files.list(directory)? {
+        if kept.contains(&name.as_str()) {
+            continue;
+        }
+        let path = directory.join(name);
+        match files.remove(&path) {
+            Err(error) if error.kind == FileErrorKind::NotFound => {}
+            // It may be a directory.
+            Err(error) => {
+                remove_content(files, &path, &[]).map_err(|_| error)?;
+                files.remove_directory(&path)?;
+            }
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
 /// The file system of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFiles;
@@ -294,6 +319,11 @@ impl Files for RealFiles {
 
     fn remove(&self, path: &Path) -> Result<(), FileError> {
         fs::remove_file(path).map_err(|error| FileError::new("remove", path, error))
+    }
+
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        fs::remove_dir(directory)
+            .map_err(|error| FileError::new("remove directory", directory, error))
     }
 
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {

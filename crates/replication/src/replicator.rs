@@ -75,4 +75,9 @@ impl BucketReplicator {
     pub fn follow(&self, wanted: Vec<Follow>) {
         self.0.put(BucketNews { wanted: Some(wanted), ..BucketNews::default() });
     }
+
+    /// The bucket goes: its connections close, and the loop lets go of it.
+    pub fn leave(&self) {
+        self.0.put(BucketNews { is_leaving: true, ..BucketNews::default() });
+    }
 }

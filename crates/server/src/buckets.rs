@@ -2,6 +2,7 @@
 //! hold on to it: a request on a document comes past no lock of the registry.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bucket::Bucket;
@@ -10,6 +11,9 @@ use replication::Hub;
 
 use crate::cluster_view::{ClusterView, SharedMap, SharedPending};
 use crate::delayed_flush::DelayedFlush;
+
+/// Buckets that the data port serves at a time, at most. Each has its place among the counters.
+pub const BUCKET_COUNT_MAX: usize = 128;
 
 /// A bucket that is to be served.
 pub struct ServedBucket {
@@ -24,12 +28,12 @@ pub struct ServedBucket {
 /// A bucket as connections have it.
 pub(crate) struct BucketPart {
     pub(crate) bucket: Bucket,
-    /// How many came before it. Its counters are found by that.
+    /// Its counters are found by that. No other bucket that is served has the same one.
     pub(crate) place: usize,
     /// Where news of its vBuckets reach streams.
     pub(crate) hub: Arc<Hub>,
     /// Whether FLUSH empties it.
-    pub(crate) flush_enabled: bool,
+    flush_enabled: AtomicBool,
     /// Its configuration, as clients are told it.
     pub(crate) map: SharedMap,
     pub(crate) pending: SharedPending,
@@ -38,43 +42,75 @@ pub(crate) struct BucketPart {
 }
 
 /// All of them. Its lock is held for a look-up.
-#[derive(Default)]
 pub(crate) struct BucketRegistry {
     served: RwLock<Served>,
+    /// The name of the bucket of clients that select none.
+    default_name: String,
 }
 
-#[derive(Default)]
 struct Served {
     by_name: BTreeMap<String, Arc<BucketPart>>,
-    /// The one that came first: of clients that select none.
-    default: Option<Arc<BucketPart>>,
+    /// Places that no bucket has, not even one that is going.
+    free_places: Vec<usize>,
 }
+
+/// The data port serves as many buckets as it can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyBuckets;
 
 impl BucketPart {
     pub(crate) fn name(&self) -> &str {
         &self.bucket.config().name
     }
+
+    pub(crate) fn flush_enabled(&self) -> bool {
+        self.flush_enabled.load(Ordering::Relaxed)
+    }
 }
 
 impl BucketRegistry {
+    /// No bucket yet. Clients that select none are to have the one called `default_name`.
+    pub(crate) fn new(default_name: String) -> Self {
+        let free_places = (0..BUCKET_COUNT_MAX).rev().collect();
+        let served = RwLock::new(Served { by_name: BTreeMap::new(), free_places });
+        Self { served, default_name }
+    }
+
     /// From now on connections can select this bucket. `view` has its configuration.
-    pub(crate) fn add(&self, served: ServedBucket, view: &ClusterView) {
+    pub(crate) fn add(
+        &self,
+        served: ServedBucket,
+        view: &ClusterView,
+    ) -> Result<(), TooManyBuckets> {
         let ServedBucket { bucket, hub, flush_enabled } = served;
         let name = bucket.config().name.clone();
         let config = view.bucket_configs.get(&name).expect("a bucket has a configuration");
         let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
         let part = Arc::new(BucketPart {
             bucket,
-            place: served.by_name.len(),
+            place: served.free_places.pop().ok_or(TooManyBuckets)?,
             hub,
-            flush_enabled,
+            flush_enabled: AtomicBool::new(flush_enabled),
             map: SharedMap::new(view.revision, config.clone()),
             pending: SharedPending::default(),
             delayed_flush: DelayedFlush::default(),
         });
-        served.default.get_or_insert_with(|| Arc::clone(&part));
         let before = served.by_name.insert(name, part);
         assert!(before.is_none(), "buckets have different names");
+        Ok(())
+    }
+
+    /// From now on no connection can select the bucket of that name. Those that have it still do.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<BucketPart>> {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        served.by_name.remove(name)
+    }
+
+    /// Another bucket may have the place of one that nobody has any more.
+    pub(crate) fn free(&self, place: usize) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        assert!(!served.free_places.contains(&place), "a place is given back once: {place}");
+        served.free_places.push(place);
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<BucketPart>> {
@@ -83,7 +119,7 @@ impl BucketRegistry {
 
     /// The bucket of clients that select none.
     pub(crate) fn default_bucket(&self) -> Option<Arc<BucketPart>> {
-        self.read(|served| served.default.clone())
+        self.get(&self.default_name)
     }
 
     /// All, in the order of their names.
@@ -93,7 +129,14 @@ impl BucketRegistry {
 
     /// Whether FLUSH empties one of them.
     pub(crate) fn has_flush(&self) -> bool {
-        self.read(|served| served.by_name.values().any(|part| part.flush_enabled))
+        self.read(|served| served.by_name.values().any(|part| part.flush_enabled()))
+    }
+
+    /// From now on FLUSH empties the bucket, or does not.
+    pub(crate) fn enable_flush(&self, name: &str, is_enabled: bool) {
+        if let Some(part) = self.get(name) {
+            part.flush_enabled.store(is_enabled, Ordering::Relaxed);
+        }
     }
 
     /// From now on clients are told these configurations.

@@ -1,13 +1,14 @@
 //! What the data port has done for a bucket: counted by each worker for itself, under the bucket
 //! that the connection has selected.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::histogram::HistogramSnapshot;
 
-use crate::buckets::BucketPart;
+use crate::buckets::{BUCKET_COUNT_MAX, BucketPart};
 use crate::statistic::{MetricName, Statistic, StatisticKind};
-use crate::statistics::counters;
+use crate::statistics::{Clear, counters};
 use crate::timings::CommandTimings;
 
 const OPERATIONS_HELP: &str = "Operations, by what was asked and what came of it";
@@ -103,17 +104,18 @@ pub(crate) struct BucketCounters {
 pub(crate) struct CountersByBucket {
     /// Of connections that have selected none.
     unselected: BucketCounters,
-    /// By the buckets' places.
-    by_place: Box<[BucketCounters]>,
+    /// By the buckets' places. Those that no bucket has had yet are not there.
+    by_place: Box<[OnceLock<Box<BucketCounters>>]>,
+}
+
+impl Default for CountersByBucket {
+    fn default() -> Self {
+        let by_place = std::iter::repeat_with(OnceLock::new).take(BUCKET_COUNT_MAX).collect();
+        Self { unselected: BucketCounters::default(), by_place }
+    }
 }
 
 impl CountersByBucket {
-    /// Counters for so many buckets, all 0.
-    pub(crate) fn for_buckets(count: usize) -> Self {
-        let by_place = std::iter::repeat_with(BucketCounters::default).take(count).collect();
-        Self { unselected: BucketCounters::default(), by_place }
-    }
-
     /// Those of the bucket that a connection has selected.
     pub(crate) fn of(&self, bucket: Option<&BucketPart>) -> &BucketCounters {
         bucket.map_or(&self.unselected, |bucket| self.at(bucket.place))
@@ -121,12 +123,24 @@ impl CountersByBucket {
 
     /// Those of the bucket at a place.
     pub(crate) fn at(&self, place: usize) -> &BucketCounters {
-        &self.by_place[place]
+        self.by_place[place].get_or_init(Box::default)
+    }
+
+    /// Those at a place begin anew: the bucket that had it is gone.
+    pub(crate) fn clear(&self, place: usize) {
+        if let Some(counters) = self.by_place[place].get() {
+            counters.commands.clear();
+            counters.timings.clear();
+        }
     }
 
     /// Those of all buckets and of none.
     pub(crate) fn all(&self) -> impl Iterator<Item = &BucketCounters> {
-        self.by_place.iter().chain([&self.unselected])
+        self.by_place
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(|counters| &**counters)
+            .chain([&self.unselected])
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod admin;
 mod bootstrap;
+mod bucket_orders;
 mod collections;
 mod compaction;
 mod count;
@@ -79,6 +80,8 @@ pub(crate) fn execute(
         Opcode::Hello => bootstrap::hello(connection, request, turn),
         Opcode::GetErrorMap => bootstrap::error_map(connection, request, turn),
         Opcode::SelectBucket => bootstrap::select_bucket(connection, request, turn),
+        Opcode::CreateBucket => bucket_orders::create(connection, request, turn),
+        Opcode::DeleteBucket => bucket_orders::delete(connection, request, turn),
         Opcode::ListBuckets => bootstrap::list_buckets(connection, request, turn),
         Opcode::GetClusterConfig => bootstrap::cluster_config(connection, request, turn),
         Opcode::SaslListMechs => sasl::list(connection, request, turn),
@@ -204,6 +207,10 @@ pub(crate) fn complete(
         Completed::VbucketChanged(result) => vbuckets::changed(connection, request, result, turn),
         Completed::UsersRead(result) => {
             privileges::refreshed(connection, request, &result, turn);
+            Done::Answered
+        }
+        Completed::BucketChanged(result) => {
+            bucket_orders::changed(connection, request, result, turn);
             Done::Answered
         }
         Completed::Plain(result) => sasl::finish_plain(connection, request, result, turn),

@@ -4,6 +4,7 @@ use bucket::{CompactionEnd, Completion, Refused, ScanId, ScanRefused};
 use document::Item;
 use protocol::Status;
 
+use crate::bucket_administrator::BucketRefusal;
 use crate::scan_results::ScanPortion;
 
 /// Who a checked password belongs to; `None` when it was wrong.
@@ -34,6 +35,8 @@ pub(crate) enum Completed {
     ManifestSet(Result<(), (Status, String)>),
     /// A vBucket has another role, or is gone; or what the client hears, and a person reads.
     VbucketChanged(Result<(), (Status, &'static str)>),
+    /// A bucket is there, or is gone; or why not.
+    BucketChanged(Result<(), BucketRefusal>),
 }
 
 impl Completed {

@@ -3,6 +3,7 @@
 //! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it
 //! is bytes in, bytes out, and completions by token, and knows neither socket nor thread.
 
+mod bucket_administrator;
 mod bucket_statistics;
 mod buckets;
 mod client_memory;
@@ -13,6 +14,7 @@ mod compaction_statistics;
 mod completed;
 mod connection;
 mod delayed_flush;
+mod departure;
 mod entrance;
 mod journal_statistics;
 mod limits;
@@ -28,11 +30,13 @@ mod strangers;
 mod timings;
 mod worker;
 
+pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords};
 pub use bucket_statistics::BUCKET_STATISTICS;
-pub use buckets::ServedBucket;
+pub use buckets::{BUCKET_COUNT_MAX, ServedBucket, TooManyBuckets};
 pub use cluster_view::ClusterView;
 pub use command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 pub use compaction_statistics::COMPACTION_STATISTICS;
+pub use departure::Departure;
 pub use journal_statistics::JOURNAL_STATISTICS;
 pub use limits::ServerLimits;
 pub use parameters::{Buckets, PARAMETERS, RuntimeParameter, ShownIn};

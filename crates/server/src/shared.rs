@@ -1,7 +1,7 @@
 //! What all workers share.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
@@ -9,6 +9,7 @@ use executor::{ExecutorPool, Owner};
 use platform::{Clock, Seldom};
 use tls::Acceptor;
 
+use crate::bucket_administrator::BucketAdministrator;
 use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedMap;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) passwords: PasswordChecker,
     /// What connections can select.
     pub(crate) buckets: BucketRegistry,
+    /// Who changes which buckets there are, once somebody does. It has the data port, too.
+    pub(crate) administrator: OnceLock<Weak<dyn BucketAdministrator>>,
     /// What clients are told that have selected no bucket.
     pub(crate) global_map: SharedMap,
     pub(crate) pool: ExecutorPool,
@@ -71,6 +74,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Who changes which buckets there are, if somebody does.
+    pub(crate) fn administrator(&self) -> Option<Arc<dyn BucketAdministrator>> {
+        self.administrator.get()?.upgrade()
+    }
+
     /// The counters of all workers.
     pub(crate) fn statistics(&self) -> ServerStatistics {
         let mut sum = ServerStatistics::default();

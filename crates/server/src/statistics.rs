@@ -5,6 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::statistic::{MetricName, Statistic, StatisticKind};
 
+/// Counters of something that may go.
+pub(crate) trait Clear {
+    /// All begin anew. Nobody counts meanwhile.
+    fn clear(&self);
+}
+
 /// Counters that each worker has for itself, their sums, and the table of those. A row has what it
 /// is, its name in the general group of STAT, its kind, its unit, the other group that shows it,
 /// and what Prometheus reads it as.
@@ -48,6 +54,12 @@ macro_rules! counters {
         impl $sums {
             pub(crate) fn add(&mut self, worker: &$counters) {
                 $(self.$name += worker.$name.load(Ordering::Relaxed);)+
+            }
+        }
+
+        impl Clear for $counters {
+            fn clear(&self) {
+                $(self.$name.store(0, Ordering::Relaxed);)+
             }
         }
     };

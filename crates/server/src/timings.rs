@@ -27,6 +27,11 @@ impl CommandTimings {
         ]
     }
 
+    /// All begin anew.
+    pub(crate) fn clear(&self) {
+        self.all().iter().for_each(|(_, histogram)| histogram.clear());
+    }
+
     /// The histogram of a (loud) command, if its family has one.
     pub(crate) fn of(&self, opcode: Opcode) -> Option<&Histogram> {
         match opcode {

@@ -26,9 +26,15 @@ pub(crate) struct ViewedBucket {
     clock: Clock,
     membership: Arc<Membership>,
     name: String,
-    bucket: Bucket,
-    flush_enabled: bool,
+    map: BucketMap,
+    bucket: NodeBucket,
     server: Arc<Server>,
+    rates: Arc<BucketRates>,
+}
+
+/// What is remembered of a bucket from one look to the next.
+#[derive(Default)]
+pub(crate) struct BucketRates {
     fetches: Rate,
     operations: Rate,
 }
@@ -38,24 +44,22 @@ impl ViewedBucket {
         clock: Clock,
         membership: Arc<Membership>,
         server: Arc<Server>,
-        bucket: &NodeBucket,
-    ) -> Self {
-        Self {
-            clock,
-            membership,
-            name: bucket.name().to_owned(),
-            bucket: bucket.bucket().clone(),
-            flush_enabled: bucket.flush_enabled(),
-            server,
-            fetches: Rate::default(),
-            operations: Rate::default(),
-        }
+        bucket: NodeBucket,
+        rates: Arc<BucketRates>,
+    ) -> Option<Self> {
+        let name = bucket.name().to_owned();
+        let map = membership.bucket_map(&name)?;
+        Some(Self { clock, membership, name, map, bucket, server, rates })
+    }
+
+    fn bucket(&self) -> &Bucket {
+        self.bucket.bucket()
     }
 }
 
 impl BucketView for ViewedBucket {
     fn map(&self) -> BucketMap {
-        self.membership.bucket_map(&self.name).expect("the node's map has all its buckets")
+        self.map.clone()
     }
 
     fn pending_vbuckets(&self) -> Vec<PendingVbucket> {
@@ -63,30 +67,31 @@ impl BucketView for ViewedBucket {
     }
 
     fn incomplete_vbuckets(&self) -> Vec<u16> {
-        self.bucket.incomplete_vbuckets().into_iter().map(|vbid| vbid.0).collect()
+        self.bucket().incomplete_vbuckets().into_iter().map(|vbid| vbid.0).collect()
     }
 
     fn facts(&self) -> BucketFacts {
-        let (statistics, now) = (self.bucket.statistics(), self.clock.now());
-        let commands = self.server.commands_of(&self.name).expect("it serves every bucket");
+        let (statistics, now) = (self.bucket().statistics(), self.clock.now());
+        let commands = self.server.commands_of(&self.name).unwrap_or_default();
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
-            disk_used_bytes: self.bucket.file_sizes().file_bytes,
+            disk_used_bytes: self.bucket().file_sizes().file_bytes,
             items: metrics::count(statistics.document_count),
-            disk_fetches_per_second: self.fetches.sample(statistics.values_fetched, now),
-            operations_per_second: self.operations.sample(commands.cmd_total, now),
-            flush_enabled: self.flush_enabled,
-            kind: kind_of(&self.bucket),
-            compression_mode: self.bucket.compression_mode().name(),
-            durability_level_min: level_name(self.bucket.config().durability.level_min),
-            conflict_resolution: self.bucket.conflict_resolution().name(),
+            disk_fetches_per_second: self.rates.fetches.sample(statistics.values_fetched, now),
+            operations_per_second: self.rates.operations.sample(commands.cmd_total, now),
+            replica_number: self.bucket.settings().replica_count.max(self.map.replica_count),
+            flush_enabled: self.bucket.flush_enabled(),
+            kind: kind_of(self.bucket()),
+            compression_mode: self.bucket().compression_mode().name(),
+            durability_level_min: level_name(self.bucket().durability_min_level()),
+            conflict_resolution: self.bucket().conflict_resolution().name(),
         }
     }
 
     fn warmup(&self) -> Warmup {
-        let progress = self.bucket.warmup_progress();
+        let progress = self.bucket().warmup_progress();
         Warmup {
             is_finished: progress.phase != WarmupPhase::Metadata,
             items_loaded: progress.documents_loaded,
@@ -95,40 +100,40 @@ impl BucketView for ViewedBucket {
     }
 
     fn flush(&self) -> Result<(), FlushError> {
-        if !self.flush_enabled {
+        if !self.bucket.flush_enabled() {
             return Err(FlushError::Disabled);
         }
-        self.bucket.flush_all().map_err(|error| FlushError::Failed(error.to_string()))
+        self.bucket().flush_all().map_err(|error| FlushError::Failed(error.to_string()))
     }
 
     fn compact(&self) -> Result<(), String> {
-        self.bucket.compact_all().map_err(|_| "The bucket keeps nothing in files".to_owned())
+        self.bucket().compact_all().map_err(|_| "The bucket keeps nothing in files".to_owned())
     }
 
     fn cancel_compactions(&self) {
-        self.bucket.cancel_compactions();
+        self.bucket().cancel_compactions();
     }
 
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
-        backup_source::begin(&self.bucket)
+        backup_source::begin(self.bucket())
     }
 
     fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {
-        damage::list(&self.bucket)
+        damage::list(self.bucket())
     }
 
     fn reset_loss(&self, vbid: u16) -> Result<String, ResetError> {
         damage::check_role(&self.membership, &self.name, vbid)?;
-        damage::describe_loss(&self.bucket, Vbid(vbid))
+        damage::describe_loss(self.bucket(), Vbid(vbid))
     }
 
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
         let topology = damage::check_role(&self.membership, &self.name, vbid)?;
-        damage::reset(&self.bucket, Vbid(vbid), topology)
+        damage::reset(self.bucket(), Vbid(vbid), topology)
     }
 
     fn manifest(&self) -> Arc<Manifest> {
-        self.bucket.manifest()
+        self.bucket().manifest()
     }
 
     fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError> {
@@ -136,10 +141,6 @@ impl BucketView for ViewedBucket {
             ManifestChangeError::Refused(error) => ManifestEditError::Refused(error),
             ManifestChangeError::Failed(error) => ManifestEditError::Failed(error.to_string()),
         })
-    }
-
-    fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
-        self.bucket.set_memory_quota(bytes).map_err(|error| error.to_string())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use node::{BucketSettings, NodeConfig, TlsConfig, temporary_data_directory};
 
-use crate::setting_values::{MemorySize, Switch};
+use crate::setting_values::{BucketNames, MemorySize, Switch};
 use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
 
 /// The password of `--dev`.
@@ -61,7 +61,14 @@ impl Settings {
 impl ServeConfig {
     /// Refuses a quota that is too little for so many buckets.
     fn check_quota(&self) -> anyhow::Result<()> {
-        let count = self.bucket.names().len();
+        let count = self.bucket_names().names().len();
+        let all_bytes = self.quota_bytes_of_bucket().saturating_mul(count_of(count));
+        if all_bytes > self.memory_quota.0 {
+            bail!(
+                "--memory-quota {} is too little for {count} buckets of that --bucket-quota",
+                self.memory_quota
+            );
+        }
         if self.quota_bytes_of_bucket() < bucket::MEMORY_QUOTA_BYTES_MIN {
             let least = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
             bail!(
@@ -75,9 +82,14 @@ impl ServeConfig {
 
     /// The part of the memory quota that each bucket has.
     fn quota_bytes_of_bucket(&self) -> u64 {
-        let count = u64::try_from(self.bucket.names().len()).unwrap_or(u64::MAX);
-        assert!(count > 0, "a node has a bucket");
-        self.memory_quota.0 / count
+        let count = count_of(self.bucket_names().names().len());
+        assert!(count > 0, "a start has a name for a bucket");
+        self.bucket_quota.map_or(self.memory_quota.0 / count, |quota| quota.0)
+    }
+
+    /// The buckets that are made at the start, perhaps only where there has never been one.
+    fn bucket_names(&self) -> BucketNames {
+        self.bucket.clone().unwrap_or_else(|| BucketNames::one("default".to_owned()))
     }
 
     /// The data port behind TLS, if there is one. Whoever has moved the other one, perhaps because
@@ -103,6 +115,8 @@ impl ServeConfig {
         let config = self.clone();
         let bucket = |name: &String| BucketSettings {
             enable_flush: config.enable_flush,
+            uuid: None,
+            replica_count: 0,
             name: name.clone(),
             vbuckets: config.vbuckets,
             bucket_type: config.bucket_type.map(|choice| choice.0),
@@ -120,7 +134,7 @@ impl ServeConfig {
             eviction_policy: config.eviction_policy.0,
             compression: config.compression.0,
         };
-        let buckets = config.bucket.names().iter().map(bucket).collect();
+        let buckets = config.bucket_names().names().iter().map(bucket).collect();
         let tls = self.tls_port().map(|port| TlsConfig {
             port,
             management_port: 0,
@@ -148,8 +162,14 @@ impl ServeConfig {
             auxio_threads: config.auxio_threads.0,
             nonio_threads: config.nonio_threads.0,
             buckets,
+            makes_buckets_once: config.bucket.is_none(),
+            buckets_bytes_max: config.memory_quota.0,
         }
     }
+}
+
+fn count_of(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -168,7 +188,8 @@ mod tests {
     fn what_nobody_says_has_a_default() {
         let config = Settings::default().resolve().unwrap();
         assert_eq!((config.port, config.management_port), (11210, 8091));
-        assert_eq!(config.bucket.names(), ["default"]);
+        assert!(config.bucket.is_none() && config.node_config().makes_buckets_once);
+        assert_eq!(config.node_config().default_bucket(), "default");
         assert_eq!(config.user, "Administrator");
         assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
         assert_eq!(config.password, None);
@@ -212,7 +233,7 @@ mod tests {
         let file: Settings = toml::from_str(text).unwrap();
         let flags = Settings { bucket: "flights".parse().ok(), ..Settings::default() };
         let config = flags.or(file).resolve().unwrap();
-        assert_eq!(config.bucket.names(), ["flights"], "a flag wins over the file");
+        assert_eq!(config.node_config().default_bucket(), "flights", "a flag wins over the file");
         assert_eq!(config.data_dir, Path::new("/srv/settee"));
         assert_eq!((config.port, config.management_port), (0, 1));
         let bucket = config.node_config().buckets[0].bucket_config(1000);
@@ -247,7 +268,7 @@ mod tests {
         let facts: Vec<_> =
             buckets.map(|it| (it.name.as_str(), it.memory_quota_bytes, it.vbuckets)).collect();
         assert_eq!(facts, [("orders", 32 << 20, Some(16)), ("travel", 32 << 20, Some(16))]);
-        assert!("a,b,a".parse::<crate::setting_values::BucketNames>().is_err());
+        assert!("a,b,a".parse::<BucketNames>().is_err());
     }
 
     #[test]

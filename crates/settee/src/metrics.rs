@@ -28,7 +28,8 @@ pub(crate) fn all(
     uptime: Duration,
 ) -> Vec<Metric> {
     let of_bucket = |bucket| of_node_bucket(bucket).into_iter().chain(of_commands(bucket, server));
-    let mut metrics: Vec<Metric> = buckets.all().flat_map(of_bucket).collect();
+    let buckets = buckets.all();
+    let mut metrics: Vec<Metric> = buckets.iter().flat_map(of_bucket).collect();
     metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), None));
     metrics.extend(of_process(uptime));
     metrics.push(Metric::gauge(
@@ -52,9 +53,10 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
 /// What the data port has done for a bucket.
 fn of_commands(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
     let name = bucket.name();
-    let statistics = server.commands_of(name).expect("the data port serves every bucket");
+    // It may go at any moment.
+    let statistics = server.commands_of(name).unwrap_or_default();
     let mut metrics = of_table(COMMAND_STATISTICS, &statistics, Some(name));
-    let timings = server.timings_of(name).expect("the data port serves every bucket");
+    let Some(timings) = server.timings_of(name) else { return metrics };
     for (timed, opcode) in TIMED_OPCODES {
         let found = timings.iter().find(|(family, _)| *family == timed);
         let (_, snapshot) = found.expect("every family of commands is timed");

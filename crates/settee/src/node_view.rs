@@ -1,18 +1,25 @@
 //! The node as its REST port sees it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
-use management::{AuditLog, BucketView, CarryOutError, Metric, NodeFacts, NodeView};
-use node::{CarriedOut, Membership, Node, NodeBuckets, VERSION};
+use management::{
+    AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts,
+    NodeView,
+};
+use node::{BucketChanges, CarriedOut, Membership, Node, NodeBucket, NodeBuckets, VERSION};
 use platform::{Clock, Instant};
-use server::Server;
+use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
-use crate::bucket_view::ViewedBucket;
+use crate::bucket_view::{BucketRates, ViewedBucket};
 use crate::metrics;
 use crate::rate::Rate;
+
+/// How long a client waits for the end of a bucket that it has deleted, as with the original.
+const DELETION_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the REST port looks at.
 pub(crate) struct View {
@@ -20,8 +27,9 @@ pub(crate) struct View {
     started: Instant,
     membership: Arc<Membership>,
     node_buckets: Arc<NodeBuckets>,
-    /// By name.
-    buckets: BTreeMap<String, Arc<ViewedBucket>>,
+    changes: Arc<BucketChanges>,
+    /// By the buckets' uuids. They do not keep those from going.
+    rates: Mutex<BTreeMap<String, Arc<BucketRates>>>,
     server: Arc<Server>,
     operations: Rate,
     audit_log: Option<Arc<AuditLog>>,
@@ -32,13 +40,9 @@ impl View {
     pub(crate) fn new(node: &Node, audit_log: Option<Arc<AuditLog>>) -> Self {
         let clock = node.clock().clone();
         let membership = Arc::clone(node.membership());
-        let buckets = node.buckets().all().map(|bucket| {
-            let (membership, server) = (Arc::clone(&membership), Arc::clone(node.server()));
-            let viewed = ViewedBucket::new(clock.clone(), membership, server, bucket);
-            (bucket.name().to_owned(), Arc::new(viewed))
-        });
         Self {
-            buckets: buckets.collect(),
+            changes: Arc::clone(node.bucket_changes()),
+            rates: Mutex::default(),
             started: clock.now(),
             clock,
             membership,
@@ -50,17 +54,71 @@ impl View {
     }
 }
 
+impl View {
+    /// A bucket as it is looked at. `None` if it goes.
+    fn viewed(&self, bucket: NodeBucket) -> Option<Arc<dyn BucketView>> {
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        let rates = Arc::clone(rates.entry(bucket.bucket().uuid().to_owned()).or_default());
+        let (membership, server) = (Arc::clone(&self.membership), Arc::clone(&self.server));
+        let viewed = ViewedBucket::new(self.clock.clone(), membership, server, bucket, rates)?;
+        Some(Arc::new(viewed))
+    }
+}
+
+fn order_error(refusal: BucketRefusal) -> BucketOrderError {
+    match refusal {
+        BucketRefusal::Exists => BucketOrderError::Exists,
+        BucketRefusal::NotFound => BucketOrderError::NotFound,
+        BucketRefusal::Invalid(name, why) => BucketOrderError::Invalid(name, why),
+        BucketRefusal::Failed(why) => BucketOrderError::Failed(why),
+    }
+}
+
 impl NodeView for View {
     fn cluster_map(&self) -> ClusterMap {
         self.membership.cluster_map()
     }
 
     fn buckets(&self) -> Vec<Arc<dyn BucketView>> {
-        self.buckets.values().map(|bucket| Arc::clone(bucket) as Arc<dyn BucketView>).collect()
+        let all = self.node_buckets.all();
+        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.retain(|uuid, _| all.iter().any(|bucket| bucket.bucket().uuid() == uuid));
+        drop(rates);
+        all.into_iter().filter_map(|bucket| self.viewed(bucket)).collect()
     }
 
     fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>> {
-        self.buckets.get(name).map(|bucket| Arc::clone(bucket) as Arc<dyn BucketView>)
+        self.viewed(self.node_buckets.get(name)?)
+    }
+
+    fn create_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError> {
+        let made = if is_trial {
+            self.changes.check_new(name, order)
+        } else {
+            self.changes.create(name, order)
+        };
+        made.map_err(order_error)
+    }
+
+    fn change_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError> {
+        self.changes.change(name, order, is_trial).map_err(order_error)
+    }
+
+    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError> {
+        let (done, is_done) = mpsc::channel();
+        let done = Box::new(move || done.send(()).unwrap_or_default());
+        self.changes.delete(name, done).map_err(order_error)?;
+        Ok(is_done.recv_timeout(DELETION_TIME_MAX).is_ok())
     }
 
     fn cluster_plan(&self) -> String {
@@ -100,6 +158,8 @@ impl NodeView for View {
             version: VERSION.to_owned(),
             uptime: now.since(self.started),
             cpu_count: platform::threads::available_cpus(),
+            quota_bytes_max: self.changes.buckets_bytes_max(),
+            bucket_count_max: BUCKET_COUNT_MAX,
             memory_total_bytes,
             memory_free_bytes: memory_total_bytes.saturating_sub(resident_bytes),
             operations_per_second: self
@@ -110,7 +170,8 @@ impl NodeView for View {
 
     fn metrics(&self) -> Vec<Metric> {
         let uptime = self.clock.now().since(self.started);
-        let pending = self.buckets.values().map(|bucket| bucket.pending_vbuckets().len()).sum();
+        let buckets = self.node_buckets.all();
+        let pending = buckets.iter().map(|it| self.membership.pending(it.name()).len()).sum();
         metrics::all(&self.node_buckets, &self.server, pending, uptime)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::ensure;
 use clap::Args;
 use management::{AuditLog, ManagementServer, Ports, TlsPort};
-use node::{Node, VERSION, cannot_listen};
+use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
@@ -216,7 +216,8 @@ fn greeting(node: &Node) -> String {
     if let Some(port) = node.memcached_port() {
         lines.push(format!("  memcached port   {host}:{port} (open to everybody)"));
     }
-    let names: Vec<&str> = config.buckets.iter().map(|bucket| bucket.name.as_str()).collect();
+    let buckets = node.buckets().all();
+    let names: Vec<&str> = buckets.iter().map(NodeBucket::name).collect();
     let what = if names.len() == 1 { "bucket " } else { "buckets" };
     lines.push(format!("  {what}          {}", names.join(", ")));
     lines.push(format!("  user             {}", config.user));
@@ -251,9 +252,12 @@ fn tls_lines(node: &Node) -> Vec<String> {
 /// file.
 fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow::Result<()> {
     let config = node.config();
-    let buckets = node.buckets().all();
-    let documents: u64 =
-        buckets.map(|bucket| bucket.bucket().warmup_progress().documents_loaded).sum();
+    let documents: u64 = node
+        .buckets()
+        .all()
+        .iter()
+        .map(|bucket| bucket.bucket().warmup_progress().documents_loaded)
+        .sum();
     let trusted = node.certificates().and_then(|certificates| certificates.trusted());
     tracing::info!(
         version = VERSION,
@@ -264,7 +268,7 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
         management_tls_port = node.tls_ports().map(|ports| ports.management),
         clients_trust = trusted.map(|facts| facts.fingerprint),
         directory = %config.data_dir.display(),
-        quota_bytes = config.memory_quota_bytes(),
+        quota_bytes = config.buckets_bytes_max,
         documents,
         took_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
         "serving"

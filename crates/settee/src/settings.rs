@@ -14,7 +14,7 @@ use bucket::{
     EvictionPolicy, FullPolicy, PersistenceMode,
 };
 use clap::{Arg, Args};
-use node::{BucketSettings, NodeConfig};
+use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
@@ -87,11 +87,19 @@ settings! {
     #[arg(long, value_name = "FILE", env = "SETTEE_READY_FILE")]
     ready_file: PathBuf {}
 
-    /// Memory for documents, as 1GiB or in bytes
+    /// Memory for documents of all buckets, as 1GiB or in bytes
     #[arg(long, value_name = "SIZE", env = "SETTEE_MEMORY_QUOTA")]
     memory_quota: MemorySize {
         default: MemorySize(of_bucket().memory_quota_bytes)
             => "60 % of the machine's",
+        allowed: Allowed::AtLeast(MEMORY_QUOTA_MIN),
+    }
+
+    /// Memory for documents of each bucket that is made at the start. The rest is for buckets that
+    /// are made while the node runs
+    #[arg(long, value_name = "SIZE", env = "SETTEE_BUCKET_QUOTA")]
+    bucket_quota: MemorySize {
+        unsaid: "an equal part of `--memory-quota`",
         allowed: Allowed::AtLeast(MEMORY_QUOTA_MIN),
         parameter: "max_size",
         route: "POST /pools/default/buckets/{bucket} `ramQuotaMB`",
@@ -164,7 +172,7 @@ settings! {
     /// clients that select none, all have the same settings and a part of the memory quota each
     #[arg(long, value_name = "NAMES", env = "SETTEE_BUCKET")]
     bucket: BucketNames {
-        default: BucketNames::one(of_bucket().name),
+        unsaid: "those that there are; `default` where there has never been one",
         allowed: Allowed::If {
             range: "1 to 100 letters, digits, and . _ % -",
             complaint: " `{value}`: a name has {range}",
@@ -328,10 +336,4 @@ fn of_bucket() -> BucketSettings {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Whether a bucket can be called so.
-pub(crate) fn is_bucket_name(name: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._%-".contains(&byte);
-    (1..=100).contains(&name.len()) && name.bytes().all(is_allowed) && !name.starts_with('.')
 }

@@ -59,6 +59,10 @@ impl Files for NoFiles {
         Ok(())
     }
 
+    fn remove_directory(&self, _: &Path) -> Result<(), FileError> {
+        Ok(())
+    }
+
     fn sync_directory(&self, _: &Path) -> Result<(), FileError> {
         Ok(())
     }

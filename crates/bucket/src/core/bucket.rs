@@ -18,7 +18,7 @@ use super::vbucket_factory::VbucketFactory;
 use super::vbucket_slot::VbucketSlot;
 use crate::collections::ManifestStore;
 use crate::compaction::Compaction;
-use crate::config::{BucketConfig, BucketType, ConflictResolution};
+use crate::config::{BucketConfig, BucketType, ConflictResolution, LevelMin};
 use crate::disk::{BackingStore, Disk};
 use crate::memory::{CheckpointState, Memory};
 use crate::roles::Timeouts;
@@ -54,6 +54,8 @@ pub(crate) struct BucketCore {
     pub(crate) directory: BucketDirectory,
     /// Which scopes and collections there are.
     pub(crate) manifest: ManifestStore,
+    /// How durable all writes are at least.
+    pub(crate) level_min: LevelMin,
     /// The vBuckets, by number.
     pub(crate) slots: Box<[VbucketSlot]>,
     /// Makes them.

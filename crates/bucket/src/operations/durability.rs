@@ -3,7 +3,7 @@
 use document::{DurabilityLevel, Operation};
 use vbucket::{SyncWriteRequest, WriteCondition};
 
-use crate::config::BucketType;
+use crate::config::{BucketType, DurabilityMinLevel};
 use crate::core::{Bucket, Refused, Session};
 
 impl Bucket {
@@ -35,8 +35,18 @@ impl Bucket {
         self.level_of(level).map_or(Operation::Mutation, Operation::Prepare)
     }
 
+    /// How durable all writes are at least.
+    pub fn durability_min_level(&self) -> DurabilityMinLevel {
+        self.0.level_min.get()
+    }
+
+    /// Changes it, for writes from now on.
+    pub fn set_durability_min_level(&self, level: DurabilityMinLevel) {
+        self.0.level_min.set(level);
+    }
+
     /// The level of a write whose client asks for `level`.
     fn level_of(&self, level: Option<DurabilityLevel>) -> Option<DurabilityLevel> {
-        level.max(self.config().durability.level_min.0)
+        level.max(self.durability_min_level().0)
     }
 }

@@ -11,17 +11,20 @@ use storage::{LastStop, Witnesses};
 use super::absent_vbuckets::{AbsentVbuckets, LIST_NAME};
 use super::adoption;
 use super::adoption::Adoption;
+use super::deletion::DELETED_MARK_NAME;
 use super::open_error::OpenError;
 use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
 
 /// The version of this file's layout.
 const FORMAT: u32 = 1;
-const DESCRIPTION_NAME: &str = "bucket.json";
+pub(crate) const DESCRIPTION_NAME: &str = "bucket.json";
 const CLEAN_MARK_NAME: &str = "clean-stop";
 /// Which scopes and collections there are, once that was changed.
 pub(crate) const MANIFEST_NAME: &str = "manifest.json";
 /// The mark of a clean stop, once the bucket has been opened after it.
 const LAST_STOP_NAME: &str = "last-stop";
+/// What a node keeps beside it.
+pub const SETTINGS_NAME: &str = "settings.json";
 
 /// What is fixed when a bucket is made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,17 +176,28 @@ pub(crate) fn leave_clean_mark(
 /// Whether a name in the directory is one of this module's, or one that it has in the making.
 pub(crate) fn is_own_name(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
-    let own = [DESCRIPTION_NAME, CLEAN_MARK_NAME, LAST_STOP_NAME, LIST_NAME, MANIFEST_NAME];
+    let own = [
+        DESCRIPTION_NAME,
+        CLEAN_MARK_NAME,
+        LAST_STOP_NAME,
+        LIST_NAME,
+        MANIFEST_NAME,
+        SETTINGS_NAME,
+        DELETED_MARK_NAME,
+    ];
     own.contains(&name) || own.iter().any(|own| own.strip_suffix(".json") == Some(name))
 }
 
 fn fresh(config: &BucketConfig, entropy: &Entropy) -> BucketFile {
-    let mut uuid = [0; 16];
-    entropy.fill(&mut uuid);
+    let uuid = config.uuid.clone().unwrap_or_else(|| {
+        let mut uuid = [0; 16];
+        entropy.fill(&mut uuid);
+        format!("{:032x}", u128::from_be_bytes(uuid))
+    });
     BucketFile {
         format: FORMAT,
         name: config.name.clone(),
-        uuid: format!("{:032x}", u128::from_be_bytes(uuid)),
+        uuid,
         vbucket_count: config.vbucket_count,
         bucket_type: config.bucket_type.unwrap_or_default(),
         conflict_resolution: config.conflict_resolution.unwrap_or_default(),

@@ -4,23 +4,19 @@ use std::sync::Arc;
 
 use auth::Privilege;
 use axum::Extension;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use cluster::BucketMap;
 use serde_json::{Map, Value, json};
 
 use super::cluster::nodes_json;
-use super::named_bucket::{Fields, NamedBucket};
+use super::named_bucket::NamedBucket;
 use crate::answers;
 use crate::authentication::User;
 use crate::bucket_view::{BucketFacts, BucketKind, BucketView, FlushError};
 use crate::context::Context;
 use crate::node_view::NodeView;
-
-/// The field of a form that is the memory quota, in MiB.
-const QUOTA_FIELD: &str = "ramQuotaMB";
 
 /// What the long form says in the same words as the short one.
 const SHARED_FIELDS: [&str; 10] = [
@@ -64,44 +60,6 @@ pub(super) async fn verbose(
     NamedBucket(bucket): NamedBucket,
 ) -> Response {
     answers::ok(&verbose_json(&*context.view, &*bucket))
-}
-
-/// POST /pools/default/buckets
-pub(super) async fn create(
-    State(context): State<Arc<Context>>,
-    form: Result<Form<Fields>, FormRejection>,
-) -> Response {
-    let name = form.ok().and_then(|Form(mut fields)| fields.remove("name"));
-    // Programs that create their bucket if it is missing go on when they read this.
-    if name.is_some_and(|name| context.view.bucket(&name).is_some()) {
-        return answers::refused("name", "Bucket with given name already exists");
-    }
-    answers::refused("_", answers::ONE_BUCKET)
-}
-
-/// POST /pools/default/buckets/{bucket}: the memory quota can be changed.
-pub(super) async fn change(
-    NamedBucket(bucket): NamedBucket,
-    form: Result<Form<Fields>, FormRejection>,
-) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
-    let quota = fields.get(QUOTA_FIELD);
-    let (Some(quota), 1) = (quota, fields.len()) else {
-        return answers::refused("_", answers::ONLY_QUOTA);
-    };
-    let bytes = quota.parse().ok().and_then(|megabytes: u64| megabytes.checked_mul(1 << 20));
-    let Some(bytes) = bytes else {
-        return answers::refused(QUOTA_FIELD, "The RAM quota is a whole number of MiB");
-    };
-    match bucket.set_memory_quota(bytes) {
-        Ok(()) => StatusCode::OK.into_response(),
-        Err(reason) => answers::refused(QUOTA_FIELD, &reason),
-    }
-}
-
-/// DELETE /pools/default/buckets/{bucket}
-pub(super) async fn refuse_change(_: NamedBucket) -> Response {
-    answers::refused("_", answers::ONE_BUCKET)
 }
 
 /// POST /pools/default/buckets/{bucket}/controller/doFlush
@@ -172,7 +130,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "authType": "sasl",
         "autoCompactionSettings": false,
         "quota": {"ram": facts.quota_bytes, "rawRAM": facts.quota_bytes},
-        "replicaNumber": bucket.replica_count,
+        "replicaNumber": facts.replica_number,
         "replicaIndex": false,
         "threadsNumber": 3,
         "basicStats": {
@@ -188,6 +146,12 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "durabilityMinLevel": facts.durability_level_min,
         "conflictResolutionType": facts.conflict_resolution,
         "maxTTL": 0,
+        "purgeInterval": 3.0,
+        "rank": 0,
+        "stats": {
+            "uri": format!("/pools/default/buckets/{}/stats", bucket.name),
+            "nodeStatsListURI": format!("/pools/default/buckets/{}/nodes", bucket.name),
+        },
         "compressionMode": facts.compression_mode,
         "historyRetentionCollectionDefault": true,
         "historyRetentionBytes": 0,

@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use cluster::BucketMap;
 use hyper::body::Frame;
 use tokio::sync::watch;
 
@@ -20,12 +21,12 @@ use crate::stopping::until_stopped;
 /// What ends a document. Source: docs/specification/clients.md, section 10.
 const END_OF_DOCUMENT: &str = "\n\n\n\n";
 
-/// The document as it is now.
-type Render = Box<dyn Fn(&Context) -> String + Send + Sync>;
+/// The document as it is now; `None` ends the stream.
+type Render = Box<dyn Fn(&Context) -> Option<String> + Send + Sync>;
 
 /// GET /pools/default/nodeServicesStreaming
 pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Response {
-    stream(context, Box::new(|context| context.view.cluster_map().global_config()))
+    stream(context, Box::new(|context| Some(context.view.cluster_map().global_config())))
 }
 
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}
@@ -33,7 +34,12 @@ pub(super) async fn bucket(
     State(context): State<Arc<Context>>,
     NamedBucket(bucket): NamedBucket,
 ) -> Response {
-    let render = move |context: &Context| context.view.cluster_map().bucket_config(&bucket.map());
+    let BucketMap { name, uuid, .. } = bucket.map();
+    // Whoever only listens does not keep a bucket from going, and is not told of another one.
+    let render = move |context: &Context| {
+        let map = context.view.bucket(&name)?.map();
+        (map.uuid == uuid).then(|| context.view.cluster_map().bucket_config(&map))
+    };
     stream(context, Box::new(render))
 }
 
@@ -69,7 +75,7 @@ impl hyper::body::Body for Documents {
         }
         // A change from here on is not in this document.
         self.changed.mark_unchanged();
-        let document = (self.render)(&self.context);
+        let Some(document) = (self.render)(&self.context) else { return Poll::Ready(None) };
         let (stopped, changed) = (self.context.stopped.clone(), self.changed.clone());
         self.next = Box::pin(until_changed(changed, stopped));
         let document = Bytes::from(document + END_OF_DOCUMENT);

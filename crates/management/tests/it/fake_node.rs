@@ -8,8 +8,8 @@ use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid
 use document::{Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketView, CarryOutError, DamagedVbucket, FlushError, ManifestEditError, Metric, NodeFacts,
-    NodeView, ResetError, Warmup,
+    BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, FlushError,
+    ManifestEditError, Metric, NodeFacts, NodeView, ResetError, Warmup,
 };
 use platform::Entropy;
 
@@ -34,6 +34,10 @@ pub(crate) struct FakeNode {
     pub(crate) this_node: Mutex<Option<usize>>,
     /// Counts the versions of the map.
     pub(crate) revision: Mutex<i64>,
+    /// What it was told of buckets that came or changed.
+    pub(crate) orders: Mutex<Vec<(String, BucketOrder)>>,
+    /// Why it would not.
+    pub(crate) order_error: Mutex<Option<BucketOrderError>>,
     /// To be called when the maps have changed.
     notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
@@ -60,8 +64,24 @@ impl FakeNode {
             nodes: Mutex::new(vec![address(12_000)]),
             this_node: Mutex::new(Some(0)),
             revision: Mutex::new(5),
+            orders: Mutex::default(),
+            order_error: Mutex::default(),
             notify: Mutex::default(),
         }
+    }
+
+    fn take_order(&self, name: &str, order: &BucketOrder) -> Result<Option<u64>, BucketOrderError> {
+        if let Some(error) = self.order_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let quota = order.iter().find(|(word, _)| word == "max_size");
+        let quota = quota.map(|(_, bytes)| bytes.parse::<u64>().unwrap());
+        if quota.is_some_and(|bytes| bytes < 1 << 24) {
+            let (word, why) = ("max_size".to_owned(), "too small".to_owned());
+            return Err(BucketOrderError::Invalid(word, why));
+        }
+        self.orders.lock().unwrap().push((name.to_owned(), order.clone()));
+        Ok(quota)
     }
 }
 
@@ -84,6 +104,45 @@ impl NodeView for FakeNode {
 
     fn bucket(&self, name: &str) -> Option<Arc<dyn BucketView>> {
         self.buckets().into_iter().find(|bucket| bucket.map().name == name)
+    }
+
+    fn create_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError> {
+        let quota = self.take_order(name, order)?;
+        if !is_trial {
+            let bucket = FakeBucket::named(name.to_owned().leak());
+            *bucket.quota_bytes.lock().unwrap() = quota.unwrap_or_default();
+            self.buckets.lock().unwrap().push(Arc::new(bucket));
+        }
+        Ok(())
+    }
+
+    fn change_bucket(
+        &self,
+        name: &str,
+        order: &BucketOrder,
+        is_trial: bool,
+    ) -> Result<(), BucketOrderError> {
+        let quota = self.take_order(name, order)?;
+        let buckets = self.buckets.lock().unwrap();
+        let bucket = buckets.iter().find(|bucket| bucket.name == name).unwrap();
+        if let Some(quota) = quota
+            && !is_trial
+        {
+            *bucket.quota_bytes.lock().unwrap() = quota;
+        }
+        Ok(())
+    }
+
+    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError> {
+        self.take_order(name, &BucketOrder::new())?;
+        self.buckets.lock().unwrap().retain(|bucket| bucket.name != name);
+        self.notify.lock().unwrap().as_ref().unwrap()();
+        Ok(!name.starts_with("slow"))
     }
 
     fn cluster_plan(&self) -> String {
@@ -114,6 +173,8 @@ impl NodeView for FakeNode {
             version: "7.6.0-1-enterprise".to_owned(),
             uptime: Duration::from_secs(10),
             cpu_count: 2,
+            quota_bytes_max: 1 << 30,
+            bucket_count_max: 30,
             memory_total_bytes: 1 << 34,
             memory_free_bytes: 1 << 33,
             operations_per_second: 1.5,
@@ -197,6 +258,7 @@ impl BucketView for FakeBucket {
             items: 40,
             operations_per_second: 0.0,
             disk_fetches_per_second: 0.0,
+            replica_number: 1,
             flush_enabled: *self.flush.lock().unwrap() != Err(FlushError::Disabled),
             kind: *self.kind.lock().unwrap(),
             compression_mode: "passive",
@@ -259,14 +321,6 @@ impl BucketView for FakeBucket {
         let next = manifest.edited(edit).map_err(ManifestEditError::Refused)?;
         *manifest = Arc::new(next);
         Ok(Arc::clone(&manifest))
-    }
-
-    fn set_memory_quota(&self, bytes: u64) -> Result<(), String> {
-        if bytes < 1 << 24 {
-            return Err("too small".to_owned());
-        }
-        *self.quota_bytes.lock().unwrap() = bytes;
-        Ok(())
     }
 }
 

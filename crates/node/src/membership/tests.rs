@@ -16,6 +16,7 @@ use platform::{Clock, Entropy};
 use vbucket::Waiter;
 
 use super::*;
+use crate::bucket_settings::BucketSettings;
 use crate::buckets::NodeBucket;
 use crate::peer_copies::{Copies, Held};
 
@@ -71,7 +72,10 @@ impl Member {
         let identity = Identity { name, address, cluster_uuid: Uuid::random(&Entropy::real()) };
         let path = Path::new("/data/cluster-map.json").to_path_buf();
         let remembered = RememberedMap::new(Arc::new(files.clone()), path, BUCKET);
-        let buckets = NodeBuckets::of(vec![NodeBucket::new(bucket.clone(), false)]);
+        let buckets = NodeBuckets::of(
+            vec![NodeBucket::new(bucket.clone(), BucketSettings::default())],
+            BUCKET,
+        );
         let membership = Membership::new(identity, &buckets, remembered, clock).unwrap();
         Self { membership, bucket, pool, files }
     }

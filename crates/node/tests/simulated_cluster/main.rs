@@ -183,7 +183,7 @@ impl Cluster {
             ..NodeConfig::default()
         };
         let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
-        let buckets = node.buckets().all().map(|bucket| bucket.bucket().clone()).collect();
+        let buckets = node.buckets().all().iter().map(|bucket| bucket.bucket().clone()).collect();
         self.others.0.lock().unwrap().insert(machine.address.to_string(), buckets);
         machine.running = Some(Running { driver, node });
     }

@@ -169,6 +169,16 @@ impl Files for SimulatedFiles {
         Ok(())
     }
 
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        let mut disk = self.lock();
+        disk.faults
+            .check(Call::Remove)
+            .and_then(|()| disk.remove_directory(directory))
+            .map_err(|error| FileError::new("remove directory", directory, error))?;
+        disk.recording.note_path(RecordedCall::RemoveDirectory, directory);
+        Ok(())
+    }
+
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
         let mut disk = self.lock();
         disk.faults

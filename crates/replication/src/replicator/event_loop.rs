@@ -113,7 +113,11 @@ impl EventLoop {
         self.buckets.extend(joining);
         let now = self.now();
         for (id, news) in news.of_buckets {
-            if let Some(bucket) = self.buckets.get_mut(&id) {
+            if news.is_leaving {
+                if let Some(mut bucket) = self.buckets.remove(&id) {
+                    bucket.follow(Vec::new(), &mut self.next_token, now);
+                }
+            } else if let Some(bucket) = self.buckets.get_mut(&id) {
                 bucket.take_news(news, &mut self.next_token, now);
             }
         }

@@ -34,6 +34,8 @@ pub(super) struct BucketNews {
     pub(super) damaged: BTreeSet<Vbid>,
     /// vBuckets that went back, or did not.
     pub(super) rolled_back: BTreeMap<Vbid, bool>,
+    /// The bucket goes.
+    pub(super) is_leaving: bool,
 }
 
 impl News {
@@ -51,7 +53,10 @@ impl News {
 impl BucketNews {
     /// Whether nothing is said but what vBuckets hold.
     pub(super) fn is_about_held_alone(&self) -> bool {
-        self.wanted.is_none() && self.damaged.is_empty() && self.rolled_back.is_empty()
+        self.wanted.is_none()
+            && self.damaged.is_empty()
+            && self.rolled_back.is_empty()
+            && !self.is_leaving
     }
 
     fn then(mut self, newer: Self) -> Self {
@@ -62,6 +67,7 @@ impl BucketNews {
         self.rolled_back.extend(newer.rolled_back);
         self.damaged.extend(newer.damaged);
         self.wanted = newer.wanted.or(self.wanted);
+        self.is_leaving |= newer.is_leaving;
         self
     }
 }

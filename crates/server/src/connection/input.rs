@@ -225,7 +225,7 @@ impl Connection {
     /// Whether FLUSH is supported. Where no bucket is selected, that is what is answered wherever
     /// it is supported by any.
     fn may_flush(&self, buckets: &BucketRegistry) -> bool {
-        self.bucket.as_ref().map_or_else(|| buckets.has_flush(), |part| part.flush_enabled)
+        self.bucket.as_ref().map_or_else(|| buckets.has_flush(), |part| part.flush_enabled())
     }
 
     fn execute(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) {

@@ -59,6 +59,15 @@ impl Kept {
         }
     }
 
+    /// Whether it is an order to delete a bucket.
+    fn deletes_bucket(&self) -> bool {
+        match self {
+            // The second byte of a frame is its opcode.
+            Self::Frame(bytes) => bytes.get(1) == Some(&Opcode::DeleteBucket.byte()),
+            Self::Answer(_) | Self::Line(..) | Self::HeadOfInput => false,
+        }
+    }
+
     /// Whether it may go on with `completed`. A durable write that has begun waits for its end,
     /// and nothing else does.
     fn admits(&self, completed: &Completed) -> bool {
@@ -121,6 +130,17 @@ impl Parked {
             return None;
         }
         self.requests.remove(&waiter.0)
+    }
+
+    /// Takes the requests of a connection that wait for its bucket: all, but for an order to delete
+    /// that.
+    pub(crate) fn take_of(&mut self, token: usize) -> Vec<ParkedRequest> {
+        let is_lost =
+            |request: &ParkedRequest| request.token == token && !request.kept.deletes_bucket();
+        let lost = self.requests.iter().filter(|(_, request)| is_lost(request));
+        let mut names: Vec<u64> = lost.map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names.iter().filter_map(|name| self.requests.remove(name)).collect()
     }
 
     /// Forgets the requests of a connection that is gone.

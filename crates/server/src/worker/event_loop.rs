@@ -18,6 +18,7 @@ use super::turn::turn_of;
 use super::watch::Watch;
 use vbucket::Now;
 
+use crate::buckets::BucketPart;
 use crate::client_memory::{Held, Holder};
 use crate::connection::{Connection, Output, Parked, Turn};
 use crate::entrance::Entrance;
@@ -199,9 +200,28 @@ impl EventLoop {
                 Message::Wake(token) => self.take_turn(token),
                 Message::AcceptMore(entrance) => self.accept(entrance),
                 Message::GiveWay(stranger) => self.displace(stranger),
+                Message::BucketGone(part) => self.take_bucket_away(&part),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
                 Message::Stop => self.is_stopping = true,
+            }
+        }
+    }
+
+    /// Has the connections that have a bucket lose it.
+    fn take_bucket_away(&mut self, gone: &Arc<BucketPart>) {
+        for token in 0..self.peers.len() {
+            let lost = self.with_peer(token, |peer, turn, _| {
+                let has_it =
+                    peer.connection.bucket.as_ref().is_some_and(|part| Arc::ptr_eq(part, gone));
+                if has_it {
+                    peer.connection.lose_bucket(turn);
+                }
+                has_it
+            });
+            if lost == Some(true) {
+                self.replicas.retain(|replica| *replica != token);
+                self.take_turn(token);
             }
         }
     }

@@ -8,6 +8,7 @@ use platform::network::{Stream, Waker};
 use vbucket::Waiter;
 
 use super::message_queue::{Bell, MessageQueue};
+use crate::buckets::BucketPart;
 use crate::completed::Completed;
 use crate::connection::Parked;
 use crate::entrance::Entrance;
@@ -25,6 +26,8 @@ pub(super) enum Message {
     AcceptMore(Entrance),
     /// A connection without a login makes room for another, if it still is one.
     GiveWay(Stranger),
+    /// Connections that have this bucket lose it.
+    BucketGone(Arc<BucketPart>),
     /// There is a newer map of the cluster.
     MapChanged,
     /// Give back memory that others have freed.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use auth::{PasswordChecker, Users};
 use cluster::PendingVbucket;
@@ -15,10 +15,12 @@ use tls::Acceptor;
 
 use super::event_loop::{EventLoop, Listeners};
 use super::mailbox::{Mailboxes, Message};
-use crate::buckets::{BucketRegistry, ServedBucket};
+use crate::bucket_administrator::BucketAdministrator;
+use crate::buckets::{BucketRegistry, ServedBucket, TooManyBuckets};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
-use crate::command_statistics::{CommandStatistics, CountersByBucket, timings};
+use crate::command_statistics::{CommandStatistics, timings};
+use crate::departure::Departure;
 use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
@@ -59,8 +61,10 @@ pub struct Parts {
     pub network: Network,
     /// Who may come in.
     pub users: Arc<Users>,
-    /// The buckets, with different names. The first one is that of clients that select none.
+    /// The buckets that there are at the start, with different names.
     pub buckets: Vec<ServedBucket>,
+    /// The name of the bucket of clients that select none, whenever there is one.
+    pub default_bucket: String,
     /// What clients are told about the cluster, with the configuration of each bucket.
     pub cluster: ClusterView,
     /// Threads for what takes long.
@@ -80,10 +84,11 @@ impl Server {
         } else {
             PasswordChecker::at_once(Arc::clone(users))
         };
-        let bucket_count = parts.buckets.len();
-        let buckets = BucketRegistry::default();
-        parts.buckets.into_iter().for_each(|bucket| buckets.add(bucket, &parts.cluster));
-        let by_bucket = std::iter::repeat_with(|| CountersByBucket::for_buckets(bucket_count));
+        let buckets = BucketRegistry::new(parts.default_bucket);
+        for bucket in parts.buckets {
+            let added = buckets.add(bucket, &parts.cluster);
+            added.map_err(|TooManyBuckets| io::Error::other("there are too many buckets"))?;
+        }
         let (tls_listener, tls) = doors.tls.map(|door| (door.listener, door.acceptor)).unzip();
         let shared = Arc::new(Shared {
             started: parts.clock.now(),
@@ -105,7 +110,8 @@ impl Server {
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
             foreign_clients: Seldom::every(STRANGERS_LOG_INTERVAL),
-            by_bucket: by_bucket.take(count).collect(),
+            by_bucket: std::iter::repeat_with(Default::default).take(count).collect(),
+            administrator: OnceLock::new(),
         });
         let mut listeners =
             Listeners { data: Some(doors.data), tls: tls_listener, memcached: doors.memcached };
@@ -122,6 +128,41 @@ impl Server {
         }
         assert_eq!(handles.len(), shared.mailboxes.count(), "every mailbox has a worker");
         Ok(Self { shared, workers: Mutex::new(handles) })
+    }
+
+    /// From now on clients have buckets made and deleted by `administrator`, while it is there.
+    pub fn administrate_with(&self, administrator: Weak<dyn BucketAdministrator>) {
+        let set = self.shared.administrator.set(administrator);
+        assert!(set.is_ok(), "a data port has one administrator");
+    }
+
+    /// From now on clients can select this bucket. `view` has its configuration.
+    pub fn add_bucket(
+        &self,
+        bucket: ServedBucket,
+        view: &ClusterView,
+    ) -> Result<(), TooManyBuckets> {
+        self.shared.buckets.add(bucket, view)
+    }
+
+    /// From now on no client can select the bucket of that name, and those that have it lose it,
+    /// each in its own time. `None` if there is none.
+    pub fn remove_bucket(&self, name: &str) -> Option<Departure> {
+        let part = self.shared.buckets.remove(name)?;
+        part.delayed_flush.withdraw();
+        for worker in 0..self.shared.mailboxes.count() {
+            self.shared.mailboxes.send(worker, Message::BucketGone(Arc::clone(&part)));
+        }
+        let shared = Arc::clone(&self.shared);
+        Some(Departure::new(part, move |place| {
+            shared.by_bucket.iter().for_each(|worker| worker.clear(place));
+            shared.buckets.free(place);
+        }))
+    }
+
+    /// From now on FLUSH empties the bucket of that name, or does not.
+    pub fn enable_flush(&self, name: &str, is_enabled: bool) {
+        self.shared.buckets.enable_flush(name, is_enabled);
     }
 
     /// From now on clients are told `view`. Those that have asked for it hear of it at once.

@@ -160,6 +160,7 @@ impl Port {
             network: Network::real(),
             users: Arc::clone(&users),
             buckets: buckets.iter().map(served).collect(),
+            default_bucket: buckets[0].config().name.clone(),
             cluster,
             pool: pool.clone(),
             mailboxes,

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::ClusterRunArguments;
 use crate::setting_values::BucketNames;
-use crate::settings::is_bucket_name;
+use node::is_bucket_name;
 
 /// The host of all nodes.
 const HOST: &str = "127.0.0.1";

@@ -70,6 +70,7 @@ enum NameChange {
     Create { path: PathBuf, inode: InodeNumber },
     Rename { from: PathBuf, to: PathBuf, inode: InodeNumber },
     Remove { path: PathBuf },
+    RemoveDirectory { path: PathBuf },
 }
 
 impl Disk {
@@ -96,7 +97,19 @@ impl Disk {
         Ok(())
     }
 
+    /// A directory is not removed like a file, and one with something in it not at all.
+    pub(super) fn remove_directory(&mut self, path: &Path) -> io::Result<()> {
+        if !self.list(path)?.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        self.change_name(NameChange::RemoveDirectory { path: path.to_path_buf() });
+        Ok(())
+    }
+
     pub(super) fn remove(&mut self, path: &Path) -> io::Result<()> {
+        if self.live.directories.contains(path) {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
         self.find(path)?;
         self.change_name(NameChange::Remove { path: path.to_path_buf() });
         Ok(())
@@ -358,6 +371,7 @@ impl NameChange {
             Self::CreateDirectory { path }
             | Self::Create { path, .. }
             | Self::Remove { path }
+            | Self::RemoveDirectory { path }
             | Self::Rename { to: path, .. } => parent(path),
         }
     }
@@ -372,6 +386,9 @@ impl NameChange {
             }
             Self::Remove { path } => {
                 names.remove(&path);
+            }
+            Self::RemoveDirectory { path } => {
+                directories.remove(&path);
             }
             // Also when an earlier change of that content's name is lost.
             Self::Rename { from, to, inode } => {

@@ -37,6 +37,8 @@ pub enum RecordedCall {
     },
     /// A file lost its name.
     Remove(PathBuf),
+    /// A directory lost its name.
+    RemoveDirectory(PathBuf),
     /// A directory was synced.
     SyncDirectory(PathBuf),
 }
@@ -84,6 +86,9 @@ impl fmt::Display for RecordedCall {
                 write!(formatter, "rename {} to {}", from.display(), to.display())
             }
             Self::Remove(path) => write!(formatter, "remove {}", path.display()),
+            Self::RemoveDirectory(path) => {
+                write!(formatter, "remove directory {}", path.display())
+            }
             Self::SyncDirectory(path) => write!(formatter, "sync directory {}", path.display()),
         }
     }

@@ -95,7 +95,7 @@ pub(super) fn settings(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result
     emitter.emit("item_size_max", document::limits::VALUE_SIZE_MAX);
     emitter.emit("binding_protocol", "binary");
     emitter.emit("cas_enabled", "yes");
-    emitter.emit("flush_enabled", if emitter.part.flush_enabled { "yes" } else { "no" });
+    emitter.emit("flush_enabled", if emitter.part.flush_enabled() { "yes" } else { "no" });
     Ok(())
 }
 

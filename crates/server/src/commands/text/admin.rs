@@ -42,7 +42,7 @@ pub(super) fn flush(
     reply: Reply,
     turn: &mut Turn<'_>,
 ) -> Executed {
-    if !part.flush_enabled {
+    if !part.flush_enabled() {
         if reply == Reply::Wanted {
             answer::line(&mut turn.output.buffer, "CLIENT_ERROR flush_all not allowed");
         }

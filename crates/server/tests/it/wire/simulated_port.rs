@@ -116,6 +116,7 @@ impl SimulatedPort {
             network: network.host(SERVER).into(),
             users: Arc::new(users()),
             buckets: vec![served],
+            default_bucket: "default".to_owned(),
             cluster: view(1),
             pool: driver.pool().clone(),
             mailboxes,

@@ -112,6 +112,10 @@ impl Files for HeldNames {
         self.files.remove(path)
     }
 
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.remove_directory(directory)
+    }
+
     fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
         self.files.sync_directory(directory)
     }

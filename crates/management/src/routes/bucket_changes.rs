@@ -1,0 +1,136 @@
+//! Buckets that are made, changed and deleted.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::FormRejection;
+use axum::extract::{Form, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::bucket_form::BucketForm;
+use super::named_bucket::{Fields, NamedBucket};
+use crate::answers;
+use crate::bucket_order::BucketOrderError;
+use crate::context::Context;
+use crate::node_view::NodeView;
+
+type FieldsForm = Result<Form<Fields>, FormRejection>;
+
+/// Behind the question mark: says what would come of it, and changes nothing.
+const TRIAL_FIELD: &str = "just_validate";
+
+/// POST /pools/default/buckets
+pub(super) async fn create(
+    State(context): State<Arc<Context>>,
+    Query(query): Query<Fields>,
+    form: FieldsForm,
+) -> Response {
+    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let name = fields.remove("name").unwrap_or_default();
+    let mut form = BucketForm::read(fields);
+    form.check_new();
+    if name.is_empty() {
+        form.errors.insert("name".to_owned(), "Bucket name needs to be specified".to_owned());
+    } else if context.view.bucket(&name).is_some() {
+        form.errors.insert("name".to_owned(), EXISTS.to_owned());
+    }
+    let make = move |view: &dyn NodeView, form: &BucketForm, is_trial| {
+        view.create_bucket(&name, &form.order, is_trial)
+    };
+    carry_out(&context, form, is_trial(&query), StatusCode::ACCEPTED, make).await
+}
+
+/// POST /pools/default/buckets/{bucket}
+pub(super) async fn change(
+    State(context): State<Arc<Context>>,
+    NamedBucket(bucket): NamedBucket,
+    Query(query): Query<Fields>,
+    form: FieldsForm,
+) -> Response {
+    let name = bucket.map().name;
+    drop(bucket);
+    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    // Clients say it again.
+    fields.remove("name");
+    let form = BucketForm::read(fields);
+    let change = move |view: &dyn NodeView, form: &BucketForm, is_trial| {
+        view.change_bucket(&name, &form.order, is_trial)
+    };
+    carry_out(&context, form, is_trial(&query), StatusCode::OK, change).await
+}
+
+/// DELETE /pools/default/buckets/{bucket}: answered when nothing of it is left, or when that takes
+/// long.
+pub(super) async fn delete(
+    State(context): State<Arc<Context>>,
+    NamedBucket(bucket): NamedBucket,
+) -> Response {
+    let name = bucket.map().name;
+    // Whoever holds it keeps it from going.
+    drop(bucket);
+    let view = Arc::clone(&context.view);
+    let deleted = tokio::task::spawn_blocking(move || view.delete_bucket(&name)).await;
+    match deleted.unwrap_or_else(|_| Err(stopping())) {
+        Ok(true) => StatusCode::OK.into_response(),
+        Ok(false) => {
+            let body = json!({"_": "Bucket deletion not yet complete, but will continue.\r\n"});
+            answers::json_text(StatusCode::INTERNAL_SERVER_ERROR, body.to_string())
+        }
+        Err(error) => refusal(&BucketForm::default(), error),
+    }
+}
+
+const EXISTS: &str = "Bucket with given name already exists";
+
+/// Carries out what a form says, if it is right.
+async fn carry_out(
+    context: &Context,
+    form: BucketForm,
+    is_trial: bool,
+    done: StatusCode,
+    order: impl FnOnce(&dyn NodeView, &BucketForm, bool) -> Result<(), BucketOrderError>
+    + Send
+    + 'static,
+) -> Response {
+    if !form.errors.is_empty() {
+        return refused(&form.errors);
+    }
+    let view = Arc::clone(&context.view);
+    let carried_out = tokio::task::spawn_blocking(move || {
+        let result = order(&*view, &form, is_trial);
+        (form, result)
+    });
+    match carried_out.await {
+        Ok((_, Ok(()))) if is_trial => answers::ok(&json!({"errors": {}, "summaries": {}})),
+        Ok((_, Ok(()))) => done.into_response(),
+        Ok((form, Err(error))) => refusal(&form, error),
+        Err(_) => refusal(&BucketForm::default(), stopping()),
+    }
+}
+
+fn is_trial(query: &Fields) -> bool {
+    query.get(TRIAL_FIELD).is_some_and(|value| value == "1")
+}
+
+/// The work is lost only when the runtime shuts down.
+fn stopping() -> BucketOrderError {
+    BucketOrderError::Failed("The node is shutting down".to_owned())
+}
+
+fn refusal(form: &BucketForm, error: BucketOrderError) -> Response {
+    match error {
+        BucketOrderError::Exists => answers::refused("name", EXISTS),
+        BucketOrderError::NotFound => answers::not_found(),
+        BucketOrderError::Invalid(name, why) => answers::refused(&form.field_of(&name), &why),
+        BucketOrderError::Failed(why) => {
+            let body = json!({"_": why}).to_string();
+            answers::json_text(StatusCode::SERVICE_UNAVAILABLE, body)
+        }
+    }
+}
+
+fn refused(errors: &Fields) -> Response {
+    let body = json!({"errors": errors, "summaries": {}}).to_string();
+    answers::json_text(StatusCode::BAD_REQUEST, body)
+}

@@ -1,0 +1,312 @@
+//! Opening buckets: those that a start names, those that are there, and new ones.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use bucket::Bucket;
+use server::Mailboxes;
+
+use crate::bucket_settings::BucketSettings;
+use crate::buckets::{NodeBucket, surroundings};
+use crate::config::NodeConfig;
+use crate::data_directory::{BucketPlaces, DataDirectory};
+use crate::world::World;
+
+/// Opens buckets in a node's directory.
+pub(crate) struct BucketOpener {
+    pub(crate) world: World,
+    pub(crate) places: BucketPlaces,
+    mailboxes: Mailboxes,
+    /// Files of one bucket that are kept open.
+    open_files_max: usize,
+    /// What is not said of a bucket.
+    template: BucketSettings,
+}
+
+impl BucketOpener {
+    pub(crate) fn new(
+        world: &World,
+        config: &NodeConfig,
+        directory: &DataDirectory,
+        mailboxes: &Mailboxes,
+        open_files_max: usize,
+    ) -> Self {
+        Self {
+            world: world.clone(),
+            places: directory.places(),
+            mailboxes: mailboxes.clone(),
+            open_files_max,
+            template: config.template(),
+        }
+    }
+
+    /// Opens the buckets that the configuration names, and those that are there beside.
+    pub(crate) fn open_all(&self, config: &NodeConfig) -> anyhow::Result<Vec<NodeBucket>> {
+        let files = &*self.world.files;
+        self.places.sweep(files);
+        let mut settings = Vec::new();
+        for named in &config.buckets {
+            let is_wanted = !config.makes_buckets_once || !self.places.have_been_used(files)?;
+            if is_wanted || self.places.has_bucket(files, &named.name)? {
+                settings.push(named.clone());
+            }
+        }
+        for name in self.places.own_buckets(files)? {
+            if settings.iter().all(|known| known.name != name) {
+                let found = BucketSettings {
+                    name,
+                    vbuckets: None,
+                    bucket_type: None,
+                    conflict_resolution: None,
+                    ..self.template.clone()
+                };
+                settings.push(found);
+            }
+        }
+        settings.into_iter().map(|settings| self.open(settings)).collect()
+    }
+
+    /// Opens a bucket with the settings that are kept in its directory, and these for the rest;
+    /// makes it if it is not there.
+    fn open(&self, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
+        let path = self.places.bucket(&*self.world.files, &settings.name)?;
+        let name = settings.name.clone();
+        let settings = settings
+            .with_kept(&*self.world.files, &path)
+            .with_context(|| format!("the settings of the bucket `{name}`"))?;
+        self.open_at(&path, settings)
+    }
+
+    fn open_at(&self, path: &Path, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
+        let surroundings = surroundings(&self.world, &self.mailboxes);
+        let bucket = Bucket::open(surroundings, settings.bucket_config(self.open_files_max), path)
+            .with_context(|| format!("the bucket `{}`", settings.name))?;
+        Ok(NodeBucket::new(bucket, settings))
+    }
+
+    /// What a new bucket is where nobody says anything.
+    pub(crate) fn new_settings(&self, name: &str) -> BucketSettings {
+        let defaults = BucketSettings::default();
+        BucketSettings {
+            enable_flush: false,
+            name: name.to_owned(),
+            uuid: None,
+            replica_count: 1,
+            bucket_type: None,
+            conflict_resolution: None,
+            durability_min_level: defaults.durability_min_level,
+            durability_impossible_fallback: defaults.durability_impossible_fallback,
+            ephemeral_full_policy: defaults.ephemeral_full_policy,
+            eviction_policy: defaults.eviction_policy,
+            compression: defaults.compression,
+            ..self.template.clone()
+        }
+    }
+
+    /// Makes a bucket. After a crash at any step it is there, with these settings, or nothing of it
+    /// is.
+    ///
+    /// # Errors
+    /// Nothing of it is there, or after the next start.
+    pub(crate) fn make(&self, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
+        let files = &*self.world.files;
+        let path: PathBuf = self.places.bucket(files, &settings.name)?;
+        files.create_directories(&path)?;
+        // The description, which makes it a bucket, comes last.
+        let made = settings.keep(files, &path).map_err(anyhow::Error::new);
+        let made = made.and_then(|()| self.open_at(&path, settings));
+        if made.is_err()
+            && let Err(error) = bucket::mark_deleted(files, &path)
+                .and_then(|()| bucket::remove_remains(files, &path))
+        {
+            tracing::warn!(%error, "what was begun of a bucket is left to the next start");
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use executor::DeterministicPool;
+    use platform::files::remove_content;
+    use platform::simulated::{Fault, FaultError, SimulatedFiles, SimulatedNetwork};
+    use platform::{Clock, Entropy, Files, WallTime};
+
+    use super::*;
+    use crate::peer_copies::{Copies, PeerLogin, Peers};
+
+    const DATA: &str = "/data";
+    const BUCKET: &str = "orders";
+
+    struct Nobody;
+
+    impl Peers for Nobody {
+        fn copies(&self, _: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
+            anyhow::bail!("there is no other node")
+        }
+
+        fn exchange_manifest(
+            &self,
+            _: &cluster::NodeAddress,
+            _: &PeerLogin,
+            _: &str,
+        ) -> anyhow::Result<String> {
+            anyhow::bail!("there is no other node")
+        }
+    }
+
+    /// What opens buckets on a machine with this disk.
+    struct Machine {
+        opener: BucketOpener,
+        config: NodeConfig,
+        _directory: DataDirectory,
+        _pool: DeterministicPool,
+    }
+
+    fn boot(files: &SimulatedFiles) -> Machine {
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        let pool = DeterministicPool::new(clock.clone(), 1);
+        let world = World {
+            network: SimulatedNetwork::new(clock.clone(), 1).host([10, 0, 0, 1].into()).into(),
+            clock,
+            files: Arc::new(files.clone()),
+            entropy: Entropy::simulated(1),
+            pool: pool.pool().clone(),
+            peers: Arc::new(Nobody),
+        };
+        let directory = DataDirectory::open(files, &world.entropy, Path::new(DATA), &[]).unwrap();
+        let template = BucketSettings {
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let config = NodeConfig {
+            buckets: vec![template],
+            makes_buckets_once: true,
+            ..NodeConfig::default()
+        };
+        let mailboxes = Mailboxes::for_workers(1);
+        let opener = BucketOpener::new(&world, &config, &directory, &mailboxes, 16);
+        Machine { opener, config, _directory: directory, _pool: pool }
+    }
+
+    impl Machine {
+        fn settings(&self) -> BucketSettings {
+            BucketSettings { enable_flush: true, ..self.opener.new_settings(BUCKET) }
+        }
+
+        /// Which buckets there are now, without those that are made anew.
+        fn open(&self) -> Vec<(String, bool)> {
+            let opened = self.opener.open_all(&self.config).unwrap();
+            let facts = opened.iter().map(|it| (it.name().to_owned(), it.flush_enabled()));
+            let facts = facts.collect();
+            opened.iter().for_each(|it| it.bucket().discard());
+            facts
+        }
+    }
+
+    /// Has the disk fail from the `number`th call on.
+    fn fail_from(files: &SimulatedFiles, number: u64) {
+        let error = FaultError::Io;
+        files.fail(Fault { call: None, number, error, from_then_on: true });
+    }
+
+    /// Runs `change` on a disk that `prepare` has left, cut off after any number of calls, and
+    /// gives what a start then finds, with whether `change` said that it was done.
+    fn cut_off(
+        prepare: impl Fn(&Machine),
+        change: impl Fn(&Machine) -> bool,
+        check: impl Fn(bool, &[(String, bool)]),
+    ) {
+        for number in 1.. {
+            assert!(number < 1000, "the change ends");
+            let mut was_done = false;
+            for seed in [0, 7, 11] {
+                let files = SimulatedFiles::new();
+                let machine = boot(&files);
+                files.create_directories(&Path::new(DATA).join("buckets")).unwrap();
+                prepare(&machine);
+                fail_from(&files, number);
+                was_done = change(&machine);
+                drop(machine);
+                files.power_cut(seed);
+                files.heal();
+                check(was_done, &boot(&files).open());
+                // What is left over does not come back, and keeps nobody from making it again.
+                let machine = boot(&files);
+                let found = machine.open();
+                check(was_done, &found);
+                if found.is_empty() {
+                    let places = files.list(&Path::new(DATA).join("buckets")).unwrap();
+                    assert!(places.is_empty(), "{places:?}");
+                    machine.opener.make(machine.settings()).unwrap().bucket().discard();
+                }
+            }
+            if was_done {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_is_made_is_there_with_its_settings_or_not_at_all() {
+        cut_off(
+            |_| {},
+            |machine| {
+                let made = machine.opener.make(machine.settings());
+                made.is_ok_and(|bucket| {
+                    bucket.bucket().discard();
+                    true
+                })
+            },
+            |was_done, found| {
+                let is_whole = *found == [(BUCKET.to_owned(), true)];
+                assert!(is_whole || (found.is_empty() && !was_done), "{was_done} {found:?}");
+            },
+        );
+    }
+
+    #[test]
+    fn a_bucket_that_is_deleted_is_there_or_not_and_never_comes_back() {
+        let path = |machine: &Machine| {
+            machine.opener.places.bucket(&*machine.opener.world.files, BUCKET).unwrap()
+        };
+        cut_off(
+            |machine| machine.opener.make(machine.settings()).unwrap().bucket().discard(),
+            |machine| {
+                let (files, path) = (&*machine.opener.world.files, path(machine));
+                bucket::mark_deleted(files, &path).is_ok()
+            },
+            |was_done, found| assert!(!was_done || found.is_empty(), "{found:?}"),
+        );
+        cut_off(
+            |machine| {
+                machine.opener.make(machine.settings()).unwrap().bucket().discard();
+                let files = &*machine.opener.world.files;
+                bucket::mark_deleted(files, &path(machine)).unwrap();
+            },
+            |machine| {
+                let (files, path) = (&*machine.opener.world.files, path(machine));
+                bucket::remove_remains(files, &path).is_ok()
+            },
+            |_, found| assert!(found.is_empty(), "{found:?}"),
+        );
+    }
+
+    #[test]
+    fn what_somebody_has_put_among_the_buckets_is_left_alone() {
+        let files = SimulatedFiles::new();
+        let machine = boot(&files);
+        let foreign = Path::new(DATA).join("buckets/notes");
+        files.create_directories(&foreign).unwrap();
+        files.replace_all(&foreign.join("letter.txt"), b"Dear ...").unwrap();
+        machine.opener.places.sweep(&files);
+        assert!(files.content(&foreign.join("letter.txt")).is_some());
+        remove_content(&files, &foreign, &[]).unwrap();
+        machine.opener.places.sweep(&files);
+        assert!(!files.exists(&foreign).unwrap(), "nothing was in it");
+    }
+}

@@ -1,0 +1,225 @@
+//! What is said of a bucket while the node runs: names and values, under the original's names where
+//! it has them. A client says them, and they are kept in the bucket's directory.
+
+use std::path::Path;
+
+use bucket::{
+    BucketType, CompressionMode, ConflictResolution, DurabilityMinLevel, EvictionPolicy,
+    FullPolicy, Named, SETTINGS_NAME,
+};
+use cluster::Uuid;
+use document::limits::VBUCKET_COUNT_MAX;
+use platform::{FileErrorKind, Files};
+use server::{BucketRefusal, BucketWords};
+
+use crate::bucket_settings::BucketSettings;
+
+/// More replicas than this no chain of the protocol has.
+const REPLICA_COUNT_MAX: usize = 3;
+/// Settings of the original's that mean nothing here, and are taken.
+const IGNORED: [&str; 5] = ["backend", "couch_bucket", "dbname", "ht_size", "ht_locks"];
+
+/// Whether something may be said of a bucket that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The bucket is to be made.
+    Making,
+    /// It runs.
+    Running,
+}
+
+impl BucketSettings {
+    /// These settings, but for what `words` say.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub(crate) fn with_words(
+        &self,
+        words: &BucketWords,
+        moment: Moment,
+    ) -> Result<Self, BucketRefusal> {
+        let mut settings = self.clone();
+        for (name, value) in words {
+            let refuse = |why: String| BucketRefusal::Invalid(name.clone(), why);
+            settings.say(name, value).map_err(refuse)?;
+            if moment == Moment::Running {
+                self.check_fixed(&settings).map_err(refuse)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    fn say(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "uuid" => {
+                let uuid = Uuid::parse(value).ok_or("a uuid has 32 hexadecimal digits")?;
+                self.uuid = Some(uuid.to_string());
+            }
+            "max_size" => self.memory_quota_bytes = number(value)?,
+            "num_replicas" => {
+                self.replica_count = number(value)?;
+                if self.replica_count > REPLICA_COUNT_MAX {
+                    return Err(format!("at most {REPLICA_COUNT_MAX}"));
+                }
+            }
+            "max_vbuckets" => {
+                let count: u16 = number(value)?;
+                if !count.is_power_of_two() || count > VBUCKET_COUNT_MAX {
+                    return Err(format!("a power of two, at most {VBUCKET_COUNT_MAX}"));
+                }
+                self.vbuckets = Some(count);
+            }
+            "bucket_type" => {
+                // The original has a word of its own for the one.
+                let value = if value == "persistent" { "couchbase" } else { value };
+                self.bucket_type = Some(BucketType::by_name(value)?);
+            }
+            "conflict_resolution_type" => {
+                self.conflict_resolution = Some(ConflictResolution::by_name(value)?);
+            }
+            "item_eviction_policy" => self.eviction_policy = EvictionPolicy::by_name(value)?,
+            "ephemeral_full_policy" => self.ephemeral_full_policy = FullPolicy::by_name(value)?,
+            "compression_mode" => self.compression = CompressionMode::by_name(value)?,
+            "durability_min_level" => {
+                self.durability_min_level = DurabilityMinLevel::by_name(value)?;
+            }
+            "durability_impossible_fallback" => {
+                self.durability_impossible_fallback = truth(value)?;
+            }
+            "flush_enabled" => self.enable_flush = truth(value)?,
+            "max_ttl" if value == "0" => {}
+            "max_ttl" => {
+                return Err("lives are limited by collection: give those a maxTTL".to_owned());
+            }
+            name if IGNORED.contains(&name) => {}
+            name => return Err(format!("there is no setting `{name}` of a bucket")),
+        }
+        Ok(())
+    }
+
+    /// Refuses what a bucket that runs cannot become.
+    fn check_fixed(&self, wanted: &Self) -> Result<(), String> {
+        let fixed = |what: &str| Err(format!("{what} is fixed when the bucket is made"));
+        if wanted.bucket_type.unwrap_or_default() != self.bucket_type.unwrap_or_default() {
+            return fixed("the type");
+        }
+        if wanted.vbuckets != self.vbuckets {
+            return fixed("the number of vBuckets");
+        }
+        if wanted.conflict_resolution.unwrap_or_default()
+            != self.conflict_resolution.unwrap_or_default()
+        {
+            return fixed("how conflicts are resolved");
+        }
+        if wanted.uuid != self.uuid {
+            return fixed("the uuid");
+        }
+        let same_policies = wanted.eviction_policy == self.eviction_policy
+            && wanted.ephemeral_full_policy == self.ephemeral_full_policy;
+        if !same_policies {
+            return fixed("what leaves memory when it is full");
+        }
+        if wanted.durability_impossible_fallback != self.durability_impossible_fallback {
+            return fixed("what becomes of durable writes without replicas");
+        }
+        Ok(())
+    }
+
+    /// What is kept of them in the bucket's directory: what is not in its description.
+    pub(crate) fn words(&self) -> BucketWords {
+        let words = [
+            ("max_size", self.memory_quota_bytes.to_string()),
+            ("num_replicas", self.replica_count.to_string()),
+            ("item_eviction_policy", self.eviction_policy.name().to_owned()),
+            ("ephemeral_full_policy", self.ephemeral_full_policy.name().to_owned()),
+            ("compression_mode", self.compression.name().to_owned()),
+            ("durability_min_level", self.durability_min_level.name().to_owned()),
+            ("durability_impossible_fallback", self.durability_impossible_fallback.to_string()),
+            ("flush_enabled", self.enable_flush.to_string()),
+        ];
+        words.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Keeps them in the bucket's directory, durably.
+    pub(crate) fn keep(&self, files: &dyn Files, directory: &Path) -> Result<(), BucketRefusal> {
+        let words: serde_json::Map<_, _> =
+            self.words().into_iter().map(|(name, value)| (name, value.into())).collect();
+        let text = serde_json::to_vec_pretty(&words).expect("names and values are JSON");
+        let kept = files.replace_all(&directory.join(SETTINGS_NAME), &text);
+        kept.map_err(|error| BucketRefusal::Failed(error.to_string()))
+    }
+
+    /// These settings, but for those that are kept in the bucket's directory.
+    ///
+    /// # Errors
+    /// They cannot be read, in words for people.
+    pub(crate) fn with_kept(&self, files: &dyn Files, directory: &Path) -> anyhow::Result<Self> {
+        let path = directory.join(SETTINGS_NAME);
+        let content = match files.read_all(&path) {
+            Err(error) if error.kind == FileErrorKind::NotFound => return Ok(self.clone()),
+            content => content?,
+        };
+        let words: std::collections::BTreeMap<String, String> = serde_json::from_slice(&content)?;
+        Ok(self.with_words(&words.into_iter().collect(), Moment::Making)?)
+    }
+}
+
+fn number<T: std::str::FromStr>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| "this is not a whole number, or too large a one".to_owned())
+}
+
+fn truth(value: &str) -> Result<bool, String> {
+    value.parse().map_err(|_| "say true or false".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[(&str, &str)]) -> BucketWords {
+        words.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let files = platform::simulated::SimulatedFiles::new();
+        let directory = Path::new("/bucket");
+        files.create_directories(directory).unwrap();
+        let before = BucketSettings::default();
+        let said = words(&[
+            ("max_size", "104857600"),
+            ("num_replicas", "2"),
+            ("item_eviction_policy", "full_eviction"),
+            ("compression_mode", "active"),
+            ("durability_min_level", "majority"),
+            ("flush_enabled", "true"),
+        ]);
+        let settings = before.with_words(&said, Moment::Making).unwrap();
+        settings.keep(&files, directory).unwrap();
+        let read = before.with_kept(&files, directory).unwrap();
+        assert_eq!(read.words(), settings.words());
+        assert_ne!(read.words(), before.words());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_its_name() {
+        let settings = BucketSettings::default();
+        for (name, value, moment) in [
+            ("max_size", "much", Moment::Making),
+            ("num_replicas", "4", Moment::Making),
+            ("max_vbuckets", "100", Moment::Making),
+            ("bucket_type", "memcached", Moment::Making),
+            ("max_ttl", "5", Moment::Making),
+            ("other", "1", Moment::Making),
+            ("bucket_type", "ephemeral", Moment::Running),
+            ("item_eviction_policy", "full_eviction", Moment::Running),
+            ("conflict_resolution_type", "lww", Moment::Running),
+        ] {
+            let refused = settings.with_words(&words(&[(name, value)]), moment).unwrap_err();
+            let is_it = matches!(&refused, BucketRefusal::Invalid(of, _) if of == name);
+            assert!(is_it, "{name}={value}: {refused}");
+        }
+        let same = words(&[("bucket_type", "persistent"), ("conflict_resolution_type", "seqno")]);
+        assert!(settings.with_words(&same, Moment::Running).is_ok(), "what it is already");
+    }
+}

@@ -1,0 +1,284 @@
+//! Buckets that are made, changed and deleted while a node runs.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::bail;
+use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
+use cluster::NodeAddress;
+use executor::ExecutorPool;
+use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
+use platform::files::RealFiles;
+use platform::network::Network;
+use platform::{Clock, Entropy};
+use protocol::client::{Request, store_extras};
+use protocol::request::StoreExtras;
+use protocol::{Opcode, Status};
+use server::{BucketAdministrator, BucketRefusal, BucketWords};
+
+const PASSWORD: &str = "password";
+const PATIENCE: Duration = Duration::from_secs(60);
+const QUOTA_BYTES: u64 = 32 << 20;
+
+/// The node is the only one.
+struct Nobody;
+
+impl Peers for Nobody {
+    fn exchange_manifest(&self, _: &NodeAddress, _: &PeerLogin, _: &str) -> anyhow::Result<String> {
+        bail!("there is no other node")
+    }
+
+    fn copies(&self, _: &NodeAddress, _: &PeerLogin) -> anyhow::Result<Copies> {
+        bail!("there is no other node")
+    }
+}
+
+/// A node that has made one bucket, once, and has memory for four.
+fn start(directory: &Path, threads: usize) -> Node {
+    start_with(directory, threads, 4)
+}
+
+fn start_with(directory: &Path, threads: usize, buckets_max: u64) -> Node {
+    let bucket = BucketSettings {
+        vbuckets: Some(4),
+        memory_quota_bytes: QUOTA_BYTES,
+        journal_size_bytes: 64 << 20,
+        ..BucketSettings::default()
+    };
+    let config = NodeConfig {
+        data_dir: directory.join("data"),
+        port: 0,
+        password: Some(PASSWORD.to_owned()),
+        threads,
+        buckets: vec![bucket],
+        makes_buckets_once: true,
+        buckets_bytes_max: buckets_max * QUOTA_BYTES,
+        ..NodeConfig::default()
+    };
+    let clock = Clock::real();
+    let world = World {
+        pool: ExecutorPool::start(clock.clone(), config.pool_options()).unwrap(),
+        clock,
+        files: Arc::new(RealFiles),
+        network: Network::real(),
+        entropy: Entropy::real(),
+        peers: Arc::new(Nobody),
+    };
+    let node = Node::start(world, config, 8091).unwrap();
+    assert!(node.wait_until_serving(PATIENCE));
+    node.begin_serving();
+    node
+}
+
+fn words(more: &[(&str, &str)]) -> BucketWords {
+    let quota = QUOTA_BYTES.to_string();
+    let all = [&[("max_size", quota.as_str())], more].concat();
+    all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn options(bucket: Option<&str>) -> ConnectionOptions {
+    let mut options = ConnectionOptions::new("test");
+    options.login = Some(Login::new("Administrator", PASSWORD));
+    options.bucket = bucket.map(str::to_owned);
+    options
+}
+
+fn client(node: &Node, bucket: &str) -> Result<ClusterClient, ClientError> {
+    ClusterClient::connect(&ServerAddress::new("127.0.0.1", node.port()), options(Some(bucket)))
+}
+
+fn connection(node: &Node, bucket: Option<&str>) -> Connection {
+    Connection::open(&ServerAddress::new("127.0.0.1", node.port()), &options(bucket)).unwrap()
+}
+
+fn set(client: &mut ClusterClient, name: &[u8]) {
+    let extras = store_extras(StoreExtras { flags: [0; 4], expiry: 0 });
+    let request = Request { extras: &extras, value: b"value", ..Request::new(Opcode::Set) };
+    assert_eq!(client.call(name, &request).unwrap().status(), Some(Status::Success));
+}
+
+fn get(client: &mut ClusterClient, name: &[u8]) -> Option<Vec<u8>> {
+    let response = client.call(name, &Request::new(Opcode::Get)).unwrap();
+    response.is_success().then(|| response.value().to_vec())
+}
+
+/// Deletes a bucket, and waits until nothing of it is left.
+fn delete(node: &Node, name: &str) -> Result<(), BucketRefusal> {
+    let (done, is_done) = mpsc::channel();
+    node.bucket_changes().delete(name, Box::new(move || done.send(()).unwrap()))?;
+    is_done.recv_timeout(PATIENCE).expect("a bucket that is deleted goes");
+    Ok(())
+}
+
+/// The files below a path that this process has open.
+fn open_files(below: &Path) -> usize {
+    let entries = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
+    entries.filter(|it| std::fs::read_link(it.path()).is_ok_and(|to| to.starts_with(below))).count()
+}
+
+#[test]
+fn a_bucket_is_made_used_deleted_and_made_again() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().join("data/buckets/orders");
+        let node = start(directory.path(), threads);
+        let changes = node.bucket_changes();
+        let mut uuids = Vec::new();
+        for kind in ["persistent", "ephemeral", "persistent"] {
+            let words = words(&[("bucket_type", kind)]);
+            changes.create("orders", &words).unwrap();
+            assert_eq!(changes.create("orders", &words), Err(BucketRefusal::Exists));
+            uuids.push(node.buckets().get("orders").unwrap().bucket().uuid().to_owned());
+            let mut orders = client(&node, "orders").unwrap();
+            assert_eq!(get(&mut orders, b"k"), None, "it is a new one");
+            set(&mut orders, b"k");
+            set(&mut client(&node, "default").unwrap(), b"k");
+            let mut held = connection(&node, Some("orders"));
+            delete(&node, "orders").unwrap();
+            let answer = held.call(&Request::new(Opcode::GetFailoverLog));
+            let is_lost = answer.map_or(true, |it| it.status() == Some(Status::NoBucket));
+            assert!(is_lost, "the connection has lost its bucket");
+            assert!(!files.exists() && open_files(&files) == 0, "the files are gone");
+            assert!(client(&node, "orders").is_err());
+            assert_eq!(delete(&node, "orders"), Err(BucketRefusal::NotFound));
+            assert_eq!(get(&mut client(&node, "default").unwrap(), b"k").unwrap(), b"value");
+        }
+        uuids.dedup();
+        assert_eq!(uuids.len(), 3, "each is another one");
+        node.stop().unwrap();
+    }
+}
+
+#[test]
+fn buckets_and_their_settings_are_there_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 2);
+    let said = words(&[("max_vbuckets", "8"), ("flush_enabled", "true"), ("num_replicas", "2")]);
+    node.bucket_changes().create("orders", &said).unwrap();
+    let more = [("max_size", "50331648"), ("compression_mode", "off"), ("num_replicas", "1")];
+    let more = more.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    node.bucket_changes().change("orders", &more, true).unwrap();
+    assert_eq!(node.buckets().get("orders").unwrap().settings().replica_count, 2, "a trial");
+    node.bucket_changes().change("orders", &more, false).unwrap();
+    let majority = vec![("durability_min_level".to_owned(), "majority".to_owned())];
+    node.bucket_changes().change("default", &majority, false).unwrap();
+    set(&mut client(&node, "orders").unwrap(), b"k");
+    node.stop().unwrap();
+    for _ in 0..2 {
+        let node = start(directory.path(), 2);
+        let orders = node.buckets().get("orders").unwrap();
+        let settings = orders.settings();
+        assert_eq!((settings.vbuckets, settings.replica_count), (Some(8), 1));
+        assert!(settings.enable_flush);
+        assert_eq!(orders.bucket().memory_quota_bytes(), 48 << 20);
+        let level = node.buckets().get("default").unwrap().bucket().durability_min_level();
+        assert!(level.0.is_some());
+        assert_eq!(get(&mut client(&node, "orders").unwrap(), b"k").unwrap(), b"value");
+        drop(orders);
+        node.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_node_may_have_no_bucket() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 1);
+    delete(&node, "default").unwrap();
+    node.stop().unwrap();
+    let node = start(directory.path(), 1);
+    assert!(node.buckets().all().is_empty(), "one that was deleted is not made again");
+    let mut connection = connection(&node, None);
+    assert_eq!(connection.call(&Request::new(Opcode::ListBuckets)).unwrap().value(), b"");
+    assert!(connection.call(&Request::new(Opcode::GetClusterConfig)).unwrap().is_success());
+    node.bucket_changes().create("default", &words(&[])).unwrap();
+    set(&mut client(&node, "default").unwrap(), b"k");
+    node.stop().unwrap();
+}
+
+#[test]
+fn what_does_not_fit_or_cannot_be_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 1);
+    let changes = node.bucket_changes();
+    let refused_by = |words: &BucketWords, name: &str| match changes.create(name, words) {
+        Err(BucketRefusal::Invalid(word, _)) => word,
+        other => panic!("{name} {words:?}: {other:?}"),
+    };
+    let quota = |bytes: u64| vec![("max_size".to_owned(), bytes.to_string())];
+    assert_eq!(refused_by(&quota(3 * QUOTA_BYTES + 1), "orders"), "max_size");
+    assert_eq!(refused_by(&quota(1 << 20), "orders"), "max_size");
+    assert_eq!(refused_by(&words(&[]), ".orders"), "name");
+    assert_eq!(refused_by(&words(&[]), "../orders"), "name");
+    assert_eq!(refused_by(&words(&[]), &"x".repeat(101)), "name");
+    changes.create("orders", &quota(2 * QUOTA_BYTES)).unwrap();
+    let more = changes.change("default", &quota(2 * QUOTA_BYTES + 1), false).unwrap_err();
+    assert!(more.to_string().contains("64 MiB of the node's 128 MiB are free"), "{more}");
+    changes.change("default", &quota(QUOTA_BYTES / 2), false).unwrap();
+    changes.create("travel", &quota(QUOTA_BYTES)).unwrap();
+    let missing = changes.change("none", &words(&[]), false);
+    assert_eq!(missing, Err(BucketRefusal::NotFound));
+    node.stop().unwrap();
+}
+
+#[test]
+fn clients_make_and_delete_buckets_by_the_protocol() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let node = start(directory.path(), threads);
+        let mut first = connection(&node, Some("default"));
+        let mut status = |opcode, key: &[u8], value: &[u8]| {
+            let request = Request { key, value, ..Request::new(opcode) };
+            first.call(&request).unwrap().status().unwrap()
+        };
+        let config = format!("ep.so\0max_size={QUOTA_BYTES};max_vbuckets=8;ht_size=47");
+        let config = config.as_bytes();
+        assert_eq!(status(Opcode::CreateBucket, b"orders", config), Status::Success);
+        assert_eq!(status(Opcode::CreateBucket, b"orders", config), Status::KeyEexists);
+        assert_eq!(status(Opcode::CreateBucket, b"a/b", config), Status::Einval);
+        assert_eq!(status(Opcode::CreateBucket, b"b", b"ep.so\0what=x"), Status::Einval);
+        assert_eq!(status(Opcode::DeleteBucket, b"none", b""), Status::KeyEnoent);
+        assert_eq!(status(Opcode::DeleteBucket, b"orders", b"{\"force\":5}"), Status::Einval);
+        let mut second = connection(&node, Some("orders"));
+        let listed = second.call(&Request::new(Opcode::ListBuckets)).unwrap();
+        assert_eq!(listed.value(), b"default orders");
+        let force = b"{\"force\":true}";
+        assert_eq!(status(Opcode::DeleteBucket, b"orders", force), Status::Success);
+        assert!(!directory.path().join("data/buckets/orders").exists());
+        // Who has a bucket deleted that it has selected itself hears of the end.
+        assert_eq!(status(Opcode::DeleteBucket, b"default", b""), Status::Success);
+        assert_eq!(status(Opcode::GetFailoverLog, b"", b""), Status::NoBucket);
+        assert_eq!(status(Opcode::ListBuckets, b"", b""), Status::Success);
+        assert!(node.buckets().all().is_empty());
+        node.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_hundred_small_buckets_start_soon_and_take_little() {
+    const COUNT: u64 = 100;
+    let directory = tempfile::tempdir().unwrap();
+    let start = || start_with(directory.path(), 1, COUNT + 1);
+    let node = start();
+    let before = platform::process::resident_bytes();
+    for number in 0..COUNT {
+        let said = words(&[("max_vbuckets", "64")]);
+        node.bucket_changes().create(&format!("b{number}"), &said).unwrap();
+    }
+    let grown = platform::process::resident_bytes().saturating_sub(before);
+    node.stop().unwrap();
+    let clock = Clock::real();
+    let begun = clock.now();
+    let node = start();
+    let took = clock.now().since(begun);
+    println!("{COUNT} buckets: {} KiB each, started again in {took:?}", (grown / COUNT) >> 10);
+    assert_eq!(node.buckets().all().len(), 101);
+    assert!(grown / COUNT < 8 << 20, "a bucket takes {} bytes", grown / COUNT);
+    for number in 0..COUNT {
+        delete(&node, &format!("b{number}")).unwrap();
+    }
+    assert_eq!(node.buckets().all().len(), 1);
+    node.stop().unwrap();
+}
