@@ -33,7 +33,9 @@ pub use password_checker::{Asked, PasswordChecker, TooManyLogins};
 pub use password_policy::PasswordPolicy;
 pub use plain::PlainAttempt;
 pub use privilege::{Privilege, PrivilegeSet};
-pub use registry::{Account, Editor, Group, NewPassword, Registry, UsersEdit, UsersEditError};
+pub use registry::{
+    Editor, Group, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError,
+};
 pub use role::{ROLES, Role, RoleExtent, RoleKind};
 pub use users::{Users, UsersConfig, UsersKeeper};
 pub use users_file::UsersFileError;

@@ -20,7 +20,7 @@ const DESCRIPTION_SIZE_MAX: usize = 1_024;
 
 /// All users and groups. Of two that differ the one with the greater revision counts.
 #[derive(Clone, Debug, Default)]
-pub struct Registry {
+pub struct UserRegistry {
     /// Counts the changes.
     pub revision: u64,
     /// What new passwords must have.
@@ -28,14 +28,14 @@ pub struct Registry {
     /// What is made up for names that nobody has comes from it.
     pub(crate) decoy_secret: [u8; 32],
     /// By name.
-    pub accounts: BTreeMap<String, Arc<Account>>,
+    pub accounts: BTreeMap<String, Arc<UserAccount>>,
     /// By name.
     pub groups: BTreeMap<String, Arc<Group>>,
 }
 
 /// A user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct UserAccount {
     /// What is kept of the password.
     pub credentials: Arc<Credentials>,
     /// When it was set last, in seconds since 1970, if that is known.
@@ -75,11 +75,11 @@ pub enum UsersEdit {
         user: String,
         /// Its password; `None` leaves it.
         password: Option<NewPassword>,
-        /// See [`Account::full_name`].
+        /// See [`UserAccount::full_name`].
         full_name: String,
-        /// See [`Account::roles`].
+        /// See [`UserAccount::roles`].
         roles: Vec<Role>,
-        /// See [`Account::groups`].
+        /// See [`UserAccount::groups`].
         groups: Vec<String>,
     },
     /// A user goes.
@@ -118,7 +118,7 @@ pub enum UsersEditError {
     Failed(String),
 }
 
-impl Registry {
+impl UserRegistry {
     /// What a user may do; `None` if there is no such user.
     pub fn access(&self, user: &str) -> Option<Access> {
         let account = self.accounts.get(user)?;
@@ -126,7 +126,7 @@ impl Registry {
     }
 
     /// All roles of a user, those of its groups included.
-    pub fn roles_of<'a>(&'a self, account: &'a Account) -> impl Iterator<Item = &'a Role> {
+    pub fn roles_of<'a>(&'a self, account: &'a UserAccount) -> impl Iterator<Item = &'a Role> {
         let groups = account.groups.iter().filter_map(|name| self.groups.get(name));
         account.roles.iter().chain(groups.flat_map(|group| &group.roles))
     }
@@ -226,7 +226,7 @@ impl Registry {
         full_name: &str,
         roles: &[Role],
         groups: &[String],
-    ) -> Result<Account, UsersEditError> {
+    ) -> Result<UserAccount, UsersEditError> {
         check_name("username", user)?;
         check_text("name", full_name)?;
         check_roles(roles)?;
@@ -238,8 +238,8 @@ impl Registry {
         }
         let before = self.accounts.get(user);
         let mut account = match (before, password) {
-            (Some(before), _) => Account::clone(before),
-            (None, Some(password)) => Account::new(Arc::clone(&password.credentials)),
+            (Some(before), _) => UserAccount::clone(before),
+            (None, Some(password)) => UserAccount::new(Arc::clone(&password.credentials)),
             (None, None) => {
                 let why = "Password is required for new user.".to_owned();
                 return Err(UsersEditError::Invalid("password", why));
@@ -270,7 +270,7 @@ impl Registry {
     }
 }
 
-impl Account {
+impl UserAccount {
     /// A user without any role.
     pub(crate) fn new(credentials: Arc<Credentials>) -> Self {
         Self {
@@ -348,8 +348,8 @@ mod tests {
         UsersEdit::PutGroup(name.to_owned(), Group { description: String::new(), roles })
     }
 
-    fn after(edits: &[UsersEdit]) -> Registry {
-        edits.iter().fold(Registry::default(), |registry, edit| {
+    fn after(edits: &[UsersEdit]) -> UserRegistry {
+        edits.iter().fold(UserRegistry::default(), |registry, edit| {
             registry.edited(edit, Editor::Admin).unwrap()
         })
     }

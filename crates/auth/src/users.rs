@@ -9,7 +9,7 @@ use crate::access::Access;
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_DEFAULT, SALT_SIZE};
 use crate::mechanism::HashAlgorithm;
 use crate::plain::PlainAttempt;
-use crate::registry::{Account, Editor, NewPassword, Registry, UsersEdit, UsersEditError};
+use crate::registry::{Editor, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError};
 use crate::role::Role;
 use crate::users_file::UsersFileError;
 use crate::verified_cache::{VerifiedCache, tag};
@@ -45,7 +45,7 @@ pub struct Users {
     config: UsersConfig,
     /// Known to nobody; made anew with every process.
     secret: [u8; 32],
-    current: RwLock<Arc<Registry>>,
+    current: RwLock<Arc<UserRegistry>>,
     /// Counts what has come into the place of `current`, for those who keep what follows from it.
     version: AtomicU64,
     changing: Mutex<()>,
@@ -74,7 +74,10 @@ impl Users {
         Self {
             config,
             secret,
-            current: RwLock::new(Arc::new(Registry { decoy_secret, ..Registry::default() })),
+            current: RwLock::new(Arc::new(UserRegistry {
+                decoy_secret,
+                ..UserRegistry::default()
+            })),
             version: AtomicU64::new(1),
             changing: Mutex::default(),
             keeper: OnceLock::new(),
@@ -108,7 +111,7 @@ impl Users {
     }
 
     /// All users and groups as they are now.
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<UserRegistry> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -140,11 +143,11 @@ impl Users {
     /// passwords verified before.
     pub fn insert(&self, user: &str, credentials: Credentials) {
         let _changing = self.lock_changes();
-        let mut next = Registry::clone(&self.registry()).behind_start();
+        let mut next = UserRegistry::clone(&self.registry()).behind_start();
         let credentials = Arc::new(credentials);
         let account = match next.accounts.get(user) {
-            Some(before) => Account { credentials, ..Account::clone(before) },
-            None => Account { roles: vec![Role::admin()], ..Account::new(credentials) },
+            Some(before) => UserAccount { credentials, ..UserAccount::clone(before) },
+            None => UserAccount { roles: vec![Role::admin()], ..UserAccount::new(credentials) },
         };
         next.accounts.insert(user.to_owned(), Arc::new(account));
         self.replace(next);
@@ -153,7 +156,7 @@ impl Users {
     /// Gives the administrator of the start everything, whatever its roles were. Not kept.
     pub fn make_admin(&self, user: &str) {
         let _changing = self.lock_changes();
-        let mut next = Registry::clone(&self.registry()).behind_start();
+        let mut next = UserRegistry::clone(&self.registry()).behind_start();
         if let Some(account) = next.accounts.get_mut(user) {
             Arc::make_mut(account).roles = vec![Role::admin()];
             self.replace(next);
@@ -164,7 +167,11 @@ impl Users {
     ///
     /// # Errors
     /// See [`UsersEditError`].
-    pub fn edit(&self, edit: &UsersEdit, editor: Editor) -> Result<Arc<Registry>, UsersEditError> {
+    pub fn edit(
+        &self,
+        edit: &UsersEdit,
+        editor: Editor,
+    ) -> Result<Arc<UserRegistry>, UsersEditError> {
         let _changing = self.lock_changes();
         let next = self.registry().edited(edit, editor)?;
         self.keep(&next).map_err(UsersEditError::Failed)?;
@@ -177,7 +184,7 @@ impl Users {
     ///
     /// # Errors
     /// It could not be kept.
-    pub fn adopt(&self, next: Registry) -> Result<bool, String> {
+    pub fn adopt(&self, next: UserRegistry) -> Result<bool, String> {
         let _changing = self.lock_changes();
         if !next.counts_more_than(&self.registry()) {
             return Ok(false);
@@ -191,7 +198,7 @@ impl Users {
     ///
     /// # Errors
     /// It could not be kept.
-    pub fn adopt_behind(&self, revision: u64, next: Registry) -> Result<bool, String> {
+    pub fn adopt_behind(&self, revision: u64, next: UserRegistry) -> Result<bool, String> {
         let _changing = self.lock_changes();
         if self.registry().revision != revision || next.revision != revision + 1 {
             return Ok(false);
@@ -208,7 +215,7 @@ impl Users {
     pub fn reload(&self) -> Result<(), String> {
         let _changing = self.lock_changes();
         let Some(keeper) = self.keeper.get() else { return Ok(()) };
-        let next = Registry::from_json(&keeper.load()?).map_err(|error| error.to_string())?;
+        let next = UserRegistry::from_json(&keeper.load()?).map_err(|error| error.to_string())?;
         self.replace(next.continuing(&self.registry()));
         Ok(())
     }
@@ -218,7 +225,7 @@ impl Users {
     /// # Errors
     /// One is not sound. Nothing has changed.
     pub fn replace_from_json(&self, text: &str) -> Result<usize, UsersFileError> {
-        let next = Registry::from_json(text)?;
+        let next = UserRegistry::from_json(text)?;
         let _changing = self.lock_changes();
         let count = next.accounts.len();
         self.replace(next.continuing(&self.registry()));
@@ -287,13 +294,13 @@ impl Users {
         is_current
     }
 
-    fn keep(&self, next: &Registry) -> Result<(), String> {
+    fn keep(&self, next: &UserRegistry) -> Result<(), String> {
         self.keeper.get().map_or(Ok(()), |keeper| keeper.save(&next.to_json()))
     }
 
     /// The caller has the right to change. What was verified for who has other credentials now, or
     /// none, is forgotten.
-    fn replace(&self, next: Registry) {
+    fn replace(&self, next: UserRegistry) {
         let next = Arc::new(next.sharing_with(&self.registry()));
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, Arc::clone(&next));
@@ -465,7 +472,7 @@ mod tests {
     #[test]
     fn of_two_registries_the_one_with_more_changes_counts() {
         let (here, there) = (users(), users());
-        let registry = |users: &Users| Registry::clone(&users.registry());
+        let registry = |users: &Users| UserRegistry::clone(&users.registry());
         let change = |users: &Users| {
             let edit = UsersEdit::SetPassword("bob".to_owned(), users.hash(b"other", 5));
             users.edit(&edit, Editor::Admin).unwrap();
@@ -481,7 +488,7 @@ mod tests {
         change(&there);
         let taken = [here.adopt(registry(&there)).unwrap(), there.adopt(registry(&here)).unwrap()];
         assert_eq!(taken.iter().filter(|taken| **taken).count(), 1, "of two equal ones, one");
-        let next = Registry { revision: 3, ..registry(&there) };
+        let next = UserRegistry { revision: 3, ..registry(&there) };
         assert!(!here.adopt_behind(1, next.clone()).unwrap(), "another has followed already");
         assert!(here.adopt_behind(2, next).unwrap());
     }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_MAX, ITERATIONS_MIN};
 use crate::mechanism::HashAlgorithm;
 use crate::password_policy::PasswordPolicy;
-use crate::registry::{Account, Group, Registry};
+use crate::registry::{Group, UserAccount, UserRegistry};
 use crate::role::Role;
 use crate::users::USER_NAME_SIZE_MAX;
 
@@ -96,7 +96,7 @@ struct HashedJson {
     server_key: String,
 }
 
-impl Registry {
+impl UserRegistry {
     /// All users and groups as a text. It has no passwords, but who reads it can try to guess them.
     pub fn to_json(&self) -> String {
         let users = self.accounts.iter();
@@ -185,8 +185,8 @@ impl GroupJson {
     }
 }
 
-impl From<&Account> for UserJson {
-    fn from(account: &Account) -> Self {
+impl From<&UserAccount> for UserJson {
+    fn from(account: &UserAccount) -> Self {
         let credentials = &account.credentials;
         Self {
             sha1: HashedJson::from(&credentials.sha1),
@@ -201,7 +201,7 @@ impl From<&Account> for UserJson {
 }
 
 impl UserJson {
-    fn to_account(&self, is_first_version: bool) -> Option<Account> {
+    fn to_account(&self, is_first_version: bool) -> Option<UserAccount> {
         let roles = match &self.roles {
             Some(roles) => roles_from(roles)?,
             None if is_first_version => vec![Role::admin()],
@@ -212,7 +212,7 @@ impl UserJson {
             sha256: self.sha256.to_hashed(HashAlgorithm::Sha256)?,
             sha512: self.sha512.to_hashed(HashAlgorithm::Sha512)?,
         };
-        Some(Account {
+        Some(UserAccount {
             credentials: Arc::new(credentials),
             password_set_seconds: self.password_set_seconds,
             full_name: self.full_name.clone(),

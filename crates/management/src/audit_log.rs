@@ -1,7 +1,7 @@
 //! Who has changed what, and who could not log in: lines of JSON in a file of the data directory.
 //!
 //! ```text
-//! {"time":text,"event":"change","user":"<ud>bob</ud>","request":"PUT /settings/rbac/...","status":200}
+//! {"time":text,"event":"change","user":"<ud>bob</ud>","request":"PUT /settings/...","status":200}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","door":"rest"}
 //! ```
 //!

@@ -51,8 +51,8 @@ pub trait NodeView: Send + Sync {
     /// pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
 
-    /// Changes users on all nodes. Returns the names of those that get the change later. Has a thread
-    /// of its own and may take seconds.
+    /// Changes users on all nodes. Returns the names of those that get the change later. Has a
+    /// thread of its own and may take seconds.
     fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError>;
 
     /// Where changes are noted, if they are.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use auth::{Editor, Registry, Role, Users, UsersEdit, UsersEditError};
+use auth::{Editor, Role, UserRegistry, Users, UsersEdit, UsersEditError};
 use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, Revision};
 use executor::DeterministicPool;
 use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, UsersOffer, World};
@@ -61,7 +61,7 @@ impl Peers for Others {
         anyhow::ensure!(!world.silent.contains(&node.host), "no answer");
         let users = Arc::clone(&world.users[&node.host]);
         assert!(users.check_password(&login.user, login.password.as_bytes()));
-        let theirs = Registry::from_json(offer.registry)?;
+        let theirs = UserRegistry::from_json(offer.registry)?;
         let taken = match offer.follows {
             None => users.adopt(theirs),
             Some(revision) => {

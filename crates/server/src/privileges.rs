@@ -158,12 +158,11 @@ const fn need(opcode: Opcode) -> Need {
         | ReleaseSnapshot | DownloadSnapshot | GetFileFragment => {
             Need::all(Bucket, &[Administrator])
         }
-        Verbosity | IoctlGet | IoctlSet | AdjustTimeofday | EwouldblockCtl => {
-            Need::all(Node, &[Administrator])
-        }
+        IoctlGet | IoctlSet | AdjustTimeofday | EwouldblockCtl => Need::all(Node, &[Administrator]),
         AuditPut => Need::all(Node, &[Audit]),
         RegisterAuthToken => Need::all(Node, &[Impersonate]),
-        // Whoever has said who it is. Those that show something check what.
+        // Whoever has said who it is. Those that show something check what, and VERBOSITY, which
+        // memcached's clients send, changes nothing here.
         Quit
         | QuitQ
         | Noop
@@ -182,7 +181,8 @@ const fn need(opcode: Opcode) -> Need {
         | CollectionsGetCollectionId
         | CollectionsGetScopeId
         | GetCmdTimer
-        | DropPrivilege => Need::NOTHING,
+        | DropPrivilege
+        | Verbosity => Need::NOTHING,
         // Retired ones, which nobody carries out.
         _ => Need::all(Node, &[Administrator]),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::Registry;
+use auth::UserRegistry;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -19,7 +19,7 @@ pub(super) async fn exchange(
     Query(query): Query<Fields>,
     theirs: String,
 ) -> Response {
-    let theirs = match Registry::from_json(&theirs) {
+    let theirs = match UserRegistry::from_json(&theirs) {
         Ok(theirs) => theirs,
         Err(error) => return answers::refused("_", &error.to_string()),
     };

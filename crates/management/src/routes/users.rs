@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use auth::{Account, Registry, Role, RoleExtent, UsersEdit};
+use auth::{Role, RoleExtent, UserAccount, UserRegistry, UsersEdit};
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
@@ -75,7 +75,7 @@ pub(super) async fn remove(
     carry_out(&context, &user, UsersEdit::RemoveUser(name)).await
 }
 
-fn user_json(registry: &Registry, name: &str, account: &Account) -> Value {
+fn user_json(registry: &UserRegistry, name: &str, account: &UserAccount) -> Value {
     let mut json = json!({
         "id": name,
         "domain": "local",
@@ -91,7 +91,7 @@ fn user_json(registry: &Registry, name: &str, account: &Account) -> Value {
 }
 
 /// All roles of a user, each with where it comes from.
-fn effective_roles(registry: &Registry, account: &Account) -> Value {
+fn effective_roles(registry: &UserRegistry, account: &UserAccount) -> Value {
     let own = account.roles.iter().map(|role| (role, json!({"type": "user"})));
     let groups = account.groups.iter().filter_map(|name| Some((name, registry.groups.get(name)?)));
     let inherited = groups.flat_map(|(name, group)| {

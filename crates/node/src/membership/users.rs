@@ -1,10 +1,10 @@
-//! How the nodes of a cluster come to have the same users: as they come to have one manifest of each
-//! bucket, with all users and groups as one document.
+//! How the nodes of a cluster come to have the same users: as they come to have one manifest of
+//! each bucket, with all users and groups as one document.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use auth::{Editor, Registry, Users, UsersEdit, UsersEditError};
+use auth::{Editor, UserRegistry, Users, UsersEdit, UsersEditError};
 use cluster::ClusterPlan;
 
 use super::Membership;
@@ -121,8 +121,8 @@ impl Membership {
         &self,
         shared: &SharedUsers,
         plan: &ClusterPlan,
-        current: &Registry,
-        next: &Registry,
+        current: &UserRegistry,
+        next: &UserRegistry,
     ) -> Precedence {
         let Some(this) = self.this_node_in(plan) else { return Precedence::Here };
         let registry = next.to_json();
@@ -160,7 +160,7 @@ impl Membership {
             let offer = UsersOffer { registry: &registry, follows: None };
             let taken = (shared.exchange)(&node.address, offer).and_then(|theirs| {
                 if theirs != registry {
-                    let theirs = Registry::from_json(&theirs)?;
+                    let theirs = UserRegistry::from_json(&theirs)?;
                     shared.users.adopt(theirs).map_err(anyhow::Error::msg)?;
                 }
                 Ok(())
@@ -179,8 +179,8 @@ impl SharedUsers {
     /// password as long as there are others, which were started with that.
     fn check_node_user(
         &self,
-        before: &Registry,
-        next: &Registry,
+        before: &UserRegistry,
+        next: &UserRegistry,
         plan: &ClusterPlan,
     ) -> Result<(), UsersEditError> {
         let user = &self.node_user;
@@ -188,7 +188,7 @@ impl SharedUsers {
             let why = format!("The node was started as {user}, who must stay an administrator");
             return Err(UsersEditError::Invalid("roles", why));
         }
-        let password_of = |registry: &Registry| {
+        let password_of = |registry: &UserRegistry| {
             registry.accounts.get(user).map(|account| Arc::clone(&account.credentials))
         };
         if plan.nodes.len() > 1 && password_of(before) != password_of(next) {

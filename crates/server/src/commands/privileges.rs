@@ -1,4 +1,5 @@
-//! DROP_PRIVILEGE, RBAC_REFRESH, ISASL_REFRESH. Source: docs/specification/protocol.md, section 18.3.
+//! DROP_PRIVILEGE, RBAC_REFRESH, ISASL_REFRESH. Source: docs/specification/protocol.md, section
+//! 18.3.
 
 use std::sync::Arc;
 

@@ -128,7 +128,8 @@ impl Connection {
         self.settle_rights(turn.shared);
     }
 
-    /// It has shown that it is this user. Whether there is still one; otherwise nothing has changed.
+    /// It has shown that it is this user. Whether there is still one; otherwise nothing has
+    /// changed.
     pub(crate) fn log_in(&mut self, user: String, turn: &mut Turn<'_>) -> bool {
         let Some(access) = turn.shared.users.access(&user) else { return false };
         self.user = Some(user);

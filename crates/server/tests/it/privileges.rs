@@ -349,6 +349,8 @@ fn a_stream_needs_the_right_to_all_that_it_selects() {
             assert_eq!(select(&mut client, "default"), 0);
             let extras = [0, 0, 0, 0, 0, 0, 0, 1];
             assert_eq!(client.ask(frame(0x50).extras(&extras).key(b"c")).status, 0);
+            let control = frame(0x5e).key(b"enable_noop").value(b"true");
+            assert_eq!(client.ask(control).status, 0);
             client
         };
         let stream = |selection: &str| {
