@@ -25,10 +25,11 @@ pub(super) async fn chains(State(context): State<Arc<Context>>) -> Response {
     let chain = store.chain();
     let Some((facts, _)) = chain.first() else { return answers::ok(&json!([])) };
     let pem: String = chain.iter().map(|(_, pem)| pem.as_str()).collect();
-    let mut fields = described(facts, &pem);
-    fields["node"] = json!(format!("{}:{}", address.host, address.management_port));
-    fields["type"] = json!(if store.is_self_signed() { "generated" } else { "uploaded" });
-    answers::ok(&json!([fields]))
+    let beside = json!({
+        "node": format!("{}:{}", address.host, address.management_port),
+        "type": if store.is_self_signed() { "generated" } else { "uploaded" },
+    });
+    answers::ok(&json!([described(facts, &pem, beside)]))
 }
 
 /// GET /pools/default/trustedCAs: whose signatures on clients' certificates are believed.
@@ -93,16 +94,13 @@ fn log_reload(store: &CertificateStore) {
 
 fn authorities(store: &CertificateStore) -> Value {
     let authorities = store.client_authorities();
-    let numbered = (0..).zip(&authorities).map(|(id, (facts, pem))| {
-        let mut fields = described(facts, pem);
-        fields["id"] = Value::from(id);
-        fields
-    });
-    numbered.collect()
+    let numbered = (0_u32..).zip(&authorities);
+    numbered.map(|(id, (facts, pem))| described(facts, pem, json!({"id": id}))).collect()
 }
 
-fn described(facts: &CertificateFacts, pem: &str) -> Value {
-    json!({
+/// What is said of each certificate, and what is said of this one beside it.
+fn described(facts: &CertificateFacts, pem: &str, beside: Value) -> Value {
+    let mut fields = json!({
         "subject": facts.subject,
         "issuer": facts.issuer,
         "notBefore": date(facts.not_before_s),
@@ -110,7 +108,11 @@ fn described(facts: &CertificateFacts, pem: &str) -> Value {
         "sha256": facts.fingerprint,
         "pem": pem,
         "warnings": [],
-    })
+    });
+    if let (Some(fields), Value::Object(beside)) = (fields.as_object_mut(), beside) {
+        fields.extend(beside);
+    }
+    fields
 }
 
 /// As RFC 3339 has it, of seconds since 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date
