@@ -113,9 +113,9 @@ pub fn make_collections(stream: &mut TcpStream, count: u64) -> Result<()> {
         format!(r#",{{"name":"c{uid}","uid":"{uid:x}"}}"#)
     });
     let named: String = named.collect();
-    let manifest = format!(
-        r#"{{"uid":"{count:x}","scopes":[{{"name":"_default","uid":"0","collections":[{{"name":"_default","uid":"0"}}{named}]}}]}}"#
-    );
+    let collections = format!(r#"[{{"name":"_default","uid":"0"}}{named}]"#);
+    let scope = format!(r#"{{"name":"_default","uid":"0","collections":{collections}}}"#);
+    let manifest = format!(r#"{{"uid":"{count:x}","scopes":[{scope}]}}"#);
     let (status, _, reason) = ask(stream, COLLECTIONS_SET_MANIFEST, &[], manifest.as_bytes())?;
     let reason = String::from_utf8_lossy(&reason).into_owned();
     ensure!(status == 0, "COLLECTIONS_SET_MANIFEST: status {status:#x} {reason}");

@@ -10,9 +10,10 @@ use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, 
 use crate::bucket_opener::BucketOpener;
 use crate::bucket_settings::BucketSettings;
 use crate::bucket_words::Moment;
-use crate::buckets::NodeBuckets;
+use crate::buckets::{NodeBucket, NodeBuckets};
 use crate::closing::{Closing, Leaving};
 use crate::membership::Membership;
+use crate::quota_shares::{least_bytes, part_of_rest};
 
 /// Makes, changes and deletes buckets, one at a time. Calls may wait for files.
 pub struct BucketChanges {
@@ -93,18 +94,20 @@ impl BucketChanges {
             return Err(refuse("_", why));
         }
         let settings = self.opener.new_settings(name).with_words(words, Moment::Making)?;
-        self.check_quota(settings.memory_quota_bytes, 0)?;
+        self.check_quota(name, settings.memory_quota_bytes, 0)?;
         Ok(settings)
     }
 
-    /// Whether a bucket that has `own_bytes` now may have so many.
-    fn check_quota(&self, bytes: u64, own_bytes: u64) -> Result<(), BucketRefusal> {
+    /// Whether the bucket of that name, which has `own_bytes` now, may have so many.
+    fn check_quota(&self, name: &str, bytes: u64, own_bytes: u64) -> Result<(), BucketRefusal> {
         let refuse = |why: String| Err(BucketRefusal::Invalid("max_size".to_owned(), why));
         if bytes < MEMORY_QUOTA_BYTES_MIN {
             let least = MEMORY_QUOTA_BYTES_MIN >> 20;
             return refuse(format!("RAM quota cannot be less than {least} MiB"));
         }
-        let others = self.buckets.memory_quota_bytes().saturating_sub(own_bytes);
+        let all = self.buckets.all();
+        let others = all.iter().filter(|other| other.name() != name);
+        let others: u64 = others.map(claimed_bytes).sum();
         let free = self.buckets_bytes_max.saturating_sub(others);
         // A bucket may always have less than it has.
         if bytes > free && bytes > own_bytes {
@@ -133,7 +136,7 @@ impl BucketChanges {
         let before = known.settings();
         let settings = before.with_words(words, Moment::Running)?;
         if settings.memory_quota_bytes != before.memory_quota_bytes {
-            self.check_quota(settings.memory_quota_bytes, before.memory_quota_bytes)?;
+            self.check_quota(name, settings.memory_quota_bytes, before.memory_quota_bytes)?;
         }
         if is_trial {
             return Ok(());
@@ -152,7 +155,27 @@ impl BucketChanges {
         self.server.enable_flush(name, settings.enable_flush);
         tracing::info!(bucket = name, "the bucket was changed");
         self.buckets.put(known.with_settings(settings));
+        self.share_rest(None);
         Ok(())
+    }
+
+    /// Gives those buckets whose quota nobody has said what the others leave, of which `coming` is
+    /// one that is not there yet.
+    fn share_rest(&self, coming: Option<&BucketSettings>) {
+        let all = self.buckets.all();
+        let settings = all.iter().map(NodeBucket::settings).chain(coming);
+        let part = part_of_rest(settings, self.buckets_bytes_max);
+        for known in all.iter().filter(|known| known.settings().has_part_of_rest) {
+            if known.settings().memory_quota_bytes == part {
+                continue;
+            }
+            if let Err(error) = known.bucket().set_memory_quota(part) {
+                tracing::warn!(%error, bucket = known.name(), part, "the quota stays as it was");
+                continue;
+            }
+            let settings = BucketSettings { memory_quota_bytes: part, ..known.settings().clone() };
+            self.buckets.put(known.with_settings(settings));
+        }
     }
 
     /// Ends the closing of buckets: what is left of them is for the next start.
@@ -170,7 +193,11 @@ impl BucketAdministrator for BucketChanges {
         let _changing = self.lock();
         let settings = self.checked_new(name, words)?;
         self.membership.check_alone()?;
+        self.share_rest(Some(&settings));
         let made = self.opener.make(settings);
+        if made.is_err() {
+            self.share_rest(None);
+        }
         let bucket = made.map_err(|error| BucketRefusal::Failed(format!("{error:#}")))?;
         self.buckets.put(bucket.clone());
         self.membership.add_bucket(&bucket);
@@ -193,6 +220,7 @@ impl BucketAdministrator for BucketChanges {
             tracing::warn!(%error, bucket = name, "nobody knows whether the bucket is deleted");
         }
         self.buckets.remove(name);
+        self.share_rest(None);
         let departure = self.membership.remove_bucket(name);
         tracing::info!(bucket = name, "the bucket was deleted");
         let closing = Closing {
@@ -208,6 +236,14 @@ impl BucketAdministrator for BucketChanges {
             tracing::info!(bucket = name, "the node stops: the next start removes what is left");
         }
         Ok(())
+    }
+}
+
+/// Bytes that others cannot have because of a bucket.
+fn claimed_bytes(bucket: &NodeBucket) -> u64 {
+    match bucket.settings().has_part_of_rest {
+        true => least_bytes(bucket.bucket()),
+        false => bucket.settings().memory_quota_bytes,
     }
 }
 

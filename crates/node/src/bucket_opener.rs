@@ -10,7 +10,12 @@ use crate::bucket_settings::BucketSettings;
 use crate::buckets::{NodeBucket, surroundings};
 use crate::config::NodeConfig;
 use crate::data_directory::{BucketPlaces, DataDirectory};
+use crate::quota_shares::part_of_rest;
 use crate::world::World;
+
+/// Memory for documents of a bucket that is made without saying how much. Source:
+/// docs/specification/engine.md, section 9, `max_size`.
+const NEW_BUCKET_BYTES: u64 = 100 << 20;
 
 /// Opens buckets in a node's directory.
 pub(crate) struct BucketOpener {
@@ -58,22 +63,32 @@ impl BucketOpener {
                     vbuckets: None,
                     bucket_type: None,
                     conflict_resolution: None,
+                    has_part_of_rest: false,
                     ..self.template.clone()
                 };
                 settings.push(found);
             }
         }
-        settings.into_iter().map(|settings| self.open(settings)).collect()
+        let settings: Vec<BucketSettings> =
+            settings.iter().map(|it| self.with_kept(it)).collect::<anyhow::Result<_>>()?;
+        let part = part_of_rest(settings.iter(), config.buckets_bytes_max);
+        let with_part = |settings: BucketSettings| match settings.has_part_of_rest {
+            true => BucketSettings { memory_quota_bytes: part, ..settings },
+            false => settings,
+        };
+        settings.into_iter().map(with_part).map(|settings| self.open(settings)).collect()
     }
 
-    /// Opens a bucket with the settings that are kept in its directory, and these for the rest;
-    /// makes it if it is not there.
+    /// The settings that are kept in the bucket's directory, and these for the rest.
+    fn with_kept(&self, settings: &BucketSettings) -> anyhow::Result<BucketSettings> {
+        let files = &*self.world.files;
+        let kept = settings.with_kept(files, &self.places.bucket(files, &settings.name)?);
+        kept.with_context(|| format!("the settings of the bucket `{}`", settings.name))
+    }
+
+    /// Opens a bucket; makes it if it is not there.
     fn open(&self, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
         let path = self.places.bucket(&*self.world.files, &settings.name)?;
-        let name = settings.name.clone();
-        let settings = settings
-            .with_kept(&*self.world.files, &path)
-            .with_context(|| format!("the settings of the bucket `{name}`"))?;
         self.open_at(&path, settings)
     }
 
@@ -94,6 +109,8 @@ impl BucketOpener {
             replica_count: 1,
             bucket_type: None,
             conflict_resolution: None,
+            memory_quota_bytes: NEW_BUCKET_BYTES,
+            has_part_of_rest: false,
             durability_min_level: defaults.durability_min_level,
             durability_impossible_fallback: defaults.durability_impossible_fallback,
             ephemeral_full_policy: defaults.ephemeral_full_policy,

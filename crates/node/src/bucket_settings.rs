@@ -27,6 +27,8 @@ pub struct BucketSettings {
     pub conflict_resolution: Option<ConflictResolution>,
     /// Memory for documents.
     pub memory_quota_bytes: u64,
+    /// Whether nobody has said how much, and it has an equal part of what other buckets leave.
+    pub has_part_of_rest: bool,
     /// What makes a write durable: the journal, or each vBucket's file.
     pub persistence: PersistenceMode,
     /// What the journal may take on the disk.
@@ -64,6 +66,7 @@ impl Default for BucketSettings {
             bucket_type: None,
             conflict_resolution: None,
             memory_quota_bytes: platform::process::memory_limit_bytes() / 10 * 6,
+            has_part_of_rest: false,
             persistence: PersistenceMode::default(),
             journal_size_bytes: 512 << 20,
             accept_lost_journal: false,

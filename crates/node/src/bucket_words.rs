@@ -55,7 +55,10 @@ impl BucketSettings {
                 let uuid = Uuid::parse(value).ok_or("a uuid has 32 hexadecimal digits")?;
                 self.uuid = Some(uuid.to_string());
             }
-            "max_size" => self.memory_quota_bytes = number(value)?,
+            "max_size" => {
+                self.memory_quota_bytes = number(value)?;
+                self.has_part_of_rest = false;
+            }
             "num_replicas" => {
                 self.replica_count = number(value)?;
                 if self.replica_count > REPLICA_COUNT_MAX {
@@ -127,8 +130,9 @@ impl BucketSettings {
 
     /// What is kept of them in the bucket's directory: what is not in its description.
     pub(crate) fn words(&self) -> BucketWords {
+        let quota =
+            (!self.has_part_of_rest).then(|| ("max_size", self.memory_quota_bytes.to_string()));
         let words = [
-            ("max_size", self.memory_quota_bytes.to_string()),
             ("num_replicas", self.replica_count.to_string()),
             ("item_eviction_policy", self.eviction_policy.name().to_owned()),
             ("ephemeral_full_policy", self.ephemeral_full_policy.name().to_owned()),
@@ -137,7 +141,8 @@ impl BucketSettings {
             ("durability_impossible_fallback", self.durability_impossible_fallback.to_string()),
             ("flush_enabled", self.enable_flush.to_string()),
         ];
-        words.map(|(name, value)| (name.to_owned(), value)).into()
+        let words = quota.into_iter().chain(words);
+        words.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Keeps them in the bucket's directory, durably.
@@ -199,6 +204,11 @@ mod tests {
         let read = before.with_kept(&files, directory).unwrap();
         assert_eq!(read.words(), settings.words());
         assert_ne!(read.words(), before.words());
+        let rest = BucketSettings { has_part_of_rest: true, ..before };
+        rest.keep(&files, directory).unwrap();
+        assert!(rest.with_kept(&files, directory).unwrap().has_part_of_rest);
+        settings.keep(&files, directory).unwrap();
+        assert!(!rest.with_kept(&files, directory).unwrap().has_part_of_rest);
     }
 
     #[test]

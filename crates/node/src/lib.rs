@@ -16,6 +16,7 @@ mod failover;
 mod membership;
 mod node;
 mod peer_copies;
+mod quota_shares;
 mod remembered_map;
 mod temporary_directory;
 mod tls_part;

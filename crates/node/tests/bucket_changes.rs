@@ -42,12 +42,19 @@ fn start(directory: &Path, threads: usize) -> Node {
 }
 
 fn start_with(directory: &Path, threads: usize, buckets_max: u64) -> Node {
-    let bucket = BucketSettings {
+    start_of(directory, threads, buckets_max, first_bucket())
+}
+
+fn first_bucket() -> BucketSettings {
+    BucketSettings {
         vbuckets: Some(4),
         memory_quota_bytes: QUOTA_BYTES,
         journal_size_bytes: 64 << 20,
         ..BucketSettings::default()
-    };
+    }
+}
+
+fn start_of(directory: &Path, threads: usize, buckets_max: u64, bucket: BucketSettings) -> Node {
     let config = NodeConfig {
         data_dir: directory.join("data"),
         port: 0,
@@ -220,6 +227,48 @@ fn what_does_not_fit_or_cannot_be_is_refused() {
     changes.create("travel", &quota(QUOTA_BYTES)).unwrap();
     let missing = changes.change("none", &words(&[]), false);
     assert_eq!(missing, Err(BucketRefusal::NotFound));
+    node.stop().unwrap();
+}
+
+#[test]
+fn a_bucket_without_a_quota_of_its_own_has_what_others_leave() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || {
+        let bucket = BucketSettings { has_part_of_rest: true, ..first_bucket() };
+        start_of(directory.path(), 1, 8, bucket)
+    };
+    let quota = |bytes: u64| vec![("max_size".to_owned(), bytes.to_string())];
+    let node = start();
+    let has = |node: &Node, parts: u64| {
+        let bucket = node.buckets().get("default").unwrap();
+        assert_eq!(bucket.bucket().memory_quota_bytes(), parts * QUOTA_BYTES);
+    };
+    has(&node, 8);
+    node.bucket_changes().create("orders", &quota(3 * QUOTA_BYTES)).unwrap();
+    has(&node, 5);
+    node.bucket_changes().change("orders", &quota(2 * QUOTA_BYTES), false).unwrap();
+    has(&node, 6);
+    // 16 MiB are the least that a bucket can have.
+    let most = node.bucket_changes().create("travel", &quota(6 * QUOTA_BYTES));
+    assert!(
+        matches!(&most, Err(BucketRefusal::Invalid(word, _)) if word == "max_size"),
+        "{most:?}"
+    );
+    has(&node, 6);
+    let flush = vec![("flush_enabled".to_owned(), "true".to_owned())];
+    node.bucket_changes().change("default", &flush, false).unwrap();
+    node.stop().unwrap();
+
+    let node = start();
+    has(&node, 6);
+    node.bucket_changes().create("travel", &quota(QUOTA_BYTES)).unwrap();
+    has(&node, 5);
+    node.bucket_changes().change("default", &quota(QUOTA_BYTES), false).unwrap();
+    node.bucket_changes().delete("orders", Box::new(|| {})).unwrap();
+    has(&node, 1);
+    node.stop().unwrap();
+    let node = start();
+    has(&node, 1);
     node.stop().unwrap();
 }
 

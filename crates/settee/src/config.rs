@@ -122,6 +122,7 @@ impl ServeConfig {
             bucket_type: config.bucket_type.map(|choice| choice.0),
             conflict_resolution: config.conflict_resolution.map(|choice| choice.0),
             memory_quota_bytes: self.quota_bytes_of_bucket(),
+            has_part_of_rest: config.bucket_quota.is_none(),
             persistence: config.persistence.0,
             journal_size_bytes: config.journal_size.0,
             accept_lost_journal: config.accept_lost_journal,

@@ -7,8 +7,7 @@ use std::time::Duration;
 use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
 use management::{
-    AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts,
-    NodeView,
+    AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts, NodeView,
 };
 use node::{BucketChanges, CarriedOut, Membership, Node, NodeBucket, NodeBuckets, VERSION};
 use platform::{Clock, Instant};

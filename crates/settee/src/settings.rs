@@ -95,11 +95,11 @@ settings! {
         allowed: Allowed::AtLeast(MEMORY_QUOTA_MIN),
     }
 
-    /// Memory for documents of each bucket that is made at the start. The rest is for buckets that
-    /// are made while the node runs
+    /// Memory for documents of each bucket that is made at the start. Unless it is said, they have
+    /// what buckets leave that are made while the node runs
     #[arg(long, value_name = "SIZE", env = "SETTEE_BUCKET_QUOTA")]
     bucket_quota: MemorySize {
-        unsaid: "an equal part of `--memory-quota`",
+        unsaid: "an equal part of what is left of `--memory-quota`",
         allowed: Allowed::AtLeast(MEMORY_QUOTA_MIN),
         parameter: "max_size",
         route: "POST /pools/default/buckets/{bucket} `ramQuotaMB`",

@@ -73,7 +73,7 @@ pub(super) async fn change(
             let edit = UsersEdit::PutGroup(name, Group { description, roles });
             carry_out(&context, &user, edit).await
         }
-        Err(refused) => refused,
+        Err(why) => answers::refused("roles", &why),
     }
 }
 

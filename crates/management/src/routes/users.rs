@@ -51,7 +51,7 @@ pub(super) async fn change(
     }
     let roles = match roles(&context, &named_roles.unwrap_or_default()) {
         Ok(roles) => roles,
-        Err(refused) => return refused,
+        Err(why) => return answers::refused("roles", &why),
     };
     let password = match password {
         None => None,

@@ -62,8 +62,8 @@ fn now_seconds() -> u64 {
 /// The roles that a form names, in buckets that there are.
 ///
 /// # Errors
-/// Which are none, as it is answered.
-pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, Response> {
+/// Which are none, in the words of an answer.
+pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, String> {
     let unknown = match Role::parse_all(text) {
         Ok(roles) => {
             let is_unknown = |role: &&Role| {
@@ -78,10 +78,9 @@ pub(super) fn roles(context: &Context, text: &str) -> Result<Vec<Role>, Response
         }
         Err(unknown) => unknown,
     };
-    let why = format!(
+    Err(format!(
         "Cannot assign roles to user because the following roles are unknown, malformed or role \
          parameters are undefined: [{}]",
         unknown.join(",")
-    );
-    Err(answers::refused("roles", &why))
+    ))
 }
