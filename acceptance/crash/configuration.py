@@ -31,6 +31,8 @@ def settings(name):
         "port": free_port(),
         "management-port": free_port(),
         "memcached-port": free_port(),
+        "tls-port": free_port(),
+        "management-tls-port": free_port(),
         "ready-file": f"{directory}.ready",
         "memory-quota": "64MiB",
         "bucket": BUCKET,
@@ -94,7 +96,8 @@ def check_ready(ready, chosen, pid):
     got = {name.replace("_", "-"): value for name, value in ready.items()}
     expect_equal(got.pop("pid"), pid, "pid in the ready file")
     expect_equal(got, {name: chosen[name] for name in got}, "content of the ready file")
-    wanted = {"port", "management-port", "memcached-port", "user", "password", "bucket"}
+    ports = {"port", "management-port", "memcached-port", "tls-port", "management-tls-port"}
+    wanted = ports | {"user", "password", "bucket"}
     expect_equal(set(got), wanted, "names in the ready file")
 
 
@@ -107,8 +110,10 @@ def check_bucket(chosen):
     expect_equal(config["name"], chosen["bucket"], "name of the bucket")
     vbuckets = len(config["vBucketServerMap"]["vBucketMap"])
     expect_equal(vbuckets, chosen["vbuckets"], "number of vBuckets")
-    expect_equal(config["nodesExt"][0]["services"]["mgmt"], chosen["management-port"],
-                 "management port in the map")
+    services = config["nodesExt"][0]["services"]
+    for service, port in (("mgmt", "management-port"), ("kvSSL", "tls-port"),
+                          ("mgmtSSL", "management-tls-port")):
+        expect_equal(services[service], chosen[port], f"{port} in the map")
     with Connection(HOST, chosen["memcached-port"]) as connection:
         connection.call_successfully(FLUSH)
 
