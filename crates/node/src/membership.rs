@@ -3,14 +3,17 @@
 mod bucket_member;
 mod changing_buckets;
 mod manifests;
+mod plan_exchange;
+mod plan_order;
 mod retry;
 mod roles;
+mod unmade;
 mod users;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cluster::{
     BucketMap, ClusterMap, ClusterPlan, InvalidPlan, NodeAddress, PendingVbucket, PlannedNode,
@@ -22,11 +25,15 @@ use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
 use manifests::ManifestExchange;
+use plan_exchange::PlanExchange;
+pub(crate) use plan_order::PlanOrder;
 pub(crate) use retry::RunningRetries;
+use unmade::Unmade;
 pub(crate) use users::SharedUsers;
 use users::UsersExchange;
 use waiting::Answers;
 
+use crate::bucket_steps::{BucketKeeper, BucketSteps};
 use crate::buckets::NodeBuckets;
 use crate::peer_copies::AskPeer;
 use crate::remembered_map::RememberedMap;
@@ -60,14 +67,19 @@ pub struct Membership {
     buckets: RwLock<BTreeMap<String, Arc<BucketMember>>>,
     /// The bucket of a plan that names none.
     default_bucket: String,
-    /// Held while a plan is carried out.
+    /// Held while a plan is carried out, and while the node's set of buckets changes.
     carrying_out: Mutex<()>,
+    /// Who makes and deletes buckets, once there is somebody.
+    keeper: OnceLock<Weak<dyn BucketKeeper>>,
+    /// The buckets of the plan that are not here yet.
+    unmade: Mutex<Unmade>,
     plan: Mutex<ClusterPlan>,
     /// Held while clients are told of the maps: the last that they hear is the newest.
     telling: Mutex<()>,
     ask_peer: OnceLock<AskPeer>,
     manifests: ManifestExchange,
     users: UsersExchange,
+    plans: PlanExchange,
     remembered: RememberedMap,
     /// Whether the plan is not remembered yet: the disk did not take it.
     is_unremembered: AtomicBool,
@@ -77,6 +89,8 @@ pub struct Membership {
     /// Whether no plan was ever carried out: the buckets are this node's alone.
     is_alone: AtomicBool,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Itself, once it serves: buckets that come tell it of their manifests.
+    itself: OnceLock<Weak<Self>>,
 }
 
 impl Membership {
@@ -100,11 +114,14 @@ impl Membership {
             buckets: RwLock::new(buckets),
             default_bucket: node_buckets.default_name().to_owned(),
             carrying_out: Mutex::default(),
+            keeper: OnceLock::new(),
+            unmade: Mutex::default(),
             plan: Mutex::new(plan),
             telling: Mutex::default(),
             ask_peer: OnceLock::new(),
             manifests: ManifestExchange::default(),
             users: UsersExchange::default(),
+            plans: PlanExchange::default(),
             remembered,
             is_unremembered: AtomicBool::new(false),
             retries: retry::Retries::new(clock),
@@ -112,6 +129,7 @@ impl Membership {
             replicator: OnceLock::new(),
             is_alone: AtomicBool::new(true),
             notify: OnceLock::new(),
+            itself: OnceLock::new(),
         })
     }
 
@@ -132,6 +150,7 @@ impl Membership {
             server.show_pending(member.name(), member.pending());
         }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
+        assert!(self.itself.set(Arc::downgrade(self)).is_ok(), "it serves once");
         for member in self.members() {
             self.watch_manifest_of(&member);
         }
@@ -200,36 +219,35 @@ impl Membership {
         ClusterView { revision: map.revision, global_config: map.global_config(), bucket_configs }
     }
 
-    /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
-    /// follow, and what clients are told. A vBucket that cannot play its role stops none of this:
-    /// it is pending, and tried again. The same plan again does no harm.
+    /// Does this node's part of `plan`: the buckets that it has, the roles of its vBuckets, durable
+    /// on return, whom they follow, and what clients are told. A vBucket that cannot play its role,
+    /// or a bucket that cannot be made, stops none of this: it is pending, and tried again. The
+    /// same plan again does no harm.
     pub fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
-        let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(reason) = self.check(plan) {
-            return CarriedOut::Refused(reason);
-        }
+        let _one_at_a_time = self.hold_buckets();
         let current = self.plan();
-        // The plan of a node alone is nobody's: any other comes after it.
-        let is_first = current.nodes.len() == 1 && self.server.get().is_none();
-        if !is_first && plan.revision < current.revision {
-            return CarriedOut::Older(current.revision);
-        }
-        if !is_first && plan.revision == current.revision && *plan != current {
-            let Revision { epoch, revision } = plan.revision;
-            let reason =
-                format!("the node has another map of revision [{epoch}, {revision}]; raise it");
-            return CarriedOut::Refused(reason);
-        }
+        let steps = match self.checked(plan, &current) {
+            Ok(steps) => steps,
+            Err(refusal) => return refusal,
+        };
+        let is_first = self.is_first(&current);
         if is_first || *plan != current {
+            if let Err(reason) = self.remove_deleted(&steps) {
+                return CarriedOut::Refused(reason);
+            }
+            self.note_unmade(&steps, plan, &current);
             self.remember(plan);
         }
         // Nobody may take a place that a newer map has given away: the answer above said so.
         assert!(is_first || plan.revision >= current.revision, "maps only become newer");
         let this = self.this_node_in(plan);
+        let made = self.make_missing(plan);
+        self.adapt_settings(plan);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
         for member in &members {
-            member.adapt_waiting(plan, this, is_first);
+            let may_be_elsewhere = is_first || made.is_to_ask(member.name());
+            member.adapt_waiting(plan, this, may_be_elsewhere);
             let pending = member.take_up_roles(plan, this, 0..member.vbucket_count());
             member.follow(plan, this);
             left.push((member, pending));
@@ -237,6 +255,7 @@ impl Membership {
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         *self.lock_plan() = plan.clone();
         self.is_alone.store(false, Ordering::Relaxed);
+        self.serve_made(made);
         self.tell();
         tracing::info!(
             epoch = plan.revision.epoch,
@@ -249,6 +268,10 @@ impl Membership {
         );
         self.manifests.note_other_nodes(plan.nodes.len() > 1);
         self.users.note_other_nodes(plan.nodes.len() > 1);
+        if plan.nodes.len() > 1 && plan.changes > 0 && (is_first || plan.changes > current.changes)
+        {
+            self.plans.note_changes();
+        }
         self.retries.begin(pending_count > 0 || self.has_more_to_try());
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
@@ -256,35 +279,76 @@ impl Membership {
         CarriedOut::Done
     }
 
-    /// Whether the plan is one for the buckets of this node; if not, why.
-    fn check(&self, plan: &ClusterPlan) -> Result<(), String> {
-        if let Some(name) = plan.buckets.keys().find(|&name| self.member(name).is_none()) {
-            return Err(format!("the map has a bucket `{name}`, and the node has none"));
+    /// Whether the plan could be carried out now, as far as can be known.
+    pub fn try_out(&self, plan: &ClusterPlan) -> CarriedOut {
+        let _one_at_a_time = self.hold_buckets();
+        match self.checked(plan, &self.plan()) {
+            Ok(steps) => self
+                .try_buckets(&steps, plan)
+                .map_or_else(CarriedOut::Refused, |()| CarriedOut::Done),
+            Err(refusal) => refusal,
         }
-        for member in self.members() {
+    }
+
+    /// What the plan asks of the node's set of buckets, if it is one that follows `current`.
+    fn checked(
+        &self,
+        plan: &ClusterPlan,
+        current: &ClusterPlan,
+    ) -> Result<BucketSteps, CarriedOut> {
+        let steps = self.check(plan, current).map_err(CarriedOut::Refused)?;
+        if self.is_first(current) {
+            return Ok(steps);
+        }
+        if plan.revision < current.revision {
+            return Err(CarriedOut::Older(current.revision));
+        }
+        if plan.revision == current.revision && plan != current {
+            let Revision { epoch, revision } = plan.revision;
+            let reason =
+                format!("the node has another map of revision [{epoch}, {revision}]; raise it");
+            return Err(CarriedOut::Refused(reason));
+        }
+        Ok(steps)
+    }
+
+    /// The plan of a node alone is nobody's: any other comes after it.
+    fn is_first(&self, current: &ClusterPlan) -> bool {
+        current.nodes.len() == 1 && self.server.get().is_none()
+    }
+
+    /// Whether the plan is one for the buckets of this node, and what of them comes and goes; if
+    /// not, why.
+    fn check(&self, plan: &ClusterPlan, current: &ClusterPlan) -> Result<BucketSteps, String> {
+        let members = self.members();
+        let here: BTreeSet<String> = members.iter().map(|it| it.name().to_owned()).collect();
+        let before = (!self.is_alone()).then_some(current);
+        let steps = BucketSteps::between(&here, before, plan)?;
+        for member in members {
             let name = member.name();
-            let Some(bucket) = plan.buckets.get(name) else {
-                return Err(format!("the node has a bucket `{name}`, and the map has none"));
-            };
+            let Some(bucket) = plan.buckets.get(name) else { continue };
             let (planned, count) = (bucket.chains.len(), usize::from(member.vbucket_count()));
-            if planned != count {
+            let stays = !steps.removed.iter().any(|removed| removed == name);
+            if stays && planned != count {
                 return Err(format!("the map has {planned} vBuckets, the bucket `{name}` {count}"));
             }
         }
-        Ok(())
+        Ok(steps)
     }
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
+        self.exchange_plans();
         let asked = self.plan();
         self.exchange_manifests(&asked);
         let answers = self.ask_peers(&asked);
-        let one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.hold_buckets();
         let plan = self.plan();
         if self.is_unremembered() {
             self.remember(&plan);
         }
         let this = self.this_node_in(&plan);
+        let made = self.make_missing(&plan);
         let (mut pending_count, mut has_advanced) = (0, false);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
@@ -293,14 +357,24 @@ impl Membership {
                 member.hear_peers(&plan, this, answers);
             }
             let before = member.pending();
-            let vbids = before.iter().map(|pending| pending.vbid);
-            let pending = member.take_up_roles(&plan, this, vbids);
-            if pending.len() < before.len() {
+            let is_made = made.contains(member.name());
+            let pending = if is_made {
+                member.adapt_waiting(&plan, this, made.is_to_ask(member.name()));
+                member.take_up_roles(&plan, this, 0..member.vbucket_count())
+            } else {
+                let vbids = before.iter().map(|pending| pending.vbid);
+                member.take_up_roles(&plan, this, vbids)
+            };
+            if is_made || pending.len() < before.len() {
                 has_advanced = true;
                 member.follow(&plan, this);
             }
             pending_count += pending.len();
             left.push((member, pending));
+        }
+        if !made.is_empty() {
+            self.serve_made(made);
+            self.tell();
         }
         self.retries.tried(pending_count > 0 || self.has_more_to_try(), has_advanced);
         for (member, pending) in left {
@@ -343,7 +417,8 @@ impl Membership {
     }
 
     fn has_more_to_try(&self) -> bool {
-        self.is_unremembered() || self.manifests.is_due() || self.users.is_due()
+        let is_due = self.manifests.is_due() || self.users.is_due() || self.plans.is_due();
+        is_due || self.is_unremembered() || self.has_unmade()
     }
 
     fn is_unremembered(&self) -> bool {
@@ -355,6 +430,16 @@ impl Membership {
     pub(crate) fn serve_alone(&self) {
         let topology = self.alone_topology();
         self.members().iter().for_each(|member| member.bucket.assume_topology(&topology));
+    }
+
+    /// Whether no plan was ever carried out.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
+    }
+
+    /// While this is held no plan is carried out, and nobody else changes the set of buckets.
+    pub(crate) fn hold_buckets(&self) -> MutexGuard<'_, ()> {
+        self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn alone_topology(&self) -> bucket::Topology {

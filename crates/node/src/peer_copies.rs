@@ -68,6 +68,80 @@ pub trait Peers: Send + Sync {
     ) -> anyhow::Result<String> {
         anyhow::bail!("users are not exchanged in this world")
     }
+
+    /// Offers a node a plan. Returns the plan that it has behind that, as JSON: a newer one than it
+    /// is offered stays.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`], or a [`PeerRefusal`]: it cannot carry the plan out. A world may have
+    /// no way to do it.
+    fn exchange_plan(
+        &self,
+        _node: &NodeAddress,
+        _login: &PeerLogin,
+        _offer: PlanOffer<'_>,
+    ) -> anyhow::Result<String> {
+        anyhow::bail!("plans are not exchanged in this world")
+    }
+
+    /// Has a node empty what it holds of a bucket.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]; or it does not, and may be asked again.
+    fn flush(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<()> {
+        anyhow::bail!("buckets of other nodes are not emptied in this world")
+    }
+}
+
+/// A plan that a node is offered.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanOffer<'a> {
+    /// As JSON.
+    pub plan: &'a str,
+    /// Whether it is only to say whether it could carry it out.
+    pub is_trial: bool,
+}
+
+/// A node has answered that it does not, and why.
+#[derive(Clone, Debug)]
+pub struct PeerRefusal(pub String);
+
+impl std::fmt::Display for PeerRefusal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PeerRefusal {}
+
+/// How a node has others share its plan.
+pub(crate) struct PlanPeers {
+    /// See [`Peers::exchange_plan`].
+    pub(crate) exchange:
+        Box<dyn Fn(&NodeAddress, PlanOffer<'_>) -> anyhow::Result<String> + Send + Sync>,
+    /// See [`Peers::flush`]; of the bucket of that name.
+    pub(crate) flush: Box<dyn Fn(&NodeAddress, &str) -> anyhow::Result<()> + Send + Sync>,
+}
+
+/// How a node gives plans to the others, which have its user and password.
+pub(crate) fn exchanging_plans(
+    peers: Arc<dyn Peers>,
+    config: &NodeConfig,
+    password: Option<&str>,
+) -> PlanPeers {
+    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
+    let login = move |bucket: &str| PeerLogin {
+        user: user.clone(),
+        password: password.clone(),
+        bucket: bucket.to_owned(),
+    };
+    let (plan_login, plan_peers) = (login.clone(), Arc::clone(&peers));
+    PlanPeers {
+        exchange: Box::new(move |node, offer| {
+            plan_peers.exchange_plan(node, &plan_login(""), offer)
+        }),
+        flush: Box::new(move |node, bucket| peers.flush(node, &login(bucket))),
+    }
 }
 
 /// Users that a node is given.

@@ -93,6 +93,11 @@ impl RememberedMap {
         Ok(StartingPlace { node_name, plan: Some(plan) })
     }
 
+    /// The map that was carried out last, if there is one that can be read.
+    pub(crate) fn last_plan(&self) -> Option<ClusterPlan> {
+        self.read().ok().flatten().map(|(_, plan)| plan)
+    }
+
     /// Name and map, if there is one.
     fn read(&self) -> anyhow::Result<Option<(String, ClusterPlan)>> {
         let content = match self.files.read_all(&self.path) {
