@@ -1,0 +1,215 @@
+//! Buckets that are made, changed and deleted while the cluster runs, some of it on machines that
+//! lose power meanwhile.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cluster::ClusterPlan;
+use protocol::Status;
+use server::{BucketAdministrator, BucketRefusal};
+
+use crate::{BUCKETS, Client, Cluster, Shared, VBUCKETS, name_of};
+
+const NEW: &str = "orders";
+
+/// A cluster whose buckets clients change.
+struct Changed(Shared);
+
+impl Changed {
+    fn new(seed: u64, machine_count: u8) -> Self {
+        let cluster = Cluster::new(seed, &BUCKETS[..1], machine_count);
+        Self(Shared(Arc::new(Mutex::new(cluster))))
+    }
+
+    fn create(&self, index: usize) -> Result<(), BucketRefusal> {
+        let words = [("max_size", "67108864"), ("num_replicas", "3"), ("flush_enabled", "false")];
+        let words = words.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let mut cluster = self.0.lock();
+        let created = cluster.node(index).bucket_changes().create(NEW, &words);
+        cluster.adopted = Some(cluster.node(index).membership().plan());
+        created
+    }
+
+    fn delete(&self, index: usize) -> Result<(), BucketRefusal> {
+        let mut cluster = self.0.lock();
+        let deleted = cluster.node(index).bucket_changes().delete(NEW, Box::new(|| {}));
+        cluster.adopted = Some(cluster.node(index).membership().plan());
+        deleted
+    }
+
+    fn plan(&self, index: usize) -> ClusterPlan {
+        self.0.lock().node(index).membership().plan()
+    }
+
+    /// The identity of the bucket on a machine with power, if it is there.
+    fn uuid(&self, index: usize) -> Option<String> {
+        let cluster = self.0.lock();
+        let bucket = cluster.node(index).buckets().get(NEW)?;
+        Some(bucket.bucket().uuid().to_owned())
+    }
+
+    fn run(&self, seconds: u64) {
+        self.0.lock().run(Duration::from_secs(seconds));
+    }
+
+    fn restart(&self, index: usize) {
+        self.0.lock().power_cut(index);
+        self.0.lock().start(index);
+    }
+
+    /// Whether files of the bucket are on a machine's disk.
+    fn is_on_disk(&self, index: usize) -> bool {
+        let cluster = self.0.lock();
+        let path = std::path::Path::new("/data/buckets").join(NEW);
+        platform::Files::exists(&cluster.machines[index].files, &path).unwrap()
+    }
+
+    fn end(self, machine_count: usize) {
+        (0..machine_count).for_each(|index| self.0.lock().power_cut(index));
+    }
+}
+
+fn keys() -> Vec<Vec<u8>> {
+    (0..16_u8).map(|number| vec![b'k', number]).collect()
+}
+
+#[test]
+fn a_bucket_that_is_made_on_any_node_is_on_all_and_loses_no_durable_write() {
+    for seed in platform::seeds::seeds(3) {
+        let changed = Changed::new(seed, 2);
+        let before = changed.plan(0);
+        let made_on = usize::from(seed.is_multiple_of(2));
+        changed.create(made_on).unwrap();
+        assert_eq!(changed.create(1 - made_on), Err(BucketRefusal::Exists), "seed {seed}");
+        let plan = changed.plan(0);
+        assert_eq!(plan, changed.plan(1), "seed {seed}");
+        assert_eq!(plan.revision.revision, before.revision.revision + 1);
+        assert_eq!(plan.buckets[NEW].replica_count, 1, "there are two nodes");
+        assert_eq!(plan.buckets[NEW].chains.len(), usize::from(VBUCKETS));
+        assert!(changed.uuid(0).is_some() && changed.uuid(0) == changed.uuid(1), "seed {seed}");
+        let mut client = Client::new(&changed.0, NEW);
+        // Nobody else can hold anything: it serves at once.
+        assert_eq!(client.set(b"k0", b"value", false), Some(Status::Success), "seed {seed}");
+        keys().iter().for_each(|key| client.write_until_durable(key, b"value"));
+        (0..2).for_each(|index| changed.restart(index));
+        client.connections.clear();
+        client.check();
+        drop(client);
+        changed.delete(1 - made_on).unwrap();
+        changed.run(5);
+        for index in 0..2 {
+            assert!(changed.uuid(index).is_none() && !changed.is_on_disk(index), "seed {seed}");
+            changed.restart(index);
+            assert!(changed.uuid(index).is_none(), "seed {seed}");
+        }
+        assert!(changed.0.connect(0, NEW).is_err());
+        // Another one of that name is another one, and empty.
+        changed.create(made_on).unwrap();
+        let mut client = Client::new(&changed.0, NEW);
+        assert_eq!(client.get(&keys()[0]), None, "seed {seed}");
+        drop(client);
+        changed.end(2);
+    }
+}
+
+#[test]
+fn nothing_is_made_anywhere_while_a_member_is_silent_which_is_named() {
+    let changed = Changed::new(1, 3);
+    changed.0.lock().power_cut(2);
+    let before = changed.plan(0);
+    let silent = name_of(&changed.0.lock().machines[2]);
+    for index in [0, 1] {
+        let refused = changed.create(index).unwrap_err();
+        assert!(refused.to_string().contains(&silent), "{refused}");
+    }
+    for index in [0, 1] {
+        assert_eq!(changed.plan(index), before);
+        assert!(changed.uuid(index).is_none() && !changed.is_on_disk(index));
+    }
+    changed.0.lock().start(2);
+    changed.create(1).unwrap();
+    assert_eq!(changed.plan(0), changed.plan(2));
+    changed.end(3);
+}
+
+#[test]
+fn a_half_made_bucket_is_finished_whoever_loses_power() {
+    for lost in [None, Some(0), Some(1)] {
+        let changed = Changed::new(2, 2);
+        let other = changed.0.lock().machines[1].address.to_string();
+        changed.0.lock().others.set_deaf(Some(&other));
+        changed.create(0).unwrap();
+        assert!(changed.uuid(0).is_some() && changed.uuid(1).is_none());
+        if let Some(lost) = lost {
+            changed.restart(lost);
+        }
+        changed.run(1);
+        assert!(changed.uuid(1).is_none(), "it has not been told yet");
+        changed.0.lock().others.set_deaf(None);
+        changed.run(10);
+        assert!(changed.uuid(0).is_some() && changed.uuid(0) == changed.uuid(1), "{lost:?}");
+        assert_eq!(changed.plan(0), changed.plan(1), "{lost:?}");
+        let mut client = Client::new(&changed.0, NEW);
+        keys().iter().for_each(|key| client.write_until_durable(key, b"value"));
+        client.check();
+        drop(client);
+        changed.end(2);
+    }
+}
+
+#[test]
+fn a_deletion_reaches_a_member_that_was_silent() {
+    for restarted in [None, Some(0)] {
+        let changed = Changed::new(3, 2);
+        changed.create(0).unwrap();
+        changed.0.lock().power_cut(1);
+        changed.delete(0).unwrap();
+        changed.run(1);
+        assert!(changed.uuid(0).is_none());
+        if let Some(index) = restarted {
+            changed.restart(index);
+        }
+        changed.0.lock().start(1);
+        assert!(changed.uuid(1).is_some(), "nobody has told it");
+        changed.run(15);
+        assert!(changed.uuid(1).is_none() && !changed.is_on_disk(1), "{restarted:?}");
+        assert_eq!(changed.plan(0), changed.plan(1), "{restarted:?}");
+        changed.end(2);
+    }
+}
+
+#[test]
+fn a_map_that_lacks_a_bucket_deletes_nothing() {
+    let changed = Changed::new(4, 2);
+    let mut old = changed.plan(0);
+    changed.create(0).unwrap();
+    let uuid = changed.uuid(0);
+    // However new it says it is.
+    old.revision.revision += 10;
+    for index in 0..2 {
+        let refused = changed.0.lock().node(index).carry_out(&old).unwrap_err();
+        assert!(refused.contains("the node has a bucket"), "{refused}");
+        changed.restart(index);
+        assert_eq!(changed.uuid(index), uuid);
+    }
+    changed.end(2);
+}
+
+#[test]
+fn settings_are_changed_on_all_nodes() {
+    let changed = Changed::new(5, 2);
+    changed.create(0).unwrap();
+    changed.0.lock().power_cut(0);
+    let enable = vec![("flush_enabled".to_owned(), "true".to_owned())];
+    for bucket in [NEW, BUCKETS[0]] {
+        let cluster = changed.0.lock();
+        cluster.node(1).bucket_changes().change(bucket, &enable, false).unwrap();
+    }
+    changed.0.lock().start(0);
+    changed.run(15);
+    for (index, bucket) in [(0, NEW), (1, NEW), (0, BUCKETS[0]), (1, BUCKETS[0])] {
+        let cluster = changed.0.lock();
+        assert!(cluster.node(index).buckets().get(bucket).unwrap().flush_enabled(), "{bucket}");
+    }
+    changed.end(2);
+}
