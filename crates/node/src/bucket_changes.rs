@@ -101,7 +101,7 @@ impl BucketChanges {
         if is_there.map_err(|error| BucketRefusal::Failed(error.to_string()))? {
             return Err(BucketRefusal::Exists);
         }
-        if self.buckets.all().len() >= BUCKET_COUNT_MAX {
+        if self.buckets.all().len() + self.leaving.count() >= BUCKET_COUNT_MAX {
             let why = format!("Cannot create more than {BUCKET_COUNT_MAX} buckets");
             return Err(refuse("_", why));
         }

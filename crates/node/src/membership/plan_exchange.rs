@@ -121,7 +121,7 @@ impl Membership {
         needs_all: bool,
     ) -> Result<Attempt, BucketRefusal> {
         let refuse = |why: String| Err(BucketRefusal::Failed(why));
-        let offer = next.to_json();
+        let (known, offer) = (plan.to_json(), next.to_json());
         for node in self.other_members(plan) {
             let name = &node.name;
             match self.tell_plan(peers, node, PlanOffer { plan: &offer, is_trial: true }) {
@@ -136,8 +136,17 @@ impl Membership {
                 }
                 Ok(_) => {}
                 Err(error) if error.is::<PeerRefusal>() => {
-                    let why = format!("{name} refuses it: {error:#}");
-                    return Err(BucketRefusal::Invalid("_".to_owned(), why));
+                    // It may have taken somebody else's plan.
+                    let known = PlanOffer { plan: &known, is_trial: true };
+                    return match self.tell_plan(peers, node, known) {
+                        Ok(theirs) if theirs.changes > plan.changes => {
+                            self.adopt_plan(name, &theirs).map(|()| Attempt::Behind)
+                        }
+                        _ => {
+                            let why = format!("{name} refuses it: {error:#}");
+                            Err(BucketRefusal::Invalid("_".to_owned(), why))
+                        }
+                    };
                 }
                 Err(error) if needs_all => {
                     return refuse(format!("{name} does not answer: {error:#}"));

@@ -1,10 +1,12 @@
 //! Buckets that are made, changed and deleted while the cluster runs, some of it on machines that
 //! lose power meanwhile.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::ClusterPlan;
+use platform::Files;
 use protocol::Status;
 use server::{BucketAdministrator, BucketRefusal};
 
@@ -60,8 +62,7 @@ impl Changed {
     /// Whether files of the bucket are on a machine's disk.
     fn is_on_disk(&self, index: usize) -> bool {
         let cluster = self.0.lock();
-        let path = std::path::Path::new("/data/buckets").join(NEW);
-        platform::Files::exists(&cluster.machines[index].files, &path).unwrap()
+        cluster.machines[index].files.exists(&Path::new("/data/buckets").join(NEW)).unwrap()
     }
 
     fn end(self, machine_count: usize) {
@@ -193,6 +194,25 @@ fn a_map_that_lacks_a_bucket_deletes_nothing() {
         assert_eq!(changed.uuid(index), uuid);
     }
     changed.end(2);
+}
+
+#[test]
+fn who_has_missed_a_change_takes_it_before_another_is_made() {
+    for missed in 0..2 {
+        let changed = Changed::new(6, 2);
+        changed.0.lock().power_cut(missed);
+        let level = vec![("durability_min_level".to_owned(), "majority".to_owned())];
+        let other = 1 - missed;
+        changed.0.lock().node(other).bucket_changes().change(BUCKETS[0], &level, false).unwrap();
+        changed.0.lock().start(missed);
+        let plan = changed.plan(other);
+        assert!(changed.plan(missed).revision < plan.revision, "nobody has told it yet");
+        changed.create(missed).unwrap();
+        assert_eq!(changed.plan(missed), changed.plan(other));
+        assert_eq!(changed.plan(missed).revision.revision, plan.revision.revision + 1);
+        assert_eq!(changed.plan(missed).changes, 2);
+        changed.end(2);
+    }
 }
 
 #[test]
