@@ -296,14 +296,13 @@ impl Membership {
         plan: &ClusterPlan,
         current: &ClusterPlan,
     ) -> Result<BucketSteps, CarriedOut> {
-        let steps = self.check(plan, current).map_err(CarriedOut::Refused)?;
-        if self.is_first(current) {
-            return Ok(steps);
-        }
-        if plan.revision < current.revision {
+        let is_first = self.is_first(current);
+        // Whoever hands over an old plan is to hear that it is old, whatever else it is.
+        if !is_first && plan.revision < current.revision {
             return Err(CarriedOut::Older(current.revision));
         }
-        if plan.revision == current.revision && plan != current {
+        let steps = self.check(plan, current).map_err(CarriedOut::Refused)?;
+        if !is_first && plan.revision == current.revision && plan != current {
             let Revision { epoch, revision } = plan.revision;
             let reason =
                 format!("the node has another map of revision [{epoch}, {revision}]; raise it");
@@ -349,6 +348,7 @@ impl Membership {
         }
         let this = self.this_node_in(&plan);
         let made = self.make_missing(&plan);
+        self.adapt_settings(&plan);
         let (mut pending_count, mut has_advanced) = (0, false);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
