@@ -248,8 +248,17 @@ impl ClusterPlan {
             return Err(InvalidPlan(format!("rev [{epoch}, {revision}]: both begin with 1")));
         }
         self.check_nodes()?;
+        // Otherwise a plan that merely lacks the bucket would come to say that it is deleted.
+        let mut deleted = self.deleted.iter();
+        if let Some(DeletedBucket { name, .. }) = deleted.find(|deleted| self.has_still(deleted)) {
+            return Err(InvalidPlan(format!("deleted: `{name}` is among the buckets")));
+        }
         let mut buckets = self.buckets.iter();
         buckets.try_for_each(|(name, bucket)| self.check_bucket(name, bucket))
+    }
+
+    fn has_still(&self, deleted: &DeletedBucket) -> bool {
+        self.buckets.get(&deleted.name).is_some_and(|bucket| bucket.uuid == deleted.uuid)
     }
 
     fn check_bucket(&self, name: &str, bucket: &BucketPlan) -> Result<(), InvalidPlan> {
@@ -466,6 +475,12 @@ mod tests {
             (NAMED, "0123", "", "buckets.y.uuid: 32 hexadecimal digits"),
             (NAMED, "\"rev\"", "\"replicas\":1,\"rev\"", "nothing beside them does"),
             (NAMED, "\"rev\"", "\"bucket\":\"x\",\"rev\"", "nothing beside them does"),
+            (
+                NAMED,
+                "\"rev\"",
+                "\"deleted\":[{\"name\":\"x\"}],\"rev\"",
+                "`x` is among the buckets",
+            ),
         ] {
             let text = good.replacen(from, to, 1);
             assert_ne!(text, good, "{from}");

@@ -35,6 +35,10 @@ impl PlanOrder {
             Self::Make { name, .. } if plan.buckets.contains_key(name) => {
                 Err(BucketRefusal::Exists)
             }
+            Self::Make { name, uuid, .. } if plan.is_deleted(name, Some(*uuid)) => {
+                let why = "the bucket with this uuid was deleted".to_owned();
+                Err(BucketRefusal::Invalid("uuid".to_owned(), why))
+            }
             Self::Make { name, uuid, settings, replicas_wanted, vbucket_count } => Ok(plan
                 .with_new_bucket(name, *uuid, settings.clone(), *replicas_wanted, *vbucket_count)),
             Self::Change { name, before, words } => {
@@ -96,6 +100,9 @@ mod tests {
         let deleted = delete("orders").applied(&changed).unwrap();
         assert_eq!(deleted.buckets.len(), 1);
         assert_eq!((plan.changes, deleted.changes), (0, 3));
+        let gone = delete("orders").applied(&made).unwrap();
+        let again = make("orders").applied(&gone);
+        assert!(matches!(again, Err(BucketRefusal::Invalid(..))), "its uuid is one of the past");
         assert!(make("orders").needs_all() && !delete("orders").needs_all());
     }
 }
