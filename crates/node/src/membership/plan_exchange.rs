@@ -93,7 +93,7 @@ impl Membership {
             return Ok(Attempt::Behind);
         }
         if let CarriedOut::Refused(why) = self.try_out(next) {
-            return Err(BucketRefusal::Failed(why));
+            return self.refused_here(plan, why);
         }
         if let Attempt::Behind = self.precede_plan(peers, plan, next)? {
             return Ok(Attempt::Behind);
@@ -101,7 +101,7 @@ impl Membership {
         match self.carry_out(next) {
             CarriedOut::Done => {}
             CarriedOut::Older(_) => return Ok(Attempt::Behind),
-            CarriedOut::Refused(why) => return Err(BucketRefusal::Failed(why)),
+            CarriedOut::Refused(why) => return self.refused_here(plan, why),
         }
         let unreached = self.give_plan(peers, next);
         self.plans.is_due.store(!unreached.is_empty(), Ordering::Relaxed);
@@ -110,6 +110,11 @@ impl Membership {
             self.retries.begin(true);
         }
         Ok(Attempt::Done)
+    }
+
+    /// This node does not take what follows `plan`: perhaps it has another plan by now.
+    fn refused_here(&self, plan: &ClusterPlan, why: String) -> Result<Attempt, BucketRefusal> {
+        if self.plan() == *plan { Err(BucketRefusal::Failed(why)) } else { Ok(Attempt::Behind) }
     }
 
     /// Asks every member whether it could carry `next` out, which follows `plan`.
