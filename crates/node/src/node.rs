@@ -101,6 +101,7 @@ impl Node {
                 data_port: port,
                 management_port,
                 tls: tls.as_ref().map(|tls| tls.ports),
+                external: None,
             },
             cluster_uuid: directory.cluster_uuid,
         };

@@ -49,6 +49,7 @@ pub(crate) fn address(data_port: u16) -> NodeAddress {
         data_port,
         management_port: data_port + 1,
         tls: None,
+        external: None,
     }
 }
 

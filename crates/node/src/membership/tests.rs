@@ -131,6 +131,7 @@ fn node(index: u16) -> PlannedNode {
         data_port: 12000 + 2 * index,
         management_port: 9000 + index,
         tls: None,
+        external: None,
     };
     PlannedNode { name: format!("n_{index}"), address }
 }
