@@ -21,6 +21,7 @@ use crate::config::NodeConfig;
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
 use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
+use crate::own_setup::OwnSetupFile;
 use crate::peer_copies;
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
@@ -105,7 +106,10 @@ impl Node {
             },
             cluster_uuid: directory.cluster_uuid,
         };
-        let membership = Arc::new(Membership::new(identity, &buckets, remembered, clock.clone())?);
+        let own_setup = OwnSetupFile::new(Arc::clone(&files), directory.own_setup());
+        let membership =
+            Membership::new(identity, &buckets, remembered, own_setup, clock.clone())?;
+        let membership = Arc::new(membership);
         if let Some(plan) = &plan {
             // What the files say about roles may be older than the map: nobody is to read it.
             buckets.load(&pool);
