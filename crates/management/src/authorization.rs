@@ -50,8 +50,10 @@ const SCOPE: &str = "/pools/default/buckets/{bucket}/scopes/{scope}";
 const COLLECTIONS: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections";
 const COLLECTION: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}";
 
+const EXTERNAL_ADDRESS: &str = "/node/controller/setupAlternateAddresses/external";
+
 /// All requests. What is not here is for full administrators.
-pub const ROUTE_NEEDS: [RouteNeed; 59] = [
+pub const ROUTE_NEEDS: [RouteNeed; 76] = [
     ("GET", "/", None),
     ("GET", "/whoami", None),
     ("POST", "/controller/changePassword", None),
@@ -127,6 +129,23 @@ pub const ROUTE_NEEDS: [RouteNeed; 59] = [
     ("POST", "/node/controller/loadTrustedCAs", on_node(Privilege::NodesWrite)),
     ("GET", "/settings/passwordPolicy", on_node(Privilege::SecurityRead)),
     ("POST", "/settings/passwordPolicy", on_node(Privilege::SecurityWrite)),
+    ("POST", "/clusterInit", on_node(Privilege::NodesWrite)),
+    ("POST", "/nodeInit", on_node(Privilege::NodesWrite)),
+    ("GET", "/nodes/self", on_node(Privilege::SystemSettings)),
+    ("POST", "/nodes/self/controller/settings", on_node(Privilege::NodesWrite)),
+    ("POST", "/node/controller/rename", on_node(Privilege::NodesWrite)),
+    ("POST", "/node/controller/setupServices", on_node(Privilege::NodesWrite)),
+    ("PUT", EXTERNAL_ADDRESS, on_node(Privilege::NodesWrite)),
+    ("DELETE", EXTERNAL_ADDRESS, on_node(Privilege::NodesWrite)),
+    ("GET", "/internalSettings", on_node(Privilege::SettingsRead)),
+    ("GET", "/settings/autoCompaction", on_node(Privilege::SettingsRead)),
+    ("GET", "/settings/autoFailover", on_node(Privilege::SettingsRead)),
+    ("POST", "/settings/autoFailover", on_node(Privilege::SettingsWrite)),
+    ("POST", "/settings/indexes", on_node(Privilege::SettingsWrite)),
+    ("GET", "/settings/stats", on_node(Privilege::SettingsRead)),
+    ("POST", "/settings/stats", on_node(Privilege::SettingsWrite)),
+    ("GET", "/settings/web", on_node(Privilege::SettingsRead)),
+    ("POST", "/settings/web", on_node(Privilege::SettingsWrite)),
 ];
 
 /// Lets a request through if its user may do what it asks for.

@@ -36,5 +36,5 @@ pub use bucket_view::{
 };
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
-pub use node_view::{CarryOutError, NodeFacts, NodeView};
+pub use node_view::{CarryOutError, NodeFacts, NodeView, SetupChange, SetupError};
 pub use server::{Handle, ManagementServer, Ports, TlsPort};

@@ -19,6 +19,8 @@ impl Settings {
         config.check_quota()?;
         if config.dev {
             config.data_dir = temporary_data_directory();
+        }
+        if config.dev && !config.setup {
             config.password.get_or_insert_with(|| DEV_PASSWORD.to_owned());
         }
         Ok(config)
@@ -36,6 +38,9 @@ impl Settings {
                 "--host {host} listens on every address, but clients need one to connect to; \
                  say which with --advertise NAME"
             );
+        }
+        if self.setup == Some(true) && self.password.is_some() {
+            bail!("--setup has the password given over REST; leave out --password, or --setup");
         }
         if self.tls_certificate.is_some() != self.tls_key.is_some() {
             bail!(
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 10] = [
+        let cases: [(Settings, &str); 11] = [
             (
                 Settings {
                     dev: Some(true),
@@ -308,6 +313,14 @@ mod tests {
                 "needs --password",
             ),
             (Settings { threads: Some(0), ..Settings::default() }, "give 1 to"),
+            (
+                Settings {
+                    setup: Some(true),
+                    password: Some("secret".to_owned()),
+                    ..Settings::default()
+                },
+                "leave out --password",
+            ),
         ];
         for (settings, advice) in cases {
             let error = settings.clone().resolve().unwrap_err().to_string();

@@ -105,7 +105,7 @@ pub(crate) fn start_with_management(
     let tls = config.management_tls_port();
     let tls = tls.map(|port| open_management_door(config, port, "--management-tls-port"));
     let (tls, management_tls_port) = tls.transpose()?.unzip();
-    let has_audit_log = config.audit_log;
+    let (has_audit_log, is_to_be_set_up) = (config.audit_log, config.setup);
     let mut config = config.node_config();
     if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
         tls.management_port = port;
@@ -118,7 +118,17 @@ pub(crate) fn start_with_management(
     let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
     let ports = Ports { plain, tls };
     let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
-    let view = Arc::new(View::new(&node, audit_log));
+    // A password that somebody has said, now or before, is asked for.
+    let is_open = is_to_be_set_up && node.password_is_new();
+    let set_up_as = is_open.then(|| node.config().user.clone());
+    if let Some(administrator) = &set_up_as {
+        tracing::warn!(
+            administrator,
+            "whoever reaches the management port is the administrator, until POST /settings/web or \
+             /clusterInit gives that one a password (--setup)"
+        );
+    }
+    let view = Arc::new(View::new(&node, audit_log, set_up_as));
     let management = ManagementServer::start(ports, view, users)?;
     Ok((node, management))
 }

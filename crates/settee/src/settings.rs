@@ -254,6 +254,13 @@ settings! {
     #[serde(skip)]
     set_password: bool { default: false, }
 
+    /// Take whoever reaches the management port for the administrator, until that one is given a
+    /// password there, as programs do that set a server up: only where this start would have
+    /// generated one
+    #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
+          env = "SETTEE_SETUP")]
+    setup: bool { default: false, }
+
     /// Front-end threads
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
     threads: usize {

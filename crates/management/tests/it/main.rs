@@ -10,6 +10,7 @@ mod backup;
 mod bucket_changes;
 mod cluster_plan;
 mod damage;
+mod first_start;
 mod robustness;
 mod routes;
 mod several_buckets;
