@@ -1,9 +1,12 @@
-//! Tools at the command line: load generator, statistics, timings, couchstore files, backups.
+//! Tools at the command line: load generator, statistics, timings, couchstore files, backups,
+//! users, buckets and collections.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
 
 pub mod backup;
+pub mod bucket;
+pub mod collection;
 pub mod dump;
 mod file_list;
 pub mod histogram_table;
@@ -18,6 +21,8 @@ pub mod user;
 pub mod verify_file;
 
 pub use backup::{BackupArguments, RestoreArguments};
+pub use bucket::BucketArguments;
+pub use collection::CollectionArguments;
 pub use dump::DumpArguments;
 pub use load::LoadArguments;
 pub use reset_vbucket::ResetVbucketArguments;

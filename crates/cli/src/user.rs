@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use serde_json::Value;
 
-use crate::node_port::NodePort;
+use crate::node_port::{NodePort, in_path};
 use crate::output::print;
 use crate::server_arguments::ServerArguments;
 
@@ -79,9 +78,9 @@ pub fn run(arguments: &UserArguments) -> anyhow::Result<ExitCode> {
             let mut fields = vec![("name", full_name.as_str()), ("roles", roles.as_str())];
             fields.push(("groups", groups.as_str()));
             fields.extend(new_password.as_deref().map(|password| ("password", password)));
-            accept(&port, port.put(&path_of(name), &fields)?)?;
+            port.accept(port.put(&path_of(name), &fields)?)?;
         }
-        Action::Delete { name } => accept(&port, port.delete(&path_of(name))?)?,
+        Action::Delete { name } => port.accept(port.delete(&path_of(name))?)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -116,32 +115,8 @@ fn role(role: &Value) -> String {
     if place.is_empty() { kind.to_owned() } else { format!("{kind}[{}]", place.join(":")) }
 }
 
-/// The user's path; a name may have any character in it.
 fn path_of(name: &str) -> String {
-    let encoded: String = name
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect();
-    format!("{USERS}/{encoded}")
-}
-
-fn accept(port: &NodePort, (status, answer): (u16, Value)) -> anyhow::Result<()> {
-    if status == 200 {
-        return Ok(());
-    }
-    let url = &port.url;
-    if let Some(permissions) = answer.get("permissions") {
-        bail!("{url} refuses: the user needs {permissions}");
-    }
-    let errors = answer.get("errors").and_then(Value::as_object);
-    let reasons = errors.into_iter().flat_map(|errors| errors.values()).filter_map(Value::as_str);
-    let reasons: Vec<&str> = reasons.chain(answer.as_str()).collect();
-    bail!("{url} refuses ({status}): {}", reasons.join("; "))
+    format!("{USERS}/{}", in_path(name))
 }
 
 #[cfg(test)]
@@ -162,11 +137,5 @@ mod tests {
         let shown = "bob admin,bucket_admin[*],data_reader[b],data_writer[b:s:c]\n";
         assert_eq!(line(&user), shown);
         assert_eq!(line(&json!({"id": "eve", "roles": []})), "eve -\n");
-    }
-
-    #[test]
-    fn any_name_has_a_path() {
-        assert_eq!(path_of("bob.b-1"), format!("{USERS}/bob.b-1"));
-        assert_eq!(path_of("a/b \u{fc}"), format!("{USERS}/a%2Fb%20%C3%BC"));
     }
 }

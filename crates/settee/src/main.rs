@@ -35,6 +35,10 @@ enum Command {
     Timings(cli::TimingsArguments),
     /// List, set and delete the users of a running node.
     User(Box<cli::UserArguments>),
+    /// List, create, change, empty and delete the buckets of a running node.
+    Bucket(Box<cli::BucketArguments>),
+    /// List, create and drop the scopes and collections of a running node's bucket.
+    Collection(Box<cli::CollectionArguments>),
     /// Back a bucket of a running node up, or list backups.
     Backup(Box<cli::BackupArguments>),
     /// Put a backup into the data directory of a node that does not run.
@@ -57,6 +61,8 @@ fn main() -> ExitCode {
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),
+        Command::Bucket(arguments) => cli::bucket::run(&arguments),
+        Command::Collection(arguments) => cli::collection::run(&arguments),
         Command::Backup(arguments) => cli::backup::run(&arguments),
         Command::Restore(arguments) => settee::restore(&arguments),
         Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),

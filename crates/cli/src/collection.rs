@@ -1,0 +1,176 @@
+//! `settee collection`: scopes and collections of a running node's bucket.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::node_port::{NodePort, in_path};
+use crate::output::print;
+use crate::server_arguments::ServerArguments;
+
+/// List, create and drop the scopes and collections of a running node's bucket
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct CollectionArguments {
+    #[command(subcommand)]
+    action: Action,
+    /// The node's REST port, as http://HOST:8091 [default: what the data port tells]
+    #[arg(long, value_name = "URL", help_heading = "Server", global = true)]
+    management: Option<String>,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum Action {
+    /// Show all collections of the bucket
+    List {
+        /// The JSON that the node answers
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a scope
+    CreateScope {
+        /// The scope's name
+        scope: String,
+    },
+    /// Drop a scope with all its collections
+    DropScope {
+        /// The scope's name
+        scope: String,
+    },
+    /// Make a collection
+    Create {
+        /// Its scope and name, with a point between them
+        #[arg(value_name = "SCOPE.COLLECTION")]
+        path: CollectionPath,
+        /// Seconds that its documents live at most; 0: as the bucket's, -1: without a limit
+        #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+        max_ttl: Option<i64>,
+        /// Whether older versions of its documents are wanted
+        #[arg(long, value_name = "BOOL")]
+        history: Option<bool>,
+    },
+    /// Drop a collection with everything in it
+    Drop {
+        /// Its scope and name, with a point between them
+        #[arg(value_name = "SCOPE.COLLECTION")]
+        path: CollectionPath,
+    },
+}
+
+/// A collection in its scope. Names have no points in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CollectionPath {
+    scope: String,
+    collection: String,
+}
+
+impl std::str::FromStr for CollectionPath {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (scope, collection) = text.split_once('.').context("say SCOPE.COLLECTION")?;
+        Ok(Self { scope: scope.to_owned(), collection: collection.to_owned() })
+    }
+}
+
+const HELP: &str = "\
+Who asks, and in which --bucket, is said in front of the action: its options are the server's.
+
+Examples:
+  settee collection --password secret --bucket travel list
+  settee collection --password secret --bucket travel create-scope shop
+  settee collection --password secret --bucket travel create shop.orders --max-ttl 3600
+  settee collection --password secret --bucket travel drop shop.orders
+  settee collection --password secret --bucket travel drop-scope shop";
+
+/// Runs the tool.
+pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
+    let (port, bucket) = NodePort::find(&arguments.server, arguments.management.as_deref())?;
+    let scopes = format!("/pools/default/buckets/{}/scopes", in_path(&bucket));
+    match &arguments.action {
+        Action::List { json } => list(&port, &scopes, *json)?,
+        Action::CreateScope { scope } => port.accept(port.post(&scopes, &[("name", scope)])?)?,
+        Action::DropScope { scope } => {
+            port.accept(port.delete(&format!("{scopes}/{}", in_path(scope)))?)?;
+        }
+        Action::Create { path, max_ttl, history } => {
+            let collections = format!("{scopes}/{}/collections", in_path(&path.scope));
+            let (max_ttl, history) =
+                (max_ttl.map(|it| it.to_string()), history.map(|it| it.to_string()));
+            let mut fields = vec![("name", path.collection.as_str())];
+            fields.extend(max_ttl.as_deref().map(|seconds| ("maxTTL", seconds)));
+            fields.extend(history.as_deref().map(|is_wanted| ("history", is_wanted)));
+            port.accept(port.post(&collections, &fields)?)?;
+        }
+        Action::Drop { path } => {
+            let collections = format!("{scopes}/{}/collections", in_path(&path.scope));
+            port.accept(port.delete(&format!("{collections}/{}", in_path(&path.collection)))?)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(port: &NodePort, scopes: &str, as_json: bool) -> anyhow::Result<()> {
+    let text = port.get(scopes)?.read_to_string()?;
+    if as_json {
+        return print(&format!("{text}\n"));
+    }
+    print(&lines(&serde_json::from_str(&text)?))
+}
+
+/// A line for each collection, and one for a scope that has none.
+fn lines(manifest: &Value) -> String {
+    let all = |value: &Value, name: &str| -> Vec<Value> {
+        value.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
+    };
+    let word = |value: &Value, name: &str| -> String {
+        value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let mut lines = String::new();
+    for scope in all(manifest, "scopes") {
+        let (name, collections) = (word(&scope, "name"), all(&scope, "collections"));
+        if collections.is_empty() {
+            lines.push_str(&format!("{name}.\n"));
+        }
+        for collection in collections {
+            let max_ttl = match collection.get("maxTTL").and_then(Value::as_i64) {
+                None | Some(0) => String::new(),
+                Some(seconds) => format!(" max-ttl={seconds}"),
+            };
+            let uid = word(&collection, "uid");
+            lines.push_str(&format!("{name}.{} uid={uid}{max_ttl}\n", word(&collection, "name")));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn collections_are_shown_as_they_are_said() {
+        let collection =
+            |name: &str, max_ttl: i64| json!({"name": name, "uid": "a", "maxTTL": max_ttl});
+        let manifest = json!({"uid": "3", "scopes": [
+            {"name": "_default", "uid": "0", "collections": [collection("_default", 0)]},
+            {"name": "shop", "uid": "8", "collections": [collection("orders", -1)]},
+            {"name": "empty", "uid": "9", "collections": []},
+        ]});
+        let shown = "_default._default uid=a\nshop.orders uid=a max-ttl=-1\nempty.\n";
+        assert_eq!(lines(&manifest), shown);
+        assert_eq!(lines(&json!({})), "");
+    }
+
+    #[test]
+    fn a_collection_is_said_with_its_scope() {
+        let path: CollectionPath = "shop.orders".parse().unwrap();
+        assert_eq!((path.scope.as_str(), path.collection.as_str()), ("shop", "orders"));
+        assert!("orders".parse::<CollectionPath>().is_err());
+    }
+}
