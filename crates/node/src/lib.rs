@@ -26,7 +26,7 @@ mod world;
 pub use bucket_changes::{BucketChanges, is_bucket_name};
 pub use bucket_settings::BucketSettings;
 pub use buckets::{NodeBucket, NodeBuckets};
-pub use config::{NodeConfig, TlsConfig};
+pub use config::{MakesBuckets, NodeConfig, TlsConfig};
 pub use data_directory::DataDirectory;
 pub use doors::cannot_listen;
 pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};

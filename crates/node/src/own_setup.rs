@@ -166,7 +166,8 @@ mod tests {
             setup.rename("a", host.to_owned());
             assert!(matches!(setup.check(), Err(OwnSetupError::Invalid(_))), "{host}");
         }
-        for (name, is_right) in [("mine \u{fc}", true), ("a\nb", false), (&"n".repeat(257), false)] {
+        for (name, is_right) in [("mine \u{fc}", true), ("a\nb", false), (&"n".repeat(257), false)]
+        {
             let cluster_name = Some(name.to_owned());
             let setup = OwnSetup { cluster_name, ..OwnSetup::default() };
             assert_eq!(setup.check().is_ok(), is_right, "{name}");

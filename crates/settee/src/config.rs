@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use node::{BucketSettings, NodeConfig, TlsConfig, temporary_data_directory};
+use node::{BucketSettings, MakesBuckets, NodeConfig, TlsConfig, temporary_data_directory};
 
 use crate::setting_values::{BucketNames, MemorySize, Switch};
 use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
@@ -168,7 +168,12 @@ impl ServeConfig {
             auxio_threads: config.auxio_threads.0,
             nonio_threads: config.nonio_threads.0,
             buckets,
-            makes_buckets_once: config.bucket.is_none(),
+            makes_buckets: match config.bucket {
+                Some(_) => MakesBuckets::AtEachStart,
+                // Programs that set a node up make the buckets that they want.
+                None if config.setup => MakesBuckets::Never,
+                None => MakesBuckets::Once,
+            },
             buckets_bytes_max: config.memory_quota.0,
         }
     }
@@ -194,7 +199,8 @@ mod tests {
     fn what_nobody_says_has_a_default() {
         let config = Settings::default().resolve().unwrap();
         assert_eq!((config.port, config.management_port), (11210, 8091));
-        assert!(config.bucket.is_none() && config.node_config().makes_buckets_once);
+        assert!(config.bucket.is_none());
+        assert_eq!(config.node_config().makes_buckets, MakesBuckets::Once);
         assert_eq!(config.node_config().default_bucket(), "default");
         assert_eq!(config.user, "Administrator");
         assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
