@@ -18,7 +18,7 @@ use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
-use crate::setting_values::{BucketNames, Choice, MemorySize, Switch, Threads};
+use crate::setting_values::{BucketNames, BucketQuotas, Choice, MemorySize, Switch, Threads};
 
 /// Ports when nobody says others.
 pub(crate) const MANAGEMENT_PORT: u16 = 8091;
@@ -177,6 +177,17 @@ settings! {
             range: "1 to 100 letters, digits, and . _ % -",
             complaint: " `{value}`: a name has {range}",
             holds: |buckets| buckets.names().iter().all(|name| is_bucket_name(name)),
+        },
+    }
+
+    /// Buckets that a start makes where there has never been any, with commas between them, and
+    /// their quotas where these are said: `orders:256MiB,travel`
+    #[arg(long, value_name = "NAMES", env = "SETTEE_BUCKETS")]
+    buckets: BucketQuotas {
+        allowed: Allowed::If {
+            range: "1 to 100 letters, digits, and . _ % -",
+            complaint: " `{value}`: a name has {range}",
+            holds: |buckets| buckets.all().iter().all(|(name, _)| is_bucket_name(name)),
         },
     }
 
