@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use platform::files::RealFiles;
 use platform::{Clock, Files};
 
@@ -87,6 +89,110 @@ fn the_binary_tells_its_own_version_not_the_one_that_clients_are_told() {
     let output = Command::new(env!("CARGO_BIN_EXE_settee")).arg("--version").output().unwrap();
     let version = String::from_utf8(output.stdout).unwrap();
     assert_eq!(version, concat!("settee ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// A port of the node that was started last.
+fn port_of(work: &Path, name: &str) -> u64 {
+    let ready = platform::files::read_text(&work.join("ready")).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    ready[name].as_u64().unwrap()
+}
+
+/// A request with a form, and the status and the body that answer it.
+fn ask(work: &Path, password: Option<&str>, method: &str, path: &str, form: &str) -> (u16, String) {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build();
+    let url = format!("http://127.0.0.1:{}{path}", port_of(work, "management_port"));
+    let mut request = ureq::http::Request::builder()
+        .method(method)
+        .uri(url)
+        .header("Content-Type", "application/x-www-form-urlencoded");
+    if let Some(password) = password {
+        let login = STANDARD.encode(format!("Administrator:{password}"));
+        request = request.header("Authorization", format!("Basic {login}"));
+    }
+    let request = request.body(form.to_owned()).unwrap();
+    let mut answer = ureq::Agent::from(config).run(request).unwrap();
+    (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+}
+
+/// What a tool prints that talks to the node and does what it is to do.
+fn tool(work: &Path, arguments: &[&str]) -> String {
+    let [name, action @ ..] = arguments else { panic!("a tool has a name") };
+    let url = format!("http://127.0.0.1:{}", port_of(work, "management_port"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+    command.args([name, "--management", &url, "--password", "password", "--bucket", "mine"]);
+    let output = command.args(action).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_node_is_set_up_over_rest_and_stays_as_it_was_told_to_be() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let start = |flags: &[&str]| {
+        let mut command = serve_directory(work, flags);
+        command.args(["--vbuckets", "16"]).env("SETTEE_MEMORY_QUOTA", "512MiB");
+        Node::start(command, work)
+    };
+    let node = start(&["--setup"]);
+    let external = "/node/controller/setupAlternateAddresses/external";
+    for (password, method, path, form, status) in [
+        (None, "GET", "/pools", "", 200),
+        (Some("password"), "GET", "/pools/default/nodeServices", "", 200),
+        (None, "POST", "/node/controller/rename", "hostname=10.1.2.3", 200),
+        (None, "POST", "/node/controller/setupServices", "services=kv", 200),
+        (None, "POST", "/pools/default", "memoryQuota=256&clusterName=mine", 200),
+        (None, "POST", "/settings/web", "username=Administrator&password=password&port=SAME", 200),
+        (None, "PUT", external, "hostname=outside&kv=31210&mgmt=31091", 401),
+        (Some("password"), "PUT", external, "hostname=outside&kv=31210&mgmt=31091", 200),
+        (Some("password"), "POST", "/pools/default/buckets", "name=mine&ramQuotaMB=100", 202),
+    ] {
+        let (found, body) = ask(work, password, method, path, form);
+        assert_eq!(found, status, "{method} {path} {form}: {body}");
+    }
+    node.stop();
+    // The password is there: nobody is let in without it.
+    let node = start(&["--setup"]);
+    assert_eq!(ask(work, None, "GET", "/pools", "").0, 401);
+    let (_, config) = ask(work, Some("password"), "GET", "/pools/default/b/mine", "");
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(config["nodesExt"][0]["hostname"], "10.1.2.3");
+    let told = &config["nodesExt"][0]["alternateAddresses"]["external"];
+    assert_eq!((&told["hostname"], &told["ports"]["kv"]), (&"outside".into(), &31210.into()));
+    assert_eq!(config["clusterName"], "mine");
+    assert!(!work.join("data/buckets/default").exists(), "nobody has asked for it");
+    node.stop();
+}
+
+#[test]
+fn buckets_and_collections_are_managed_with_tools() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let mut command = serve_directory(work, &["--password", "password", "--vbuckets", "16"]);
+    command.env("SETTEE_MEMORY_QUOTA", "512MiB").env("SETTEE_BUCKETS", "mine:128MiB,other");
+    let node = Node::start(command, work);
+    let listed = tool(work, &["bucket", "list"]);
+    assert!(listed.starts_with("mine couchbase quota=128MiB used="), "{listed}");
+    assert!(listed.contains("\nother couchbase quota=384MiB "), "{listed}");
+    tool(work, &["bucket", "create", "third", "--quota-mib", "100", "--enable-flush", "true"]);
+    tool(work, &["bucket", "change", "third", "--quota-mib", "101", "--compression", "active"]);
+    tool(work, &["bucket", "flush", "third"]);
+    let listed: serde_json::Value =
+        serde_json::from_str(&tool(work, &["bucket", "list", "--json"])).unwrap();
+    let third = listed.as_array().unwrap().iter().find(|it| it["name"] == "third").unwrap();
+    assert_eq!(third["quota"]["rawRAM"], 101 << 20);
+    assert_eq!(third["compressionMode"], "active");
+    tool(work, &["bucket", "delete", "third"]);
+    tool(work, &["collection", "create-scope", "shop"]);
+    tool(work, &["collection", "create", "shop.orders", "--max-ttl", "60"]);
+    let listed = tool(work, &["collection", "list"]);
+    assert!(listed.contains("shop.orders uid=9 max-ttl=60\n"), "{listed}");
+    tool(work, &["collection", "drop", "shop.orders"]);
+    assert!(tool(work, &["collection", "list"]).ends_with("shop.\n"));
+    tool(work, &["collection", "drop-scope", "shop"]);
+    assert!(!tool(work, &["collection", "list", "--json"]).contains("shop"));
+    node.stop();
 }
 
 #[test]
