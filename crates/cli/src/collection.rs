@@ -92,7 +92,9 @@ pub fn run(arguments: &CollectionArguments) -> anyhow::Result<ExitCode> {
     let scopes = format!("/pools/default/buckets/{}/scopes", in_path(&bucket));
     match &arguments.action {
         Action::List { json } => list(&port, &scopes, *json)?,
-        Action::CreateScope { scope } => port.accept(port.post(&scopes, &[("name", scope)])?)?,
+        Action::CreateScope { scope } => {
+            port.accept(port.post(&scopes, &[("name", scope.as_str())])?)?;
+        }
         Action::DropScope { scope } => {
             port.accept(port.delete(&format!("{scopes}/{}", in_path(scope)))?)?;
         }

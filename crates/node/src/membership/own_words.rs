@@ -32,16 +32,16 @@ impl Membership {
 
     fn change_own_setup(&self, change: impl FnOnce(&mut OwnSetup)) -> Result<(), OwnSetupError> {
         let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_alone.load(Ordering::Relaxed) {
+            let why = "What the nodes of a cluster say of themselves is in its map; change that \
+                       with PUT /settee/clusterMap";
+            return Err(OwnSetupError::Invalid(why.to_owned()));
+        }
         let before = self.lock_own_setup().clone();
         let mut next = before.clone();
         change(&mut next);
         if next == before {
             return Ok(());
-        }
-        if !self.is_alone.load(Ordering::Relaxed) {
-            let why = "What the nodes of a cluster say of themselves is in its map; change that \
-                       with PUT /settee/clusterMap";
-            return Err(OwnSetupError::Invalid(why.to_owned()));
         }
         next.check()?;
         let written = self.own_setup_file.write(&next);
