@@ -138,7 +138,7 @@ pub(super) async fn set_external(
     State(context): State<Arc<Context>>,
     form: FieldsForm,
 ) -> Response {
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let Ok(Form(mut fields)) = form else { return no_form() };
     let Some(hostname) = fields.remove("hostname").filter(|name| !name.is_empty()) else {
         return answers::refused("hostname", "The value must be supplied");
     };
@@ -202,7 +202,7 @@ async fn set_up(
     allowed: &[&str],
     needed: &[&str],
 ) -> Response {
-    let fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let Ok(Form(fields)) = form else { return no_form() };
     let form = SetupForm::read(&*context.view, fields, allowed, needed);
     if !form.errors.is_empty() {
         return refused(&form.errors);
@@ -217,7 +217,7 @@ async fn initialise(
     form: FieldsForm,
     allowed: &[&str],
 ) -> Response {
-    let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
+    let Ok(Form(mut fields)) = form else { return no_form() };
     let (name, password) = (fields.remove("username"), fields.remove("password"));
     let mut form = SetupForm::read(&*context.view, fields, allowed, &[]);
     match &name {
@@ -278,6 +278,11 @@ async fn change(context: &Arc<Context>, changes: Vec<SetupChange>) -> Response {
             answers::json_text(StatusCode::SERVICE_UNAVAILABLE, body)
         }
     }
+}
+
+/// What is not understood is not taken for a form that says nothing.
+fn no_form() -> Response {
+    answers::refused("_", "The body is a form")
 }
 
 fn refused(errors: &Fields) -> Response {

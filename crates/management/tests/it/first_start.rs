@@ -128,6 +128,27 @@ fn a_form_says_what_is_so_already_or_changes_it_or_is_refused_by_its_field() {
 }
 
 #[test]
+fn what_is_no_form_is_not_taken_for_one_that_says_nothing() {
+    let port = RestPort::start();
+    let login = basic(USER, PASSWORD);
+    for (method, target) in [
+        ("POST", "/pools/default"),
+        ("POST", "/node/controller/rename"),
+        ("PUT", EXTERNAL),
+        ("POST", "/clusterInit"),
+    ] {
+        let mut client = port.connect();
+        client.send(&format!(
+            "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{login}\
+             Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        ));
+        let refused = client.read_answer().unwrap();
+        assert_eq!(refused.status, 400, "{target}");
+        assert_eq!(refused.json()["errors"]["_"], "The body is a form", "{target}");
+    }
+}
+
+#[test]
 fn the_administrator_who_asks_is_given_another_password() {
     let port = RestPort::start();
     let same = "username=Administrator&password=pass:word&port=12001";
