@@ -161,7 +161,8 @@ fn garbage_and_half_handshakes_leave_nothing_behind() {
         for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 5000], &[0x16, 3, 1, 2, 0, 1, 0]] {
             let mut socket = place.socket();
             socket.write_all(garbage).unwrap();
-            socket.shutdown(std::net::Shutdown::Write).unwrap();
+            // The node may have closed it already.
+            socket.shutdown(std::net::Shutdown::Write).ok();
             let mut rest = Vec::new();
             drop(socket.read_to_end(&mut rest));
         }
