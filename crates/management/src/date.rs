@@ -1,18 +1,18 @@
 //! Moments as RFC 3339 writes them.
 
-/// Seconds since 1970 as `2024-01-31T00:00:00.000Z`. Source of the calendar: Howard Hinnant,
-/// chrono-Compatible Low-Level Date Algorithms, `civil_from_days`.
-pub(crate) fn rfc3339(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+/// Seconds since 1970, or before, as `2024-01-31T00:00:00.000Z`. Source of the calendar: Howard
+/// Hinnant, chrono-Compatible Low-Level Date Algorithms, `civil_from_days`.
+pub(crate) fn rfc3339(seconds: i64) -> String {
+    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_index = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_index + 2) / 5 + 1;
     let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")
 }
@@ -24,6 +24,7 @@ mod tests {
     #[test]
     fn moments_are_written_by_the_calendar() {
         for (seconds, written) in [
+            (-1, "1969-12-31T23:59:59.000Z"),
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399, "2000-02-28T23:59:59.000Z"),
             (951_782_400, "2000-02-29T00:00:00.000Z"),

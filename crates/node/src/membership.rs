@@ -2,6 +2,7 @@
 
 mod bucket_member;
 mod changing_buckets;
+mod exchange;
 mod manifests;
 mod retry;
 mod roles;
@@ -247,8 +248,8 @@ impl Membership {
             pending = pending_count,
             "the cluster map is carried out"
         );
-        self.manifests.note_other_nodes(plan.nodes.len() > 1);
-        self.users.note_other_nodes(plan.nodes.len() > 1);
+        self.manifests.state.set_due(plan.nodes.len() > 1);
+        self.users.state.set_due(plan.nodes.len() > 1);
         self.retries.begin(pending_count > 0 || self.has_more_to_try());
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
@@ -343,7 +344,7 @@ impl Membership {
     }
 
     fn has_more_to_try(&self) -> bool {
-        self.is_unremembered() || self.manifests.is_due() || self.users.is_due()
+        self.is_unremembered() || self.manifests.state.is_due() || self.users.state.is_due()
     }
 
     fn is_unremembered(&self) -> bool {

@@ -11,6 +11,7 @@ use tls::{CertificateError, CertificateFacts, CertificateStore, ClientCertificat
 
 use crate::answers;
 use crate::context::Context;
+use crate::date::rfc3339;
 
 /// GET /pools/default/certificate: what clients are to trust, PEM.
 pub(super) async fn trusted(State(context): State<Arc<Context>>) -> Response {
@@ -103,8 +104,8 @@ fn described(facts: &CertificateFacts, pem: &str, beside: Value) -> Value {
     let mut fields = json!({
         "subject": facts.subject,
         "issuer": facts.issuer,
-        "notBefore": date(facts.not_before_s),
-        "notAfter": date(facts.not_after_s),
+        "notBefore": rfc3339(facts.not_before_s),
+        "notAfter": rfc3339(facts.not_after_s),
         "sha256": facts.fingerprint,
         "pem": pem,
         "warnings": [],
@@ -115,41 +116,6 @@ fn described(facts: &CertificateFacts, pem: &str, beside: Value) -> Value {
     fields
 }
 
-/// As RFC 3339 has it, of seconds since 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", civil_from_days.
-fn date(seconds: i64) -> String {
-    let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")
-}
-
 fn without_tls() -> Response {
     answers::refused("_", "This node does not speak TLS (--tls)")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seconds_are_told_as_a_date() {
-        for (seconds, text) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_399, "2000-02-28T23:59:59.000Z"),
-            (951_782_400, "2000-02-29T00:00:00.000Z"),
-            (1_700_000_000, "2023-11-14T22:13:20.000Z"),
-            (-1, "1969-12-31T23:59:59.000Z"),
-        ] {
-            assert_eq!(date(seconds), text);
-        }
-    }
 }

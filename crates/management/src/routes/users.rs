@@ -84,7 +84,8 @@ fn user_json(registry: &UserRegistry, name: &str, account: &UserAccount) -> Valu
         "groups": account.groups,
         "external_groups": [],
     });
-    if let (Some(seconds), Some(fields)) = (account.password_set_seconds, json.as_object_mut()) {
+    let seconds = account.password_set_seconds.and_then(|seconds| i64::try_from(seconds).ok());
+    if let (Some(seconds), Some(fields)) = (seconds, json.as_object_mut()) {
         fields.insert("password_change_date".to_owned(), json!(rfc3339(seconds)));
     }
     json

@@ -5,58 +5,27 @@
 //! is asked again until it is, and so is everybody after a start and when there is another map: in
 //! either direction the newer manifest wins.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use bucket::{Bucket, ManifestChangeError, manifest_json};
 use cluster::ClusterPlan;
 use document::{Manifest, ManifestEdit, ManifestError};
 
 use super::Membership;
+use super::exchange::{ATTEMPTS_MAX, Exchange, Precedence};
 use crate::peer_copies::ExchangeManifest;
-
-/// How often a change is made anew because others were faster.
-const ATTEMPTS_MAX: usize = 32;
-
-/// Which node has a change first.
-enum Precedence {
-    /// This one: none of those that come before it in the map answers.
-    Here,
-    /// Another one, and it has taken the change.
-    Taken,
-    /// Another one, which has another change.
-    Other,
-}
 
 /// What is left to be exchanged.
 #[derive(Default)]
 pub(super) struct ManifestExchange {
-    exchange: OnceLock<ExchangeManifest>,
-    /// Held while a manifest is changed here, and while it is exchanged.
-    exchanging: Mutex<()>,
-    /// Whether somebody was not reached.
-    is_due: AtomicBool,
-}
-
-impl ManifestExchange {
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due.load(Ordering::Relaxed)
-    }
-
-    /// A map was carried out.
-    pub(super) fn note_other_nodes(&self, has_others: bool) {
-        self.is_due.store(has_others, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.exchanging.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    with: OnceLock<ExchangeManifest>,
+    pub(super) state: Exchange,
 }
 
 impl Membership {
     /// Has the node exchange manifests with `exchange`.
     pub(crate) fn exchange_with(&self, exchange: ExchangeManifest) {
-        assert!(self.manifests.exchange.set(exchange).is_ok(), "there is one way to exchange");
+        assert!(self.manifests.with.set(exchange).is_ok(), "there is one way to exchange");
     }
 
     /// Changes the manifest of a bucket, here and on all nodes that can be reached; the others get
@@ -73,10 +42,10 @@ impl Membership {
         let member = self.member(bucket);
         let member = member.ok_or_else(|| ManifestChangeError::Refused(none()))?;
         let plan = self.plan();
-        let _changing = self.manifests.lock();
+        let _changing = self.manifests.state.lock();
         let manifest = self.edit_behind_others(&member.bucket, &plan, edit)?;
         if !self.exchange_manifest_of(&member.bucket, &plan) {
-            self.manifests.is_due.store(true, Ordering::Relaxed);
+            self.manifests.state.set_due(true);
             self.retries.begin(true);
         }
         Ok(manifest)
@@ -114,7 +83,7 @@ impl Membership {
     /// Gives `next`, which follows the manifest of this node, to the first node that answers.
     fn precede(&self, bucket: &Bucket, plan: &ClusterPlan, next: &Manifest) -> Precedence {
         let this = self.this_node_in(plan);
-        let (Some(exchange), Some(this)) = (self.manifests.exchange.get(), this) else {
+        let (Some(exchange), Some(this)) = (self.manifests.with.get(), this) else {
             return Precedence::Here;
         };
         let name = &bucket.config().name;
@@ -143,22 +112,22 @@ impl Membership {
 
     /// Exchanges what is left to be.
     pub(super) fn exchange_manifests(&self, plan: &ClusterPlan) {
-        if !self.manifests.is_due() {
+        if !self.manifests.state.is_due() {
             return;
         }
-        let _exchanging = self.manifests.lock();
-        self.manifests.is_due.store(false, Ordering::Relaxed);
+        let _exchanging = self.manifests.state.lock();
+        self.manifests.state.set_due(false);
         let members = self.members();
         let left = members.iter().filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
         if left.count() > 0 {
-            self.manifests.is_due.store(true, Ordering::Relaxed);
+            self.manifests.state.set_due(true);
         }
     }
 
     /// Exchanges the manifest of a bucket with all other nodes of the map. Whether all were
     /// reached.
     fn exchange_manifest_of(&self, bucket: &Bucket, plan: &ClusterPlan) -> bool {
-        let Some(exchange) = self.manifests.exchange.get() else { return true };
+        let Some(exchange) = self.manifests.with.get() else { return true };
         let this = self.this_node_in(plan);
         let name = &bucket.config().name;
         let mut all_reached = true;

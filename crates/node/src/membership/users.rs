@@ -1,17 +1,14 @@
 //! How the nodes of a cluster come to have the same users: as they come to have one manifest of
 //! each bucket, with all users and groups as one document.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use auth::{Editor, UserRegistry, Users, UsersEdit, UsersEditError};
 use cluster::ClusterPlan;
 
 use super::Membership;
+use super::exchange::{ATTEMPTS_MAX, Exchange, Precedence};
 use crate::peer_copies::{ExchangeUsers, UsersOffer};
-
-/// How often a change is made anew because others were faster.
-const ATTEMPTS_MAX: usize = 32;
 
 /// Whose users are exchanged, and how.
 pub(crate) struct SharedUsers {
@@ -25,35 +22,7 @@ pub(crate) struct SharedUsers {
 #[derive(Default)]
 pub(super) struct UsersExchange {
     shared: OnceLock<SharedUsers>,
-    /// Held while users are changed here, and while they are exchanged.
-    exchanging: Mutex<()>,
-    /// Whether somebody was not reached.
-    is_due: AtomicBool,
-}
-
-/// Which node has a change first.
-enum Precedence {
-    /// This one: none of those that come before it in the map answers.
-    Here,
-    /// Another one, and it has taken the change.
-    Taken,
-    /// Another one, which has another change.
-    Other,
-}
-
-impl UsersExchange {
-    pub(super) fn is_due(&self) -> bool {
-        self.is_due.load(Ordering::Relaxed)
-    }
-
-    /// A map was carried out.
-    pub(super) fn note_other_nodes(&self, has_others: bool) {
-        self.is_due.store(has_others, Ordering::Relaxed);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.exchanging.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    pub(super) state: Exchange,
 }
 
 impl Membership {
@@ -77,12 +46,12 @@ impl Membership {
             return Err(UsersEditError::Failed("The node is starting".to_owned()));
         };
         let plan = self.plan();
-        let _changing = self.users.lock();
+        let _changing = self.users.state.lock();
         self.edit_users_behind_others(shared, &plan, edit, editor)?;
         let unreached = self.exchange_users_of(shared, &plan);
         if !unreached.is_empty() {
             tracing::warn!(?unreached, "users have changed, and not on these nodes yet");
-            self.users.is_due.store(true, Ordering::Relaxed);
+            self.users.state.set_due(true);
             self.retries.begin(true);
         }
         Ok(unreached)
@@ -140,11 +109,13 @@ impl Membership {
 
     /// Exchanges what is left to be.
     pub(super) fn exchange_users(&self, plan: &ClusterPlan) {
-        let Some(shared) = self.users.shared.get().filter(|_| self.users.is_due()) else { return };
-        let _exchanging = self.users.lock();
-        self.users.is_due.store(false, Ordering::Relaxed);
+        let Some(shared) = self.users.shared.get().filter(|_| self.users.state.is_due()) else {
+            return;
+        };
+        let _exchanging = self.users.state.lock();
+        self.users.state.set_due(false);
         if !self.exchange_users_of(shared, plan).is_empty() {
-            self.users.is_due.store(true, Ordering::Relaxed);
+            self.users.state.set_due(true);
         }
     }
 

@@ -1,23 +1,15 @@
 //! Scopes and collections of several nodes, which change them at the same time.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bucket::{Bucket, manifest_json};
-use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, Revision};
+use cluster::NodeAddress;
 use document::ManifestEdit;
 use executor::DeterministicPool;
-use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
-use platform::simulated::{SimulatedFiles, SimulatedNetwork};
-use platform::{Clock, Entropy, WallTime};
+use node::{Copies, Node, PeerLogin, Peers};
 
-const BUCKET: &str = "default";
-const VBUCKETS: u16 = 4;
-const PORT: u16 = 11210;
-const MANAGEMENT_PORT: u16 = 8091;
+use crate::{BUCKET, host, start_three};
 
 /// The buckets of the nodes that answer, by host.
 #[derive(Default)]
@@ -72,62 +64,14 @@ struct Cluster {
     nodes: Vec<(Node, DeterministicPool)>,
 }
 
-fn host(index: u8) -> IpAddr {
-    IpAddr::V4(Ipv4Addr::new(10, 0, 0, index))
-}
-
 impl Cluster {
     fn new() -> Self {
-        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
-        let network = SimulatedNetwork::new(clock.clone(), 1);
         let others = Others::default();
-        let start = |index| {
-            let pool = DeterministicPool::new(clock.clone(), u64::from(index));
-            let world = World {
-                clock: clock.clone(),
-                files: Arc::new(SimulatedFiles::new()),
-                network: network.host(host(index)).into(),
-                entropy: Entropy::simulated(u64::from(index)),
-                pool: pool.pool().clone(),
-                peers: Arc::new(others.clone()),
-            };
-            let config = NodeConfig {
-                data_dir: PathBuf::from("/data"),
-                host: host(index),
-                port: PORT,
-                password: Some("password".to_owned()),
-                node_name: Some(format!("n{index}")),
-                threads: 1,
-                buckets: vec![BucketSettings {
-                    name: BUCKET.to_owned(),
-                    vbuckets: Some(VBUCKETS),
-                    memory_quota_bytes: 64 << 20,
-                    journal_size_bytes: 64 << 20,
-                    ..BucketSettings::default()
-                }],
-                ..NodeConfig::default()
-            };
-            let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
+        let peers: Arc<dyn Peers> = Arc::new(others.clone());
+        let nodes = start_three(&peers, |host, node| {
             let bucket = node.buckets().default_bucket().unwrap().bucket().clone();
-            others.lock().buckets.insert(host(index).to_string(), bucket);
-            (node, pool)
-        };
-        let nodes: Vec<_> = (1..=3).map(start).collect();
-        let planned = |index: u8| PlannedNode {
-            name: format!("n{index}"),
-            address: NodeAddress {
-                host: host(index).to_string(),
-                data_port: PORT,
-                management_port: MANAGEMENT_PORT,
-                tls: None,
-            },
-        };
-        let mut plan = ClusterPlan::of_nodes((1..=3).map(planned).collect());
-        plan.revision = Revision { epoch: 1, revision: 2 };
-        let plan = plan.with_bucket(BUCKET, BucketPlan::balanced(3, 1, VBUCKETS));
-        for (node, _) in &nodes {
-            node.carry_out(&plan).unwrap();
-        }
+            others.lock().buckets.insert(host, bucket);
+        });
         Self { others, nodes }
     }
 
