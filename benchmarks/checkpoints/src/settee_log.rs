@@ -4,7 +4,9 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use document::{Item, Seqno};
-use vbucket::checkpoint::{CheckpointManager, CursorId, Detached, LogPersistence, ReadLimit};
+use vbucket::checkpoint::{
+    CheckpointManager, CursorId, Detached, LogPersistence, ReadLimit, Tenure,
+};
 
 use crate::log::{Garbage, Log, Mutations, lock};
 
@@ -33,7 +35,8 @@ impl SetteeLog {
         let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
         log.set_checkpoint_bytes_max(1);
         if keeps_all {
-            log.register("keeps all", Seqno(0), true).expect("seqno 0 is there");
+            log.register("keeps all", Seqno(0), Tenure::WhileMemoryLasts)
+                .expect("seqno 0 is there");
         }
         let cursor = log.persistence_cursor().expect("a log with a file has a flusher");
         let inner = Inner { log, mutations: Mutations::default(), newest: None };

@@ -5,7 +5,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use document::{Item, Seqno};
-use vbucket::checkpoint::{CheckpointKind, CheckpointManager, CursorId, LogPersistence, Snapshot};
+use vbucket::checkpoint::{
+    CheckpointKind, CheckpointManager, CursorId, LogPersistence, Snapshot, Tenure,
+};
 
 use crate::log::Mutations;
 
@@ -38,7 +40,8 @@ const LOOKS: u32 = 1_000;
 /// Removing the only cursor that keeps N closed checkpoints, all of them read by the flusher.
 fn extract_closed(count: usize) -> f64 {
     let mut log = with_checkpoints(count);
-    let slow = log.register("slow", Seqno(0), true).expect("seqno 0 is there").id;
+    let slow =
+        log.register("slow", Seqno(0), Tenure::WhileMemoryLasts).expect("seqno 0 is there").id;
     flush(&mut log);
     let started = start_cold();
     let detached = log.remove_cursor(slow);
@@ -50,7 +53,8 @@ fn extract_closed(count: usize) -> f64 {
 /// Expelling N items of one checkpoint that both readers have read.
 fn expel(count: usize, kind: CheckpointKind, is_closed: bool) -> f64 {
     let mut log = CheckpointManager::continuing(Seqno(0), LogPersistence::File);
-    let stream = log.register("stream", Seqno(0), true).expect("seqno 0 is there").id;
+    let stream =
+        log.register("stream", Seqno(0), Tenure::WhileMemoryLasts).expect("seqno 0 is there").id;
     let snapshot = Snapshot {
         end: Seqno(count as u64),
         high_completed: Some(Seqno(0)),
@@ -94,11 +98,11 @@ fn lowest_cursor(count: usize) -> f64 {
 
 /// Looking for cursors to drop, N checkpoints apart.
 fn cursors_to_drop(count: usize) -> f64 {
-    let log = with_cursors_apart(count);
-    assert_eq!(log.cursors_to_drop().len(), 2, "both streams are slow");
+    let (mut log, now) = (with_cursors_apart(count), platform::Instant::default());
+    assert_eq!(log.cursors_to_drop(now).len(), 2, "both streams are slow");
     let started = Instant::now();
     for _ in 0..LOOKS {
-        black_box(black_box(&log).cursors_to_drop());
+        black_box(black_box(&mut log).cursors_to_drop(now));
     }
     nanos(started) / f64::from(LOOKS)
 }
@@ -131,7 +135,8 @@ fn with_cursors_apart(count: usize) -> CheckpointManager {
     let mut log = with_checkpoints(count);
     for after in [0, count / 2] {
         let name = format!("stream at {after}");
-        log.register(&name, Seqno(after as u64), true).expect("the seqno is there");
+        log.register(&name, Seqno(after as u64), Tenure::WhileMemoryLasts)
+            .expect("the seqno is there");
     }
     flush(&mut log);
     log

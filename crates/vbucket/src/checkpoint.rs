@@ -24,6 +24,7 @@ mod log_range;
 mod manager;
 mod run;
 mod segment;
+mod tenure;
 
 pub use cursor::{CursorId, CursorStatus, Registration};
 pub use detached::Detached;
@@ -32,6 +33,7 @@ pub use info::{CheckpointInfo, CheckpointKind, Snapshot};
 pub use log_range::{LogRange, LogSection, ReadLimit};
 pub use manager::{CheckpointLimits, CheckpointManager, LogPersistence, QueueOutcome, Queued};
 pub use run::MetaItem;
+pub use tenure::Tenure;
 
 #[cfg(test)]
 mod tests;

@@ -78,8 +78,11 @@ impl BucketCore {
     }
 
     fn take_recovery_step(&self, vbid: Vbid, step: RecoveryStep, effects: &mut Vec<Effect>) {
+        let now = self.clock.now();
         let dropped_count = self
-            .on_vbucket(vbid, effects, |vbucket, effects| vbucket.recover_memory(step, effects))
+            .on_vbucket(vbid, effects, |vbucket, effects| {
+                vbucket.recover_memory(step, now, effects)
+            })
             .unwrap_or(0);
         let dropped_count = u64::try_from(dropped_count).unwrap_or(u64::MAX);
         self.memory.checkpoint_recovery.cursors_dropped.fetch_add(dropped_count, Ordering::Relaxed);

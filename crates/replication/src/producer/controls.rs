@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use protocol::dcp::OpenFlags;
 use protocol::{Feature, FeatureSet, Status};
+use vbucket::checkpoint::Tenure;
 
 use super::stream::ByKey;
 
@@ -90,6 +91,14 @@ impl Settings {
     /// Whether the consumer holds durable writes and says so.
     pub(super) fn is_sync_replication(&self) -> bool {
         self.has_sync_writes && self.consumer_name.is_some()
+    }
+
+    /// How long a stream keeps its place in the log. Durable writes wait for a replica.
+    pub(super) fn cursor_tenure(&self) -> Tenure {
+        match self.is_sync_replication() {
+            true => Tenure::WhileGettingOn,
+            false => Tenure::WhileMemoryLasts,
+        }
     }
 
     /// Whether and how a first backfill may come in the order of keys.

@@ -107,7 +107,8 @@ impl Producer {
         let is_replica = self.settings.is_sync_replication();
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
         let has_room = self.bucket.has_room_to_backfill();
-        let asker = Asker { cursor_name: &cursor_name, node, has_room };
+        let tenure = self.settings.cursor_tenure();
+        let asker = Asker { cursor_name: &cursor_name, tenure, node, has_room };
         let granted = self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
             stream_request::grant(vbucket, &checked, asker, effects)
         });
@@ -160,6 +161,7 @@ impl Producer {
             opaque,
             takeover: flags.contains(StreamFlags::TAKEOVER).then(Takeover::default),
             cursor_name,
+            tenure: self.settings.cursor_tenure(),
             role,
             source: Source::Log(registration.id),
             snapshots,

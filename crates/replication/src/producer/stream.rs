@@ -7,7 +7,7 @@ use bucket::Bucket;
 use document::{CollectionId, Item, Key, Seqno, Set, VbucketState};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
-use vbucket::checkpoint::{CursorId, LogRange, ReadLimit};
+use vbucket::checkpoint::{CursorId, LogRange, ReadLimit, Tenure};
 
 use super::counters::{StreamCounters, StreamState, UNKNOWN, add, set};
 use super::snapshots::{Outgoing, Snapshots};
@@ -28,6 +28,7 @@ pub(super) struct Stream {
     pub(super) takeover: Option<Takeover>,
     /// What its cursors are called.
     pub(super) cursor_name: String,
+    pub(super) tenure: Tenure,
     /// The vBucket's role when it began.
     pub(super) role: VbucketState,
     pub(super) source: Source,
@@ -189,10 +190,10 @@ impl Stream {
 
     /// What comes up to `seqno` comes from a file: the log need not keep it for this stream.
     fn follow_from(&mut self, bucket: &Bucket, seqno: Seqno) {
-        let name = &self.cursor_name;
+        let (name, tenure) = (&self.cursor_name, self.tenure);
         let after = seqno.max(self.snapshots.read_through());
         let opened = bucket.on_vbucket(self.key.vbid, |vbucket, _, effects| {
-            let registration = vbucket.open_stream(name, after).ok()?;
+            let registration = vbucket.open_stream(name, after, tenure).ok()?;
             if registration.needs_backfill {
                 // The place was lost meanwhile. The stream finds that out behind the backfill.
                 vbucket.close_stream(registration.id, effects);
@@ -249,9 +250,10 @@ impl Stream {
 
     /// Takes a place in the log again, where the stream has got to.
     fn reopen(&mut self, bucket: &Bucket) -> Found {
-        let (name, after) = (&self.cursor_name, self.snapshots.read_through());
-        let opened =
-            bucket.on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.open_stream(name, after));
+        let (name, tenure) = (&self.cursor_name, self.tenure);
+        let after = self.snapshots.read_through();
+        let opened = bucket
+            .on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.open_stream(name, after, tenure));
         let Some(Ok(registration)) = opened else {
             // The vBucket has gone back behind what was sent.
             self.finish(EndReason::StateChanged);

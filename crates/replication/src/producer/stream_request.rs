@@ -3,7 +3,7 @@
 use document::{CollectionId, ScopeId, Seqno, VbUuid, VbucketState};
 use protocol::Status;
 use protocol::dcp::{OpenFlags, StreamFlags, StreamRequest, StreamSelection};
-use vbucket::checkpoint::Registration;
+use vbucket::checkpoint::{Registration, Tenure};
 use vbucket::{Effect, StreamStart, Vbucket};
 
 use super::answer::Answer;
@@ -144,6 +144,7 @@ fn filtered_high(vbucket: &Vbucket, selection: &StreamSelection) -> Option<Seqno
 pub(super) struct Asker<'a> {
     /// What its place in the log is called.
     pub(super) cursor_name: &'a str,
+    pub(super) tenure: Tenure,
     /// A node that holds durable writes from now on: replicas come however short memory is.
     pub(super) node: Option<&'a str>,
     pub(super) has_room: bool,
@@ -156,7 +157,7 @@ pub(super) fn grant(
     asker: Asker<'_>,
     effects: &mut Vec<Effect>,
 ) -> Result<Granted, Answer> {
-    let Asker { cursor_name, node, has_room } = asker;
+    let Asker { cursor_name, tenure, node, has_room } = asker;
     let request = check_role(vbucket, checked.request)?;
     let filter = filter_of(vbucket, checked)?;
     let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
@@ -187,7 +188,7 @@ pub(super) fn grant(
     // What a node has of a snapshot may be from a file: without the prepares that had ended, whose
     // commits in the log it could not carry out. The rest has to come from the file, too.
     let is_within_snapshot = node.is_some() && snapshot_start < start && start < snapshot_end;
-    let opened = vbucket.open_stream(cursor_name, start);
+    let opened = vbucket.open_stream(cursor_name, start, tenure);
     let mut registration =
         opened.map_err(|_| Answer::Fail(Status::Erange, "the stream begins behind the end"))?;
     registration.needs_backfill |= is_within_snapshot || flags.contains(StreamFlags::DISK_ONLY);

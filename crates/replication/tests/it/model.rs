@@ -193,8 +193,8 @@ impl Run {
             [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel, RecoveryStep::DropSlowCursors];
         let count = usize::try_from(self.random.below(4)).unwrap();
         for step in &steps[..count] {
-            self.machine.bucket.on_vbucket(VBID, |vbucket, _, effects| {
-                vbucket.recover_memory(*step, effects);
+            self.machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
+                vbucket.recover_memory(*step, now.monotonic, effects);
             });
         }
     }

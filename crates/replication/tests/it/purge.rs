@@ -25,8 +25,9 @@ fn a_stream_that_lost_its_place_ends_where_tombstones_behind_it_were_purged() {
         // A commit does not meet in one checkpoint what it replaces.
         assert!(machine.set_durable("kept", b"value", DurabilityLevel::Majority));
         machine.run();
-        machine.bucket.on_vbucket(VBID, |vbucket, _, effects| {
-            assert_eq!(vbucket.recover_memory(RecoveryStep::DropSlowCursors, effects), 1);
+        machine.bucket.on_vbucket(VBID, |vbucket, now, effects| {
+            let step = RecoveryStep::DropSlowCursors;
+            assert_eq!(vbucket.recover_memory(step, now.monotonic, effects), 1);
         });
         if is_purged {
             let order = CompactionOrder { drop_deletes: true, ..CompactionOrder::default() };

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::Seqno;
+use platform::Instant;
 
 use super::segment::Segment;
+use super::tenure::{Lag, Tenure};
 
 /// Names a cursor; never used twice in a process. A stream may ask for its place when another log
 /// has taken that of its own: it must not be given anybody else's.
@@ -45,8 +47,8 @@ pub struct CursorStatus {
     pub remaining: usize,
     /// How often it has been read from.
     pub visits: u64,
-    /// Whether it may be dropped when memory is short.
-    pub is_droppable: bool,
+    /// When it is dropped.
+    pub tenure: Tenure,
 }
 
 /// Stands before the segment that is read next. A read moves it only when it is confirmed: after a
@@ -55,7 +57,9 @@ pub struct CursorStatus {
 pub(super) struct Cursor {
     pub(super) id: CursorId,
     pub(super) name: String,
-    pub(super) is_droppable: bool,
+    pub(super) tenure: Tenure,
+    /// Of a replica: what it had to read when memory was short last.
+    pub(super) lag: Option<Lag>,
     pub(super) position: Arc<Segment>,
     /// Of that segment, what the reader had before: set at most until the first read.
     pub(super) skips_through: Seqno,
@@ -79,6 +83,21 @@ impl Cursor {
     /// The first seqno that it has not read.
     pub(super) fn next_seqno(&self) -> Seqno {
         self.position.first_seqno.max(self.skips_through.next())
+    }
+
+    /// Whether it is dropped when memory is short and its log ends at `high_seqno`.
+    pub(super) fn is_to_go(&mut self, high_seqno: Seqno, now: Instant) -> bool {
+        match self.tenure {
+            Tenure::Always => false,
+            Tenure::WhileMemoryLasts => true,
+            Tenure::WhileGettingOn => {
+                let next_seqno = self.next_seqno();
+                let lag = self.lag.take().filter(|lag| !lag.is_over(next_seqno));
+                let lag =
+                    self.lag.insert(lag.unwrap_or_else(|| Lag::new(next_seqno, high_seqno, now)));
+                lag.is_too_long(next_seqno, now)
+            }
+        }
     }
 
     /// Its read under way, if the segment `ordinal` is in that.

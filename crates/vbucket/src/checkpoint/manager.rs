@@ -14,6 +14,7 @@ use super::extent::Extent;
 use super::info::{CheckpointInfo, CheckpointKind, Snapshot};
 use super::run::Run;
 use super::segment::Segment;
+use super::tenure::Tenure;
 
 pub use queueing::{QueueOutcome, Queued};
 
@@ -122,7 +123,7 @@ impl CheckpointManager {
             limits: CheckpointLimits::NONE,
         };
         if persistence == LogPersistence::File {
-            let registered = log.register("persistence", high_seqno, false);
+            let registered = log.register("persistence", high_seqno, Tenure::Always);
             log.persistence = registered.ok().map(|registration| registration.id);
         }
         log
@@ -144,7 +145,7 @@ impl CheckpointManager {
     }
 
     fn has_streams(&self) -> bool {
-        self.cursors.iter().any(|cursor| cursor.is_droppable)
+        self.cursors.iter().any(|cursor| cursor.tenure != Tenure::Always)
     }
 
     /// The highest seqno queued; of an empty history, the one it continues from.
@@ -221,7 +222,7 @@ impl CheckpointManager {
             next_seqno: cursor.next_seqno(),
             remaining: self.total_items - cursor.passed,
             visits: cursor.visits,
-            is_droppable: cursor.is_droppable,
+            tenure: cursor.tenure,
         };
         self.cursors.iter().map(status).collect()
     }
@@ -240,7 +241,7 @@ impl CheckpointManager {
     }
 
     fn checkpoint_id(&self, segment: &Segment) -> u64 {
-        segment.content().map_or(self.open.info.id(), |content| content.checkpoint.id())
+        segment.checkpoint_id().unwrap_or(self.open.info.id())
     }
 
     /// The tail as a part of the log. The place of an empty tail costs nothing yet.

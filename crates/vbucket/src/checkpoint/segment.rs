@@ -91,6 +91,11 @@ impl Segment {
         self.content.get()
     }
 
+    /// The checkpoint that a frozen segment belongs to; none if it is the tail's.
+    pub(super) fn checkpoint_id(&self) -> Option<u64> {
+        self.content().map(|content| content.checkpoint.id())
+    }
+
     pub(super) fn next(&self) -> Option<&Arc<Self>> {
         self.next.get()
     }

@@ -1,6 +1,7 @@
 //! Letting parts of the log go because memory is short.
 
 use document::VbucketState;
+use platform::Instant;
 
 use super::Vbucket;
 use crate::effect::Effect;
@@ -12,13 +13,19 @@ pub enum RecoveryStep {
     CloseFullCheckpoint,
     /// Let go what every reader has, which was kept for streams that come back.
     Expel,
-    /// Drop the cursors of streams that keep more than the flusher: they go on from the file.
+    /// Drop the cursors of streams that keep more than the flusher, by their tenure: they go on
+    /// from the file.
     DropSlowCursors,
 }
 
 impl Vbucket {
     /// Takes a step. Returns how many cursors were dropped.
-    pub fn recover_memory(&mut self, step: RecoveryStep, effects: &mut Vec<Effect>) -> usize {
+    pub fn recover_memory(
+        &mut self,
+        step: RecoveryStep,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> usize {
         let mut dropped_count = 0;
         match step {
             RecoveryStep::CloseFullCheckpoint => {
@@ -38,7 +45,7 @@ impl Vbucket {
                 self.destroy(detached, effects);
             }
             RecoveryStep::DropSlowCursors => {
-                for cursor in self.checkpoints.cursors_to_drop() {
+                for cursor in self.checkpoints.cursors_to_drop(now) {
                     let detached = self.checkpoints.remove_cursor(cursor);
                     self.destroy(detached, effects);
                     effects.push(Effect::CursorDropped(cursor));
@@ -53,10 +60,12 @@ impl Vbucket {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use document::{ItemBuilder, ItemMeta, KeyBuf, Seqno, VbUuid, Vbid};
 
     use super::*;
-    use crate::checkpoint::{CheckpointLimits, CursorId};
+    use crate::checkpoint::{CheckpointLimits, CursorId, Tenure};
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{Now, StoreMode, WriteCondition};
@@ -64,6 +73,7 @@ mod tests {
     struct Bench {
         vbucket: Vbucket,
         account: MemoryAccount,
+        now: Instant,
     }
 
     impl Bench {
@@ -77,7 +87,7 @@ mod tests {
             let seed = HashSeed::new(1);
             let vbucket =
                 Vbucket::new(Vbid(0), VbucketState::Active, VbUuid(7), seed, account.clone());
-            Self { vbucket, account }
+            Self { vbucket, account, now: Instant::default() }
         }
 
         fn set(&mut self, names: &[&str]) {
@@ -99,7 +109,7 @@ mod tests {
         /// Takes a step and returns how many cursors it dropped, and how many items have left.
         fn recover(&mut self, step: RecoveryStep) -> (usize, usize) {
             let before = self.items();
-            let dropped = self.vbucket.recover_memory(step, &mut Vec::new());
+            let dropped = self.vbucket.recover_memory(step, self.now, &mut Vec::new());
             (dropped, before - self.items())
         }
 
@@ -115,8 +125,12 @@ mod tests {
         }
 
         fn stream(&mut self) -> CursorId {
+            self.open("stream", Tenure::WhileMemoryLasts)
+        }
+
+        fn open(&mut self, name: &str, tenure: Tenure) -> CursorId {
             let after = self.vbucket.high_seqno();
-            self.vbucket.open_stream("stream", after).unwrap().id
+            self.vbucket.open_stream(name, after, tenure).unwrap().id
         }
     }
 
@@ -153,7 +167,8 @@ mod tests {
         bench.flush();
         assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
         let mut effects = Vec::new();
-        let dropped = bench.vbucket.recover_memory(RecoveryStep::DropSlowCursors, &mut effects);
+        let dropped =
+            bench.vbucket.recover_memory(RecoveryStep::DropSlowCursors, bench.now, &mut effects);
         assert_eq!((dropped, bench.items()), (1, 0));
         let is_dropped = |effect: &Effect| matches!(effect, Effect::CursorDropped(_));
         assert_eq!(effects.iter().filter(|effect| is_dropped(effect)).count(), 1);
@@ -162,6 +177,38 @@ mod tests {
         assert_eq!(account.checkpoints_bytes(), account.pending_destruction_bytes());
         drop(effects);
         assert_eq!((account.checkpoints_bytes(), account.pending_destruction_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_replica_keeps_its_place_as_long_as_it_gets_on() {
+        let mut bench = Bench::new(1);
+        let replica = bench.open("replica", Tenure::WhileGettingOn);
+        bench.stream();
+        bench.set(&["a"]);
+        bench.flush();
+        assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
+        assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), (1, 0), "the stream");
+        for _ in 0..10 {
+            bench.set(&["b", "c"]);
+            bench.flush();
+            bench.now = bench.now.after(Duration::from_millis(1999));
+            assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), (0, 0));
+            assert!(bench.read(replica) > 0);
+            bench.recover(RecoveryStep::CloseFullCheckpoint);
+        }
+    }
+
+    #[test]
+    fn a_replica_that_hangs_loses_its_place() {
+        let mut bench = Bench::new(1);
+        bench.open("replica", Tenure::WhileGettingOn);
+        bench.set(&["a", "b"]);
+        bench.flush();
+        assert_eq!(bench.recover(RecoveryStep::CloseFullCheckpoint), (0, 0));
+        for (milliseconds, dropped) in [(0, (0, 0)), (1999, (0, 0)), (1, (1, 2)), (0, (0, 0))] {
+            bench.now = bench.now.after(Duration::from_millis(milliseconds));
+            assert_eq!(bench.recover(RecoveryStep::DropSlowCursors), dropped, "{milliseconds} ms");
+        }
     }
 
     #[test]
@@ -201,6 +248,9 @@ mod tests {
         bench.vbucket.close_stream(stream, &mut Vec::new());
         assert_eq!((bench.items(), bench.account.log_bytes()), (0, 0));
         let too_far = bench.vbucket.high_seqno().next();
-        assert_eq!(bench.vbucket.open_stream("late", too_far), Err(Seqno(2)));
+        assert_eq!(
+            bench.vbucket.open_stream("late", too_far, Tenure::WhileMemoryLasts),
+            Err(Seqno(2))
+        );
     }
 }

@@ -4,7 +4,7 @@
 use document::{Item, Seqno};
 
 use super::Vbucket;
-use crate::checkpoint::{CursorId, LogRange, Registration};
+use crate::checkpoint::{CursorId, LogRange, Registration, Tenure};
 use crate::effect::Effect;
 use crate::failover_table::StreamStart;
 
@@ -22,10 +22,15 @@ impl Vbucket {
     }
 
     /// Registers a stream that has everything up to `after`, in place of one of the same name. The
-    /// log keeps what it needs, until memory is short. Fails with the highest seqno if that is
+    /// log keeps what it needs, as long as `tenure` says. Fails with the highest seqno if that is
     /// lower.
-    pub fn open_stream(&mut self, name: &str, after: Seqno) -> Result<Registration, Seqno> {
-        let registration = self.checkpoints.register(name, after, true);
+    pub fn open_stream(
+        &mut self,
+        name: &str,
+        after: Seqno,
+        tenure: Tenure,
+    ) -> Result<Registration, Seqno> {
+        let registration = self.checkpoints.register(name, after, tenure);
         self.settle_account();
         registration
     }
@@ -33,7 +38,7 @@ impl Vbucket {
     /// Has the log keep what comes from now on, however short memory is, for somebody who reads it
     /// soon as streams do, and gives it back by [`Vbucket::close_stream`].
     pub fn hold_log(&mut self, name: &str) -> Option<CursorId> {
-        let held = self.checkpoints.register(name, self.high_seqno(), false);
+        let held = self.checkpoints.register(name, self.high_seqno(), Tenure::Always);
         self.settle_account();
         held.ok().map(|registration| registration.id)
     }
@@ -109,7 +114,7 @@ mod tests {
         let (vbid, uuid) = (Vbid(0), VbUuid(7));
         let mut vbucket = Vbucket::new(vbid, VbucketState::Active, uuid, seed, account);
         assert!(!set(&mut vbucket), "there is no stream");
-        let cursor = vbucket.open_stream("stream", Seqno(1)).unwrap().id;
+        let cursor = vbucket.open_stream("stream", Seqno(1), Tenure::WhileMemoryLasts).unwrap().id;
         assert!(vbucket.has_stream(cursor));
         assert!(vbucket.read_stream(cursor).is_none());
         assert!(set(&mut vbucket));

@@ -8,6 +8,7 @@ use super::super::cursor::{Cursor, CursorId, Registration, UnconfirmedRead};
 use super::super::detached::Detached;
 use super::super::log_range::LogRange;
 use super::super::segment::Segment;
+use super::super::tenure::Tenure;
 use super::CheckpointManager;
 
 impl CheckpointManager {
@@ -17,7 +18,7 @@ impl CheckpointManager {
         &mut self,
         name: &str,
         after: Seqno,
-        is_droppable: bool,
+        tenure: Tenure,
     ) -> Result<Registration, Seqno> {
         if after > self.high_seqno {
             return Err(self.high_seqno);
@@ -31,7 +32,8 @@ impl CheckpointManager {
         let cursor = Cursor {
             id,
             name: name.to_owned(),
-            is_droppable,
+            tenure,
+            lag: None,
             position,
             skips_through,
             passed,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use platform::Instant;
+
 use super::super::cursor::{Cursor, CursorId};
 use super::super::detached::Detached;
 use super::super::extent::Extent;
@@ -26,15 +28,17 @@ impl CheckpointManager {
     }
 
     /// Cursors that keep more of the log than the flusher does (or, where there is none, than the
-    /// open checkpoint), and may be dropped.
-    pub fn cursors_to_drop(&self) -> Vec<CursorId> {
+    /// open checkpoint), and are to go by their tenure.
+    pub fn cursors_to_drop(&mut self, now: Instant) -> Vec<CursorId> {
         let limit = match self.persistence.and_then(|cursor| self.cursor(cursor)) {
             Some(persistence) => self.checkpoint_id(&persistence.position),
             None => self.open.info.id(),
         };
+        let (open_id, high_seqno) = (self.open.info.id(), self.high_seqno);
         let keeps_more =
-            |cursor: &&Cursor| cursor.is_droppable && self.checkpoint_id(&cursor.position) < limit;
-        self.cursors.iter().filter(keeps_more).map(|cursor| cursor.id).collect()
+            |cursor: &&mut Cursor| cursor.position.checkpoint_id().unwrap_or(open_id) < limit;
+        let to_go = |cursor: &mut Cursor| cursor.is_to_go(high_seqno, now).then_some(cursor.id);
+        self.cursors.iter_mut().filter(keeps_more).filter_map(to_go).collect()
     }
 
     /// The first seqno that the slowest cursor has not read.

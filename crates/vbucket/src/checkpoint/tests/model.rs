@@ -5,7 +5,9 @@ use platform::Random;
 use platform::seeds::seeds;
 
 use super::support::{ABORT, Bench, COMMIT, KEY_COUNT, PREPARE, item, name_of, seqnos};
-use crate::checkpoint::{CheckpointKind, CursorId, LogPersistence, LogRange, ReadLimit, Snapshot};
+use crate::checkpoint::{
+    CheckpointKind, CursorId, LogPersistence, LogRange, ReadLimit, Snapshot, Tenure,
+};
 
 /// What is known of a reader.
 struct Reader {
@@ -228,9 +230,13 @@ impl Run {
         self.registered += 1;
         let name = format!("stream {}", self.registered);
         let high = self.bench.log.high_seqno().0;
-        assert_eq!(self.bench.log.register(&name, Seqno(high + 1), true), Err(Seqno(high)));
+        assert_eq!(
+            self.bench.log.register(&name, Seqno(high + 1), Tenure::WhileMemoryLasts),
+            Err(Seqno(high))
+        );
         let after = self.random.below(high + 1);
-        let registration = self.bench.log.register(&name, Seqno(after), true).unwrap();
+        let registration =
+            self.bench.log.register(&name, Seqno(after), Tenure::WhileMemoryLasts).unwrap();
         let has = registration.next_seqno.0 - 1;
         assert_eq!(registration.needs_backfill, has > after, "seed {}", self.seed);
         self.readers.push(Reader { cursor: registration.id, name, has, unconfirmed: None });

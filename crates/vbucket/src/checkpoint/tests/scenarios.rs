@@ -2,10 +2,12 @@
 //! (docs/specification/engine.md, section 3.13).
 
 use document::{Operation, Seqno, VbucketState};
+use platform::Instant;
 
 use super::support::{ABORT, Bench, COMMIT, PREPARE, item, seqnos};
 use crate::checkpoint::{
     CheckpointKind, CheckpointManager, LogPersistence, MetaItem, QueueOutcome, ReadLimit, Snapshot,
+    Tenure,
 };
 
 fn items(items_max: usize) -> ReadLimit {
@@ -257,16 +259,16 @@ fn streams_that_come_back_find_what_is_kept_of_the_open_checkpoint_until_it_is_e
     bench.queue_all(&[1, 2, 3]);
     bench.flush();
     bench.read(stream);
-    let again = bench.log.register("stream", Seqno(1), true).unwrap();
+    let again = bench.log.register("stream", Seqno(1), Tenure::WhileMemoryLasts).unwrap();
     assert_eq!((again.next_seqno, again.needs_backfill), (Seqno(2), false));
     assert_eq!(bench.read(again.id), [2, 3]);
     let expellable = bench.log.expellable_bytes();
     let expelled = bench.log.expel().unwrap();
     assert_eq!(expelled.extent().bytes(), expellable);
     assert_eq!(expelled.extent().items, 3);
-    let late = bench.log.register("late", Seqno(1), true).unwrap();
+    let late = bench.log.register("late", Seqno(1), Tenure::WhileMemoryLasts).unwrap();
     assert_eq!((late.next_seqno, late.needs_backfill), (Seqno(4), true));
-    let up_to_date = bench.log.register("up to date", Seqno(3), true).unwrap();
+    let up_to_date = bench.log.register("up to date", Seqno(3), Tenure::WhileMemoryLasts).unwrap();
     assert_eq!((up_to_date.next_seqno, up_to_date.needs_backfill), (Seqno(4), false));
 }
 
@@ -276,7 +278,7 @@ fn without_streams_nothing_is_kept_that_is_flushed() {
     bench.queue_all(&[1, 2, 3]);
     bench.flush();
     assert_eq!((bench.log.extent().items, bench.log.extent().bytes()), (0, 0));
-    assert!(bench.log.register("late", Seqno(2), true).unwrap().needs_backfill);
+    assert!(bench.log.register("late", Seqno(2), Tenure::WhileMemoryLasts).unwrap().needs_backfill);
 }
 
 #[test]
@@ -329,12 +331,12 @@ fn cursors_that_keep_more_than_the_flusher_may_be_dropped() {
     let slow = bench.stream("slow", 0);
     bench.queue_all(&[1]);
     drop(bench.log.begin_checkpoint());
-    assert!(bench.log.cursors_to_drop().is_empty(), "the flusher is as slow");
+    assert!(bench.log.cursors_to_drop(Instant::default()).is_empty(), "the flusher is as slow");
     bench.queue_all(&[2]);
     bench.flush();
-    assert_eq!(bench.log.cursors_to_drop(), [slow]);
+    assert_eq!(bench.log.cursors_to_drop(Instant::default()), [slow]);
     bench.read(slow);
-    assert!(bench.log.cursors_to_drop().is_empty());
+    assert!(bench.log.cursors_to_drop(Instant::default()).is_empty());
 }
 
 #[test]
@@ -342,9 +344,9 @@ fn without_a_file_cursors_behind_the_open_checkpoint_may_be_dropped() {
     let mut bench = Bench::new(0, LogPersistence::None);
     let slow = bench.stream("slow", 0);
     bench.queue_all(&[1]);
-    assert!(bench.log.cursors_to_drop().is_empty());
+    assert!(bench.log.cursors_to_drop(Instant::default()).is_empty());
     drop(bench.log.begin_checkpoint());
-    assert_eq!(bench.log.cursors_to_drop(), [slow]);
+    assert_eq!(bench.log.cursors_to_drop(Instant::default()), [slow]);
 }
 
 #[test]
@@ -357,7 +359,7 @@ fn a_cursor_that_is_registered_again_keeps_what_it_stands_on() {
         drop(bench.log.begin_checkpoint());
         bench.queue_all(&[3, 4]);
         bench.flush();
-        let again = bench.log.register("stream", Seqno(after), true).unwrap();
+        let again = bench.log.register("stream", Seqno(after), Tenure::WhileMemoryLasts).unwrap();
         assert!(!again.needs_backfill, "after {after}");
         assert_eq!(bench.log.remaining(again.id), expected.len(), "after {after}");
         assert_eq!(bench.read(again.id), expected, "after {after}");
@@ -369,7 +371,7 @@ fn a_cursor_that_is_registered_again_keeps_what_it_stands_on() {
 fn nobody_registers_behind_the_end() {
     let mut bench = Bench::flushed();
     bench.queue_all(&[1, 2]);
-    assert_eq!(bench.log.register("stream", Seqno(3), true), Err(Seqno(2)));
+    assert_eq!(bench.log.register("stream", Seqno(3), Tenure::WhileMemoryLasts), Err(Seqno(2)));
 }
 
 #[test]

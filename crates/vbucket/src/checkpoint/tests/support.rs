@@ -4,7 +4,9 @@ use document::{
     Cas, DurabilityLevel, Item, ItemBuilder, ItemMeta, KeyBuf, Operation, RevSeqno, Seqno,
 };
 
-use crate::checkpoint::{CheckpointManager, CursorId, LogPersistence, LogRange, Queued, ReadLimit};
+use crate::checkpoint::{
+    CheckpointManager, CursorId, LogPersistence, LogRange, Queued, ReadLimit, Tenure,
+};
 
 /// The steps of a durable write. Which prepare the latter end is nothing to the log.
 pub(super) const PREPARE: Operation = Operation::Prepare(DurabilityLevel::Majority);
@@ -74,7 +76,7 @@ impl Bench {
     }
 
     pub(super) fn stream(&mut self, name: &str, after: u64) -> CursorId {
-        self.log.register(name, Seqno(after), true).unwrap().id
+        self.log.register(name, Seqno(after), Tenure::WhileMemoryLasts).unwrap().id
     }
 
     /// Reads all that `cursor` has in front of it and confirms it.

@@ -10,6 +10,7 @@ use document::{
 use platform::{Clock, WallTime};
 
 use super::words::{key, level, number, refused, seconds_until, told, topology};
+use crate::checkpoint::Tenure;
 use crate::durability::DurabilityLimits;
 use crate::effect::Effect;
 use crate::hash_table::HashSeed;
@@ -363,7 +364,7 @@ impl Bench {
 
     /// The log as a stream from the beginning sees it, checkpoints divided by bars.
     fn log(&mut self) -> String {
-        let Ok(stream) = self.vbucket.open_stream("log", Seqno(0)) else {
+        let Ok(stream) = self.vbucket.open_stream("log", Seqno(0), Tenure::WhileMemoryLasts) else {
             return String::new();
         };
         let mut text = String::new();

@@ -4,6 +4,7 @@ use document::{ManifestEdit, VbUuid, Vbid};
 use platform::WallTime;
 
 use super::*;
+use crate::checkpoint::Tenure;
 use crate::eviction::EvictionOptions;
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
@@ -184,7 +185,7 @@ fn no_checkpoint_has_an_event_of_one_key_twice() {
     follow(&mut vbucket, &["+fruit"]);
     set(&mut vbucket, b"\x08k").unwrap();
     follow(&mut vbucket, &["+fruit", "-fruit"]);
-    let cursor = vbucket.open_stream("stream", Seqno(0)).unwrap().id;
+    let cursor = vbucket.open_stream("stream", Seqno(0), Tenure::WhileMemoryLasts).unwrap().id;
     let range = vbucket.read_stream(cursor).unwrap();
     let seqnos: Vec<_> = range.items().iter().map(|item| item.seqno().0).collect();
     assert_eq!(seqnos, [1, 2, 3], "a stream has the creation before the document");
@@ -233,7 +234,7 @@ fn a_replica_follows_events_and_hides_what_belongs_to_no_collection() {
 
 /// Everything that the log has, superseded versions included.
 fn flush_all(vbucket: &mut Vbucket) -> Vec<Item> {
-    let cursor = vbucket.open_stream("all", Seqno(0)).unwrap().id;
+    let cursor = vbucket.open_stream("all", Seqno(0), Tenure::WhileMemoryLasts).unwrap().id;
     let range = vbucket.read_stream(cursor).unwrap();
     range.items()
 }

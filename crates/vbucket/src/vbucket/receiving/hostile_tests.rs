@@ -1,7 +1,7 @@
 //! Peers that say anything: nothing of it stops the node, and what is left works.
 
 use document::{Datatype, Deletion, DurabilityLevel, ItemMeta, KeyBuf, Vbid};
-use platform::{Random, WallTime, seeds::seeds};
+use platform::{Instant, Random, WallTime, seeds::seeds};
 
 use super::*;
 use crate::checkpoint::CheckpointLimits;
@@ -225,7 +225,7 @@ impl Bench {
     fn recover_memory(&mut self) {
         let steps = [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel];
         let step = steps[self.below(2) as usize];
-        self.vbucket.recover_memory(step, &mut self.effects);
+        self.vbucket.recover_memory(step, Instant::default(), &mut self.effects);
     }
 
     fn step(&mut self) {

@@ -1,6 +1,7 @@
 //! What a replica receives, and where it stands then.
 
 use document::{Deletion, ItemMeta, KeyBuf, Vbid};
+use platform::Instant;
 
 use super::*;
 use crate::checkpoint::CheckpointLimits;
@@ -430,7 +431,7 @@ fn memory_recovery_within_a_snapshot_changes_nothing_of_what_was_announced() {
         let recover = |bench: &mut Bench| {
             let before = bench.vbucket.checkpoints().open_snapshot();
             let step = RecoveryStep::CloseFullCheckpoint;
-            bench.vbucket.recover_memory(step, &mut bench.effects);
+            bench.vbucket.recover_memory(step, Instant::default(), &mut bench.effects);
             let after = bench.vbucket.checkpoints().open_snapshot();
             assert_eq!(Snapshot { start: before.start, ..after }, before, "{state:?} {is_disk}");
             assert!(bench.vbucket.checkpoints().open_extent().items == 0, "it is closed");

@@ -8,7 +8,7 @@ use platform::{Clock, Random, WallTime};
 
 use super::super::words::key;
 use super::node::{Link, Message, Node};
-use crate::checkpoint::LogRange;
+use crate::checkpoint::{LogRange, Tenure};
 use crate::effect::Effect;
 use crate::failover_table::StreamStart;
 use crate::operation::{Now, Refusal, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition};
@@ -246,8 +246,10 @@ impl Cluster {
         let Node { vbucket, effects, .. } = &mut self.nodes[index];
         vbucket.begin_receiving(vbucket.stream_position(), &log, effects).unwrap();
         self.hear(index);
-        let registration =
-            self.nodes[self.active].vbucket.open_stream(NAMES[index], after).unwrap();
+        let registration = self.nodes[self.active]
+            .vbucket
+            .open_stream(NAMES[index], after, Tenure::WhileGettingOn)
+            .unwrap();
         self.nodes[index].link.cursor = Some(registration.id);
         self.nodes[index].link.last_sent = after;
         // Of a snapshot from a file, prepares were left out whose ends the log has: the rest of it
@@ -257,7 +259,8 @@ impl Cluster {
             let active = &mut self.nodes[self.active];
             let end = active.vbucket.high_seqno();
             let messages = active.backfill(after);
-            let cursor = active.vbucket.open_stream(NAMES[index], end).unwrap().id;
+            let cursor =
+                active.vbucket.open_stream(NAMES[index], end, Tenure::WhileGettingOn).unwrap().id;
             let link = &mut self.nodes[index].link;
             link.cursor = Some(cursor);
             link.last_sent = end;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use document::{Item, ItemBuilder, Operation, Seqno, VbUuid, Vbid, VbucketState};
+use platform::Instant;
 
 use super::super::words::topology;
 use crate::checkpoint::{CheckpointLimits, CursorId};
@@ -102,7 +103,7 @@ impl Node {
         let limits = CheckpointLimits { with_streams_bytes: 1, alone_bytes: 1 };
         self.account.set_checkpoint_limits(limits);
         for step in [RecoveryStep::CloseFullCheckpoint, RecoveryStep::Expel] {
-            self.vbucket.recover_memory(step, &mut self.effects);
+            self.vbucket.recover_memory(step, Instant::default(), &mut self.effects);
         }
         self.account.set_checkpoint_limits(CheckpointLimits::NONE);
     }
