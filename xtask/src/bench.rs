@@ -40,6 +40,11 @@ const BENCHES: &[Bench] = &[
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "document_api", "--"],
     },
     Bench {
+        name: "tls",
+        about: "the data port behind TLS beside memcached's, and idle connections behind TLS",
+        command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "tls", "--"],
+    },
+    Bench {
         name: "memory",
         about: "bytes of memory a document",
         command: &[PEERS[0], PEERS[1], PEERS[2], PEERS[3], "--bin", "memory", "--"],

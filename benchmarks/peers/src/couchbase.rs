@@ -43,7 +43,7 @@ pub struct Login {
 type Answer = (u16, Vec<u8>, Vec<u8>);
 
 /// HELLO, SCRAM-SHA512, SELECT_BUCKET.
-pub fn bootstrap(stream: &mut TcpStream, login: &Login) -> Result<()> {
+pub fn bootstrap(stream: &mut (impl Read + Write), login: &Login) -> Result<()> {
     let features: Vec<u8> = FEATURES.iter().flat_map(|feature| feature.to_be_bytes()).collect();
     let (status, _, granted) = ask(stream, HELLO, br#"{"a":"peers","i":"0/0"}"#, &features)?;
     ensure!(status == 0, "HELLO: status {status:#x}");
@@ -56,7 +56,7 @@ pub fn bootstrap(stream: &mut TcpStream, login: &Login) -> Result<()> {
     Ok(())
 }
 
-fn log_in(stream: &mut TcpStream, login: &Login) -> Result<()> {
+fn log_in(stream: &mut (impl Read + Write), login: &Login) -> Result<()> {
     let scram = ScramClient::new(
         HashAlgorithm::Sha512,
         &login.user,
@@ -171,7 +171,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    fn send(&self, stream: &mut TcpStream) -> Result<()> {
+    fn send(&self, stream: &mut impl Write) -> Result<()> {
         let body = [self.extras, self.key, self.value].concat();
         let mut frame = vec![0x80, self.opcode];
         frame.extend_from_slice(&u16::try_from(self.key.len())?.to_be_bytes());
@@ -184,12 +184,12 @@ impl Request<'_> {
     }
 }
 
-fn ask(stream: &mut TcpStream, opcode: u8, key: &[u8], value: &[u8]) -> Result<Answer> {
+fn ask(stream: &mut (impl Read + Write), opcode: u8, key: &[u8], value: &[u8]) -> Result<Answer> {
     Request { opcode, key, value, ..EMPTY }.send(stream)?;
     receive(stream)
 }
 
-fn receive(stream: &mut TcpStream) -> Result<Answer> {
+fn receive(stream: &mut impl Read) -> Result<Answer> {
     let mut header = [0; 24];
     stream.read_exact(&mut header)?;
     let (framing, key_size) = match header[0] {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use hdrhistogram::Histogram;
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use platform::Random;
 
 use crate::dialect::{Dialect, Operation};
 use crate::load::{Cell, Target, Values, key};
+use crate::wire::Wire;
 
 /// Bytes that one read takes in: all responses of a batch of 16 times 4 KiB.
 const READ_SIZE: usize = 128 * 1024;
@@ -56,7 +56,7 @@ enum Keys<'a> {
 const LEAP: usize = 7919;
 
 struct Connection {
-    stream: TcpStream,
+    wire: Wire,
     /// Requests not sent yet.
     out: Vec<u8>,
     /// How much of `out` is sent.
@@ -74,12 +74,10 @@ impl Generator {
         let poll = Poll::new()?;
         let mut all = Vec::new();
         for index in 0..connections {
-            let stream = target.connect()?;
-            stream.set_nonblocking(true)?;
-            let mut stream = TcpStream::from_std(stream);
+            let mut wire = Wire::open(target)?;
             let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(&mut stream, Token(index), interest)?;
-            all.push(Connection::new(stream));
+            poll.registry().register(wire.socket(), Token(index), interest)?;
+            all.push(Connection::new(wire));
         }
         Ok(Self {
             dialect: target.dialect,
@@ -163,9 +161,9 @@ impl Generator {
 }
 
 impl Connection {
-    fn new(stream: TcpStream) -> Self {
+    fn new(wire: Wire) -> Self {
         Self {
-            stream,
+            wire,
             out: Vec::new(),
             sent: 0,
             incomplete: Vec::new(),
@@ -197,13 +195,18 @@ impl Connection {
     /// Sends what the socket takes. The rest goes when it is writable again.
     fn write(&mut self) -> Result<()> {
         while let Some(rest) = self.out.get(self.sent..).filter(|rest| !rest.is_empty()) {
-            match self.stream.write(rest) {
+            match self.wire.write(rest) {
                 Ok(size) => self.sent += size,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error).context("the server closed a connection"),
             }
         }
-        Ok(())
+        match self.wire.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                Err(error).context("the server closed a connection")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads until the batch is answered or the socket is empty. Returns the responses read.
@@ -215,7 +218,7 @@ impl Connection {
     ) -> Result<u64> {
         let before = self.waiting;
         while self.waiting > 0 {
-            let size = match self.stream.read(buffer) {
+            let size = match self.wire.read(buffer) {
                 Ok(0) => bail!("the server closed a connection"),
                 Ok(size) => size,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -232,8 +235,8 @@ impl Connection {
                 all.drain(..used);
                 self.incomplete = all;
             }
-            // A read that did not fill the buffer emptied the socket; news comes with an event.
-            if size < buffer.len() {
+            // Such a read emptied the socket; news comes with an event.
+            if size < buffer.len() && self.wire.is_empty_after_short_read() {
                 break;
             }
         }

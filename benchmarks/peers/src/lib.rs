@@ -1,5 +1,6 @@
 //! What the benchmarks share: servers as child processes, a load generator, and reports.
 
+pub mod certificate;
 pub mod cluster;
 pub mod couchbase;
 pub mod dcp_reader;
@@ -16,3 +17,4 @@ pub mod process_counters;
 pub mod process_stat;
 pub mod report;
 pub mod servers;
+pub mod wire;

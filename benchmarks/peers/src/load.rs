@@ -1,8 +1,10 @@
 //! What to ask for: keys, values, connections.
 
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 
 use anyhow::Result;
+use rustls::ClientConfig;
 
 use crate::couchbase::{self, Login};
 use crate::dialect::{Dialect, Operation};
@@ -37,11 +39,19 @@ pub struct Target {
     pub dialect: Dialect,
     /// As whom, where that is asked.
     pub login: Option<Login>,
+    /// How it is encrypted, where it is.
+    pub tls: Option<Arc<ClientConfig>>,
 }
 
 impl Target {
-    /// A connection that is ready for operations.
+    /// One that is spoken to in the clear.
+    pub fn plain(address: SocketAddr, dialect: Dialect, login: Option<Login>) -> Self {
+        Self { address, dialect, login, tls: None }
+    }
+
+    /// A connection in the clear that is ready for operations.
     pub fn connect(&self) -> Result<TcpStream> {
+        assert!(self.tls.is_none(), "who wants encryption opens a wire");
         let mut stream = TcpStream::connect(self.address)?;
         stream.set_nodelay(true)?;
         if let Some(login) = &self.login {

@@ -10,6 +10,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::certificate::Certificate;
 use crate::couchbase::{self, Login};
 use crate::ended_child::EndedChild;
 
@@ -37,6 +38,8 @@ pub struct Server {
     pub address: SocketAddr,
     /// Where SDKs speak to it, and as whom.
     pub data_port: Option<(SocketAddr, Login)>,
+    /// Where it speaks TLS, if it was started for that. Settee's is that of SDKs.
+    pub tls_address: Option<SocketAddr>,
     _directory: TempDir,
 }
 
@@ -80,6 +83,36 @@ impl Server {
         Self::start_command(program, command, port, directory, cores)
     }
 
+    /// The same for a server that speaks TLS and takes so many connections. memcached speaks
+    /// nothing else then.
+    pub fn start_with_tls(
+        program: Program,
+        cores: &[usize],
+        certificate: &Certificate,
+        connections_max: usize,
+    ) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
+        let port = free_port()?;
+        let mut command = command(program, port, directory.path())?;
+        let (chain, key) = (certificate.chain(), certificate.key());
+        match program {
+            Program::Settee => {
+                command.arg("--tls-certificate").arg(chain).arg("--tls-key").arg(key);
+                command.args(["--tls-port", "0", "--management-tls-port", "0"]);
+            }
+            Program::Memcached => {
+                let files = format!("ssl_chain_cert={},ssl_key={}", chain.display(), key.display());
+                command.args(["-Z", "-o", &files, "-c", &connections_max.to_string()]);
+            }
+            Program::Redis => bail!("redis is not measured behind TLS"),
+        }
+        let mut server = Self::start_command(program, command, port, directory, cores)?;
+        if program == Program::Memcached {
+            server.tls_address = Some(server.address);
+        }
+        Ok(server)
+    }
+
     /// The same for a node of this binary.
     pub fn start_node(binary: &Path, cores: &[usize]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
@@ -100,7 +133,14 @@ impl Server {
         let child = child.with_context(|| format!("cannot start {}", program.name()))?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let child = EndedChild(child);
-        let mut server = Self { child, program, address, data_port: None, _directory: directory };
+        let mut server = Self {
+            child,
+            program,
+            address,
+            data_port: None,
+            tls_address: None,
+            _directory: directory,
+        };
         server.wait_until_it_serves()?;
         Ok(server)
     }
@@ -162,6 +202,7 @@ impl Server {
             Login { user: word("user")?, password: PASSWORD.to_owned(), bucket: word("bucket")? };
         self.address = port("memcached_port")?;
         self.data_port = Some((port("port")?, login));
+        self.tls_address = port("tls_port").ok();
         Ok(true)
     }
 }

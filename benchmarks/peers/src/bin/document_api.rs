@@ -79,8 +79,7 @@ const PATH: Dialect = Dialect::SubDocument { vbuckets: VBUCKETS };
 /// Rows whose documents are stored.
 fn rows(settee: &Server, memcached: &Server, keys: usize) -> Result<Vec<Row>> {
     let data = |dialect| data_target(settee, dialect);
-    let text =
-        |server: &Server| Target { address: server.address, dialect: Dialect::Text, login: None };
+    let text = |server: &Server| Target::plain(server.address, Dialect::Text, None);
     let side = |name, server: &Server, target: &Target, operation, value_bytes| -> Result<Side> {
         let generator = Generator::connect(target, CONNECTIONS)?.storing(Values::Json);
         Ok(Side { name, operation, value_bytes, generator, pid: server.pid() })
@@ -246,5 +245,5 @@ fn empty_collections(options: &Options) -> Result<Figure> {
 
 fn data_target(server: &Server, dialect: Dialect) -> Result<Target> {
     let (address, login) = server.data_port.clone().context("the node has a data port")?;
-    Ok(Target { address, dialect, login: Some(login) })
+    Ok(Target::plain(address, dialect, Some(login)))
 }

@@ -47,7 +47,7 @@ fn bytes_per_item(program: Program, options: &Options, items: usize) -> Result<f
         Program::Redis => Dialect::Redis,
         Program::Settee | Program::Memcached => Dialect::Memcached,
     };
-    let target = Target { address: server.address, dialect, login: None };
+    let target = Target::plain(server.address, dialect, None);
     // The connections, too, are there before and after.
     let mut generator = Generator::connect(&target, CONNECTIONS)?;
     std::thread::sleep(SETTLE);

@@ -79,12 +79,9 @@ fn variants<'a>(
     settee: &'a Server,
 ) -> Result<Vec<Variant<'a>>> {
     let (data_address, login) = settee.data_port.clone().expect("the node has a data port");
-    let plain = |server: &Server, dialect| Target { address: server.address, dialect, login: None };
-    let couchbase = Target {
-        address: data_address,
-        dialect: Dialect::Couchbase { vbuckets: VBUCKETS },
-        login: Some(login),
-    };
+    let plain = |server: &Server, dialect| Target::plain(server.address, dialect, None);
+    let couchbase =
+        Target::plain(data_address, Dialect::Couchbase { vbuckets: VBUCKETS }, Some(login));
     let all = [
         (BASE, memcached, plain(memcached, Dialect::Memcached)),
         ("redis", redis, plain(redis, Dialect::Redis)),

@@ -50,7 +50,7 @@ fn start(cores: &[usize]) -> Result<(f64, Server)> {
     let server = Server::start(Program::Settee, cores)?;
     let (address, login) = server.data_port.clone().expect("the node has a data port");
     let dialect = Dialect::Couchbase { vbuckets: 1024 };
-    let mut generator = Generator::connect(&Target { address, dialect, login: Some(login) }, 1)?;
+    let mut generator = Generator::connect(&Target::plain(address, dialect, Some(login)), 1)?;
     generator.populate(1, 32)?;
     generator.read_back(1)?;
     Ok((started.elapsed().as_secs_f64() * 1e3, server))

@@ -111,10 +111,10 @@ impl Side {
     fn target(&self, way: Way) -> Result<Target> {
         let dialect = way.dialect;
         if !way.is_data_port {
-            return Ok(Target { address: self.server.address, dialect, login: None });
+            return Ok(Target::plain(self.server.address, dialect, None));
         }
         let (address, login) = self.server.data_port.clone().context("no data port")?;
-        Ok(Target { address, dialect, login: Some(login) })
+        Ok(Target::plain(address, dialect, Some(login)))
     }
 }
 
