@@ -7,6 +7,9 @@ use crate::ids::{Cas, Seqno};
 /// Hexadecimal digits of a place; until they are written they are zeros.
 pub const PLACEHOLDER_SIZE: usize = 16;
 
+/// The same with `0x` in front.
+pub const PLACEHOLDER_TEXT_SIZE: usize = PLACEHOLDER_SIZE + 2;
+
 /// The places of one value. They are those of the value as it was made: it must not be compressed
 /// before they are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +28,28 @@ impl Placeholders {
     /// One more, whose digits begin at the offset `at`.
     pub fn push(&mut self, kind: PlaceholderKind, at: usize) {
         self.0.push((kind, at));
+    }
+
+    /// Makes places of texts in `value`, `0x` and hexadecimal digits, that begin at these offsets:
+    /// the digits become zeros. `None` if one of them is no such text, or is named twice.
+    pub fn in_place_of(
+        value: &mut [u8],
+        texts: impl IntoIterator<Item = (PlaceholderKind, usize)>,
+    ) -> Option<Self> {
+        let mut places = Self::default();
+        for (kind, at) in texts {
+            let text = value.get_mut(at..at.checked_add(PLACEHOLDER_TEXT_SIZE)?)?;
+            let (_, digits) =
+                text.split_at_mut_checked(2).filter(|(prefix, _)| *prefix == b"0x")?;
+            let at = at + PLACEHOLDER_TEXT_SIZE - PLACEHOLDER_SIZE;
+            let is_known = places.0.iter().any(|(_, known)| *known == at);
+            if is_known || !digits.iter().all(u8::is_ascii_hexdigit) {
+                return None;
+            }
+            digits.fill(b'0');
+            places.push(kind, at);
+        }
+        Some(places)
     }
 
     /// Whether there is nothing to be written.
@@ -71,6 +96,37 @@ mod tests {
         let placeholders = placeholders.moved_by(2);
         placeholders.fill(&mut value, Cas(0x15d3_0000_0000_00ab), Seqno(0x12));
         assert_eq!(value, b"0xab0000000000d315 0x0000000000000012!");
+    }
+
+    #[test]
+    fn texts_become_places_if_they_are_such_texts() {
+        use PlaceholderKind::{Cas as OfCas, Seqno as OfSeqno};
+        let text = *b"\"0x0123456789abcdef\"\"0xFFFFFFFFFFFFFFFF\"";
+        for (texts, is_taken) in [
+            (&[(OfCas, 1), (OfSeqno, 21)][..], true),
+            (&[(OfSeqno, 21)], true),
+            (&[], true),
+            (&[(OfCas, 0)], false),
+            (&[(OfCas, 2)], false),
+            (&[(OfCas, 22)], false),
+            (&[(OfCas, usize::MAX)], false),
+            (&[(OfCas, 1), (OfCas, 1)], false),
+            (&[(OfCas, 1), (OfSeqno, 1)], false),
+        ] {
+            let mut value = text;
+            let places = Placeholders::in_place_of(&mut value, texts.iter().copied());
+            assert_eq!(places.is_some(), is_taken, "{texts:?}");
+            let Some(places) = places else { continue };
+            places.fill(&mut value, Cas(0xab00_0000_0000_0001), Seqno(5));
+            let written = |at: usize| &value[at..at + PLACEHOLDER_TEXT_SIZE];
+            for &(kind, at) in texts {
+                let expected: &[u8] = match kind {
+                    OfCas => b"0x01000000000000ab",
+                    OfSeqno => b"0x0000000000000005",
+                };
+                assert_eq!(written(at), expected);
+            }
+        }
     }
 
     #[test]

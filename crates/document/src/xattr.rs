@@ -75,6 +75,22 @@ pub fn is_well_formed(value: &[u8]) -> bool {
     whole_bytes == section.len()
 }
 
+/// Whether the `size` bytes at `at` of `value`, which begins with a section, lie in the body or in
+/// the value of one attribute: whatever they are, the section keeps its form.
+pub fn is_within_text(value: &[u8], at: usize, size: usize) -> bool {
+    let Some((section, _)) = split(value) else { return false };
+    let Some(end) = at.checked_add(size).filter(|end| *end <= value.len()) else { return false };
+    if at >= section.len() {
+        return true;
+    }
+    let mut begins_at = 4;
+    entries(&section[4..]).any(|entry| {
+        let value_at = begins_at + 4 + entry.key.len() + 1;
+        begins_at += entry.size;
+        at >= value_at && end <= value_at + entry.value.len()
+    })
+}
+
 /// The entries with their length words.
 fn whole_entries(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
@@ -123,6 +139,26 @@ mod tests {
         ] {
             assert_eq!(entries(&[&good[..], bad].concat()).count(), 1, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn text_is_what_is_neither_a_length_nor_a_key() {
+        let value = b"\0\0\0\x16\0\0\0\x07_k\x00123\0\0\0\0\x07_l\x00456\0body";
+        for (at, size, is_text) in [
+            (11, 3, true),
+            (11, 4, false),
+            (10, 2, false),
+            (22, 3, true),
+            (12, 12, false),
+            (26, 4, true),
+            (25, 2, false),
+            (26, 5, false),
+            (usize::MAX, 2, false),
+            (0, 4, false),
+        ] {
+            assert_eq!(is_within_text(value, at, size), is_text, "{at} {size}");
+        }
+        assert!(!is_within_text(b"\0\0\0\x09", 0, 1));
     }
 
     #[test]

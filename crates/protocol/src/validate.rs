@@ -21,7 +21,7 @@ pub struct Invalid {
 
 impl Invalid {
     /// EINVAL, because of `context`.
-    pub fn argument(context: &'static str) -> Self {
+    pub const fn argument(context: &'static str) -> Self {
         Self { status: Status::Einval, context }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use document::histogram::HistogramSnapshot;
+use protocol::Opcode;
 
 use crate::buckets::{BUCKET_COUNT_MAX, BucketPart};
 use crate::statistic::{MetricName, Statistic, StatisticKind};
@@ -159,8 +160,7 @@ pub(crate) fn timings<'a>(
 ) -> Vec<(&'static str, HistogramSnapshot)> {
     let mut sums: Vec<(&'static str, HistogramSnapshot)> = Vec::new();
     for BucketCounters { timings, .. } in counters {
-        for (index, (name, histogram)) in timings.all().into_iter().enumerate() {
-            let snapshot = histogram.snapshot();
+        for (index, (name, snapshot)) in timings.by_family().into_iter().enumerate() {
             match sums.get_mut(index) {
                 Some((_, sum)) => sum.merge(&snapshot),
                 None => sums.push((name, snapshot)),
@@ -168,4 +168,15 @@ pub(crate) fn timings<'a>(
         }
     }
     sums
+}
+
+/// The histogram of one command of several workers or buckets together, in nanoseconds. The quiet
+/// form of a command is another one.
+pub(crate) fn timings_of<'a>(
+    opcode: Opcode,
+    counters: impl Iterator<Item = &'a BucketCounters>,
+) -> HistogramSnapshot {
+    let mut sum = HistogramSnapshot::default();
+    counters.for_each(|counters| sum.merge(&counters.timings.of(opcode)));
+    sum
 }

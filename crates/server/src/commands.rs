@@ -13,6 +13,7 @@ mod observe;
 mod parameters;
 mod paths;
 mod privileges;
+mod properties;
 mod range_scan;
 mod read;
 mod refusals;
@@ -20,6 +21,7 @@ mod sasl;
 mod stat;
 mod store;
 pub(crate) mod text;
+mod timers;
 mod touch;
 mod vbuckets;
 mod with_meta;
@@ -56,6 +58,7 @@ pub(crate) fn execute(
         Opcode::SetWithMeta | Opcode::AddWithMeta | Opcode::DelWithMeta => {
             on_document(with_meta::store, connection, request, turn)
         }
+        Opcode::MutateWithMeta => on_document(with_meta::mutate, connection, request, turn),
         Opcode::ReturnMeta => on_document(with_meta::return_meta, connection, request, turn),
         Opcode::Delete => on_document(store::delete, connection, request, turn),
         Opcode::Increment | Opcode::Decrement => {
@@ -124,6 +127,9 @@ pub(crate) fn execute(
         Opcode::Version => admin::version(connection, request, turn),
         Opcode::Verbosity => admin::verbosity(connection, request, turn),
         Opcode::Quit => admin::quit(connection, request, turn),
+        Opcode::IoctlGet => properties::get(connection, request, turn),
+        Opcode::IoctlSet => properties::set(connection, request, turn),
+        Opcode::GetCmdTimer => timers::get_timer(connection, request, turn),
         Opcode::Stat => on_part(stat::stat, connection, request, turn),
         Opcode::DcpOpen => on_part(dcp::open, connection, request, turn),
         opcode if opcode.is_dcp() && connection.producer.is_some() => {

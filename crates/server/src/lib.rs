@@ -45,5 +45,4 @@ pub use range_scan_statistics::RANGE_SCAN_STATISTICS;
 pub use shared::ServerOptions;
 pub use statistic::{MetricName, Statistic, StatisticKind};
 pub use statistics::{SERVER_STATISTICS, ServerStatistics};
-pub use timings::CommandTimings;
 pub use worker::{Doors, Mailboxes, Parts, Server, TlsDoor, open_door};

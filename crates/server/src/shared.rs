@@ -95,8 +95,13 @@ impl Shared {
         self.by_bucket.iter().map(move |worker| worker.at(place))
     }
 
+    /// What each worker counts of each bucket, and of connections that have selected none.
+    pub(crate) fn all_counters(&self) -> impl Iterator<Item = &BucketCounters> {
+        self.by_bucket.iter().flat_map(CountersByBucket::all)
+    }
+
     /// What connections have asked for, whatever bucket they have selected, or none.
     pub(crate) fn all_commands(&self) -> CommandStatistics {
-        CommandStatistics::of(self.by_bucket.iter().flat_map(CountersByBucket::all))
+        CommandStatistics::of(self.all_counters())
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Collections {
     uid: u64,
     scopes: Map<ScopeId, Box<str>>,
     open: Map<CollectionId, OpenCollection>,
+    /// The last seqno of a version in the default collection.
+    default_high_seqno: Seqno,
     /// Those that are dropped and whose documents may still be in memory or in the file.
     pub(crate) leaving: Vec<Leaving>,
     /// How many of those, from the first on, were there when their erasure began: what memory has
@@ -68,6 +70,17 @@ impl Collections {
     /// Whether documents of a named collection are there for anybody.
     pub(crate) fn is_open(&self, id: CollectionId) -> bool {
         self.open.contains_key(&id)
+    }
+
+    /// The last seqno of a version in the default collection.
+    pub(crate) fn default_high_seqno(&self) -> Seqno {
+        self.default_high_seqno
+    }
+
+    /// Takes note of a version of a document in the default collection.
+    #[inline]
+    pub(crate) fn note_in_default(&mut self, seqno: Seqno) {
+        self.default_high_seqno = self.default_high_seqno.max(seqno);
     }
 
     pub(crate) fn get(&self, id: CollectionId) -> Option<&OpenCollection> {

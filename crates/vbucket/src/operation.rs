@@ -61,6 +61,8 @@ pub struct ForeignWrite {
     pub cas: Cas,
     /// How often the document has changed.
     pub revision: RevSeqno,
+    /// Where its value says CAS and seqno, which it gets here.
+    pub placeholders: Placeholders,
     /// On which terms it is taken.
     pub terms: ForeignTerms,
 }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use document::compression::inflate;
 use document::limits::{SYSTEM_XATTR_SIZE_MAX, VALUE_SIZE_MAX};
-use document::{Cas, Datatype, Deletion, ItemBuilder, ItemMeta, Key, RevSeqno, Vbid, xattr};
+use document::{
+    Cas, Datatype, Deletion, ItemBuilder, ItemMeta, Key, Placeholders, RevSeqno, Vbid, xattr,
+};
 use vbucket::{ForeignTerms, ForeignWrite, Mutation, WriteCondition};
 
 use super::value::{Incoming, json_bit, split_xattrs};
@@ -49,6 +51,9 @@ pub struct ForeignVersion<'a> {
     pub always_wins: bool,
     /// Whether it gets a CAS of this bucket's clock.
     pub renames: bool,
+    /// Where its value, which is not compressed then, says CAS and seqno. All places are text:
+    /// bodies, or values of attributes.
+    pub placeholders: Option<&'a Placeholders>,
 }
 
 impl Bucket {
@@ -77,7 +82,9 @@ impl Bucket {
             order: (!version.always_wins).then_some(order),
             renames: version.renames,
         };
-        let write = ForeignWrite { builder, cas: version.cas, revision: version.revision, terms };
+        let placeholders = version.placeholders.cloned().unwrap_or_default();
+        let ForeignVersion { cas, revision, .. } = version;
+        let write = ForeignWrite { builder, cas, revision, placeholders, terms };
         let result = self
             .attempt(session, vbid, |vbucket, effects| vbucket.store_foreign(write, now, effects));
         self.answer(session, vbid, result)

@@ -26,6 +26,7 @@ fn version<'a>(kind: ForeignKind, key: Key<'a>, value: &'a [u8], cas: u64) -> Fo
         replaces: Cas::ANY,
         always_wins: false,
         renames: false,
+        placeholders: None,
     }
 }
 

@@ -104,6 +104,11 @@ impl Producer {
         self.settings.is_sync_replication()
     }
 
+    /// Whether the consumer is sent prepares: it counts their seqnos as well.
+    pub fn sends_prepares(&self) -> bool {
+        self.settings.has_sync_writes
+    }
+
     /// An answer to a message of this side has come. Fails with the reason for which the connection
     /// is to be closed.
     pub fn on_response(

@@ -43,6 +43,7 @@ const SUPPORTED: FeatureSet = FeatureSet::NONE
     .with(Feature::SubdocAllowsAccessOnMultipleXattrKeys)
     .with(Feature::SubdocBinaryXattr)
     .with(Feature::SubdocAllowReplicaReadOnDeletedDocs)
+    .with(Feature::MutateWithMeta)
     .with(Feature::DcpSkipDeletesInInitialBackfill)
     .with(Feature::ClustermapChangeNotificationBrief);
 
@@ -124,7 +125,11 @@ pub(super) fn select_bucket(
 }
 
 /// The bucket of that name. One in which the user may do nothing looks like one that is not there.
-fn selectable(connection: &Connection, name: &str, turn: &Turn<'_>) -> Option<Arc<BucketPart>> {
+pub(super) fn selectable(
+    connection: &Connection,
+    name: &str,
+    turn: &Turn<'_>,
+) -> Option<Arc<BucketPart>> {
     let access = connection.access(turn.shared)?;
     if access.in_bucket(name).is_any() { turn.shared.buckets.get(name) } else { None }
 }

@@ -177,26 +177,32 @@ pub(super) fn all_seqnos(
         reply.fail(turn, Status::Einval, "collections were not negotiated");
         return Done::Answered;
     }
-    let named = asked.collection.map(CollectionId).filter(|id| *id != CollectionId::DEFAULT);
-    if named.is_some_and(|id| bucket.manifest().collection_of_id(id).is_none()) {
-        unknown(connection, request, UNKNOWN_COLLECTION, turn);
-        return Done::Answered;
+    let named = asked.collection.map(CollectionId);
+    if let Some(id) = named {
+        let is_known =
+            id == CollectionId::DEFAULT || bucket.manifest().collection_of_id(id).is_some();
+        if !is_known {
+            unknown(connection, request, UNKNOWN_COLLECTION, turn);
+            return Done::Answered;
+        }
+        if !connection.has_in(id, Privilege::Read, request, turn) {
+            return Done::Answered;
+        }
     }
-    if let Some(collection) = asked.collection.map(CollectionId)
-        && !connection.has_in(collection, Privilege::Read, request, turn)
-    {
-        return Done::Answered;
-    }
+    // Who does not know collections sees the default one alone.
+    let collection = if knows_collections { named } else { Some(CollectionId::DEFAULT) };
+    let receives_prepares = connection.receives_prepares();
     let mut seqnos = Vec::new();
     bucket.for_each_vbucket(|vbid, vbucket| {
         let is_asked_for = match asked.state {
             0 => vbucket.state() != VbucketState::Dead,
             state => vbucket.state() as u32 == state,
         };
-        // What such a client waits for has to be something that it can see.
-        let seqno = match named {
-            None => Some(vbucket.max_visible_seqno()),
-            Some(id) => vbucket.collection(id).map(|collection| collection.high_seqno),
+        // What a client waits for has to be something that it can see.
+        let seqno = match collection {
+            None if receives_prepares => Some(vbucket.comparable_high_seqno()),
+            None => Some(vbucket.comparable_visible_seqno()),
+            Some(id) => vbucket.collection_high_seqno(id),
         };
         if let Some(seqno) = seqno.filter(|_| is_asked_for) {
             seqnos.extend_from_slice(&vbid.0.to_be_bytes());

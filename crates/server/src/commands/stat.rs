@@ -17,6 +17,8 @@ mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
 
+pub(super) use timing_groups::coarser;
+
 use std::sync::Arc;
 
 use auth::{Privilege, PrivilegeSet};

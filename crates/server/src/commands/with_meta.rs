@@ -1,9 +1,15 @@
-//! SET_WITH_META, ADD_WITH_META, DEL_WITH_META, RETURN_META.
+//! SET_WITH_META, ADD_WITH_META, DEL_WITH_META, MUTATE_WITH_META, RETURN_META.
 
 use bucket::{Attempted, Bucket, ConflictResolution, ForeignKind, ForeignVersion, Incoming, Write};
-use document::{Cas, Datatype, Deletion, ItemMeta, Operation, RevSeqno};
+use document::compression::inflate;
+use document::placeholders::PLACEHOLDER_TEXT_SIZE;
+use document::{
+    Cas, Datatype, Deletion, ItemMeta, Operation, PlaceholderKind, Placeholders, RevSeqno, xattr,
+};
 use protocol::validate::Invalid;
-use protocol::with_meta::{ReturnMeta, ReturnMetaKind, WithMeta, WithMetaOptions};
+use protocol::with_meta::{
+    MetaCommand, MutateWithMeta, ReturnMeta, ReturnMetaKind, WithMeta, WithMetaOptions,
+};
 use protocol::{Opcode, Status};
 use vbucket::{StoreMode, WriteCondition};
 
@@ -13,6 +19,14 @@ use super::store::incoming;
 use crate::connection::{Connection, Content, Done, Request, Turn};
 use crate::statistics::count;
 
+/// A version that a client brings, and what is to be done with it.
+struct Brought<'a> {
+    command: MetaCommand,
+    version: WithMeta<'a>,
+    /// Where its value says CAS and seqno.
+    placeholders: Option<&'a Placeholders>,
+}
+
 /// SET_WITH_META, ADD_WITH_META, DEL_WITH_META.
 pub(super) fn store(
     connection: &mut Connection,
@@ -20,19 +34,117 @@ pub(super) fn store(
     document: &Document<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    let Document { bucket, key } = document;
-    let reply = request.reply(connection);
-    let Some(asked) = WithMeta::parse(&request.frame) else {
+    let Some(version) = WithMeta::parse(&request.frame) else {
         let context = "the options are unknown, or the extended metadata is longer than the value";
-        reply.fail(turn, Status::Einval, context);
+        request.reply(connection).fail(turn, Status::Einval, context);
         return Done::Answered;
     };
-    if let Err(invalid) = check_options(asked.options, request.opcode, bucket) {
+    let command = match request.opcode {
+        Opcode::AddWithMeta => MetaCommand::Add,
+        Opcode::DelWithMeta => MetaCommand::Delete,
+        _ => MetaCommand::Set,
+    };
+    store_brought(
+        connection,
+        request,
+        document,
+        Brought { command, version, placeholders: None },
+        turn,
+    )
+}
+
+/// MUTATE_WITH_META: the same, whose value may say the CAS and the seqno that it gets.
+pub(super) fn mutate(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    document: &Document<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let datatype = request.frame.header.datatype;
+    let read = MutateWithMeta::parse(&request.frame).and_then(|asked| {
+        check_deletion(&asked, datatype)?;
+        let placed = with_places(&asked, datatype)?;
+        Ok((asked, placed))
+    });
+    let (asked, placed) = match read {
+        Ok(read) => read,
+        Err(invalid) => {
+            request.reply(connection).fail(turn, invalid.status, invalid.context);
+            return Done::Answered;
+        }
+    };
+    let MutateWithMeta { command, version, .. } = asked;
+    let brought = match &placed {
+        None => Brought { command, version, placeholders: None },
+        Some((value, places)) => {
+            let version = WithMeta { value, ..version };
+            Brought { command, version, placeholders: Some(places) }
+        }
+    };
+    store_brought(connection, request, document, brought, turn)
+}
+
+/// Whether the value of a deletion is one that it may have: attributes of the system alone.
+fn check_deletion(asked: &MutateWithMeta<'_>, datatype: u8) -> Result<(), Invalid> {
+    let value = asked.version.value;
+    if asked.command != MetaCommand::Delete || value.is_empty() {
+        return Ok(());
+    }
+    let inflated = match datatype & Datatype::SNAPPY.bits() {
+        0 => None,
+        _ => Some(inflate(value).ok_or(Invalid::argument("the value cannot be inflated"))?),
+    };
+    let plain = inflated.as_deref().unwrap_or(value);
+    let has_xattrs = datatype & Datatype::XATTR.bits() != 0;
+    if has_xattrs && xattr::system_only(plain) == plain {
+        return Ok(());
+    }
+    Err(Invalid::argument("a deletion has no body, and no attributes but those of the system"))
+}
+
+/// The value with places for CAS and seqno, if it is to say them.
+fn with_places(
+    asked: &MutateWithMeta<'_>,
+    datatype: u8,
+) -> Result<Option<(Vec<u8>, Placeholders)>, Invalid> {
+    let cas = asked.cas_offsets.iter().map(|&at| (PlaceholderKind::Cas, at));
+    let seqno = asked.seqno_offsets.iter().map(|&at| (PlaceholderKind::Seqno, at));
+    let texts = || cas.clone().chain(seqno.clone());
+    if texts().next().is_none() {
+        return Ok(None);
+    }
+    if datatype & Datatype::SNAPPY.bits() != 0 {
+        return Err(Invalid::argument("offsets are those of a value that is not compressed"));
+    }
+    let mut value = asked.version.value.to_vec();
+    let has_xattrs = datatype & Datatype::XATTR.bits() != 0;
+    let is_text = |at| {
+        let has_section = xattr::split(&value).is_some_and(|(section, _)| section.len() > 4);
+        !has_xattrs || (has_section && xattr::is_within_text(&value, at, PLACEHOLDER_TEXT_SIZE))
+    };
+    let are_texts = texts().all(|(_, at)| is_text(at));
+    let places = Placeholders::in_place_of(&mut value, texts()).filter(|_| are_texts);
+    let context = "at each offset there is `0x` and 16 hexadecimal digits, once, in the body or \
+                   in the value of an attribute";
+    places.map(|places| Some((value, places))).ok_or(Invalid::argument(context))
+}
+
+fn store_brought(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    document: &Document<'_>,
+    brought: Brought<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let Document { bucket, key } = document;
+    let reply = request.reply(connection);
+    let Brought { command, version: asked, placeholders } = brought;
+    if let Err(invalid) = check_options(asked.options, command, bucket) {
         reply.fail(turn, invalid.status, invalid.context);
         return Done::Answered;
     }
     let datatype = request.frame.header.datatype;
-    let kind = kind_of(request.opcode, asked.options);
+    let kind = kind_of(command, asked.options);
     let expiry = match kind {
         ForeignKind::Delete(_) => asked.expiry,
         ForeignKind::Set | ForeignKind::Add => {
@@ -52,6 +164,7 @@ pub(super) fn store(
         replaces: request.cas(),
         always_wins: asked.options.skips_conflict_resolution(),
         renames: asked.options.regenerates_cas(),
+        placeholders,
     };
     match bucket.store_foreign(turn.session, version) {
         Ok(Attempted::Answered(mutation)) => {
@@ -66,12 +179,16 @@ pub(super) fn store(
 }
 
 /// Whether the options go together, with the command and with the bucket.
-fn check_options(options: WithMetaOptions, opcode: Opcode, bucket: &Bucket) -> Result<(), Invalid> {
+fn check_options(
+    options: WithMetaOptions,
+    command: MetaCommand,
+    bucket: &Bucket,
+) -> Result<(), Invalid> {
     if options.regenerates_cas() && !options.skips_conflict_resolution() {
         let context = "REGENERATE_CAS goes with SKIP_CONFLICT_RESOLUTION";
         return Err(Invalid::argument(context));
     }
-    if options.is_expiration() && opcode != Opcode::DelWithMeta {
+    if options.is_expiration() && command != MetaCommand::Delete {
         return Err(Invalid::argument("only a deletion is an expiration"));
     }
     let by_revision = bucket.conflict_resolution() == ConflictResolution::Seqno;
@@ -88,12 +205,12 @@ fn check_options(options: WithMetaOptions, opcode: Opcode, bucket: &Bucket) -> R
     }
 }
 
-fn kind_of(opcode: Opcode, options: WithMetaOptions) -> ForeignKind {
-    match opcode {
-        Opcode::AddWithMeta => ForeignKind::Add,
-        Opcode::DelWithMeta if options.is_expiration() => ForeignKind::Delete(Deletion::Expired),
-        Opcode::DelWithMeta => ForeignKind::Delete(Deletion::Explicit),
-        _ => ForeignKind::Set,
+fn kind_of(command: MetaCommand, options: WithMetaOptions) -> ForeignKind {
+    match command {
+        MetaCommand::Set => ForeignKind::Set,
+        MetaCommand::Add => ForeignKind::Add,
+        MetaCommand::Delete if options.is_expiration() => ForeignKind::Delete(Deletion::Expired),
+        MetaCommand::Delete => ForeignKind::Delete(Deletion::Explicit),
     }
 }
 

@@ -43,6 +43,11 @@ impl Connection {
         self.is_closing |= producer.is_closing();
     }
 
+    /// Whether its streams carry prepares.
+    pub(crate) fn receives_prepares(&self) -> bool {
+        self.producer.as_ref().is_some_and(|producer| producer.sends_prepares())
+    }
+
     /// Whether the peer is a node that holds durable writes.
     pub(crate) fn feeds_replica(&self) -> bool {
         self.producer.as_ref().is_some_and(|producer| producer.feeds_replica())

@@ -82,7 +82,7 @@ impl Connection {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
                 commands::answer_ended(answer, end, turn);
                 count(&turn.bucket.commands.cmd_total);
-                record_duration(answer.opcode, turn);
+                record_duration(answer.reply.opcode, turn);
             }
             (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
             (kept, other) => panic!("{kept:?} does not end by {other:?}"),
@@ -250,14 +250,13 @@ impl Connection {
                 return;
             }
             Done::Begun(known) => {
-                let (opcode, is_quiet) = (request.opcode, request.is_quiet);
-                let reply = request.reply(self);
-                let answer = ParkedAnswer { reply, opcode, is_quiet, known };
+                let (reply, is_quiet) = (request.reply(self), request.is_quiet);
+                let answer = ParkedAnswer { reply, is_quiet, known };
                 self.park(request, Kept::Answer(answer), turn);
                 return;
             }
         }
-        record_duration(request.opcode, turn);
+        record_duration(request.frame.header.opcode, turn);
     }
 
     fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
@@ -346,12 +345,10 @@ impl Connection {
 }
 
 /// Records what a request took that is answered now. The next one begins.
-fn record_duration(opcode: Opcode, turn: &mut Turn<'_>) {
+fn record_duration(opcode: u8, turn: &mut Turn<'_>) {
     let now = turn.read_clock();
-    if let Some(histogram) = turn.bucket.timings.of(opcode) {
-        let took = now.since(turn.request_started).as_nanos();
-        histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
-    }
+    let took = now.since(turn.request_started).as_nanos();
+    turn.bucket.timings.record(opcode, u64::try_from(took).unwrap_or(u64::MAX));
     turn.request_started = now;
 }
 

@@ -42,8 +42,6 @@ pub(crate) enum Kept {
 #[derive(Clone, Debug)]
 pub(crate) struct ParkedAnswer {
     pub(crate) reply: Reply,
-    /// The command; of a quiet one, the loud one that does the same.
-    pub(crate) opcode: Opcode,
     /// Whether success is not answered.
     pub(crate) is_quiet: bool,
     /// What the end brings.
@@ -187,8 +185,7 @@ mod tests {
         let mut parked = Parked::of_worker(0);
         let waiter = parked.next_waiter();
         let reply = Reply { opcode: 5, opaque: 1, features: FeatureSet::default() };
-        let opcode = Opcode::Increment;
-        let answer = ParkedAnswer { reply, opcode, is_quiet: false, known: KnownAnswer::Number(5) };
+        let answer = ParkedAnswer { reply, is_quiet: false, known: KnownAnswer::Number(5) };
         let kept = Kept::Answer(answer);
         assert_eq!(kept.held_bytes(), 0, "nothing of what the client sent is held");
         parked.park(waiter, request(7, kept));

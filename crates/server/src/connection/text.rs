@@ -260,10 +260,8 @@ fn reply_to(request: &Request<'_>) -> Reply {
 fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
     let Some(opcode) = timed_as(request) else { return };
     let now = turn.read_clock();
-    if let Some(histogram) = turn.bucket.timings.of(opcode) {
-        let took = now.since(turn.request_started).as_nanos();
-        histogram.record(u64::try_from(took).unwrap_or(u64::MAX));
-    }
+    let took = now.since(turn.request_started).as_nanos();
+    turn.bucket.timings.record(opcode.byte(), u64::try_from(took).unwrap_or(u64::MAX));
     turn.request_started = now;
 }
 
@@ -271,12 +269,15 @@ fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
 fn timed_as(request: &Request<'_>) -> Option<Opcode> {
     match request {
         Request::Get(..) => Some(Opcode::Get),
-        Request::Store(_) | Request::Delete(..) | Request::Touch(..) => Some(Opcode::Set),
+        Request::Store(_) => Some(Opcode::Set),
+        Request::Delete(..) => Some(Opcode::Delete),
+        Request::Touch(..) => Some(Opcode::Touch),
         Request::Count(_) => Some(Opcode::Increment),
         Request::Stats(_) => Some(Opcode::Stat),
         Request::Meta(meta) => match meta.verb {
             MetaVerb::Get | MetaVerb::Debug => Some(Opcode::Get),
-            MetaVerb::Store | MetaVerb::Delete => Some(Opcode::Set),
+            MetaVerb::Store => Some(Opcode::Set),
+            MetaVerb::Delete => Some(Opcode::Delete),
             MetaVerb::Count => Some(Opcode::Increment),
         },
         _ => None,

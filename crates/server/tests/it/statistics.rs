@@ -141,7 +141,7 @@ fn every_wrong_request_is_counted_in_the_general_group() {
         ("unexpected_magics", true, get(b"k").magic(0x82).bytes()),
         ("unknown_commands", true, frame(0xe8).bytes()),
         ("unsupported_commands", true, frame(0x30).bytes()),
-        ("unsupported_commands", true, frame(0x23).key(b"k").bytes()),
+        ("unsupported_commands", true, frame(0x28).bytes()),
         ("invalid_requests", true, get(b"").bytes()),
         ("invalid_requests", true, get(b"k").extras(&[0; 4]).bytes()),
         ("unauthenticated_requests", false, get(b"k").bytes()),

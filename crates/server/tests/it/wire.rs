@@ -56,6 +56,11 @@ fn versions_with_their_metadata_are_answered_as_written() {
 }
 
 #[test]
+fn properties_are_answered_as_written() {
+    check("properties.txt");
+}
+
+#[test]
 fn parameters_are_answered_as_written() {
     check("parameters.txt");
 }

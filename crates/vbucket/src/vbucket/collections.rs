@@ -175,6 +175,14 @@ impl Vbucket {
         self.collections.get(id)
     }
 
+    /// The last seqno of anything visible in a collection; `None` if there is no such collection.
+    pub fn collection_high_seqno(&self, id: CollectionId) -> Option<Seqno> {
+        if id == CollectionId::DEFAULT {
+            return Some(self.collections.default_high_seqno());
+        }
+        self.collection(id).map(|collection| collection.high_seqno)
+    }
+
     /// Whether there is such a scope.
     pub fn has_scope(&self, id: ScopeId) -> bool {
         self.collections.has_scope(id)
@@ -228,19 +236,22 @@ impl Vbucket {
         }
     }
 
-    /// Counts a version that comes into a named collection.
-    pub(super) fn note_in_collection(&mut self, item: &Item, was_alive: bool) {
-        let (id, seqno) = (item.key().collection(), item.seqno());
-        self.collections.note_version(id, seqno, was_alive, !item.is_deleted());
+    /// Takes note of a version that comes into its collection, and counts it in a named one.
+    /// `was_alive` says whether there was a document before.
+    #[inline]
+    pub(super) fn note_in_collection(&mut self, item: &Item, was_alive: impl FnOnce() -> bool) {
+        if item.key().is_in_default_collection() {
+            self.collections.note_in_default(item.seqno());
+        } else {
+            let (id, seqno) = (item.key().collection(), item.seqno());
+            self.collections.note_version(id, seqno, was_alive(), !item.is_deleted());
+        }
     }
 
     /// Counts one that comes back.
     pub(super) fn note_restored(&mut self, item: &Item, replaced: Option<&Item>) {
-        if !item.key().is_in_default_collection() {
-            let was_alive = replaced.is_some_and(|replaced| !replaced.is_deleted());
-            let (id, seqno) = (item.key().collection(), item.seqno());
-            self.collections.note_version(id, seqno, was_alive, !item.is_deleted());
-        }
+        let was_alive = || replaced.is_some_and(|replaced| !replaced.is_deleted());
+        self.note_in_collection(item, was_alive);
     }
 
     /// Takes a portion of the documents of dropped collections out of memory, those in at most

@@ -2,7 +2,7 @@
 //! docs/specification/engine.md, section 6.4.
 
 use document::item::U48_MAX;
-use document::{Cas, Item, Key, RevSeqno, expiry};
+use document::{Cas, Datatype, Item, Key, RevSeqno, expiry};
 
 use super::Vbucket;
 use super::write::release_builder;
@@ -29,7 +29,7 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Result<Mutation, Refusal> {
-        let ForeignWrite { builder, cas, revision, terms } = write;
+        let ForeignWrite { mut builder, cas, revision, placeholders, terms } = write;
         let revision = RevSeqno(revision.0.min(U48_MAX));
         let incoming = Version { cas, revision, meta: builder.meta() };
         let checked = self.check_foreign(builder.key(), &incoming, terms, now);
@@ -56,6 +56,11 @@ impl Vbucket {
             true => self.clock.next(now.wall),
             false => self.clock.adopt(cas, now.wall, &self.clock_rules),
         };
+        if !placeholders.is_empty() {
+            let datatype = builder.meta().datatype;
+            assert!(!datatype.contains(Datatype::SNAPPY), "places are those of the plain value");
+            placeholders.fill(builder.value_mut(), cas, self.high_seqno().next());
+        }
         Ok(self.commit_as(builder, cas, revision, now, effects))
     }
 

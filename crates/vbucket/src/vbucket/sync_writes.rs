@@ -6,7 +6,7 @@
 //! the vBucket's lock: who brings the last acknowledgement, or the flush that was missing, commits
 //! in the same call whatever waits for it.
 
-use document::{Item, ItemBuilder, Key, RevSeqno, Seqno};
+use document::{Item, ItemBuilder, Key, RevSeqno, Seqno, VbucketState};
 use platform::Instant;
 
 use super::{Vbucket, release};
@@ -71,6 +71,25 @@ impl Vbucket {
     /// The highest seqno of something visible.
     pub fn max_visible_seqno(&self) -> Seqno {
         self.checkpoints.max_visible_seqno()
+    }
+
+    /// The highest seqno for who compares it with others. Of a replica that is in the middle of a
+    /// snapshot the end of that: what lies before is no state that the sender ever had. Source:
+    /// docs/specification/protocol.md, section 14.3.
+    pub fn comparable_high_seqno(&self) -> Seqno {
+        let high = self.high_seqno();
+        if self.is_within_snapshot() { high.max(self.snapshot.end) } else { high }
+    }
+
+    /// The same of what is visible.
+    pub fn comparable_visible_seqno(&self) -> Seqno {
+        let visible = self.max_visible_seqno();
+        let end = self.checkpoints.open_snapshot().visible_end;
+        if self.is_within_snapshot() { visible.max(end) } else { visible }
+    }
+
+    fn is_within_snapshot(&self) -> bool {
+        self.state != VbucketState::Active && !self.is_snapshot_whole()
     }
 
     /// Prepares that have not ended.
@@ -315,10 +334,8 @@ impl Vbucket {
         }
         let has_older = self.note_arrival(item.key());
         let replaced = self.hash_table.insert(item.clone());
-        if !item.key().is_in_default_collection() {
-            let was_alive = replaced.as_ref().is_some_and(|before| !before.is_deleted());
-            self.note_in_collection(item, was_alive || has_older);
-        }
+        let was_alive = || replaced.as_ref().is_some_and(|before| !before.is_deleted());
+        self.note_in_collection(item, || was_alive() || has_older);
         if item.heat() == 0 {
             let initial_heat = || self.eviction.initial_frequency.get();
             item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));

@@ -234,10 +234,8 @@ impl Vbucket {
         }
         self.absent.forget(item.key());
         let replaced = self.hash_table.insert(item.clone());
-        if !item.key().is_in_default_collection() {
-            let was_alive = replaced.as_ref().is_some_and(|before| !before.is_deleted());
-            self.note_in_collection(&item, was_alive);
-        }
+        let was_alive = || replaced.as_ref().is_some_and(|before| !before.is_deleted());
+        self.note_in_collection(&item, was_alive);
         let initial_heat = || self.eviction.initial_frequency.get();
         item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         self.checkpoints.set_limits(self.account.checkpoint_limits());

@@ -1,7 +1,7 @@
 //! Histograms: for each `<name>_<from>,<to>` with the count of every bucket that is not empty, and
 //! `<name>_mean`. Durations are microseconds.
 
-use document::histogram::HistogramSnapshot;
+use document::histogram::{HistogramBucket, HistogramSnapshot};
 
 use super::emitter::{Emitter, NoGroup};
 use crate::command_statistics::timings as timings_of;
@@ -40,22 +40,25 @@ pub(super) fn emit(
     if snapshot.count() == 0 {
         return;
     }
-    let mut pending: Option<(u64, u64, u64)> = None;
-    for bucket in snapshot.buckets() {
-        let (from, to) = (bucket.from / divisor, bucket.to / divisor);
-        pending = match pending {
-            Some((low, high, count)) if from < high => {
-                Some((low, high.max(to), count + bucket.count))
-            }
-            Some((low, high, count)) => {
-                emitter.emit(&format!("{name}_{low},{high}"), count);
-                Some((from, to.max(from + 1), bucket.count))
-            }
-            None => Some((from, to.max(from + 1), bucket.count)),
-        };
-    }
-    if let Some((low, high, count)) = pending {
-        emitter.emit(&format!("{name}_{low},{high}"), count);
+    for HistogramBucket { from, to, count } in coarser(snapshot, divisor) {
+        emitter.emit(&format!("{name}_{from},{to}"), count);
     }
     emitter.emit(&format!("{name}_mean"), snapshot.mean() / divisor);
+}
+
+/// The buckets of a histogram in a unit that is `divisor` times coarser: `count` values that are
+/// at least `from` and below `to`. Those that fall together are added up.
+pub(crate) fn coarser(snapshot: &HistogramSnapshot, divisor: u64) -> Vec<HistogramBucket> {
+    let mut coarser: Vec<HistogramBucket> = Vec::new();
+    for HistogramBucket { from, to, count } in snapshot.buckets() {
+        let (from, to) = (from / divisor, to / divisor);
+        match coarser.last_mut() {
+            Some(last) if from < last.to => {
+                last.to = last.to.max(to);
+                last.count += count;
+            }
+            _ => coarser.push(HistogramBucket { from, to: to.max(from + 1), count }),
+        }
+    }
+    coarser
 }

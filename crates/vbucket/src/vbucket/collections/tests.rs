@@ -297,6 +297,11 @@ fn a_vbucket_comes_back_with_the_collections_of_its_file() {
     }
     assert_eq!(count(&after), count(&before));
     assert_eq!((after.manifest_uid(), after.document_count()), (3, 2));
+    let last = |vbucket: &Vbucket| {
+        [CollectionId::DEFAULT, FRUIT, CollectionId(9)].map(|id| vbucket.collection_high_seqno(id))
+    };
+    assert_eq!(last(&before), [Some(Seqno(5)), Some(Seqno(3)), None]);
+    assert_eq!(last(&after), last(&before));
     let erased = after.erase_dropped(VisitPosition::default(), usize::MAX, &mut Vec::new());
     assert_eq!(erased, Erasure::Done, "the file still has to be told");
     assert!(follow(&mut after, &["+fruit", "+nuts", "-nuts"]).is_empty());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use document::{
-    Datatype, Deletion, DurabilityLevel, ItemBuilder, ItemMeta, KeyBuf, Operation, Seqno, VbUuid,
-    Vbid, VbucketState,
+    Datatype, Deletion, DurabilityLevel, ItemBuilder, ItemMeta, KeyBuf, Operation, Placeholders,
+    Seqno, VbUuid, Vbid, VbucketState,
 };
 use platform::{Instant, WallTime};
 
@@ -46,7 +46,9 @@ impl Bench {
         terms: ForeignTerms,
     ) -> Result<Mutation, Refusal> {
         let builder = ItemBuilder::new(key().as_key(), meta, b"");
-        let write = ForeignWrite { builder, cas: Cas(cas), revision: RevSeqno(revision), terms };
+        let placeholders = Placeholders::default();
+        let (cas, revision) = (Cas(cas), RevSeqno(revision));
+        let write = ForeignWrite { builder, cas, revision, placeholders, terms };
         self.vbucket.store_foreign(write, self.now, &mut self.effects)
     }
 
@@ -230,7 +232,8 @@ fn xattrs_of_a_tombstone_are_kept() {
     let value = b"\0\0\0\x09\0\0\0\x05_k\x001\0";
     let meta = ItemMeta { datatype: Datatype::XATTR, ..tombstone(Deletion::Explicit) };
     let builder = ItemBuilder::new(key().as_key(), meta, value);
-    let write = ForeignWrite { builder, cas: Cas(9), revision: RevSeqno(9), terms: NEWER_ONLY };
+    let (cas, revision, placeholders) = (Cas(9), RevSeqno(9), Placeholders::default());
+    let write = ForeignWrite { builder, cas, revision, placeholders, terms: NEWER_ONLY };
     bench.vbucket.store_foreign(write, bench.now, &mut bench.effects).unwrap();
     let found = bench.vbucket.get_metadata(key().as_key(), bench.now).unwrap();
     assert_eq!((found.item.value(), found.item.expiry()), (&value[..], 1_600_000_000));

@@ -1,6 +1,6 @@
 //! What a replica receives, and where it stands then.
 
-use document::{Deletion, ItemMeta, KeyBuf, Vbid};
+use document::{CollectionId, Deletion, ItemMeta, KeyBuf, Vbid};
 use platform::Instant;
 
 use super::*;
@@ -99,6 +99,31 @@ impl Bench {
         let found = self.vbucket.get_replica(key.as_key(), Now::default(), &mut self.effects)?;
         Ok(found.item.value().to_vec())
     }
+}
+
+#[test]
+fn in_the_middle_of_a_snapshot_its_end_is_compared_with_others() {
+    let mut bench = Bench::new();
+    let seqnos = |bench: &Bench| {
+        let vbucket = &bench.vbucket;
+        (vbucket.comparable_high_seqno().0, vbucket.comparable_visible_seqno().0)
+    };
+    assert_eq!(seqnos(&bench), (0, 0));
+    bench.announce(ReceivedSnapshot { max_visible: Some(Seqno(4)), ..disk(1, 5) }).unwrap();
+    assert_eq!(seqnos(&bench), (5, 4));
+    bench.receive_all(1..=4);
+    assert_eq!(seqnos(&bench), (5, 4));
+    bench.vbucket.receive_seqno_advanced(Seqno(5), &mut bench.effects).unwrap();
+    assert_eq!(seqnos(&bench), (5, 4));
+    bench.announce(snapshot(6, 9)).unwrap();
+    bench.receive_all(6..=6);
+    assert_eq!(seqnos(&bench), (9, 9));
+    let collection = bench.vbucket.collection_high_seqno(CollectionId::DEFAULT);
+    assert_eq!(collection, Some(Seqno(6)), "what has come");
+    let (state, topology, fresh_uuid) = (VbucketState::Active, None, VbUuid(9));
+    let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
+    bench.vbucket.change_role(change, Now::default(), &mut bench.effects);
+    assert_eq!(seqnos(&bench), (6, 6), "what was to come does not come any more");
 }
 
 #[test]
