@@ -21,6 +21,9 @@ public final class Main {
       Transactions.declare(cases);
       Structures.declare(cases);
       Scans.declare(cases);
+      Buckets.declare(cases);
+      Users.declare(cases);
+      Encryption.declare(cases);
       Durability.declare(cases);
     }
     boolean isGood;
