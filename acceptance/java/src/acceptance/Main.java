@@ -2,7 +2,10 @@ package acceptance;
 
 import java.util.List;
 
-/** Drives a node, or a cluster, with the Java SDK, unmodified, and prints a line a case. */
+/**
+ * Drives a node, or a cluster, with the Java SDK, and a node with spymemcached, both unmodified;
+ * prints a line a case.
+ */
 public final class Main {
   public static void main(String[] arguments) {
     List<String> chosen = List.of(arguments).subList(1, arguments.length);
@@ -24,6 +27,7 @@ public final class Main {
       Buckets.declare(cases);
       Users.declare(cases);
       Encryption.declare(cases);
+      Spymemcached.declare(cases);
       Durability.declare(cases);
     }
     boolean isGood;
