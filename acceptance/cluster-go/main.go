@@ -29,6 +29,7 @@ var cases = map[string]func(*sdk) error{
 	"sdk-replicas-can-be-read":                           replicasCanBeRead,
 	"sdk-stopped-replica-makes-durable-writes-ambiguous": stoppedReplicaMakesWritesAmbiguous,
 	"sdk-failover-keeps-the-sdk-working":                 failoverKeepsTheSdkWorking,
+	"tls-two-nodes":                                      tlsTwoNodes,
 }
 
 func main() {

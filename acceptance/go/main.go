@@ -26,7 +26,7 @@ func main() {
 	}
 	cases := slices.Concat(
 		connectingCases, documentCases, lockCases, expiryCases, numberCases, valueCases, bulkCases,
-		durabilityCases, scanCases)
+		scanCases, collectionCases, bucketCases, userCases, encryptionCases, durabilityCases)
 	failed := false
 	for _, each := range cases {
 		if chosen := os.Args[1:]; len(chosen) == 0 || slices.Contains(chosen, each.name) {

@@ -2,8 +2,8 @@
 
 The program is called with `node` or `cluster` and the names of the chosen cases, none for all. It
 prints a line a case, and asks for what it cannot do itself: `NODE restart` is answered with
-`NODE ready`, and `CLUSTER <order> <node>` with `CLUSTER done`. All is run with one front-end thread
-a node and with four.
+`NODE ready`, and `CLUSTER <order> <node>` with `CLUSTER done`. How to connect it finds in
+variables. All is run with one front-end thread a node and with four.
 """
 
 import os
@@ -12,12 +12,14 @@ import subprocess
 import sys
 import threading
 
+import certificates
 from cases import report, report_listed
 from cluster_run import PASSWORD, USER, Cluster
 from node import Node
 
 FOUR = "-with-four-threads"
-CLUSTER_PREFIX = "sdk-"
+# How cases of two nodes begin.
+CLUSTER_PREFIXES = ("sdk-", "tls-two-")
 PROGRAM_SECONDS = 600
 
 
@@ -45,10 +47,10 @@ def read(path):
         return file.read()
 
 
-def run_suite(command, environment=None):
+def run_suite(command, environment=None, node_flags=()):
     """Runs the chosen cases, or all; the exit status of the suite."""
     runs = [run for threads, suffix in ((1, ""), (4, FOUR))
-            for run in (NodeRun(threads, suffix), ClusterRun(threads, suffix))]
+            for run in (NodeRun(threads, suffix, node_flags), ClusterRun(threads, suffix))]
     is_good, names = True, []
     for run in runs:
         chosen = run.chosen(sys.argv[1:])
@@ -58,6 +60,19 @@ def run_suite(command, environment=None):
     if len(sys.argv) < 2:
         is_good &= report_listed(names)
     return 0 if is_good else 1
+
+
+def told_of(node):
+    """How a program connects to a node, as variables."""
+    return {"SETTEE_CONNECT": node.connection_string, "SETTEE_USER": node.user,
+            "SETTEE_PASSWORD": node.password, "SETTEE_PORT": str(node.port),
+            "SETTEE_MEMCACHED_PORT": str(node.memcached_port), **certificates.told_of(node)}
+
+
+def told_of_cluster(cluster):
+    """How a program connects to several nodes, as variables."""
+    return {"SETTEE_CONNECT": cluster.connection_string, "SETTEE_USER": USER,
+            "SETTEE_PASSWORD": PASSWORD, **certificates.told_of_cluster(cluster)}
 
 
 class Run:
@@ -112,19 +127,23 @@ class Run:
 class NodeRun(Run):
     """One node of 1024 vBuckets."""
 
+    def __init__(self, threads, suffix, flags):
+        super().__init__(threads, suffix)
+        self.flags = flags
+
     def has(self, name):
         """Whether a case is one of one node."""
-        return not name.startswith(CLUSTER_PREFIX)
+        return not name.startswith(CLUSTER_PREFIXES)
 
     def run(self, command, chosen, environment):
         """Whether all went well."""
-        with Node(f"node-{self.threads}", "--threads", str(self.threads)) as node:
+        flags = ("--threads", str(self.threads), *self.flags)
+        with Node(f"node-{self.threads}", *flags) as node:
             def answer(_):
                 node.restart()
                 return "NODE ready"
-            told = {"SETTEE_CONNECT": node.connection_string, "SETTEE_USER": node.user,
-                    "SETTEE_PASSWORD": node.password}
-            is_good = self.follow([*command, "node", *chosen], {**environment, **told}, answer)
+            told = {**environment, **told_of(node)}
+            is_good = self.follow([*command, "node", *chosen], told, answer)
             return self.report_log("node-log-is-clean", node.unexpected_log_lines()) and is_good
 
 
@@ -133,7 +152,7 @@ class ClusterRun(Run):
 
     def has(self, name):
         """Whether a case is one of a cluster."""
-        return name.startswith(CLUSTER_PREFIX)
+        return name.startswith(CLUSTER_PREFIXES)
 
     def run(self, command, chosen, environment):
         """Whether all went well."""
@@ -145,6 +164,5 @@ class ClusterRun(Run):
                 else:
                     cluster.tell(f"--{words[0]}", words[1])
                 return "CLUSTER done"
-            told = {"SETTEE_CONNECT": cluster.connection_string, "SETTEE_USER": USER,
-                    "SETTEE_PASSWORD": PASSWORD}
-            return self.follow([*command, "cluster", *chosen], {**environment, **told}, answer)
+            told = {**environment, **told_of_cluster(cluster)}
+            return self.follow([*command, "cluster", *chosen], told, answer)

@@ -4,6 +4,7 @@
 const couchbase = require("couchbase");
 const { expect, expectEqual, expectError, succeeds, waitUntil } = require("./expect");
 const { expectScans } = require("./scans");
+const { connectBehindTls, exchange } = require("./tls");
 const { vbucketOf } = require("./vbuckets");
 
 const COUNT = 40;
@@ -29,6 +30,11 @@ async function durableWrites({ collection }, durabilityLevel) {
 }
 
 module.exports = {
+  "tls-two-nodes": async () => {
+    const cluster = await connectBehindTls({});
+    for (const key of keys("tls")) await exchange(cluster, key);
+    await cluster.close();
+  },
   "sdk-durable-writes-at-every-level": async (sdk) => {
     for (const level of LEVELS) await durableWrites(sdk, level);
     await sdk.order("CLUSTER replicated");

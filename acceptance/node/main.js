@@ -6,7 +6,8 @@ const { oneLine } = require("./expect");
 
 const MODULES = {
   node: ["connecting", "documents", "locks_and_expiry", "numbers_and_bytes", "values", "bulk",
-    "collections", "sub_documents", "structures", "scans", "durability"],
+    "collections", "sub_documents", "structures", "scans", "buckets", "users", "encryption",
+    "durability"],
   cluster: ["cluster"],
 };
 

@@ -1,20 +1,18 @@
 """Cases: TLS, with nodes of their own."""
 
-import base64
 import hashlib
 import json
 import os
 import signal
 import socket
 import ssl
-import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until, work_directory
+from certificates import (ask_for_certificates, authorities_of, authority_of, client_certificate,
+                          rest)
 from cluster_run import Cluster as Nodes
 from couchbase.auth import CertificateAuthenticator, PasswordAuthenticator
 from couchbase.cluster import Cluster
@@ -26,7 +24,6 @@ from sdk import BUCKET
 READY = timedelta(seconds=10)
 BRIEF = timedelta(seconds=3)
 RENEWALS = 5
-RULES = {"state": "enable", "prefixes": [{"path": "subject.cn", "prefix": "", "delimiter": ""}]}
 
 
 def declare(cases):
@@ -40,11 +37,6 @@ def declare(cases):
 def with_node(name, *flags):
     """A small node that speaks TLS."""
     return Node(name, "--vbuckets", "64", "--memory-quota", "128MiB", *flags)
-
-
-def authority_of(node, name="ca.pem"):
-    """The file of the node's own authority."""
-    return os.path.join(node.data_directory, "certificates", name)
 
 
 def connect(address, authenticator, patience=READY):
@@ -111,47 +103,6 @@ def version_spoken(node, port, version):
             return session.version()
     except (ssl.SSLError, ConnectionError):
         return None
-
-
-def client_certificate(node, user):
-    """The files of a certificate in this name that the node's authority has signed, and its key."""
-    base = os.path.join(work_directory(), f"{node.name}-{user}")
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-            "-keyout", f"{base}.key", "-out", f"{base}.csr", "-subj", f"/CN={user}")
-    with open(f"{base}.ext", "w", encoding="ascii") as file:
-        file.write("basicConstraints=CA:false\nextendedKeyUsage=clientAuth\n")
-    authority = authority_of(node, "authority.pem")
-    openssl("x509", "-req", "-in", f"{base}.csr", "-CA", authority, "-CAkey", authority,
-            "-CAcreateserial", "-CAserial", f"{base}.srl", "-days", "2",
-            "-extfile", f"{base}.ext", "-out", f"{base}.pem")
-    return f"{base}.pem", f"{base}.key"
-
-
-def openssl(*arguments):
-    """Runs a command of openssl."""
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
-
-
-def rest(node, method, path, body=None, context=None, has_login=True):
-    """Status and body of a request behind TLS."""
-    request = urllib.request.Request(
-        f"https://{HOST}:{node.management_tls_port}{path}", data=body, method=method)
-    if has_login:
-        login = base64.b64encode(f"{node.user}:{node.password}".encode()).decode()
-        request.add_header("Authorization", f"Basic {login}")
-    context = context or ssl.create_default_context(cafile=authority_of(node))
-    try:
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()
-
-
-def ask_for_certificates(node, state="enable"):
-    """Has the node ask clients for certificates."""
-    status, body = rest(node, "POST", "/settings/clientCertAuth",
-                        json.dumps({**RULES, "state": state}).encode())
-    expect_equal((status, body), (202, b""), "answer to the rules")
 
 
 def tls_client_certificate(_):
@@ -295,13 +246,7 @@ def write(path, text):
 
 def tls_two_nodes(_):
     with Nodes("tls-two", nodes=2, replicas=1) as nodes:
-        trusted = os.path.join(work_directory(), "two.pem")
-        bundle = []
-        for number in range(2):
-            path = os.path.join(nodes.directory, f"n_{number}", "certificates", "ca.pem")
-            with open(path, encoding="ascii") as file:
-                bundle.append(file.read())
-        write(trusted, "".join(bundle))
+        trusted = authorities_of(nodes)
         authenticator = PasswordAuthenticator("Administrator", "password", cert_path=trusted)
         for number in range(2):
             cluster = connect(f"{HOST}:{nodes.base + 2 * number + 1}", authenticator)

@@ -60,7 +60,7 @@ final class Connecting {
     }
   }
 
-  private static void expectRefused(String user, String password) {
+  static void expectRefused(String user, String password) {
     Cluster cluster = Sdk.connect(user, password);
     try {
       // The SDK repeats a refused authentication until its time is over.

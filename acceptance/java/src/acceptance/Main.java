@@ -2,7 +2,10 @@ package acceptance;
 
 import java.util.List;
 
-/** Drives a node, or a cluster, with the Java SDK, unmodified, and prints a line a case. */
+/**
+ * Drives a node, or a cluster, with the Java SDK, and a node with spymemcached, both unmodified;
+ * prints a line a case.
+ */
 public final class Main {
   public static void main(String[] arguments) {
     List<String> chosen = List.of(arguments).subList(1, arguments.length);
@@ -21,6 +24,10 @@ public final class Main {
       Transactions.declare(cases);
       Structures.declare(cases);
       Scans.declare(cases);
+      Buckets.declare(cases);
+      Users.declare(cases);
+      Encryption.declare(cases);
+      Spymemcached.declare(cases);
       Durability.declare(cases);
     }
     boolean isGood;

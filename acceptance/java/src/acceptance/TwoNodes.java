@@ -37,6 +37,10 @@ final class TwoNodes {
   private static final Duration LIMIT = Duration.ofSeconds(20);
 
   static void declare(Cases cases) {
+    cases.add("tls-two-nodes", sdk -> {
+      int[] sizes = IntStream.range(0, COUNT).toArray();
+      Encryption.exchange(Encryption.byPassword(), "tls", sizes);
+    });
     cases.add("sdk-durable-writes-at-every-level", sdk -> {
       for (DurabilityLevel level : Durability.LEVELS) {
         durableWrites(sdk, level);

@@ -1,0 +1,101 @@
+"""Certificates of nodes and of their clients, and what nodes are told of them."""
+
+import base64
+import json
+import os
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+from cases import expect_equal, work_directory
+from node import HOST
+
+# A client is the user that its certificate's common name says.
+RULES = {"prefixes": [{"path": "subject.cn", "prefix": "", "delimiter": ""}]}
+STRANGER = "nobody"
+
+
+def authority_of(node, name="ca.pem"):
+    """The file of the node's own authority."""
+    return os.path.join(node.data_directory, "certificates", name)
+
+
+def openssl(*arguments):
+    """Runs a command of openssl."""
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
+
+
+def client_certificate(node, user):
+    """The files of a certificate in this name that the node's authority has signed, and its key."""
+    base = os.path.join(work_directory(), f"{node.name}-{user}")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", f"{base}.key", "-out", f"{base}.csr", "-subj", f"/CN={user}")
+    with open(f"{base}.ext", "w", encoding="ascii") as file:
+        file.write("basicConstraints=CA:false\nextendedKeyUsage=clientAuth\n")
+    authority = authority_of(node, "authority.pem")
+    openssl("x509", "-req", "-in", f"{base}.csr", "-CA", authority, "-CAkey", authority,
+            "-CAcreateserial", "-CAserial", f"{base}.srl", "-days", "2",
+            "-extfile", f"{base}.ext", "-out", f"{base}.pem")
+    return f"{base}.pem", f"{base}.key"
+
+
+def other_authority():
+    """The file of an authority that has signed no node's certificate."""
+    base = os.path.join(work_directory(), "other-authority")
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", f"{base}.key", "-out", f"{base}.pem", "-subj", "/CN=other", "-days", "2")
+    return f"{base}.pem"
+
+
+def rest(node, method, path, body=None, context=None, has_login=True):
+    """Status and body of a request behind TLS."""
+    request = urllib.request.Request(
+        f"https://{HOST}:{node.management_tls_port}{path}", data=body, method=method)
+    if has_login:
+        login = base64.b64encode(f"{node.user}:{node.password}".encode()).decode()
+        request.add_header("Authorization", f"Basic {login}")
+    context = context or ssl.create_default_context(cafile=authority_of(node))
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def ask_for_certificates(node, state="enable"):
+    """Has the node ask clients for certificates."""
+    status, body = rest(node, "POST", "/settings/clientCertAuth",
+                        json.dumps({**RULES, "state": state}).encode())
+    expect_equal((status, body), (202, b""), "answer to the rules")
+
+
+def told_of(node):
+    """What a program needs to connect behind TLS, as variables; the node asks for certificates."""
+    ask_for_certificates(node)
+    own, stranger = client_certificate(node, node.user), client_certificate(node, STRANGER)
+    return {
+        "SETTEE_TLS_CONNECT": f"couchbases://{HOST}:{node.tls_port}",
+        "SETTEE_AUTHORITY": authority_of(node), "SETTEE_OTHER_AUTHORITY": other_authority(),
+        "SETTEE_CERTIFICATE": own[0], "SETTEE_KEY": own[1],
+        "SETTEE_STRANGERS_CERTIFICATE": stranger[0], "SETTEE_STRANGERS_KEY": stranger[1],
+    }
+
+
+def authorities_of(nodes):
+    """The file with the authorities of all nodes of a cluster."""
+    path = os.path.join(nodes.directory, "authorities.pem")
+    with open(path, "w", encoding="ascii") as bundle:
+        for number in range(nodes.nodes):
+            own = os.path.join(nodes.directory, f"n_{number}", "certificates", "ca.pem")
+            with open(own, encoding="ascii") as file:
+                bundle.write(file.read())
+    return path
+
+
+def told_of_cluster(nodes):
+    """What a program needs to connect to several nodes behind TLS, as variables."""
+    # The port of TLS is the one behind the data port.
+    seeds = ",".join(f"{HOST}:{nodes.port(number) + 1}" for number in range(nodes.nodes))
+    return {"SETTEE_TLS_CONNECT": f"couchbases://{seeds}",
+            "SETTEE_AUTHORITY": authorities_of(nodes)}
