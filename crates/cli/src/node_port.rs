@@ -89,6 +89,21 @@ impl NodePort {
         Ok((answer.status().as_u16(), json_of(&mut answer)))
     }
 
+    /// Takes an answer for what it is: done, or refused for these reasons.
+    ///
+    /// # Errors
+    /// The reasons.
+    pub(crate) fn accept(&self, (status, answer): (u16, Value)) -> anyhow::Result<Value> {
+        if (200..300).contains(&status) {
+            return Ok(answer);
+        }
+        let url = &self.url;
+        if let Some(permissions) = answer.get("permissions") {
+            bail!("{url} refuses: the user needs {permissions}");
+        }
+        bail!("{url} refuses ({status}): {}", reasons(&answer).join("; "))
+    }
+
     fn heard(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Response<Body>> {
         let answer = answer.with_context(|| {
             format!("{} cannot be reached; check --spec or --management", self.url)
@@ -100,15 +115,39 @@ impl NodePort {
     }
 }
 
-/// The body; a text that is no JSON as the reason.
+/// The body, if there is one; a text that is no JSON as the reason.
 fn json_of(answer: &mut Response<Body>) -> Value {
     let text = answer.body_mut().read_to_string().unwrap_or_default();
+    if text.is_empty() {
+        return Value::Null;
+    }
     serde_json::from_str(&text).unwrap_or_else(|_| json!({"_": text.trim()}))
+}
+
+/// Why something is refused, in each of the forms in which nodes say it.
+fn reasons(answer: &Value) -> Vec<&str> {
+    let errors = answer.get("errors").and_then(Value::as_object);
+    let reasons = errors.into_iter().flat_map(|errors| errors.values()).filter_map(Value::as_str);
+    reasons.chain(answer.get("_").and_then(Value::as_str)).chain(answer.as_str()).collect()
+}
+
+/// A name as a part of a path; it may have any character in it.
+pub(crate) fn in_path(name: &str) -> String {
+    let encoded = name.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        other => format!("%{other:02X}"),
+    });
+    encoded.collect()
 }
 
 /// The URL of the REST port, by the cluster's configuration.
 fn ask_data_port(server: &ServerArguments) -> anyhow::Result<String> {
-    let (node, mut connection) = server.target()?.connect()?;
+    let mut target = server.target()?;
+    // Where the port is does not depend on a bucket, and there may be none of that name.
+    target.options.bucket = None;
+    let (node, mut connection) = target.connect()?;
     let answer = connection.call(&Request::new(Opcode::GetClusterConfig)).map_err(explain)?;
     let config: Value = serde_json::from_slice(answer.value()).unwrap_or_default();
     let nodes = config.get("nodesExt").and_then(Value::as_array);
@@ -122,4 +161,27 @@ fn ask_data_port(server: &ServerArguments) -> anyhow::Result<String> {
     } else {
         format!("http://{host}:{port}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_has_a_path() {
+        assert_eq!(in_path("bob.b-1"), "bob.b-1");
+        assert_eq!(in_path("a/b \u{fc}"), "a%2Fb%20%C3%BC");
+    }
+
+    #[test]
+    fn a_node_says_why_in_several_forms() {
+        for (answer, expected) in [
+            (json!({"errors": {"a": "x", "b": "y"}, "summaries": {}}), vec!["x", "y"]),
+            (json!({"_": "x"}), vec!["x"]),
+            (json!("x"), vec!["x"]),
+            (json!({}), vec![]),
+        ] {
+            assert_eq!(reasons(&answer), expected, "{answer}");
+        }
+    }
 }

@@ -2,36 +2,28 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use serde_json::Value;
 
-use crate::node_port::NodePort;
-use crate::output::print;
-use crate::server_arguments::ServerArguments;
+use crate::node_arguments::NodeArguments;
+use crate::node_port::in_path;
+use crate::table::Table;
 
 const USERS: &str = "/settings/rbac/users/local";
 
 /// List, set and delete the users of a running node
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, mut_args = |argument| argument.global(true))]
 pub struct UserArguments {
     #[command(subcommand)]
     action: Action,
-    /// The node's REST port, as http://HOST:8091 [default: what the data port tells]
-    #[arg(long, value_name = "URL", help_heading = "Server", global = true)]
-    management: Option<String>,
     #[command(flatten)]
-    server: ServerArguments,
+    node: NodeArguments,
 }
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Action {
     /// Show all users with their roles
-    List {
-        /// The JSON that the node answers
-        #[arg(long)]
-        json: bool,
-    },
+    List,
     /// Make a user, or change one: all roles and groups are those that are said here
     Set {
         /// The user's name
@@ -62,45 +54,46 @@ bucket_full_access[BUCKET], scope_admin[BUCKET:SCOPE], data_reader, data_writer,
 data_monitoring, each with [BUCKET], [BUCKET:SCOPE] or [BUCKET:SCOPE:COLLECTION], and others; * is
 any bucket.
 
-Who asks is said in front of the action: its options are the server's.
-
 Examples:
-  settee user --password secret list
-  settee user --password secret set bob --new-password hunter22 --roles 'data_reader[travel]'
-  settee user --password secret set bob --roles 'data_reader[travel:shop],data_writer[travel:shop]'
-  settee user --password secret delete bob";
+  settee user list --password secret
+  settee user set bob --new-password hunter22 --roles 'data_reader[travel]' --password secret
+  settee user set bob --roles 'data_reader[travel:shop],data_writer[travel:shop]' -P secret
+  settee user delete bob --password secret";
 
 /// Runs the tool.
 pub fn run(arguments: &UserArguments) -> anyhow::Result<ExitCode> {
-    let (port, _) = NodePort::find(&arguments.server, arguments.management.as_deref())?;
-    match &arguments.action {
-        Action::List { json } => list(&port, *json)?,
+    let node = &arguments.node;
+    let (port, _) = node.find()?;
+    let answer = match &arguments.action {
+        Action::List => {
+            node.show(&port, USERS, table)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Action::Set { name, new_password, roles, groups, full_name } => {
             let mut fields = vec![("name", full_name.as_str()), ("roles", roles.as_str())];
             fields.push(("groups", groups.as_str()));
             fields.extend(new_password.as_deref().map(|password| ("password", password)));
-            accept(&port, port.put(&path_of(name), &fields)?)?;
+            port.put(&path_of(name), &fields)?
         }
-        Action::Delete { name } => accept(&port, port.delete(&path_of(name))?)?,
-    }
+        Action::Delete { name } => port.delete(&path_of(name))?,
+    };
+    node.accept(&port, answer)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(port: &NodePort, as_json: bool) -> anyhow::Result<()> {
-    let text = port.get(USERS)?.read_to_string()?;
-    if as_json {
-        return print(&format!("{text}\n"));
-    }
-    let users: Value = serde_json::from_str(&text)?;
-    print(&users.as_array().into_iter().flatten().map(line).collect::<String>())
+/// All users.
+fn table(users: &Value) -> Table {
+    let mut table = Table::new(&["NAME", "ROLES"]);
+    users.as_array().into_iter().flatten().for_each(|user| table.push(row(user)));
+    table
 }
 
 /// A user's name and roles.
-fn line(user: &Value) -> String {
+fn row(user: &Value) -> Vec<String> {
     let name = user.get("id").and_then(Value::as_str).unwrap_or_default();
     let roles = user.get("roles").and_then(Value::as_array);
     let roles: Vec<String> = roles.into_iter().flatten().map(role).collect();
-    format!("{name} {}\n", if roles.is_empty() { "-".to_owned() } else { roles.join(",") })
+    vec![name.to_owned(), if roles.is_empty() { "-".to_owned() } else { roles.join(",") }]
 }
 
 /// A role in the form in which it is said.
@@ -116,32 +109,8 @@ fn role(role: &Value) -> String {
     if place.is_empty() { kind.to_owned() } else { format!("{kind}[{}]", place.join(":")) }
 }
 
-/// The user's path; a name may have any character in it.
 fn path_of(name: &str) -> String {
-    let encoded: String = name
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect();
-    format!("{USERS}/{encoded}")
-}
-
-fn accept(port: &NodePort, (status, answer): (u16, Value)) -> anyhow::Result<()> {
-    if status == 200 {
-        return Ok(());
-    }
-    let url = &port.url;
-    if let Some(permissions) = answer.get("permissions") {
-        bail!("{url} refuses: the user needs {permissions}");
-    }
-    let errors = answer.get("errors").and_then(Value::as_object);
-    let reasons = errors.into_iter().flat_map(|errors| errors.values()).filter_map(Value::as_str);
-    let reasons: Vec<&str> = reasons.chain(answer.as_str()).collect();
-    bail!("{url} refuses ({status}): {}", reasons.join("; "))
+    format!("{USERS}/{}", in_path(name))
 }
 
 #[cfg(test)]
@@ -159,14 +128,8 @@ mod tests {
             {"role": "data_writer", "bucket_name": "b", "scope_name": "s", "collection_name": "c"},
         ]);
         let user = json!({"id": "bob", "roles": roles});
-        let shown = "bob admin,bucket_admin[*],data_reader[b],data_writer[b:s:c]\n";
-        assert_eq!(line(&user), shown);
-        assert_eq!(line(&json!({"id": "eve", "roles": []})), "eve -\n");
-    }
-
-    #[test]
-    fn any_name_has_a_path() {
-        assert_eq!(path_of("bob.b-1"), format!("{USERS}/bob.b-1"));
-        assert_eq!(path_of("a/b \u{fc}"), format!("{USERS}/a%2Fb%20%C3%BC"));
+        let shown = ["bob", "admin,bucket_admin[*],data_reader[b],data_writer[b:s:c]"];
+        assert_eq!(row(&user), shown);
+        assert_eq!(row(&json!({"id": "eve", "roles": []})), ["eve", "-"]);
     }
 }

@@ -1,5 +1,9 @@
 //! The map: nodes, and for each vBucket the nodes that hold it.
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
 use crate::uuid::Uuid;
 
 /// The version of a map. Clients take a map only if its revision is higher than the one they have.
@@ -22,6 +26,19 @@ pub struct NodeAddress {
     pub management_port: u16,
     /// The same behind TLS, if the node speaks it.
     pub tls: Option<TlsPorts>,
+    /// Where it is reached from elsewhere, if somebody has said it.
+    pub external: Option<ExternalAddress>,
+}
+
+/// Where a node is reached from another network: clients take it when they have come that way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExternalAddress {
+    /// Host name or address.
+    pub hostname: String,
+    /// The port of each service, by the service's name; none at all where they are the node's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ports: BTreeMap<String, u16>,
 }
 
 /// Where a node is reached by TLS. Clients need both.

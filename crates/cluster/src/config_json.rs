@@ -122,6 +122,9 @@ fn extended_node(node: &NodeAddress, is_this: bool) -> Value {
         fields["services"]["kvSSL"] = tls.data.into();
         fields["services"]["mgmtSSL"] = tls.management.into();
     }
+    if let Some(external) = &node.external {
+        fields["alternateAddresses"] = json!({"external": external});
+    }
     if is_this {
         fields["thisNode"] = Value::Bool(true);
     }
@@ -137,8 +140,10 @@ fn chain_numbers(chain: &[Option<usize>]) -> Vec<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::cluster_map::Revision;
+    use crate::cluster_map::{ExternalAddress, Revision};
     use crate::uuid::Uuid;
 
     fn address(data_port: u16) -> NodeAddress {
@@ -147,6 +152,7 @@ mod tests {
             data_port,
             management_port: data_port + 1,
             tls: None,
+            external: None,
         }
     }
 
@@ -212,6 +218,21 @@ mod tests {
         let services = &config["nodesExt"][0]["services"];
         let expected = json!({"kv": 11210, "mgmt": 11211, "kvSSL": 11207, "mgmtSSL": 18091});
         assert_eq!(*services, expected);
+    }
+
+    #[test]
+    fn a_node_that_is_reached_from_elsewhere_says_where() {
+        let ports = [("kv".to_owned(), 31210), ("mgmt".to_owned(), 31091)];
+        for (ports, expected) in [
+            (ports.into(), json!({"hostname": "outside", "ports": {"kv": 31210, "mgmt": 31091}})),
+            (BTreeMap::new(), json!({"hostname": "outside"})),
+        ] {
+            let external = Some(ExternalAddress { hostname: "outside".to_owned(), ports });
+            let nodes = vec![NodeAddress { external, ..address(11210) }];
+            let map = ClusterMap { nodes, ..map() };
+            let config: Value = serde_json::from_str(&map.global_config()).unwrap();
+            assert_eq!(config["nodesExt"][0]["alternateAddresses"]["external"], expected);
+        }
     }
 
     #[test]

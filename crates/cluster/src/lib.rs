@@ -10,7 +10,7 @@ mod plan_json;
 mod uuid;
 
 pub use bucket_plan::BucketPlan;
-pub use cluster_map::{BucketMap, ClusterMap, NodeAddress, Revision, TlsPorts};
+pub use cluster_map::{BucketMap, ClusterMap, ExternalAddress, NodeAddress, Revision, TlsPorts};
 pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;
 pub use plan::{ClusterPlan, PlannedNode, VbucketRole};

@@ -111,6 +111,7 @@ pub(crate) mod tests {
             data_port: 12000 + 2 * index,
             management_port: 9000 + index,
             tls: None,
+            external: None,
         };
         PlannedNode { name: format!("n_{index}@127.0.0.1"), address }
     }

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
-use crate::cluster_map::{NodeAddress, Revision, TlsPorts};
+use crate::cluster_map::{ExternalAddress, NodeAddress, Revision, TlsPorts};
 use crate::plan::{ClusterPlan, PlannedNode};
 use crate::uuid::Uuid;
 
@@ -78,6 +78,9 @@ struct Node {
     kv_tls: Option<u16>,
     #[serde(default, rename = "mgmtSSL", skip_serializing_if = "Option::is_none")]
     mgmt_tls: Option<u16>,
+    /// Where it is reached from elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    external: Option<ExternalAddress>,
 }
 
 impl Document {
@@ -127,7 +130,8 @@ impl ClusterPlan {
     /// "mgmtSSL"}], "bucket": "default", "replicas": 1, "vbuckets": [[0, 1], ...]}`, where a chain
     /// has node indices, and null for a missing copy; or, instead of the last three, `"buckets":
     /// {"default": {"replicas": 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called
-    /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`.
+    /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`. A node that is reached
+    /// from elsewhere may say where: `"external": {"hostname": "h", "ports": {"kv": 31210}}`.
     pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
         let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
@@ -146,6 +150,7 @@ impl ClusterPlan {
                 data_port: node.kv,
                 management_port: node.mgmt,
                 tls: node.kv_tls.zip(node.mgmt_tls).map(tls_ports),
+                external: node.external,
             },
         };
         let plan = Self {
@@ -167,6 +172,7 @@ impl ClusterPlan {
             mgmt: node.address.management_port,
             kv_tls: node.address.tls.map(|ports| ports.data),
             mgmt_tls: node.address.tls.map(|ports| ports.management),
+            external: node.address.external.clone(),
         };
         let mut document = Document {
             rev: (self.revision.epoch, self.revision.revision),
@@ -240,6 +246,11 @@ impl ClusterPlan {
             if !is_name(name) || !is_name(&address.host) {
                 return Err(InvalidPlan(format!(
                     "nodes[{index}]: name and host have 1 to {NAME_BYTES_MAX} visible characters"
+                )));
+            }
+            if address.external.as_ref().is_some_and(|external| !is_name(&external.hostname)) {
+                return Err(InvalidPlan(format!(
+                    "nodes[{index}]: external.hostname has 1 to {NAME_BYTES_MAX} visible characters"
                 )));
             }
             for other in &self.nodes[..index] {
@@ -353,6 +364,20 @@ mod tests {
         for ports in [r#","kvSSL":5"#, r#","mgmtSSL":6"#] {
             assert!(parse(&with(ports)).unwrap_err().to_string().contains("kvSSL"));
         }
+    }
+
+    #[test]
+    fn a_node_may_say_where_it_is_reached_from_elsewhere() {
+        let with = |host: &str| {
+            let external = format!(r#"{{"hostname":"{host}","ports":{{"kv":5}}}}"#);
+            UNNAMED.replacen(r#""mgmt":2"#, &format!(r#""mgmt":2,"external":{external}"#), 1)
+        };
+        let plan = parse(&with("outside")).unwrap();
+        let external = plan.nodes[0].address.external.as_ref().unwrap();
+        assert_eq!((external.hostname.as_str(), external.ports["kv"]), ("outside", 5));
+        assert_eq!(plan.nodes[1].address.external, None);
+        assert_eq!(parse(&plan.to_json()).unwrap(), plan);
+        assert!(parse(&with("")).unwrap_err().to_string().contains("external.hostname"));
     }
 
     #[test]

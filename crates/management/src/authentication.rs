@@ -23,13 +23,16 @@ pub(crate) struct User {
     pub(crate) name: String,
     /// What the user may do, as it was when the request came.
     pub(crate) access: Arc<Access>,
+    /// Whether it is anybody who sets the node up, and has shown no login.
+    pub(crate) is_setting_up: bool,
 }
 
 /// Who a connection's client is by its certificate, if there is such a user.
 #[derive(Clone, Debug)]
 pub(crate) struct CertifiedUser(pub(crate) String);
 
-/// Lets the request through when it names a user and that user's password.
+/// Lets the request through when it names a user and that user's password, or when the node is
+/// still to be set up.
 pub(crate) async fn require_user(
     State(context): State<Arc<Context>>,
     mut request: Request,
@@ -37,7 +40,15 @@ pub(crate) async fn require_user(
 ) -> Response {
     let said = basic_credentials(request.headers());
     let certified = request.extensions().get::<CertifiedUser>().cloned();
-    let user = match user_of(&context, said, certified).await {
+    // Until the node is set up nobody can know a password, and clients say the one that they are
+    // about to give.
+    let set_up = context.view.set_up();
+    let is_setting_up = set_up.as_ref().is_some_and(|set_up| set_up.lets_in(&request));
+    let found = match set_up.filter(|_| is_setting_up) {
+        Some(set_up) => Ok(Some(set_up.administrator)),
+        None => user_of(&context, said, certified).await,
+    };
+    let user = match found {
         Ok(Some(user)) => user,
         Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
@@ -47,7 +58,7 @@ pub(crate) async fn require_user(
     }
     // It may have been removed since.
     let Some(access) = context.users.access(&user) else { return unauthorized() };
-    request.extensions_mut().insert(User { name: user, access: Arc::new(access) });
+    request.extensions_mut().insert(User { name: user, access: Arc::new(access), is_setting_up });
     next.run(request).await
 }
 
@@ -106,7 +117,8 @@ fn basic_credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     (user.len() <= auth::users::USER_NAME_SIZE_MAX).then(|| (user.to_owned(), password))
 }
 
-fn unauthorized() -> Response {
+/// 401: the request names no user with that user's password.
+pub(crate) fn unauthorized() -> Response {
     (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, CHALLENGE)]).into_response()
 }
 

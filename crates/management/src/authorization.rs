@@ -11,123 +11,7 @@ use axum::response::Response;
 use crate::answers;
 use crate::authentication::User;
 use crate::context::Context;
-
-/// Where a privilege is needed. Names are those of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NeededAt {
-    /// In the cluster.
-    Node,
-    /// In the bucket of the path.
-    Bucket,
-    /// In the bucket of the path, or a part of it.
-    BucketOrPart,
-    /// In the scope of the path.
-    Scope,
-}
-
-/// A method, a path, and what they need; no privilege where everybody who has logged in may.
-pub type RouteNeed = (&'static str, &'static str, Option<(NeededAt, Privilege)>);
-
-const fn on_node(privilege: Privilege) -> Option<(NeededAt, Privilege)> {
-    Some((NeededAt::Node, privilege))
-}
-
-const fn in_bucket(privilege: Privilege) -> Option<(NeededAt, Privilege)> {
-    Some((NeededAt::Bucket, privilege))
-}
-
-const fn in_part(privilege: Privilege) -> Option<(NeededAt, Privilege)> {
-    Some((NeededAt::BucketOrPart, privilege))
-}
-
-const fn in_scope(privilege: Privilege) -> Option<(NeededAt, Privilege)> {
-    Some((NeededAt::Scope, privilege))
-}
-
-const BUCKET: &str = "/pools/default/buckets/{bucket}";
-const SCOPES: &str = "/pools/default/buckets/{bucket}/scopes";
-const SCOPE: &str = "/pools/default/buckets/{bucket}/scopes/{scope}";
-const COLLECTIONS: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections";
-const COLLECTION: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}";
-
-/// All requests. What is not here is for full administrators.
-pub const ROUTE_NEEDS: [RouteNeed; 59] = [
-    ("GET", "/", None),
-    ("GET", "/whoami", None),
-    ("POST", "/controller/changePassword", None),
-    ("POST", "/pools/default/checkPermissions", None),
-    ("GET", "/pools", None),
-    ("GET", "/pools/default", on_node(Privilege::SystemSettings)),
-    ("POST", "/pools/default", on_node(Privilege::SettingsWrite)),
-    ("GET", "/pools/nodes", on_node(Privilege::SystemSettings)),
-    ("GET", "/pools/default/nodeServices", on_node(Privilege::SystemSettings)),
-    ("GET", "/pools/default/nodeServicesStreaming", on_node(Privilege::SystemSettings)),
-    ("GET", "/pools/default/tasks", on_node(Privilege::TasksRead)),
-    ("GET", "/metrics", on_node(Privilege::SimpleStats)),
-    ("GET", "/settee/clusterMap", on_node(Privilege::SettingsRead)),
-    ("PUT", "/settee/clusterMap", on_node(Privilege::NodesWrite)),
-    ("POST", "/settee/users", on_node(Privilege::NodesWrite)),
-    ("GET", "/settee/vbuckets/damaged", on_node(Privilege::SettingsRead)),
-    ("POST", "/settee/vbuckets/{vbid}/reset", on_node(Privilege::NodesWrite)),
-    ("GET", "/pools/default/b/{bucket}", in_bucket(Privilege::BucketRead)),
-    ("GET", "/pools/default/bs/{bucket}", in_bucket(Privilege::BucketRead)),
-    ("GET", "/pools/default/bucketsStreaming/{bucket}", in_bucket(Privilege::BucketRead)),
-    ("GET", "/pools/default/buckets", None),
-    ("GET", "/pools/default/buckets/", None),
-    ("POST", "/pools/default/buckets", on_node(Privilege::BucketCreate)),
-    ("POST", "/pools/default/buckets/", on_node(Privilege::BucketCreate)),
-    ("GET", BUCKET, in_bucket(Privilege::BucketRead)),
-    ("POST", BUCKET, in_bucket(Privilege::BucketWrite)),
-    ("DELETE", BUCKET, in_bucket(Privilege::BucketDelete)),
-    (
-        "POST",
-        "/pools/default/buckets/{bucket}/controller/doFlush",
-        in_bucket(Privilege::BucketFlush),
-    ),
-    (
-        "POST",
-        "/pools/default/buckets/{bucket}/controller/compactBucket",
-        in_bucket(Privilege::BucketCompact),
-    ),
-    (
-        "POST",
-        "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
-        in_bucket(Privilege::BucketCompact),
-    ),
-    ("GET", "/pools/default/buckets/{bucket}/backup", in_bucket(Privilege::Backup)),
-    ("GET", "/pools/default/buckets/{bucket}/backup/{backup}/{vbid}", in_bucket(Privilege::Backup)),
-    ("GET", SCOPES, in_part(Privilege::CollectionRead)),
-    ("POST", SCOPES, in_bucket(Privilege::CollectionWrite)),
-    ("PUT", SCOPES, in_bucket(Privilege::CollectionWrite)),
-    (
-        "POST",
-        "/pools/default/buckets/{bucket}/scopes/@ensureManifest/{uid}",
-        in_part(Privilege::CollectionRead),
-    ),
-    ("DELETE", SCOPE, in_bucket(Privilege::CollectionWrite)),
-    ("POST", COLLECTIONS, in_scope(Privilege::CollectionWrite)),
-    ("PATCH", COLLECTION, in_scope(Privilege::CollectionWrite)),
-    ("DELETE", COLLECTION, in_scope(Privilege::CollectionWrite)),
-    ("GET", "/settings/rbac/users", on_node(Privilege::SecurityRead)),
-    ("GET", "/settings/rbac/users/local", on_node(Privilege::SecurityRead)),
-    ("GET", "/settings/rbac/users/local/{user}", on_node(Privilege::SecurityRead)),
-    ("PUT", "/settings/rbac/users/local/{user}", on_node(Privilege::SecurityWrite)),
-    ("DELETE", "/settings/rbac/users/local/{user}", on_node(Privilege::SecurityWrite)),
-    ("GET", "/settings/rbac/roles", on_node(Privilege::SecurityRead)),
-    ("GET", "/settings/rbac/groups", on_node(Privilege::SecurityRead)),
-    ("GET", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityRead)),
-    ("PUT", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityWrite)),
-    ("DELETE", "/settings/rbac/groups/{group}", on_node(Privilege::SecurityWrite)),
-    ("GET", "/pools/default/certificate", None),
-    ("GET", "/pools/default/certificates", on_node(Privilege::SecurityRead)),
-    ("GET", "/pools/default/trustedCAs", on_node(Privilege::SecurityRead)),
-    ("GET", "/settings/clientCertAuth", on_node(Privilege::SecurityRead)),
-    ("POST", "/settings/clientCertAuth", on_node(Privilege::SecurityWrite)),
-    ("POST", "/node/controller/reloadCertificate", on_node(Privilege::NodesWrite)),
-    ("POST", "/node/controller/loadTrustedCAs", on_node(Privilege::NodesWrite)),
-    ("GET", "/settings/passwordPolicy", on_node(Privilege::SecurityRead)),
-    ("POST", "/settings/passwordPolicy", on_node(Privilege::SecurityWrite)),
-];
+use crate::route_table::{NeededAt, REST_ROUTES};
 
 /// Lets a request through if its user may do what it asks for.
 pub(crate) async fn require_privilege(
@@ -168,8 +52,9 @@ fn check<'a>(
     param: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<(), String> {
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-    let known = ROUTE_NEEDS.iter().find(|(verb, route, _)| *verb == method && *route == path);
-    let need = known.map_or(on_node(Privilege::NodesWrite), |(_, _, need)| *need);
+    let known = REST_ROUTES.iter().find(|route| route.method == method && route.path == path);
+    let unlisted = Some((NeededAt::Node, Privilege::NodesWrite));
+    let need = known.map_or(unlisted, |route| route.need);
     let Some((place, privilege)) = need else { return Ok(()) };
     let bucket = param("bucket").unwrap_or_default();
     let scope = param("scope").unwrap_or_default();
@@ -190,6 +75,7 @@ mod tests {
     use auth::Role;
 
     use super::*;
+    use crate::route_table::{BUCKET, COLLECTIONS, SCOPES};
 
     #[test]
     fn a_request_is_allowed_where_the_role_was_given() {

@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use crate::authentication::CertifiedUser;
 use crate::limits::Limits;
 use crate::metric::Metric;
+use crate::set_up::Peer;
 use crate::stalling_stream::StallingStream;
 use crate::stopping::until_stopped;
 
@@ -29,6 +30,8 @@ pub(crate) struct Serving {
     pub(crate) limits: Limits,
     pub(crate) stopped: watch::Receiver<bool>,
     pub(crate) slot: Arc<Slot>,
+    /// Where the client is.
+    pub(crate) peer: Peer,
     /// Who the client is by its certificate.
     pub(crate) certified: Option<CertifiedUser>,
 }
@@ -46,7 +49,7 @@ pub(crate) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     serving: Serving,
 ) {
-    let Serving { router, limits, stopped, slot, certified } = serving;
+    let Serving { router, limits, stopped, slot, peer, certified } = serving;
     let stream = TokioIo::new(StallingStream::new(stream, limits.write_stall_max));
     let mut builder = http1::Builder::new();
     builder
@@ -59,6 +62,7 @@ pub(crate) async fn serve_stream(
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(slot.clone());
+        request.extensions_mut().insert(peer);
         if let Some(certified) = &certified {
             request.extensions_mut().insert(certified.clone());
         }

@@ -28,4 +28,6 @@ pub(crate) struct Context {
     pub(crate) stopped: watch::Receiver<bool>,
     /// Changes with the maps.
     pub(crate) maps_changed: watch::Receiver<()>,
+    /// Held by the request that sets the node up.
+    pub(crate) initialising: tokio::sync::Mutex<()>,
 }

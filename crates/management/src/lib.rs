@@ -20,15 +20,17 @@ mod failed_logins;
 mod limits;
 mod metric;
 mod node_view;
+mod openapi;
 mod permission;
+mod route_table;
 mod routes;
 mod server;
+mod set_up;
 mod stalling_stream;
 mod stopping;
 mod tls_connection;
 
 pub use audit_log::AuditLog;
-pub use authorization::{NeededAt, ROUTE_NEEDS, RouteNeed};
 pub use bucket_order::{BucketOrder, BucketOrderError};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
@@ -36,5 +38,8 @@ pub use bucket_view::{
 };
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
-pub use node_view::{CarryOutError, NodeFacts, NodeView};
+pub use node_view::{CarryOutError, NodeFacts, NodeView, SetupChange, SetupError};
+pub use route_table::{NeededAt, REST_ROUTES, RestRoute};
+pub use routes::new_bucket_order;
 pub use server::{Handle, ManagementServer, Ports, TlsPort};
+pub use set_up::SetUp;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
-use cluster::ClusterMap;
+use cluster::{ClusterMap, ExternalAddress};
 
 use crate::audit_log::AuditLog;
 use crate::bucket_order::{BucketOrder, BucketOrderError};
 use crate::bucket_view::BucketView;
 use crate::metric::Metric;
+use crate::set_up::SetUp;
 
 /// A node, as the REST port sees it. Calls come from several threads, must not wait for disks or
 /// locks held long, and must not panic.
@@ -51,6 +52,19 @@ pub trait NodeView: Send + Sync {
     /// pending. Has a thread of its own and may take seconds.
     fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
 
+    /// Changes what the node says of itself: durable on return, and its clients are told. Has a
+    /// thread of its own.
+    fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError>;
+
+    /// Who may set the node up, whatever login is said; `None` once the administrator has a
+    /// password.
+    fn set_up(&self) -> Option<SetUp> {
+        None
+    }
+
+    /// The administrator has a password: from now on it is asked for.
+    fn end_set_up(&self) {}
+
     /// Changes users on all nodes. Returns the names of those that get the change later. Has a
     /// thread of its own and may take seconds.
     fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError>;
@@ -81,6 +95,26 @@ pub enum CarryOutError {
     Stopping,
 }
 
+/// What a node alone can be told of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupChange {
+    /// The host name that clients are told.
+    Host(String),
+    /// Where it is reached from elsewhere, if it is.
+    External(Option<ExternalAddress>),
+    /// The cluster's name, for people.
+    ClusterName(String),
+}
+
+/// Why a node goes on saying of itself what it did. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// It never will say that.
+    Invalid(String),
+    /// It cannot be kept.
+    Failed(String),
+}
+
 /// The node in figures.
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
@@ -94,6 +128,12 @@ pub struct NodeFacts {
     pub memory_total_bytes: u64,
     /// The part of it that nobody uses.
     pub memory_free_bytes: u64,
+    /// Where it keeps everything.
+    pub data_directory: String,
+    /// What the file system of that holds in all.
+    pub disk_total_bytes: u64,
+    /// The part of it that this process may still write.
+    pub disk_free_bytes: u64,
     /// Memory for documents of all buckets, at most.
     pub quota_bytes_max: u64,
     /// Buckets that it can have, at most.

@@ -9,11 +9,14 @@ mod cluster;
 mod cluster_plan;
 mod collections;
 mod damage;
+mod first_start;
 mod groups;
 mod health;
 mod named_bucket;
 mod own_account;
 mod password_policy;
+mod settings;
+mod setup_form;
 mod shared_users;
 mod streaming;
 mod users;
@@ -27,8 +30,9 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{delete, get, patch, post};
+use axum::routing::{delete, get, patch, post, put};
 
+pub use self::bucket_form::new_bucket_order;
 use crate::answers;
 use crate::authentication::require_user;
 use crate::authorization::require_privilege;
@@ -48,6 +52,8 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(collection_routes())
         .merge(user_routes())
         .merge(certificate_routes())
+        .merge(first_start_routes())
+        .merge(setting_routes())
         .layer(middleware::from_fn_with_state(context.clone(), require_privilege))
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
@@ -63,7 +69,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
     Router::new()
         .route("/", get(cluster::root))
         .route("/pools", get(cluster::pools))
-        .route("/pools/default", get(cluster::pool).post(cluster::refuse_change))
+        .route("/pools/default", get(cluster::pool).post(first_start::change_pool))
         .route("/pools/nodes", get(cluster::nodes))
         .route("/pools/default/nodeServices", get(cluster::node_services))
         .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
@@ -72,6 +78,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/settee/vbuckets/damaged", get(damage::list))
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
         .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(health::openapi))
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {
@@ -126,6 +133,33 @@ fn certificate_routes() -> Router<Arc<Context>> {
         )
         .route("/node/controller/reloadCertificate", post(certificates::reload))
         .route("/node/controller/loadTrustedCAs", post(certificates::load_authorities))
+}
+
+fn first_start_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/clusterInit", post(first_start::cluster_init))
+        .route("/nodeInit", post(first_start::node_init))
+        .route("/nodes/self", get(cluster::this_node_alone))
+        .route("/nodes/self/controller/settings", post(first_start::paths))
+        .route("/node/controller/rename", post(first_start::rename))
+        .route("/node/controller/setupServices", post(first_start::services))
+        .route(
+            "/node/controller/setupAlternateAddresses/external",
+            put(first_start::set_external).delete(first_start::remove_external),
+        )
+}
+
+fn setting_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/internalSettings", get(settings::internal))
+        .route("/settings/autoCompaction", get(settings::auto_compaction))
+        .route(
+            "/settings/autoFailover",
+            get(settings::auto_failover).post(first_start::auto_failover),
+        )
+        .route("/settings/indexes", post(first_start::indexes))
+        .route("/settings/stats", get(settings::stats).post(first_start::stats))
+        .route("/settings/web", get(settings::administrator).post(first_start::administrator))
 }
 
 fn user_routes() -> Router<Arc<Context>> {

@@ -19,6 +19,7 @@ use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
 use crate::routes;
+use crate::set_up::{self, Peer};
 use crate::stopping::until_stopped;
 use crate::tls_connection::serve_tls;
 
@@ -54,6 +55,13 @@ impl std::fmt::Debug for TlsPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsPort").field("listener", &self.listener).finish_non_exhaustive()
     }
+}
+
+/// A connection that has come.
+struct Accepted {
+    stream: TcpStream,
+    peer: Peer,
+    is_tls: bool,
 }
 
 /// The listeners of a server that runs.
@@ -112,6 +120,7 @@ impl ManagementServer {
             certificates,
             stopped,
             maps_changed,
+            initialising: tokio::sync::Mutex::default(),
         };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listeners, Arc::new(context)));
@@ -151,13 +160,17 @@ fn listener_of(listener: std::net::TcpListener) -> io::Result<TcpListener> {
 }
 
 impl Listeners {
-    /// The next connection, and whether it speaks TLS.
-    async fn accept(&self) -> io::Result<(TcpStream, bool)> {
-        let Some(tls) = &self.tls else { return Ok((self.plain.accept().await?.0, false)) };
-        tokio::select! {
-            accepted = self.plain.accept() => Ok((accepted?.0, false)),
-            accepted = tls.accept() => Ok((accepted?.0, true)),
-        }
+    /// The next connection.
+    async fn accept(&self) -> io::Result<Accepted> {
+        let (accepted, is_tls) = match &self.tls {
+            None => (self.plain.accept().await, false),
+            Some(tls) => tokio::select! {
+                accepted = self.plain.accept() => (accepted, false),
+                accepted = tls.accept() => (accepted, true),
+            },
+        };
+        let (stream, address) = accepted?;
+        Ok(Accepted { stream, peer: Peer(address.ip()), is_tls })
     }
 }
 
@@ -165,6 +178,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
     let router = routes::router(context.clone());
     let stopped = context.stopped.clone();
     let mut tasks = JoinSet::new();
+    let reminder = tokio::spawn(set_up::remind(Arc::clone(&context.view)));
     loop {
         let accepted = tokio::select! {
             accepted = listeners.accept() => accepted,
@@ -172,9 +186,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
         };
         while tasks.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, is_tls)) => {
-                start_connection(stream, is_tls, &context, &router, &mut tasks);
-            }
+            Ok(accepted) => start_connection(accepted, &context, &router, &mut tasks),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a management connection");
                 tokio::time::sleep(ACCEPT_RETRY).await;
@@ -182,6 +194,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
         }
     }
     drop(listeners);
+    reminder.abort();
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     let ended = tokio::time::timeout(context.limits.shutdown_time_max, all_ended).await;
     if ended.is_err() {
@@ -190,18 +203,19 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
 }
 
 fn start_connection(
-    stream: TcpStream,
-    is_tls: bool,
+    accepted: Accepted,
     context: &Arc<Context>,
     router: &Router,
     tasks: &mut JoinSet<()>,
 ) {
     // With as many logins as there may be connections the stream is dropped here, which closes it.
     let Some(slot) = context.connections.try_open() else { return };
+    let Accepted { stream, peer, is_tls } = accepted;
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);
     let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));
-    let serving = Serving { router, limits, stopped, slot: Arc::new(slot), certified: None };
+    let slot = Arc::new(slot);
+    let serving = Serving { router, limits, stopped, slot, peer, certified: None };
     tasks.spawn(async move {
         match acceptor {
             None => serve_connection(stream, serving).await,

@@ -8,7 +8,7 @@ use server::Mailboxes;
 
 use crate::bucket_settings::BucketSettings;
 use crate::buckets::{NodeBucket, surroundings};
-use crate::config::NodeConfig;
+use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::{BucketPlaces, DataDirectory};
 use crate::quota_shares::part_of_rest;
 use crate::world::World;
@@ -51,7 +51,11 @@ impl BucketOpener {
         self.places.sweep(files);
         let mut settings = Vec::new();
         for named in &config.buckets {
-            let is_wanted = !config.makes_buckets_once || !self.places.have_been_used(files)?;
+            let is_wanted = match config.makes_buckets {
+                MakesBuckets::AtEachStart => true,
+                MakesBuckets::Once => !self.places.have_been_used(files)?,
+                MakesBuckets::Never => false,
+            };
             if is_wanted || self.places.has_bucket(files, &named.name)? {
                 settings.push(named.clone());
             }
@@ -202,7 +206,7 @@ mod tests {
         };
         let config = NodeConfig {
             buckets: vec![template],
-            makes_buckets_once: true,
+            makes_buckets: MakesBuckets::Once,
             ..NodeConfig::default()
         };
         let mailboxes = Mailboxes::for_workers(1);

@@ -51,10 +51,21 @@ pub struct NodeConfig {
     /// Its buckets, with different names, beside those that are there. The first is that of clients
     /// that select none, and what a cluster map means that names no bucket.
     pub buckets: Vec<BucketSettings>,
-    /// Whether these are made only where there has never been any.
-    pub makes_buckets_once: bool,
+    /// When these are made, if they are not there.
+    pub makes_buckets: MakesBuckets,
     /// Memory for documents of all buckets, at most.
     pub buckets_bytes_max: u64,
+}
+
+/// When a node makes the buckets that it is started with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MakesBuckets {
+    /// At every start.
+    AtEachStart,
+    /// Where there has never been any.
+    Once,
+    /// They are made while it runs: what is said of them is what new ones have.
+    Never,
 }
 
 /// How a node speaks TLS.
@@ -95,7 +106,7 @@ impl Default for NodeConfig {
             auxio_threads: ThreadSetting::default(),
             nonio_threads: ThreadSetting::default(),
             buckets: vec![BucketSettings::default()],
-            makes_buckets_once: false,
+            makes_buckets: MakesBuckets::AtEachStart,
             buckets_bytes_max: BucketSettings::default().memory_quota_bytes,
         }
     }

@@ -5,6 +5,7 @@
 //! lock             held by the node that uses it
 //! users.json       names and hashed passwords
 //! cluster-map.json the map that the node has carried out last, and its name there
+//! own-setup.json   what the node was told of itself while it ran alone
 //! buckets/<name>/  one directory a bucket, with its settings where they were said while it ran
 //! ```
 //!
@@ -24,6 +25,7 @@ const MARK_NAME: &str = "settee.json";
 const LOCK_NAME: &str = "lock";
 const USERS_NAME: &str = "users.json";
 const CLUSTER_MAP_NAME: &str = "cluster-map.json";
+const OWN_SETUP_NAME: &str = "own-setup.json";
 const CERTIFICATES_NAME: &str = "certificates";
 const BUCKETS_NAME: &str = "buckets";
 /// The version of the directory's layout.
@@ -151,6 +153,11 @@ impl DataDirectory {
     /// Where the cluster map is remembered.
     pub(crate) fn cluster_map(&self) -> PathBuf {
         self.path.join(CLUSTER_MAP_NAME)
+    }
+
+    /// Where is kept what the node was told of itself.
+    pub(crate) fn own_setup(&self) -> PathBuf {
+        self.path.join(OWN_SETUP_NAME)
     }
 
     /// Where users are kept.

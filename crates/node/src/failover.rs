@@ -181,6 +181,7 @@ mod tests {
                 data_port: index + 1,
                 management_port: index + 11,
                 tls: None,
+                external: None,
             },
         };
         let bucket = cluster::BucketPlan::balanced(3, 2, 1);

@@ -4,6 +4,7 @@ mod bucket_member;
 mod changing_buckets;
 mod exchange;
 mod manifests;
+mod own_words;
 mod retry;
 mod roles;
 mod users;
@@ -29,6 +30,7 @@ use users::UsersExchange;
 use waiting::Answers;
 
 use crate::buckets::NodeBuckets;
+use crate::own_setup::{OwnSetup, OwnSetupFile};
 use crate::peer_copies::AskPeer;
 use crate::remembered_map::RememberedMap;
 
@@ -70,6 +72,8 @@ pub struct Membership {
     manifests: ManifestExchange,
     users: UsersExchange,
     remembered: RememberedMap,
+    own_setup_file: OwnSetupFile,
+    own_setup: Mutex<OwnSetup>,
     /// Whether the plan is not remembered yet: the disk did not take it.
     is_unremembered: AtomicBool,
     retries: retry::Retries,
@@ -86,9 +90,12 @@ impl Membership {
         identity: Identity,
         node_buckets: &NodeBuckets,
         remembered: RememberedMap,
+        own_setup_file: OwnSetupFile,
         clock: Clock,
     ) -> anyhow::Result<Self> {
-        let this = PlannedNode { name: identity.name.clone(), address: identity.address.clone() };
+        let own_setup = own_setup_file.read()?;
+        let address = own_setup.applied_to(&identity.address);
+        let this = PlannedNode { name: identity.name.clone(), address };
         let mut plan = ClusterPlan::of_nodes(vec![this]);
         let mut buckets = BTreeMap::new();
         for bucket in node_buckets.all() {
@@ -107,6 +114,8 @@ impl Membership {
             manifests: ManifestExchange::default(),
             users: UsersExchange::default(),
             remembered,
+            own_setup_file,
+            own_setup: Mutex::new(own_setup),
             is_unremembered: AtomicBool::new(false),
             retries: retry::Retries::new(clock),
             server: OnceLock::new(),
@@ -382,8 +391,12 @@ impl Membership {
     }
 
     fn cluster_map_of(&self, plan: &ClusterPlan) -> ClusterMap {
-        let Identity { name, address, cluster_uuid } = &self.identity;
-        plan.cluster_map(name, address.clone(), *cluster_uuid)
+        let Identity { name, cluster_uuid, .. } = &self.identity;
+        let mut map = plan.cluster_map(name, self.this_address(), *cluster_uuid);
+        if let Some(name) = self.own_cluster_name() {
+            map.name = name;
+        }
+        map
     }
 
     fn lock_plan(&self) -> MutexGuard<'_, ClusterPlan> {

@@ -17,10 +17,11 @@ use crate::bucket_changes::BucketChanges;
 use crate::bucket_opener::BucketOpener;
 use crate::buckets::NodeBuckets;
 use crate::client_limits;
-use crate::config::NodeConfig;
+use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
 use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
+use crate::own_setup::OwnSetupFile;
 use crate::peer_copies;
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
@@ -71,7 +72,7 @@ impl Node {
         let path = directory.cluster_map();
         let remembered = RememberedMap::new(Arc::clone(&files), path, config.default_bucket());
         let StartingPlace { node_name, plan } = remembered.starting_place(&config)?;
-        if !config.makes_buckets_once {
+        if config.makes_buckets == MakesBuckets::AtEachStart {
             directory.check_buckets(&*files, &names)?;
         }
         directory.make_users_private(&*files);
@@ -101,10 +102,13 @@ impl Node {
                 data_port: port,
                 management_port,
                 tls: tls.as_ref().map(|tls| tls.ports),
+                external: None,
             },
             cluster_uuid: directory.cluster_uuid,
         };
-        let membership = Arc::new(Membership::new(identity, &buckets, remembered, clock.clone())?);
+        let own_setup = OwnSetupFile::new(Arc::clone(&files), directory.own_setup());
+        let membership = Membership::new(identity, &buckets, remembered, own_setup, clock.clone())?;
+        let membership = Arc::new(membership);
         if let Some(plan) = &plan {
             // What the files say about roles may be older than the map: nobody is to read it.
             buckets.load(&pool);

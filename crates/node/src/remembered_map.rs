@@ -159,6 +159,7 @@ mod tests {
             data_port: 12000,
             management_port: 9000,
             tls: None,
+            external: None,
         };
         let node = PlannedNode { name: "n_0".to_owned(), address };
         let revision = Revision { epoch: 1, revision };

@@ -10,7 +10,7 @@ use anyhow::bail;
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::NodeAddress;
 use executor::ExecutorPool;
-use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
+use node::{BucketSettings, Copies, MakesBuckets, Node, NodeConfig, PeerLogin, Peers, World};
 use platform::files::RealFiles;
 use platform::network::Network;
 use platform::{Clock, Entropy};
@@ -61,7 +61,7 @@ fn start_of(directory: &Path, threads: usize, buckets_max: u64, bucket: BucketSe
         password: Some(PASSWORD.to_owned()),
         threads,
         buckets: vec![bucket],
-        makes_buckets_once: true,
+        makes_buckets: MakesBuckets::Once,
         buckets_bytes_max: buckets_max * QUOTA_BYTES,
         ..NodeConfig::default()
     };

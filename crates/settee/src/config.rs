@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use node::{BucketSettings, NodeConfig, TlsConfig, temporary_data_directory};
+use node::{BucketSettings, MakesBuckets, NodeConfig, TlsConfig, temporary_data_directory};
 
-use crate::setting_values::{BucketNames, MemorySize, Switch};
+use crate::setting_values::{BucketNames, MemorySize, SetupMode, Switch};
 use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
 
 /// The password of `--dev`.
@@ -19,6 +19,8 @@ impl Settings {
         config.check_quota()?;
         if config.dev {
             config.data_dir = temporary_data_directory();
+        }
+        if config.dev && config.setup.0 == SetupMode::Off {
             config.password.get_or_insert_with(|| DEV_PASSWORD.to_owned());
         }
         Ok(config)
@@ -36,6 +38,16 @@ impl Settings {
                 "--host {host} listens on every address, but clients need one to connect to; \
                  say which with --advertise NAME"
             );
+        }
+        if self.bucket.is_some() && self.buckets.is_some() {
+            bail!(
+                "--bucket and --buckets both name buckets; say those of each start with --bucket, \
+                 those of the first one with --buckets"
+            );
+        }
+        let is_to_be_set_up = self.setup.is_some_and(|setup| setup.0 != SetupMode::Off);
+        if is_to_be_set_up && self.password.is_some() {
+            bail!("--setup has the password given over REST; leave out --password, or --setup");
         }
         if self.tls_certificate.is_some() != self.tls_key.is_some() {
             bail!(
@@ -61,15 +73,18 @@ impl Settings {
 impl ServeConfig {
     /// Refuses a quota that is too little for so many buckets.
     fn check_quota(&self) -> anyhow::Result<()> {
-        let count = self.bucket_names().names().len();
-        let all_bytes = self.quota_bytes_of_bucket().saturating_mul(count_of(count));
+        let of_others = self.quota_bytes_of_bucket();
+        let buckets = self.first_buckets();
+        let quotas = buckets.iter().map(|(_, quota)| quota.unwrap_or(of_others));
+        let (count, all_bytes) = (buckets.len(), quotas.clone().fold(0, u64::saturating_add));
         if all_bytes > self.memory_quota.0 {
             bail!(
-                "--memory-quota {} is too little for {count} buckets of that --bucket-quota",
+                "--memory-quota {} is too little for {count} buckets of these quotas \
+                 (--bucket-quota, --buckets)",
                 self.memory_quota
             );
         }
-        if self.quota_bytes_of_bucket() < bucket::MEMORY_QUOTA_BYTES_MIN {
+        if quotas.min().is_some_and(|least| least < bucket::MEMORY_QUOTA_BYTES_MIN) {
             let least = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
             bail!(
                 "--memory-quota {} is too little for {count} buckets; give at least {least} for \
@@ -80,14 +95,33 @@ impl ServeConfig {
         Ok(())
     }
 
-    /// The part of the memory quota that each bucket has.
+    /// The part of the memory quota that each bucket has beside whose name none is said.
     fn quota_bytes_of_bucket(&self) -> u64 {
-        let count = count_of(self.bucket_names().names().len());
-        assert!(count > 0, "a start has a name for a bucket");
-        self.bucket_quota.map_or(self.memory_quota.0 / count, |quota| quota.0)
+        let buckets = self.first_buckets();
+        assert!(!buckets.is_empty(), "a start has a name for a bucket");
+        let said = buckets.iter().filter_map(|(_, quota)| *quota);
+        let rest = self.memory_quota.0.saturating_sub(said.fold(0, u64::saturating_add));
+        let count = count_of(buckets.iter().filter(|(_, quota)| quota.is_none()).count());
+        self.bucket_quota.map_or(rest / count.max(1), |quota| quota.0)
     }
 
-    /// The buckets that are made at the start, perhaps only where there has never been one.
+    /// The buckets that are made at the start, perhaps only where there has never been one, and
+    /// their quotas in bytes where these are said beside the names.
+    fn first_buckets(&self) -> Vec<(String, Option<u64>)> {
+        if let Some(buckets) = &self.buckets {
+            let all = buckets.all().iter();
+            return all.map(|(name, quota)| (name.clone(), quota.map(|it| it.0))).collect();
+        }
+        self.bucket_names().names().iter().map(|name| (name.clone(), None)).collect()
+    }
+
+    /// Whether programs that set the node up, or files, say which buckets it has.
+    fn says_buckets_elsewhere(&self) -> bool {
+        let says_elsewhere = self.setup.0 != SetupMode::Off || self.init_dir.is_some();
+        says_elsewhere && self.buckets.is_none()
+    }
+
+    /// The buckets that are named without quotas.
     fn bucket_names(&self) -> BucketNames {
         self.bucket.clone().unwrap_or_else(|| BucketNames::one("default".to_owned()))
     }
@@ -113,16 +147,17 @@ impl ServeConfig {
     /// The node. What is about the process around it is left out.
     pub(crate) fn node_config(&self) -> NodeConfig {
         let config = self.clone();
-        let bucket = |name: &String| BucketSettings {
+        let quota_of_others = self.quota_bytes_of_bucket();
+        let bucket = |(name, quota): (String, Option<u64>)| BucketSettings {
             enable_flush: config.enable_flush,
             uuid: None,
             replica_count: 0,
-            name: name.clone(),
+            name,
             vbuckets: config.vbuckets,
             bucket_type: config.bucket_type.map(|choice| choice.0),
             conflict_resolution: config.conflict_resolution.map(|choice| choice.0),
-            memory_quota_bytes: self.quota_bytes_of_bucket(),
-            has_part_of_rest: config.bucket_quota.is_none(),
+            memory_quota_bytes: quota.unwrap_or(quota_of_others),
+            has_part_of_rest: quota.is_none() && config.bucket_quota.is_none(),
             persistence: config.persistence.0,
             journal_size_bytes: config.journal_size.0,
             accept_lost_journal: config.accept_lost_journal,
@@ -135,7 +170,7 @@ impl ServeConfig {
             eviction_policy: config.eviction_policy.0,
             compression: config.compression.0,
         };
-        let buckets = config.bucket_names().names().iter().map(bucket).collect();
+        let buckets = self.first_buckets().into_iter().map(bucket).collect();
         let tls = self.tls_port().map(|port| TlsConfig {
             port,
             management_port: 0,
@@ -163,7 +198,11 @@ impl ServeConfig {
             auxio_threads: config.auxio_threads.0,
             nonio_threads: config.nonio_threads.0,
             buckets,
-            makes_buckets_once: config.bucket.is_none(),
+            makes_buckets: match config.bucket {
+                Some(_) => MakesBuckets::AtEachStart,
+                None if self.says_buckets_elsewhere() => MakesBuckets::Never,
+                None => MakesBuckets::Once,
+            },
             buckets_bytes_max: config.memory_quota.0,
         }
     }
@@ -184,12 +223,14 @@ mod tests {
     use document::DurabilityLevel;
 
     use super::*;
+    use crate::setting_values::Choice;
 
     #[test]
     fn what_nobody_says_has_a_default() {
         let config = Settings::default().resolve().unwrap();
         assert_eq!((config.port, config.management_port), (11210, 8091));
-        assert!(config.bucket.is_none() && config.node_config().makes_buckets_once);
+        assert!(config.bucket.is_none());
+        assert_eq!(config.node_config().makes_buckets, MakesBuckets::Once);
         assert_eq!(config.node_config().default_bucket(), "default");
         assert_eq!(config.user, "Administrator");
         assert_eq!(config.node_config().advertised_host(), "127.0.0.1");
@@ -273,8 +314,31 @@ mod tests {
     }
 
     #[test]
+    fn buckets_of_a_first_start_have_the_quotas_that_are_said_and_parts_of_the_rest() {
+        let settings = Settings {
+            buckets: "orders:100MiB,travel,small:16MiB,other".parse().ok(),
+            memory_quota: Some(MemorySize(256 << 20)),
+            ..Settings::default()
+        };
+        let node = settings.resolve().unwrap().node_config();
+        assert_eq!((node.default_bucket(), node.makes_buckets), ("orders", MakesBuckets::Once));
+        let quotas: Vec<_> = node
+            .buckets
+            .iter()
+            .map(|it| (it.memory_quota_bytes >> 20, it.has_part_of_rest))
+            .collect();
+        assert_eq!(quotas, [(100, false), (70, true), (16, false), (70, true)]);
+        let all_said = Settings {
+            buckets: "a:48MiB,b:16MiB".parse().ok(),
+            memory_quota: Some(MemorySize(64 << 20)),
+            ..Settings::default()
+        };
+        assert!(all_said.resolve().is_ok(), "nothing is left, and nobody needs it");
+    }
+
+    #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 10] = [
+        let cases: [(Settings, &str); 14] = [
             (
                 Settings {
                     dev: Some(true),
@@ -308,6 +372,38 @@ mod tests {
                 "needs --password",
             ),
             (Settings { threads: Some(0), ..Settings::default() }, "give 1 to"),
+            (
+                Settings {
+                    setup: Some(Choice(SetupMode::Anywhere)),
+                    password: Some("secret".to_owned()),
+                    ..Settings::default()
+                },
+                "leave out --password",
+            ),
+            (
+                Settings {
+                    bucket: "a".parse().ok(),
+                    buckets: "a".parse().ok(),
+                    ..Settings::default()
+                },
+                "--bucket and --buckets",
+            ),
+            (
+                Settings {
+                    buckets: "a:1MiB,b".parse().ok(),
+                    memory_quota: Some(MemorySize(64 << 20)),
+                    ..Settings::default()
+                },
+                "at least 16MiB for each",
+            ),
+            (
+                Settings {
+                    buckets: "a:60MiB,b:16MiB".parse().ok(),
+                    memory_quota: Some(MemorySize(64 << 20)),
+                    ..Settings::default()
+                },
+                "2 buckets of these quotas",
+            ),
         ];
         for (settings, advice) in cases {
             let error = settings.clone().resolve().unwrap_err().to_string();

@@ -1,16 +1,21 @@
 //! The node as its REST port sees it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::ClusterMap;
 use management::{
-    AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts, NodeView,
+    AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts,
+    NodeView, SetUp, SetupChange, SetupError,
 };
-use node::{BucketChanges, CarriedOut, Membership, Node, NodeBucket, NodeBuckets, VERSION};
-use platform::{Clock, Instant};
+use node::{
+    BucketChanges, CarriedOut, Membership, Node, NodeBucket, NodeBuckets, OwnSetupError, VERSION,
+};
+use platform::files::RealFiles;
+use platform::{Clock, DiskSpace, Files, Instant};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
 use crate::bucket_view::{BucketRates, ViewedBucket};
@@ -32,11 +37,19 @@ pub(crate) struct View {
     server: Arc<Server>,
     operations: Rate,
     audit_log: Option<Arc<AuditLog>>,
+    data_directory: PathBuf,
+    /// Who may set the node up.
+    set_up: Mutex<Option<SetUp>>,
 }
 
 impl View {
-    /// The view of a running node, whose changes are noted in `audit_log`, if there is one.
-    pub(crate) fn new(node: &Node, audit_log: Option<Arc<AuditLog>>) -> Self {
+    /// The view of a running node, whose changes are noted in `audit_log`, if there is one. Until
+    /// its administrator has a password `set_up` says who may give it one, if anybody may.
+    pub(crate) fn new(
+        node: &Node,
+        audit_log: Option<Arc<AuditLog>>,
+        set_up: Option<SetUp>,
+    ) -> Self {
         let clock = node.clock().clone();
         let membership = Arc::clone(node.membership());
         Self {
@@ -49,6 +62,8 @@ impl View {
             server: Arc::clone(node.server()),
             operations: Rate::default(),
             audit_log,
+            data_directory: node.config().data_dir.clone(),
+            set_up: Mutex::new(set_up),
         }
     }
 }
@@ -137,6 +152,31 @@ impl NodeView for View {
         }
     }
 
+    fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError> {
+        let changed = match change {
+            SetupChange::Host(host) => self.membership.rename_host(host),
+            SetupChange::External(external) => {
+                self.membership.set_external_address(external.clone())
+            }
+            SetupChange::ClusterName(name) => self.membership.set_cluster_name(name),
+        };
+        changed.map_err(|error| match error {
+            OwnSetupError::Invalid(why) => SetupError::Invalid(why),
+            OwnSetupError::Failed(why) => SetupError::Failed(why),
+        })
+    }
+
+    fn set_up(&self) -> Option<SetUp> {
+        self.set_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn end_set_up(&self) {
+        let before = self.set_up.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if before.is_some() {
+            tracing::info!("the node is set up: requests need a login");
+        }
+    }
+
     fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError> {
         self.membership.edit_users(edit, editor)
     }
@@ -153,10 +193,15 @@ impl NodeView for View {
         let memory_total_bytes = platform::process::memory_limit_bytes();
         let resident_bytes = platform::process::resident_bytes();
         let now = self.clock.now();
+        let space = RealFiles.disk_space(&self.data_directory);
+        let space = space.unwrap_or(DiskSpace { free_bytes: 0, total_bytes: 0 });
         NodeFacts {
             version: VERSION.to_owned(),
             uptime: now.since(self.started),
             cpu_count: platform::threads::available_cpus(),
+            data_directory: self.data_directory.display().to_string(),
+            disk_total_bytes: space.total_bytes,
+            disk_free_bytes: space.free_bytes,
             quota_bytes_max: self.changes.buckets_bytes_max(),
             bucket_count_max: BUCKET_COUNT_MAX,
             memory_total_bytes,

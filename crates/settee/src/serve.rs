@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::Args;
-use management::{AuditLog, ManagementServer, Ports, TlsPort};
+use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
 use tls::CertificateStore;
 
+use crate::init_files::{InitFiles, InitTarget};
 use crate::logging;
 use crate::node_view::View;
 use crate::ready_file::{self, Ready};
 use crate::real_world::real_world;
+use crate::setting_values::SetupMode;
 use crate::settings::{ServeConfig, Settings};
 
 /// The audit log in the data directory.
@@ -76,6 +78,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     if let Some(path) = &config.ready_file {
         ready_file::remove(&RealFiles, path)?;
     }
+    let init_files = InitFiles::read(&RealFiles, config.init_dir.as_deref())?;
     let (node, management) = start_with_management(&config)?;
     if let Some(certificates) = node.certificates() {
         CERTIFICATES.get_or_init(|| Arc::clone(certificates));
@@ -84,6 +87,11 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
         None => {
+            if let Err(error) = initialise(&node, &init_files) {
+                management.shutdown();
+                node.stop()?;
+                return Err(error);
+            }
             node.begin_serving();
             announce(&node, config.ready_file.as_deref(), clock.now().since(begun))?;
             termination.wait()
@@ -96,6 +104,14 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Has the node have what files say that it has from its first start on.
+fn initialise(node: &Node, init_files: &InitFiles) -> anyhow::Result<()> {
+    let view = View::new(node, None, None);
+    let now_seconds = node.clock().wall_time().seconds().into();
+    let target = InitTarget { node: &view, users: node.users(), now_seconds };
+    init_files.apply(&target, &RealFiles, &node.config().data_dir)
+}
+
 /// Starts a node of this process's world, and what administers it. That ends first.
 pub(crate) fn start_with_management(
     config: &ServeConfig,
@@ -105,7 +121,7 @@ pub(crate) fn start_with_management(
     let tls = config.management_tls_port();
     let tls = tls.map(|port| open_management_door(config, port, "--management-tls-port"));
     let (tls, management_tls_port) = tls.transpose()?.unzip();
-    let has_audit_log = config.audit_log;
+    let (has_audit_log, setup) = (config.audit_log, config.setup.0);
     let mut config = config.node_config();
     if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
         tls.management_port = port;
@@ -118,7 +134,13 @@ pub(crate) fn start_with_management(
     let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
     let ports = Ports { plain, tls };
     let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
-    let view = Arc::new(View::new(&node, audit_log));
+    // A password that somebody has said, now or before, is asked for.
+    let is_open = setup != SetupMode::Off && node.password_is_new();
+    let set_up = is_open.then(|| SetUp {
+        administrator: node.config().user.clone(),
+        from_anywhere: setup == SetupMode::Anywhere,
+    });
+    let view = Arc::new(View::new(&node, audit_log, set_up));
     let management = ManagementServer::start(ports, view, users)?;
     Ok((node, management))
 }

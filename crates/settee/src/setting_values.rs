@@ -110,6 +110,20 @@ impl Named for Switch {
     const NAMES: &[(&str, Self)] = &[("on", Self::On), ("off", Self::Off)];
 }
 
+/// From where a node may be set up without a login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SetupMode {
+    Off,
+    Loopback,
+    Anywhere,
+}
+
+impl Named for SetupMode {
+    const WHAT: &str = "way to be set up";
+    const NAMES: &[(&str, Self)] =
+        &[("off", Self::Off), ("loopback", Self::Loopback), ("anywhere", Self::Anywhere)];
+}
+
 /// Names of buckets, with commas between them: at least one, each once. The first is the default
 /// one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd)]
@@ -154,6 +168,59 @@ impl fmt::Display for BucketNames {
     }
 }
 
+/// Buckets with their quotas where these are said, as `orders:256MiB,travel`: at least one, each
+/// once. The first is the default one.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd)]
+#[serde(try_from = "String")]
+pub(crate) struct BucketQuotas(Vec<(String, Option<MemorySize>)>);
+
+impl BucketQuotas {
+    /// Each with its quota, the default one first.
+    pub(crate) fn all(&self) -> &[(String, Option<MemorySize>)] {
+        &self.0
+    }
+}
+
+impl FromStr for BucketQuotas {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all: Vec<(String, Option<MemorySize>)> = Vec::new();
+        for said in text.split(',') {
+            let (name, quota) = match said.split_once(':') {
+                Some((name, quota)) => (name, Some(quota.parse()?)),
+                None => (said, None),
+            };
+            if all.iter().any(|(known, _)| known == name) {
+                return Err(format!("`{name}` is said twice"));
+            }
+            all.push((name.to_owned(), quota));
+        }
+        Ok(Self(all))
+    }
+}
+
+impl TryFrom<String> for BucketQuotas {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for BucketQuotas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, quota)) in self.0.iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "," })?;
+            f.write_str(name)?;
+            if let Some(quota) = quota {
+                write!(f, ":{quota}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a page says of a type.
 #[cfg(test)]
 pub(crate) trait SettingValue {
@@ -183,6 +250,7 @@ ranges! {
     std::net::IpAddr => "",
     MemorySize => "",
     BucketNames => "",
+    BucketQuotas => "",
     Threads => ThreadSetting::range(),
 }
 
@@ -191,5 +259,21 @@ impl<T: Named> SettingValue for Choice<T> {
     fn range() -> String {
         let names: Vec<&str> = T::NAMES.iter().map(|(name, _)| *name).collect();
         names.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_said_with_quotas_or_without() {
+        let buckets: BucketQuotas = "orders:256MiB,travel".parse().unwrap();
+        let orders = ("orders".to_owned(), Some(MemorySize(256 << 20)));
+        assert_eq!(buckets.all(), [orders, ("travel".to_owned(), None)]);
+        assert_eq!(buckets.to_string(), "orders:256MiB,travel");
+        for wrong in ["a:much", "a:", "a,a:1GiB"] {
+            assert!(wrong.parse::<BucketQuotas>().is_err(), "{wrong}");
+        }
     }
 }

@@ -18,7 +18,9 @@ use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
 use crate::setting_table::{Allowed, settings, with_default};
-use crate::setting_values::{BucketNames, Choice, MemorySize, Switch, Threads};
+use crate::setting_values::{
+    BucketNames, BucketQuotas, Choice, MemorySize, SetupMode, Switch, Threads,
+};
 
 /// Ports when nobody says others.
 pub(crate) const MANAGEMENT_PORT: u16 = 8091;
@@ -180,6 +182,22 @@ settings! {
         },
     }
 
+    /// Buckets that a start makes where there has never been any, with commas between them, and
+    /// their quotas where these are said: `orders:256MiB,travel`
+    #[arg(long, value_name = "NAMES", env = "SETTEE_BUCKETS")]
+    buckets: BucketQuotas {
+        allowed: Allowed::If {
+            range: "1 to 100 letters, digits, and . _ % -",
+            complaint: " `{value}`: a name has {range}",
+            holds: |buckets| buckets.all().iter().all(|(name, _)| is_bucket_name(name)),
+        },
+    }
+
+    /// A directory of JSON files that say which buckets, collections, groups and users the node has
+    /// from its first start on; each is applied once. See docs/first-start.md
+    #[arg(long, value_name = "DIRECTORY", env = "SETTEE_INIT_DIR")]
+    init_dir: PathBuf {}
+
     /// vBuckets: a power of two, fixed when the bucket is made
     #[arg(long, value_name = "COUNT", env = "SETTEE_VBUCKETS")]
     vbuckets: u16 {
@@ -253,6 +271,14 @@ settings! {
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     #[serde(skip)]
     set_password: bool { default: false, }
+
+    /// Who may set the node up over REST without a login, until the administrator is given a
+    /// password there: nobody (`off`), programs on this machine (`loopback`, and what `--setup`
+    /// alone says), or whoever reaches the management port (`anywhere`). Only where this start
+    /// would have generated a password
+    #[arg(long, num_args = 0..=1, default_missing_value = "loopback", value_name = "FROM",
+          env = "SETTEE_SETUP")]
+    setup: Choice<SetupMode> { default: Choice(SetupMode::Off), }
 
     /// Front-end threads
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use platform::files::RealFiles;
 use platform::{Clock, Files};
 
@@ -87,6 +89,198 @@ fn the_binary_tells_its_own_version_not_the_one_that_clients_are_told() {
     let output = Command::new(env!("CARGO_BIN_EXE_settee")).arg("--version").output().unwrap();
     let version = String::from_utf8(output.stdout).unwrap();
     assert_eq!(version, concat!("settee ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+/// A port of the node that was started last.
+fn port_of(work: &Path, name: &str) -> u64 {
+    let ready = platform::files::read_text(&work.join("ready")).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    ready[name].as_u64().unwrap()
+}
+
+/// A request with a form, and the status and the body that answer it.
+fn ask(work: &Path, password: Option<&str>, method: &str, path: &str, form: &str) -> (u16, String) {
+    let config = ureq::Agent::config_builder().http_status_as_error(false).proxy(None).build();
+    let url = format!("http://127.0.0.1:{}{path}", port_of(work, "management_port"));
+    let mut request = ureq::http::Request::builder()
+        .method(method)
+        .uri(url)
+        .header("Content-Type", "application/x-www-form-urlencoded");
+    if let Some(password) = password {
+        let login = STANDARD.encode(format!("Administrator:{password}"));
+        request = request.header("Authorization", format!("Basic {login}"));
+    }
+    let request = request.body(form.to_owned()).unwrap();
+    let mut answer = ureq::Agent::from(config).run(request).unwrap();
+    (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+}
+
+/// What a tool prints that talks to the node and does what it is to do.
+fn tool(work: &Path, arguments: &[&str]) -> String {
+    let url = format!("http://127.0.0.1:{}", port_of(work, "management_port"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+    command.args(arguments);
+    let output = command.args(["--management", &url, "--password", "password"]).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_node_is_set_up_over_rest_and_stays_as_it_was_told_to_be() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let start = |flags: &[&str]| {
+        let mut command = serve_directory(work, flags);
+        command.args(["--vbuckets", "16"]).env("SETTEE_MEMORY_QUOTA", "512MiB");
+        Node::start(command, work)
+    };
+    let node = start(&["--setup", "loopback"]);
+    let external = "/node/controller/setupAlternateAddresses/external";
+    for (password, method, path, form, status) in [
+        (None, "GET", "/pools", "", 200),
+        (Some("password"), "GET", "/pools/default/nodeServices", "", 200),
+        (None, "POST", "/node/controller/rename", "hostname=10.1.2.3", 200),
+        (None, "POST", "/node/controller/setupServices", "services=kv", 200),
+        (None, "POST", "/pools/default", "memoryQuota=256&clusterName=mine", 200),
+        (None, "POST", "/settings/web", "username=Administrator&password=password&port=SAME", 200),
+        (None, "PUT", external, "hostname=outside&kv=31210&mgmt=31091", 401),
+        (Some("password"), "PUT", external, "hostname=outside&kv=31210&mgmt=31091", 200),
+        (Some("password"), "POST", "/pools/default/buckets", "name=mine&ramQuotaMB=100", 202),
+    ] {
+        let (found, body) = ask(work, password, method, path, form);
+        assert_eq!(found, status, "{method} {path} {form}: {body}");
+    }
+    node.stop();
+    // The password is there: nobody is let in without it.
+    let node = start(&["--setup"]);
+    assert_eq!(ask(work, None, "GET", "/pools", "").0, 401);
+    let (_, config) = ask(work, Some("password"), "GET", "/pools/default/b/mine", "");
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(config["nodesExt"][0]["hostname"], "10.1.2.3");
+    let told = &config["nodesExt"][0]["alternateAddresses"]["external"];
+    assert_eq!((&told["hostname"], &told["ports"]["kv"]), (&"outside".into(), &31210.into()));
+    assert_eq!(config["clusterName"], "mine");
+    assert!(!work.join("data/buckets/default").exists(), "nobody has asked for it");
+    node.stop();
+}
+
+#[test]
+fn buckets_and_collections_are_managed_with_tools() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let mut command = serve_directory(work, &["--password", "password", "--vbuckets", "16"]);
+    command.env("SETTEE_MEMORY_QUOTA", "512MiB").env("SETTEE_BUCKETS", "mine:128MiB,other");
+    let node = Node::start(command, work);
+    let listed = tool(work, &["bucket", "list"]);
+    let rows: Vec<Vec<&str>> =
+        listed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+    let heading = ["NAME", "TYPE", "QUOTA-MIB"];
+    assert_eq!(rows, [heading, ["mine", "couchbase", "128"], ["other", "couchbase", "384"]]);
+    tool(work, &["bucket", "create", "third", "--quota-mib", "100", "--enable-flush", "true"]);
+    tool(work, &["bucket", "edit", "third", "--quota-mib", "101", "--compression", "active"]);
+    tool(work, &["bucket", "flush", "third"]);
+    let listed: serde_json::Value =
+        serde_json::from_str(&tool(work, &["bucket", "list", "-o", "json"])).unwrap();
+    let third = listed.as_array().unwrap().iter().find(|it| it["name"] == "third").unwrap();
+    assert_eq!(third["quota"]["rawRAM"], 101 << 20);
+    assert_eq!(third["compressionMode"], "active");
+    assert_eq!(tool(work, &["bucket", "delete", "third"]), "", "people hear nothing");
+    let collection =
+        |action: &[&str]| tool(work, &[&["collection", "--bucket", "mine"], action].concat());
+    assert_eq!(collection(&["create-scope", "shop", "-o", "json"]), "{\"uid\":\"1\"}\n");
+    collection(&["create", "shop.orders", "--max-ttl", "60"]);
+    let listed = collection(&["list"]);
+    let last: Vec<&str> = listed.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(last, ["shop.orders", "9", "60"]);
+    collection(&["drop", "shop.orders"]);
+    assert!(collection(&["list"]).lines().last().unwrap().starts_with("shop. "));
+    collection(&["drop-scope", "shop"]);
+    assert!(!collection(&["list", "-o", "json"]).contains("shop"));
+    tool(work, &["user", "set", "bob", "--new-password", "hunter22", "--roles", "ro_admin"]);
+    assert!(tool(work, &["user", "list"]).contains("bob            ro_admin\n"));
+    assert_eq!(tool(work, &["user", "delete", "bob", "-o", "json"]), "{}\n");
+    node.stop();
+}
+
+const INIT_FILE: &str = r#"{
+  "buckets": [
+    {"name": "mine", "ramQuotaMB": 100, "scopes": [
+      {"name": "shop", "collections": [{"name": "orders", "maxTTL": 60}]}]},
+    {"name": "session", "ramQuotaMB": 100, "bucketType": "ephemeral"}],
+  "groups": [{"name": "readers", "roles": "data_reader[mine]"}],
+  "users": [{"name": "bob", "password": "hunter22", "roles": "ro_admin", "groups": ["readers"]}]
+}"#;
+
+#[test]
+fn a_node_has_what_files_say_from_its_first_start_on() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let init = work.join("init");
+    std::fs::create_dir(&init).unwrap();
+    RealFiles.replace_all(&init.join("10.json"), INIT_FILE.as_bytes()).unwrap();
+    let command = |flags: &[&str]| {
+        let mut command = serve_directory(work, flags);
+        command.args(["--password", "password", "--vbuckets", "16"]).arg("--init-dir").arg(&init);
+        command.env("SETTEE_MEMORY_QUOTA", "512MiB");
+        command
+    };
+    let names = |listed: &str| -> Vec<String> {
+        listed.lines().skip(1).map(|it| it.split(' ').next().unwrap().to_owned()).collect()
+    };
+    let node = Node::start(command(&[]), work);
+    assert_eq!(names(&tool(work, &["bucket", "list"])), ["mine", "session"], "and no default one");
+    let collections = tool(work, &["collection", "list", "--bucket", "mine"]);
+    assert!(collections.contains("shop.orders"), "{collections}");
+    assert_eq!(names(&tool(work, &["user", "list"])), ["Administrator", "bob"]);
+    tool(work, &["bucket", "delete", "session"]);
+    tool(work, &["user", "delete", "bob"]);
+    node.stop();
+
+    let more = r#"{"buckets": [
+        {"name": "mine", "ramQuotaMB": 300, "scopes": [{"name": "shop", "collections": [
+            {"name": "orders"}, {"name": "returns"}]}]}]}"#;
+    RealFiles.replace_all(&init.join("20.json"), more.as_bytes()).unwrap();
+    let node = Node::start(command(&[]), work);
+    let listed = tool(work, &["bucket", "list"]);
+    assert_eq!(names(&listed), ["mine"], "what was applied once is not applied again");
+    assert!(listed.contains("  100  "), "a bucket that is there stays as it is: {listed}");
+    let collections = tool(work, &["collection", "list", "--bucket", "mine"]);
+    let rows = names(&collections);
+    assert_eq!(rows, ["_default._default", "shop.orders", "shop.returns"], "{collections}");
+    node.stop();
+
+    for (text, place, why) in [
+        ("{\n\"user\": []}", "30.json:2: ", "unknown field"),
+        ("{\"buckets\": [\n{\"name\": \"a\", \"ramQuotaMB\": 999}]}", "30.json:2: ", "too large"),
+        (
+            "{\"users\": [{\"name\": \"b\", \"password\": \"hunter22\",\n\
+              \"roles\": \"data_reader[none]\"}]}",
+            "30.json:1: ",
+            "there is no bucket none",
+        ),
+    ] {
+        RealFiles.replace_all(&init.join("30.json"), text.as_bytes()).unwrap();
+        let output = command(&[]).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{text}");
+        let last = said.lines().last().unwrap();
+        assert!(last.contains(place) && last.contains(why), "{said}");
+        assert!(!work.join("ready").exists(), "{text}");
+    }
+}
+
+#[test]
+fn every_shell_completes_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+        let output = command.args(["completions", shell]).output().unwrap();
+        let script = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{shell}");
+        for word in ["create-scope", "--memory-quota", "verify-file"] {
+            let word = if shell == "fish" { word.trim_start_matches("--") } else { word };
+            assert!(script.contains(word), "{shell} {word}");
+        }
+    }
 }
 
 #[test]

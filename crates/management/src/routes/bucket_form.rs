@@ -1,6 +1,8 @@
 //! The form that says what a bucket is to be, read into the words of the engine. Source:
 //! docs/specification/clients.md, section 10; the original's REST documentation.
 
+use std::collections::BTreeMap;
+
 use super::named_bucket::Fields;
 use crate::bucket_order::BucketOrder;
 
@@ -32,6 +34,18 @@ const IGNORED: [&str; 22] = [
     "viewFragmentationThreshold[percentage]",
     "viewFragmentationThreshold[size]",
 ];
+
+/// What these fields of a form say of a new bucket, whose name is said elsewhere.
+///
+/// # Errors
+/// What is wrong with them, by field.
+pub fn new_bucket_order(
+    fields: BTreeMap<String, String>,
+) -> Result<BucketOrder, BTreeMap<String, String>> {
+    let mut form = BucketForm::read(fields);
+    form.check_new();
+    if form.errors.is_empty() { Ok(form.order) } else { Err(form.errors) }
+}
 
 /// What a form says.
 #[derive(Debug, Default)]

@@ -6,12 +6,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use cluster::{ClusterMap, NodeAddress};
+use document::manifest::{COLLECTIONS_MAX, SCOPES_MAX};
 use serde_json::{Value, json};
 
+use super::settings::auto_compaction_settings;
 use crate::answers;
 use crate::bucket_view::{BucketView, Warmup};
 use crate::context::Context;
-use crate::node_view::NodeView;
+use crate::node_view::{NodeFacts, NodeView};
 
 /// The version in the form of the cluster manager: 7.6, as major * 65536 + minor.
 const COMPATIBILITY: u32 = (7 << 16) | 6;
@@ -21,7 +23,9 @@ const COMPATIBILITY: u32 = (7 << 16) | 6;
 struct Totals {
     quota_bytes: u64,
     memory_used_bytes: u64,
+    data_used_bytes: u64,
     disk_used_bytes: u64,
+    disk_fetches_per_second: f64,
     items: u64,
 }
 
@@ -30,7 +34,9 @@ impl Totals {
         buckets.iter().map(|bucket| bucket.facts()).fold(Self::default(), |sum, facts| Self {
             quota_bytes: sum.quota_bytes + facts.quota_bytes,
             memory_used_bytes: sum.memory_used_bytes + facts.memory_used_bytes,
+            data_used_bytes: sum.data_used_bytes + facts.data_used_bytes,
             disk_used_bytes: sum.disk_used_bytes + facts.disk_used_bytes,
+            disk_fetches_per_second: sum.disk_fetches_per_second + facts.disk_fetches_per_second,
             items: sum.items + facts.items,
         })
     }
@@ -45,30 +51,39 @@ pub(super) async fn root() -> Response {
 pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
     let uuid = context.view.cluster_map().uuid;
     let version = context.view.node().version;
+    let pools = json!([{
+        "name": "default",
+        "uri": format!("/pools/default?uuid={uuid}"),
+        "streamingUri": format!("/poolsStreaming/default?uuid={uuid}"),
+    }]);
+    // Tools set a server up that says that it has none.
+    let is_set_up = context.view.set_up().is_none();
+    let (pools, uuid) =
+        if is_set_up { (pools, json!(uuid.to_string())) } else { (json!([]), json!([])) };
     answers::ok(&json!({
-        "pools": [{
-            "name": "default",
-            "uri": format!("/pools/default?uuid={uuid}"),
-            "streamingUri": format!("/poolsStreaming/default?uuid={uuid}"),
-        }],
+        "pools": pools,
         "isAdminCreds": true,
         "isROAdminCreds": false,
         "isEnterprise": version.ends_with("-enterprise"),
         "isDeveloperPreview": false,
+        "packageVariant": "settee",
         "configProfile": "default",
         "allowedServices": ["kv"],
         "prod": "settee",
         "prodName": "Settee",
         "settings": {},
-        "uuid": uuid.to_string(),
+        "uuid": uuid,
         "implementationVersion": version,
         "componentsVersion": {"ns_server": version},
     }))
 }
 
-/// GET /pools/default
+/// GET /pools/default. There is none yet while the node is to be set up: tools look for that.
 pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
     let view = &*context.view;
+    if view.set_up().is_some() {
+        return answers::not_found_text("unknown pool");
+    }
     let cluster = view.cluster_map();
     let buckets = view.buckets();
     let names = buckets.iter().map(|bucket| {
@@ -89,28 +104,71 @@ pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
         "bucketNames": names,
         "nodeServicesUri": "/pools/default/nodeServices",
         "tasks": {"uri": "/pools/default/tasks"},
+        "checkPermissionsURI": "/pools/default/checkPermissions",
+        "trustedCAsURI": "/pools/default/trustedCAs",
         "alerts": [],
         "controllers": {},
         "counters": {},
         "maxBucketCount": node.bucket_count_max,
-        "maxScopeCount": 1,
-        "maxCollectionCount": 1,
+        "maxScopeCount": SCOPES_MAX,
+        "maxCollectionCount": COLLECTIONS_MAX,
+        "minReplicasCount": 0,
+        "autoCompactionSettings": auto_compaction_settings(),
         "balanced": true,
+        "servicesNeedRebalance": [],
+        "bucketsNeedRebalance": [],
         "rebalanceStatus": "none",
+        "clusterEncryptionLevel": "",
         "memoryQuota": node.quota_bytes_max >> 20,
-        "storageTotals": {
-            "ram": {
-                "total": node.memory_total_bytes,
-                "used": node.memory_total_bytes.saturating_sub(node.memory_free_bytes),
-                "usedByData": totals.memory_used_bytes,
-                "quotaTotal": node.quota_bytes_max,
-                "quotaUsed": totals.quota_bytes,
-                "quotaTotalPerNode": node.quota_bytes_max,
-                "quotaUsedPerNode": totals.quota_bytes,
-            },
-            "hdd": {"usedByData": totals.disk_used_bytes},
-        },
+        "indexMemoryQuota": 0,
+        "ftsMemoryQuota": 0,
+        "cbasMemoryQuota": 0,
+        "eventingMemoryQuota": 0,
+        "queryMemoryQuota": 0,
+        "storageTotals": storage_totals(&node, &totals),
     }))
+}
+
+/// What this node has, and what is used of it.
+fn storage_totals(node: &NodeFacts, totals: &Totals) -> Value {
+    json!({
+        "ram": {
+            "total": node.memory_total_bytes,
+            "used": node.memory_total_bytes.saturating_sub(node.memory_free_bytes),
+            "usedByData": totals.memory_used_bytes,
+            "quotaTotal": node.quota_bytes_max,
+            "quotaUsed": totals.quota_bytes,
+            "quotaTotalPerNode": node.quota_bytes_max,
+            "quotaUsedPerNode": totals.quota_bytes,
+        },
+        "hdd": {
+            "total": node.disk_total_bytes,
+            "quotaTotal": node.disk_total_bytes,
+            "used": node.disk_total_bytes.saturating_sub(node.disk_free_bytes),
+            "usedByData": totals.disk_used_bytes,
+            "free": node.disk_free_bytes,
+        },
+    })
+}
+
+/// GET /nodes/self
+pub(super) async fn this_node_alone(State(context): State<Arc<Context>>) -> Response {
+    let view = &*context.view;
+    let mut entry = this_node(view, &view.cluster_map());
+    let (node, totals) = (view.node(), Totals::of(&view.buckets()));
+    let directory = &node.data_directory;
+    let beside = json!({
+        "storage": {
+            "ssd": [],
+            "hdd": [{"path": directory, "index_path": directory, "quotaMb": "none", "state": "ok"}],
+        },
+        "storageTotals": storage_totals(&node, &totals),
+        "memoryQuota": node.quota_bytes_max >> 20,
+    });
+    if let (Some(entry), Value::Object(beside)) = (entry.as_object_mut(), beside) {
+        entry.extend(beside);
+    }
+    answers::ok(&entry)
 }
 
 /// GET /pools/nodes
@@ -152,11 +210,6 @@ fn warming_up(bucket: &dyn BucketView, node: &str) -> Option<Value> {
     (!warmup.is_finished).then(task)
 }
 
-/// POST /pools/default
-pub(super) async fn refuse_change() -> Response {
-    answers::refused("_", "This version takes its settings when the node starts")
-}
-
 /// All nodes in the order of the map, each with every field; behind them this one, if it is no
 /// longer among them. Clients take a field that is missing for a broken answer.
 pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
@@ -196,6 +249,8 @@ fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "curr_items_tot": totals.items,
             "mem_used": totals.memory_used_bytes,
             "ops": node.operations_per_second,
+            "ep_bg_fetched": totals.disk_fetches_per_second,
+            "couch_docs_data_size": totals.data_used_bytes,
             "couch_docs_actual_disk_size": totals.disk_used_bytes,
         },
     });
@@ -224,6 +279,10 @@ fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> V
         "cpuCount": 0,
         "ports": address.ports_json(),
         "services": ["kv"],
+        "serverGroup": "Group 1",
+        "addressFamily": if address.host.contains(':') { "inet6" } else { "inet" },
+        "addressFamilyOnly": false,
+        "nodeEncryption": false,
         "uptime": "0",
         "memoryTotal": 0,
         "memoryFree": 0,
@@ -234,7 +293,7 @@ fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> V
     })
 }
 
-fn management_host(address: &NodeAddress) -> String {
+pub(super) fn management_host(address: &NodeAddress) -> String {
     format!("{}:{}", address.host, address.management_port)
 }
 

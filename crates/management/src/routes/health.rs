@@ -1,4 +1,4 @@
-//! What a supervisor asks: is it up, and how does it feel.
+//! What supervisors and programs ask first: is it up, how does it feel, and what can be asked.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use crate::answers;
 use crate::bucket_view::Warmup;
 use crate::context::Context;
 use crate::metric::encode;
+use crate::openapi;
 
 /// The content type of Prometheus' text format.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -37,4 +38,9 @@ pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}
+
+/// GET /openapi.json
+pub(super) async fn openapi(State(context): State<Arc<Context>>) -> Response {
+    answers::ok(&openapi::document(&context.view.node().version))
 }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auth::{Editor, Users, UsersEdit, UsersEditError};
-use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, Uuid};
+use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, TlsPorts, Uuid};
 use document::{Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, FlushError,
-    ManifestEditError, Metric, NodeFacts, NodeView, ResetError, Warmup,
+    ManifestEditError, Metric, NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError,
+    Warmup,
 };
 use platform::Entropy;
 
@@ -32,12 +33,20 @@ pub(crate) struct FakeNode {
     pub(crate) nodes: Mutex<Vec<NodeAddress>>,
     /// Which of them it is.
     pub(crate) this_node: Mutex<Option<usize>>,
+    /// Where it is reached by TLS.
+    pub(crate) tls: Mutex<Option<TlsPorts>>,
     /// Counts the versions of the map.
     pub(crate) revision: Mutex<i64>,
     /// What it was told of buckets that came or changed.
     pub(crate) orders: Mutex<Vec<(String, BucketOrder)>>,
     /// Why it would not.
     pub(crate) order_error: Mutex<Option<BucketOrderError>>,
+    /// What it was told of itself.
+    pub(crate) setup_changes: Mutex<Vec<SetupChange>>,
+    /// Why it would not take that.
+    pub(crate) setup_error: Mutex<Option<SetupError>>,
+    /// Who may set it up.
+    pub(crate) set_up: Mutex<Option<SetUp>>,
     /// To be called when the maps have changed.
     notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
 }
@@ -49,6 +58,7 @@ pub(crate) fn address(data_port: u16) -> NodeAddress {
         data_port,
         management_port: data_port + 1,
         tls: None,
+        external: None,
     }
 }
 
@@ -63,9 +73,13 @@ impl FakeNode {
             plan_error: Mutex::default(),
             nodes: Mutex::new(vec![address(12_000)]),
             this_node: Mutex::new(Some(0)),
+            tls: Mutex::default(),
             revision: Mutex::new(5),
             orders: Mutex::default(),
             order_error: Mutex::default(),
+            setup_changes: Mutex::default(),
+            setup_error: Mutex::default(),
+            set_up: Mutex::default(),
             notify: Mutex::default(),
         }
     }
@@ -93,7 +107,7 @@ impl NodeView for FakeNode {
             name: "test".to_owned(),
             nodes: self.nodes.lock().unwrap().clone(),
             this_node: *self.this_node.lock().unwrap(),
-            this_address: address(12_000),
+            this_address: NodeAddress { tls: *self.tls.lock().unwrap(), ..address(12_000) },
         }
     }
 
@@ -159,6 +173,22 @@ impl NodeView for FakeNode {
         Ok(())
     }
 
+    fn change_setup(&self, change: &SetupChange) -> Result<(), SetupError> {
+        if let Some(error) = self.setup_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        self.setup_changes.lock().unwrap().push(change.clone());
+        Ok(())
+    }
+
+    fn set_up(&self) -> Option<SetUp> {
+        self.set_up.lock().unwrap().clone()
+    }
+
+    fn end_set_up(&self) {
+        *self.set_up.lock().unwrap() = None;
+    }
+
     fn edit_users(&self, edit: &UsersEdit, editor: Editor) -> Result<Vec<String>, UsersEditError> {
         self.users.edit(edit, editor)?;
         Ok(self.silent_nodes.lock().unwrap().clone())
@@ -173,6 +203,9 @@ impl NodeView for FakeNode {
             version: "7.6.0-1-enterprise".to_owned(),
             uptime: Duration::from_secs(10),
             cpu_count: 2,
+            data_directory: "/srv/settee".to_owned(),
+            disk_total_bytes: 1 << 40,
+            disk_free_bytes: 1 << 39,
             quota_bytes_max: 1 << 30,
             bucket_count_max: 30,
             memory_total_bytes: 1 << 34,

@@ -10,6 +10,8 @@ mod backup;
 mod bucket_changes;
 mod cluster_plan;
 mod damage;
+mod first_start;
+mod openapi;
 mod robustness;
 mod routes;
 mod several_buckets;

@@ -60,6 +60,32 @@ const VERBOSE: &[&str] = &[
     "/compressionMode",
 ];
 
+/// What the original tells of a cluster, and programs read.
+const POOL: &[&str] = &[
+    "/nodes/0/status",
+    "/nodes/0/serverGroup",
+    "/nodes/0/addressFamily",
+    "/nodes/0/interestingStats/couch_docs_data_size",
+    "/buckets/uri",
+    "/buckets/terseBucketsBase",
+    "/bucketNames/0/bucketName",
+    "/clusterName",
+    "/alerts",
+    "/controllers",
+    "/counters",
+    "/autoCompactionSettings/databaseFragmentationThreshold",
+    "/maxScopeCount",
+    "/maxCollectionCount",
+    "/memoryQuota",
+    "/indexMemoryQuota",
+    "/checkPermissionsURI",
+    "/trustedCAsURI",
+    "/storageTotals/ram/quotaUsedPerNode",
+    "/storageTotals/hdd/total",
+    "/storageTotals/hdd/free",
+];
+const SELF: &[&str] =
+    &["/otpNode", "/nodeUUID", "/thisNode", "/storage/hdd/0/path", "/storageTotals/hdd/used"];
 const GLOBAL: &[&str] = &["/rev", "/revEpoch", "/nodesExt/0/services/mgmt", "/clusterUUID"];
 const REFUSED: &[&str] = &["/errors/_"];
 
@@ -67,13 +93,30 @@ const ROUTES: &[Route] = &[
     ("GET", "/", 200, &["/pools"]),
     ("GET", "/whoami", 200, &["/id", "/domain", "/roles/0/role"]),
     ("GET", "/pools", 200, &["/pools/0/uri", "/uuid", "/implementationVersion", "/isEnterprise"]),
+    ("GET", "/pools/default", 200, POOL),
+    ("POST", "/pools/default", 200, &[]),
+    ("POST", "/clusterInit", 400, &["/errors/username", "/errors/password"]),
+    ("POST", "/nodeInit", 200, &[]),
+    ("GET", "/nodes/self", 200, SELF),
+    ("POST", "/nodes/self/controller/settings", 200, &[]),
+    ("POST", "/node/controller/rename", 400, &["/errors/hostname"]),
+    ("POST", "/node/controller/setupServices", 400, &["/errors/services"]),
+    ("PUT", "/node/controller/setupAlternateAddresses/external", 400, &["/errors/hostname"]),
+    ("DELETE", "/node/controller/setupAlternateAddresses/external", 200, &[]),
+    ("GET", "/internalSettings", 200, &["/maxBucketCount"]),
     (
         "GET",
-        "/pools/default",
+        "/settings/autoCompaction",
         200,
-        &["/nodes/0/status", "/buckets/uri", "/buckets/terseBucketsBase", "/clusterName"],
+        &["/autoCompactionSettings/databaseFragmentationThreshold/percentage", "/purgeInterval"],
     ),
-    ("POST", "/pools/default", 400, REFUSED),
+    ("GET", "/settings/autoFailover", 200, &["/enabled", "/timeout", "/count", "/maxCount"]),
+    ("POST", "/settings/autoFailover", 400, &["/errors/enabled"]),
+    ("POST", "/settings/indexes", 400, REFUSED),
+    ("GET", "/settings/stats", 200, &["/sendStats"]),
+    ("POST", "/settings/stats", 400, &["/errors/sendStats"]),
+    ("GET", "/settings/web", 200, &["/port", "/username"]),
+    ("POST", "/settings/web", 400, &["/errors/username", "/errors/password"]),
     ("GET", "/pools/nodes", 200, &["/nodes/0/otpNode"]),
     ("GET", "/pools/default/nodeServices", 200, GLOBAL),
     ("GET", "/pools/default/tasks", 200, &["/0/type", "/0/status"]),

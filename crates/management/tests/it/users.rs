@@ -1,7 +1,7 @@
 //! Users, groups and what they may do, over REST.
 
 use auth::{Editor, Privilege, PrivilegeSet, ROLES, Role, UsersEdit};
-use management::{NeededAt, ROUTE_NEEDS};
+use management::{NeededAt, REST_ROUTES, RestRoute};
 use serde_json::{Value, json};
 
 use crate::http_client::{Answer, basic};
@@ -52,7 +52,7 @@ fn every_request_needs_its_privilege_and_no_role_without_it_is_let_through() {
     }
     put(&port, "nobody", "");
     for user in ROLES.iter().map(|kind| kind.name).chain(["nobody"]) {
-        for (method, path, need) in ROUTE_NEEDS {
+        for RestRoute { method, path, need, .. } in REST_ROUTES {
             let target = filled_in(path);
             let access = port.node.users.access(user).unwrap();
             let is_allowed = need.is_none_or(|(place, privilege)| {

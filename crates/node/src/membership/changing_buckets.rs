@@ -62,7 +62,7 @@ impl Membership {
     }
 
     /// The plan, to be changed: clients take a map only if it is newer.
-    fn next_plan(&self) -> ClusterPlan {
+    pub(super) fn next_plan(&self) -> ClusterPlan {
         let mut plan = self.plan();
         plan.revision.revision += 1;
         plan

@@ -7,7 +7,7 @@ use anyhow::Context;
 use bucket::{
     Bucket, BucketConfig, BucketType, Completion, Completions, NewRole, Persistence, Surroundings,
 };
-use cluster::BucketPlan;
+use cluster::{BucketPlan, ExternalAddress};
 use document::{Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::Files;
@@ -18,6 +18,7 @@ use vbucket::Waiter;
 use super::*;
 use crate::bucket_settings::BucketSettings;
 use crate::buckets::NodeBucket;
+use crate::own_setup::OwnSetupError;
 use crate::peer_copies::{Copies, Held};
 
 struct NobodyWaits;
@@ -76,7 +77,10 @@ impl Member {
             vec![NodeBucket::new(bucket.clone(), BucketSettings::default())],
             BUCKET,
         );
-        let membership = Membership::new(identity, &buckets, remembered, clock).unwrap();
+        let path = Path::new("/data/own-setup.json").to_path_buf();
+        let own_setup = OwnSetupFile::new(Arc::new(files.clone()), path);
+        let membership = Membership::new(identity, &buckets, remembered, own_setup, clock);
+        let membership = membership.unwrap();
         Self { membership, bucket, pool, files }
     }
 
@@ -131,6 +135,7 @@ fn node(index: u16) -> PlannedNode {
         data_port: 12000 + 2 * index,
         management_port: 9000 + index,
         tls: None,
+        external: None,
     };
     PlannedNode { name: format!("n_{index}"), address }
 }
@@ -168,6 +173,35 @@ fn vbuckets_take_up_the_roles_of_the_plan_and_others_are_deleted() {
     assert_eq!(member.topology(3), [vec![name("n_0"), name("n_1")]]);
     assert_eq!(member.membership.plan(), second);
     assert_eq!(member.membership.cluster_map().this_node, zero);
+}
+
+#[test]
+fn a_node_alone_says_what_it_was_told_and_one_of_a_cluster_what_its_map_says() {
+    let outside = || ExternalAddress { hostname: "outside".to_owned(), ports: BTreeMap::new() };
+    let member = Member::open(SimulatedFiles::new());
+    let told = |member: &Member| {
+        let map = member.membership.cluster_map();
+        assert_eq!(map.nodes, std::slice::from_ref(&map.this_address), "it is the only one");
+        (map.name, map.this_address.host, map.this_address.external)
+    };
+    let before = member.membership.cluster_map().revision;
+    member.membership.rename_host("inside").unwrap();
+    member.membership.set_external_address(Some(outside())).unwrap();
+    member.membership.set_cluster_name("mine").unwrap();
+    assert!(member.membership.cluster_map().revision > before, "clients take it for newer");
+    let all = ("mine".to_owned(), "inside".to_owned(), Some(outside()));
+    assert_eq!(told(&member), all);
+    let wrong = member.membership.rename_host("a b");
+    assert!(matches!(wrong, Err(OwnSetupError::Invalid(_))), "{wrong:?}");
+    let member = member.restart(|_| {});
+    assert_eq!(told(&member), all);
+    let both = plan(9, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&both), CarriedOut::Done);
+    let map = member.membership.cluster_map();
+    assert_eq!((map.name.as_str(), &map.this_address), ("settee", &node(0).address));
+    assert_eq!(map.nodes, [node(0).address, node(1).address]);
+    let refused = member.membership.set_external_address(None);
+    assert!(matches!(refused, Err(OwnSetupError::Invalid(_))), "{refused:?}");
 }
 
 #[test]

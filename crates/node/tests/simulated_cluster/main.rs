@@ -135,6 +135,7 @@ impl Cluster {
                 data_port: PORT,
                 management_port: MANAGEMENT_PORT,
                 tls: None,
+                external: None,
             },
         };
         let nodes = self.machines.iter().map(node).collect();

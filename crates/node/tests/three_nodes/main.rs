@@ -78,6 +78,7 @@ fn plan() -> ClusterPlan {
             data_port: PORT,
             management_port: MANAGEMENT_PORT,
             tls: None,
+            external: None,
         },
     };
     let mut plan = ClusterPlan::of_nodes((1..=3).map(planned).collect());

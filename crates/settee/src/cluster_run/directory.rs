@@ -226,6 +226,7 @@ impl Member {
             data_port: self.kv,
             management_port: self.mgmt,
             tls: self.tls.map(|MemberTls { kv, mgmt }| TlsPorts { data: kv, management: mgmt }),
+            external: None,
         };
         PlannedNode { name: self.name.clone(), address }
     }
