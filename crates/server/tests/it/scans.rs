@@ -57,7 +57,8 @@ fn what_is_found_comes_in_several_responses_of_which_the_last_one_says_so() {
         names.extend(named.iter().map(|name| String::from_utf8(name[1..].to_vec()).unwrap()));
         responses += 1;
         match reply.status {
-            SUCCESS => assert!((8192..9000).contains(&reply.value.len())),
+            // 8 KiB and what went over that; less if reading takes long.
+            SUCCESS => assert!(reply.value.len() < 9000),
             status => {
                 assert_eq!(status, COMPLETE);
                 break;
@@ -65,7 +66,7 @@ fn what_is_found_comes_in_several_responses_of_which_the_last_one_says_so() {
         }
     }
     assert_eq!(names, (0..3000).map(|number| format!("k{number:05}")).collect::<Vec<_>>());
-    assert_eq!(responses, 3);
+    assert!(responses >= 3);
     assert_eq!(client.ask(frame(0x0a)).status, 0, "nothing is left over");
 }
 
