@@ -5,6 +5,7 @@ mod administrator;
 mod bucket_changes;
 mod bucket_opener;
 mod bucket_settings;
+mod bucket_steps;
 mod bucket_words;
 mod buckets;
 mod client_limits;
@@ -31,6 +32,8 @@ pub use doors::cannot_listen;
 pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};
 pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
-pub use peer_copies::{COPIES_GROUP, Copies, Held, PeerLogin, Peers, UsersOffer, copies_of};
+pub use peer_copies::{
+    COPIES_GROUP, Copies, Held, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of,
+};
 pub use temporary_directory::temporary_data_directory;
 pub use world::World;
