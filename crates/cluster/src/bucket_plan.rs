@@ -1,5 +1,7 @@
 //! What every node of a cluster is to do for one bucket: who holds which vBucket.
 
+use std::collections::BTreeMap;
+
 use crate::uuid::Uuid;
 
 /// Who holds what of one bucket. Nodes are indices of the plan's.
@@ -7,6 +9,9 @@ use crate::uuid::Uuid;
 pub struct BucketPlan {
     /// The bucket's identity, if it is said; otherwise each node tells its own.
     pub uuid: Option<Uuid>,
+    /// What the bucket is, by the names of its settings, for nodes that do not have it yet or have
+    /// it otherwise. `None` if every node was started with it.
+    pub settings: Option<BTreeMap<String, String>>,
     /// Copies beside the active one.
     pub replica_count: usize,
     /// For each vBucket the node index of the active copy, then those of `replica_count` replicas,
@@ -28,7 +33,7 @@ impl BucketPlan {
             std::iter::once(Some(active)).chain((0..replica_count).map(replica)).collect()
         };
         let chains = (0..usize::from(vbucket_count)).map(chain).collect();
-        Self { uuid: None, replica_count, chains }
+        Self { uuid: None, settings: None, replica_count, chains }
     }
 
     /// The holders of a vBucket's copies, the active one first; nobody where there is no such

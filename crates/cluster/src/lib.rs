@@ -1,5 +1,6 @@
 //! Which node owns which vBucket, and how that is told to clients.
 
+mod bucket_changes;
 mod bucket_plan;
 mod cluster_map;
 mod config_json;
@@ -13,6 +14,6 @@ pub use bucket_plan::BucketPlan;
 pub use cluster_map::{BucketMap, ClusterMap, ExternalAddress, NodeAddress, Revision, TlsPorts};
 pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;
-pub use plan::{ClusterPlan, PlannedNode, VbucketRole};
+pub use plan::{ClusterPlan, DeletedBucket, PlannedNode, VbucketRole};
 pub use plan_json::InvalidPlan;
 pub use uuid::Uuid;

@@ -27,6 +27,19 @@ pub struct ClusterPlan {
     pub nodes: Vec<PlannedNode>,
     /// Who holds what of each bucket, by its name.
     pub buckets: BTreeMap<String, BucketPlan>,
+    /// Buckets that were deleted, in this order: whoever has one deletes it, too.
+    pub deleted: Vec<DeletedBucket>,
+    /// How often buckets were made, changed or deleted.
+    pub changes: u64,
+}
+
+/// A bucket that is to be nowhere any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedBucket {
+    /// Its name, which another one may have by now.
+    pub name: String,
+    /// Its identity, if the plans in which it was said one.
+    pub uuid: Option<Uuid>,
 }
 
 /// What one node is to do with one vBucket.
@@ -48,6 +61,8 @@ impl ClusterPlan {
             cluster_uuid: None,
             nodes,
             buckets: BTreeMap::new(),
+            deleted: Vec::new(),
+            changes: 0,
         }
     }
 
@@ -94,7 +109,7 @@ impl ClusterPlan {
     /// Where the documents of a bucket are, if it is in the plan. `own_uuid` is its identity where
     /// the plan says none.
     pub fn bucket_map(&self, name: &str, own_uuid: Uuid, is_ephemeral: bool) -> Option<BucketMap> {
-        let BucketPlan { uuid, replica_count, chains } = self.buckets.get(name)?.clone();
+        let BucketPlan { uuid, replica_count, chains, .. } = self.buckets.get(name)?.clone();
         let uuid = uuid.unwrap_or(own_uuid);
         let name = name.to_owned();
         Some(BucketMap { name, uuid, is_ephemeral, manifest_uid: 0, replica_count, chains })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bucket_plan::BucketPlan;
 use crate::cluster_map::{ExternalAddress, NodeAddress, Revision, TlsPorts};
-use crate::plan::{ClusterPlan, PlannedNode};
+use crate::plan::{ClusterPlan, DeletedBucket, PlannedNode};
 use crate::uuid::Uuid;
 
 /// More replicas than this no chain of the protocol has.
@@ -28,6 +28,9 @@ pub struct InvalidPlan(String);
 /// For each vBucket its holders, as in [`BucketPlan::chains`].
 type Chains = Vec<Vec<Option<usize>>>;
 
+/// As in [`BucketPlan::settings`].
+type Settings = BTreeMap<String, String>;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -39,6 +42,8 @@ struct Document {
     bucket: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bucket_uuid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bucket_settings: Option<Settings>,
     nodes: Vec<Node>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replicas: Option<usize>,
@@ -47,6 +52,10 @@ struct Document {
     /// Several buckets, instead of the fields that say one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     buckets: Option<BTreeMap<String, Bucket>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleted: Vec<Deleted>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<u64>,
     /// What a node adds when it shows its plan, which may be handed to others as it is.
     #[serde(default, skip_serializing)]
     #[expect(dead_code, reason = "it is read to be left out")]
@@ -62,8 +71,19 @@ struct Document {
 struct Bucket {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uuid: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    settings: Option<Settings>,
     replicas: usize,
     vbuckets: Chains,
+}
+
+/// A bucket that was deleted.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deleted {
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uuid: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,17 +108,20 @@ impl Document {
     fn take_buckets(&mut self, unnamed: &str) -> Result<BTreeMap<String, BucketPlan>, InvalidPlan> {
         let only = (self.replicas.take(), self.vbuckets.take());
         let (name, uuid) = (self.bucket.take(), self.bucket_uuid.take());
+        let settings = self.bucket_settings.take();
+        let is_said = name.is_some() || uuid.is_some() || settings.is_some();
         let missing = |field| Err(InvalidPlan(format!("missing field `{field}`")));
         match (self.buckets.take(), only) {
             (None, (Some(replicas), Some(vbuckets))) => {
                 let name = name.unwrap_or_else(|| unnamed.to_owned());
                 let uuid = parse_uuid("bucket_uuid", uuid)?;
-                let bucket = BucketPlan { uuid, replica_count: replicas, chains: vbuckets };
+                let (replica_count, chains) = (replicas, vbuckets);
+                let bucket = BucketPlan { uuid, settings, replica_count, chains };
                 Ok(BTreeMap::from([(name, bucket)]))
             }
             (None, (None, _)) => missing("replicas"),
             (None, (_, None)) => missing("vbuckets"),
-            (Some(buckets), (None, None)) if name.is_none() && uuid.is_none() => {
+            (Some(buckets), (None, None)) if !is_said => {
                 buckets.into_iter().map(|(name, bucket)| bucket.into_plan(name)).collect()
             }
             (Some(_), _) => Err(InvalidPlan(
@@ -113,15 +136,28 @@ impl Document {
 impl Bucket {
     fn into_plan(self, name: String) -> Result<(String, BucketPlan), InvalidPlan> {
         let uuid = parse_uuid(&format!("buckets.{name}.uuid"), self.uuid)?;
-        Ok((name, BucketPlan { uuid, replica_count: self.replicas, chains: self.vbuckets }))
+        let Self { settings, replicas: replica_count, vbuckets: chains, .. } = self;
+        Ok((name, BucketPlan { uuid, settings, replica_count, chains }))
     }
 
     fn of(plan: &BucketPlan) -> Self {
         Self {
             uuid: plan.uuid.map(|uuid| uuid.to_string()),
+            settings: plan.settings.clone(),
             replicas: plan.replica_count,
             vbuckets: plan.chains.clone(),
         }
+    }
+}
+
+impl Deleted {
+    fn into_deleted(self) -> Result<DeletedBucket, InvalidPlan> {
+        let uuid = parse_uuid("deleted.uuid", self.uuid)?;
+        Ok(DeletedBucket { name: self.name, uuid })
+    }
+
+    fn of(deleted: &DeletedBucket) -> Self {
+        Self { name: deleted.name.clone(), uuid: deleted.uuid.map(|uuid| uuid.to_string()) }
     }
 }
 
@@ -131,7 +167,9 @@ impl ClusterPlan {
     /// has node indices, and null for a missing copy; or, instead of the last three, `"buckets":
     /// {"default": {"replicas": 1, "vbuckets": [[0, 1], ...]}}`. A bucket without a name is called
     /// `unnamed`; a node that speaks no TLS has no `kvSSL` and `mgmtSSL`. A node that is reached
-    /// from elsewhere may say where: `"external": {"hostname": "h", "ports": {"kv": 31210}}`.
+    /// from elsewhere may say where: `"external": {"hostname": "h", "ports": {"kv": 31210}}`. Plans
+    /// of buckets that were made or changed while nodes ran have `settings`, `deleted` and
+    /// `changes`, too.
     pub fn parse(text: &str, unnamed: &str) -> Result<Self, InvalidPlan> {
         let mut document: Document = serde_json::from_str(text)
             .map_err(|error| InvalidPlan(format!("the cluster map cannot be read: {error}")))?;
@@ -158,6 +196,12 @@ impl ClusterPlan {
             cluster_uuid: parse_uuid("cluster_uuid", document.cluster_uuid)?,
             nodes: document.nodes.into_iter().map(node).collect(),
             buckets,
+            deleted: document
+                .deleted
+                .into_iter()
+                .map(Deleted::into_deleted)
+                .collect::<Result<_, _>>()?,
+            changes: document.changes.unwrap_or_default(),
         };
         plan.check()?;
         Ok(plan)
@@ -179,10 +223,13 @@ impl ClusterPlan {
             cluster_uuid: self.cluster_uuid.map(|uuid| uuid.to_string()),
             bucket: None,
             bucket_uuid: None,
+            bucket_settings: None,
             nodes: self.nodes.iter().map(node).collect(),
             replicas: None,
             vbuckets: None,
             buckets: None,
+            deleted: self.deleted.iter().map(Deleted::of).collect(),
+            changes: (self.changes > 0).then_some(self.changes),
             pending: None,
             incomplete: None,
         };
@@ -190,9 +237,11 @@ impl ClusterPlan {
             self.buckets.iter().map(|(name, plan)| (name.clone(), Bucket::of(plan))).collect();
         if buckets.len() != 1 {
             document.buckets = Some(buckets);
-        } else if let Some((name, Bucket { uuid, replicas, vbuckets })) = buckets.pop_first() {
+        } else if let Some((name, bucket)) = buckets.pop_first() {
+            let Bucket { uuid, settings, replicas, vbuckets } = bucket;
             document.bucket = Some(name);
             document.bucket_uuid = uuid;
+            document.bucket_settings = settings;
             document.replicas = Some(replicas);
             document.vbuckets = Some(vbuckets);
         }
@@ -206,8 +255,17 @@ impl ClusterPlan {
             return Err(InvalidPlan(format!("rev [{epoch}, {revision}]: both begin with 1")));
         }
         self.check_nodes()?;
+        // Otherwise a plan that merely lacks the bucket would come to say that it is deleted.
+        let mut deleted = self.deleted.iter();
+        if let Some(DeletedBucket { name, .. }) = deleted.find(|deleted| self.has_still(deleted)) {
+            return Err(InvalidPlan(format!("deleted: `{name}` is among the buckets")));
+        }
         let mut buckets = self.buckets.iter();
         buckets.try_for_each(|(name, bucket)| self.check_bucket(name, bucket))
+    }
+
+    fn has_still(&self, deleted: &DeletedBucket) -> bool {
+        self.buckets.get(&deleted.name).is_some_and(|bucket| bucket.uuid == deleted.uuid)
     }
 
     fn check_bucket(&self, name: &str, bucket: &BucketPlan) -> Result<(), InvalidPlan> {
@@ -397,7 +455,7 @@ mod tests {
     fn a_bucket_without_a_name_has_the_one_that_the_reader_says() {
         let plan = ClusterPlan::parse(UNNAMED, "mine").unwrap();
         let chains = vec![vec![Some(0), Some(1)], vec![Some(1), None]];
-        let bucket = BucketPlan { uuid: None, replica_count: 1, chains };
+        let bucket = BucketPlan { uuid: None, settings: None, replica_count: 1, chains };
         assert_eq!(plan.buckets, BTreeMap::from([("mine".to_owned(), bucket)]));
         let written = plan.to_json();
         assert_eq!(ClusterPlan::parse(&written, "other"), Ok(plan), "it has a name from then on");
@@ -443,6 +501,12 @@ mod tests {
             (NAMED, "0123", "", "buckets.y.uuid: 32 hexadecimal digits"),
             (NAMED, "\"rev\"", "\"replicas\":1,\"rev\"", "nothing beside them does"),
             (NAMED, "\"rev\"", "\"bucket\":\"x\",\"rev\"", "nothing beside them does"),
+            (
+                NAMED,
+                "\"rev\"",
+                "\"deleted\":[{\"name\":\"x\"}],\"rev\"",
+                "`x` is among the buckets",
+            ),
         ] {
             let text = good.replacen(from, to, 1);
             assert_ne!(text, good, "{from}");

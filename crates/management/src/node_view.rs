@@ -48,9 +48,9 @@ pub trait NodeView: Send + Sync {
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;
 
-    /// Has the node do its part of another plan, and its clients told of it; what is left is
-    /// pending. Has a thread of its own and may take seconds.
-    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError>;
+    /// Has the node do its part of another plan, and its clients told of it, or only say whether it
+    /// could; what is left is pending. Has a thread of its own and may take seconds.
+    fn carry_out(&self, plan: &str, is_trial: bool) -> Result<(), CarryOutError>;
 
     /// Changes what the node says of itself: durable on return, and its clients are told. Has a
     /// thread of its own.

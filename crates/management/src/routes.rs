@@ -41,8 +41,10 @@ use crate::cross_site::refuse_other_sites;
 
 /// Where nodes give each other their users.
 const USERS_EXCHANGE: &str = "/settee/users";
-/// Bytes of all users and groups as JSON.
-const USERS_BYTES_MAX: usize = 16 << 20;
+/// Where nodes give each other their plans.
+const PLAN_EXCHANGE: &str = "/settee/clusterMap";
+/// Bytes of what nodes give each other as JSON: all users and groups, or a plan of many buckets.
+const EXCHANGE_BYTES_MAX: usize = 16 << 20;
 
 /// All requests. Only `/healthz` is answered to everybody.
 pub(crate) fn router(context: Arc<Context>) -> Router {
@@ -74,7 +76,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/pools/default/nodeServices", get(cluster::node_services))
         .route("/pools/default/nodeServicesStreaming", get(streaming::node_services))
         .route("/pools/default/tasks", get(cluster::tasks))
-        .route("/settee/clusterMap", get(cluster_plan::show).put(cluster_plan::carry_out))
+        .route(PLAN_EXCHANGE, get(cluster_plan::show).put(cluster_plan::carry_out))
         .route("/settee/vbuckets/damaged", get(damage::list))
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
         .route("/metrics", get(health::metrics))
@@ -185,8 +187,8 @@ fn user_routes() -> Router<Arc<Context>> {
 
 /// Takes the whole body in before a handler runs, so that a slow client waits at its own cost.
 async fn read_body(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
-    let is_of_users = request.uri().path() == USERS_EXCHANGE;
-    let size_max = if is_of_users { USERS_BYTES_MAX } else { context.limits.body_bytes_max };
+    let is_exchange = [USERS_EXCHANGE, PLAN_EXCHANGE].contains(&request.uri().path());
+    let size_max = if is_exchange { EXCHANGE_BYTES_MAX } else { context.limits.body_bytes_max };
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > size_max) {

@@ -1,21 +1,30 @@
 //! Which buckets the node has, changed while it runs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bucket::MEMORY_QUOTA_BYTES_MIN;
+use cluster::{BucketPlan, Uuid};
 use document::limits::BUCKET_NAME_SIZE_MAX;
 use executor::{Owner, Shutdown};
-use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Server};
+use server::{
+    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Server,
+};
 
 use crate::bucket_opener::BucketOpener;
 use crate::bucket_settings::BucketSettings;
+use crate::bucket_steps::BucketKeeper;
 use crate::bucket_words::Moment;
 use crate::buckets::{NodeBucket, NodeBuckets};
 use crate::closing::{Closing, Leaving};
-use crate::membership::Membership;
+use crate::membership::{Membership, PlanOrder};
 use crate::quota_shares::{least_bytes, part_of_rest};
 
-/// Makes, changes and deletes buckets, one at a time. Calls may wait for files.
+/// Called when nothing of a bucket is left.
+type Done = Box<dyn FnOnce() + Send>;
+
+/// Makes, changes and deletes buckets, one at a time: those of a node that is alone itself, those
+/// of a cluster by its plan. Calls may wait for files and other nodes.
 pub struct BucketChanges {
     opener: BucketOpener,
     buckets: Arc<NodeBuckets>,
@@ -26,8 +35,10 @@ pub struct BucketChanges {
     leaving: Leaving,
     /// Memory for documents of all buckets, at most.
     buckets_bytes_max: u64,
-    /// Held while the set of buckets, or the settings of one, change.
-    changing: Mutex<()>,
+    /// Held while a bucket of a cluster is deleted from here.
+    deleting: Mutex<()>,
+    /// Who hears of the end of the one that is.
+    ending: Mutex<Option<(String, Done)>>,
 }
 
 impl BucketChanges {
@@ -46,7 +57,8 @@ impl BucketChanges {
             server: Arc::clone(server),
             leaving: Leaving::default(),
             buckets_bytes_max,
-            changing: Mutex::default(),
+            deleting: Mutex::default(),
+            ending: Mutex::default(),
         }
     }
 
@@ -89,7 +101,7 @@ impl BucketChanges {
         if is_there.map_err(|error| BucketRefusal::Failed(error.to_string()))? {
             return Err(BucketRefusal::Exists);
         }
-        if self.buckets.all().len() >= BUCKET_COUNT_MAX {
+        if self.buckets.all().len() + self.leaving.count() >= BUCKET_COUNT_MAX {
             let why = format!("Cannot create more than {BUCKET_COUNT_MAX} buckets");
             return Err(refuse("_", why));
         }
@@ -121,7 +133,8 @@ impl BucketChanges {
         Ok(())
     }
 
-    /// Changes a bucket, or only says whether it could be.
+    /// Changes a bucket, or only says whether it could be: in a cluster on all nodes, and on those
+    /// that do not answer when they do.
     ///
     /// # Errors
     /// It is as it was.
@@ -131,10 +144,30 @@ impl BucketChanges {
         words: &BucketWords,
         is_trial: bool,
     ) -> Result<(), BucketRefusal> {
-        let _changing = self.lock();
+        let held = self.membership.hold_buckets();
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        let before = known.settings();
-        let settings = before.with_words(words, Moment::Running)?;
+        let settings = known.settings().with_words(words, Moment::Running)?;
+        let is_alone = self.membership.is_alone();
+        self.apply(&known, settings, is_trial || !is_alone)?;
+        if is_trial || is_alone {
+            return Ok(());
+        }
+        drop(held);
+        let before = known.settings().planned_words();
+        drop(known);
+        let (name, words) = (name.to_owned(), words.clone());
+        self.membership.order_buckets(&PlanOrder::Change { name, before, words })
+    }
+
+    /// Gives a bucket other settings, or only says whether it could have them. The caller holds the
+    /// buckets.
+    fn apply(
+        &self,
+        known: &NodeBucket,
+        settings: BucketSettings,
+        is_trial: bool,
+    ) -> Result<(), BucketRefusal> {
+        let (name, before) = (known.name(), known.settings());
         if settings.memory_quota_bytes != before.memory_quota_bytes {
             self.check_quota(name, settings.memory_quota_bytes, before.memory_quota_bytes)?;
         }
@@ -183,16 +216,8 @@ impl BucketChanges {
         self.owner.unregister(Shutdown::Force);
     }
 
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl BucketAdministrator for BucketChanges {
-    fn create(&self, name: &str, words: &BucketWords) -> Result<(), BucketRefusal> {
-        let _changing = self.lock();
-        let settings = self.checked_new(name, words)?;
-        self.membership.check_alone()?;
+    /// Makes a bucket that nobody knows of yet. The caller holds the buckets.
+    fn make_here(&self, settings: BucketSettings) -> Result<NodeBucket, BucketRefusal> {
         self.share_rest(Some(&settings));
         let made = self.opener.make(settings);
         if made.is_err() {
@@ -200,15 +225,19 @@ impl BucketAdministrator for BucketChanges {
         }
         let bucket = made.map_err(|error| BucketRefusal::Failed(format!("{error:#}")))?;
         self.buckets.put(bucket.clone());
-        self.membership.add_bucket(&bucket);
-        tracing::info!(bucket = name, uuid = bucket.bucket().uuid(), "the bucket was made");
-        Ok(())
+        let uuid = bucket.bucket().uuid();
+        tracing::info!(bucket = bucket.name(), uuid, "the bucket was made");
+        Ok(bucket)
     }
 
-    fn delete(&self, name: &str, done: Box<dyn FnOnce() + Send>) -> Result<(), BucketRefusal> {
-        let _changing = self.lock();
+    /// Deletes a bucket, which `take_out` has the clients lose. The caller holds the buckets.
+    fn remove_here(
+        &self,
+        name: &str,
+        done: Done,
+        take_out: impl FnOnce() -> Option<Departure>,
+    ) -> Result<(), BucketRefusal> {
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        self.membership.check_alone()?;
         let files = &self.opener.world.files;
         let failed = |error: platform::FileError| BucketRefusal::Failed(error.to_string());
         let directory = self.opener.places.bucket(&**files, name).map_err(failed)?;
@@ -221,7 +250,7 @@ impl BucketAdministrator for BucketChanges {
         }
         self.buckets.remove(name);
         self.share_rest(None);
-        let departure = self.membership.remove_bucket(name);
+        let departure = take_out();
         tracing::info!(bucket = name, "the bucket was deleted");
         let closing = Closing {
             name: name.to_owned(),
@@ -236,6 +265,101 @@ impl BucketAdministrator for BucketChanges {
             tracing::info!(bucket = name, "the node stops: the next start removes what is left");
         }
         Ok(())
+    }
+
+    fn create_everywhere(&self, settings: &BucketSettings) -> Result<(), BucketRefusal> {
+        let said = settings.uuid.as_deref().and_then(Uuid::parse);
+        let uuid = said.unwrap_or_else(|| Uuid::random(&self.opener.world.entropy));
+        self.membership.order_buckets(&PlanOrder::Make {
+            name: settings.name.clone(),
+            uuid,
+            settings: settings.planned_words(),
+            replicas_wanted: settings.replica_count,
+            vbucket_count: settings.bucket_config(1).vbucket_count,
+        })
+    }
+
+    fn delete_everywhere(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
+        let _one_at_a_time = self.deleting.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.lock_ending() = Some((name.to_owned(), done));
+        let ordered = self.membership.order_buckets(&PlanOrder::Delete { name: name.to_owned() });
+        let left = self.lock_ending().take();
+        ordered?;
+        if let Some((_, done)) = left {
+            // It was not here.
+            done();
+        }
+        Ok(())
+    }
+
+    fn lock_ending(&self) -> MutexGuard<'_, Option<(String, Done)>> {
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BucketAdministrator for BucketChanges {
+    fn create(&self, name: &str, words: &BucketWords) -> Result<(), BucketRefusal> {
+        let held = self.membership.hold_buckets();
+        let settings = self.checked_new(name, words)?;
+        if !self.membership.is_alone() {
+            drop(held);
+            return self.create_everywhere(&settings);
+        }
+        let bucket = self.make_here(settings)?;
+        self.membership.add_bucket(&bucket);
+        Ok(())
+    }
+
+    fn delete(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
+        let held = self.membership.hold_buckets();
+        if !self.membership.is_alone() {
+            drop(held);
+            return self.delete_everywhere(name, done);
+        }
+        self.remove_here(name, done, || self.membership.remove_bucket(name))
+    }
+}
+
+impl BucketKeeper for BucketChanges {
+    fn make(
+        &self,
+        name: &str,
+        plan: &BucketPlan,
+        is_trial: bool,
+    ) -> Result<Option<NodeBucket>, BucketRefusal> {
+        let mut words: BucketWords =
+            plan.settings.clone().unwrap_or_default().into_iter().collect();
+        words.push(("max_vbuckets".to_owned(), plan.chains.len().to_string()));
+        words.extend(plan.uuid.map(|uuid| ("uuid".to_owned(), uuid.to_string())));
+        let settings = self.checked_new(name, &words)?;
+        if is_trial {
+            return Ok(None);
+        }
+        let bucket = self.make_here(settings)?;
+        // Its vBuckets are to take up roles.
+        bucket.load(&self.opener.world.pool);
+        Ok(Some(bucket))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), BucketRefusal> {
+        let done = self.lock_ending().take_if(|(ending, _)| ending.as_str() == name);
+        let done = done.map_or_else(|| Box::new(|| {}) as Done, |(_, done)| done);
+        self.remove_here(name, done, || self.membership.take_out(name))
+    }
+
+    fn adapt(
+        &self,
+        name: &str,
+        settings: &BTreeMap<String, String>,
+        is_trial: bool,
+    ) -> Result<(), BucketRefusal> {
+        let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
+        let words: BucketWords = settings.clone().into_iter().collect();
+        let wanted = known.settings().with_words(&words, Moment::Running)?;
+        if wanted.words() == known.settings().words() {
+            return Ok(());
+        }
+        self.apply(&known, wanted, is_trial)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use bucket::Bucket;
+use cluster::{BucketPlan, ClusterPlan};
 use server::Mailboxes;
 
 use crate::bucket_settings::BucketSettings;
@@ -11,11 +12,49 @@ use crate::buckets::{NodeBucket, surroundings};
 use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::{BucketPlaces, DataDirectory};
 use crate::quota_shares::part_of_rest;
+use crate::remembered_map::Remembered;
 use crate::world::World;
 
 /// Memory for documents of a bucket that is made without saying how much. Source:
 /// docs/specification/engine.md, section 9, `max_size`.
 const NEW_BUCKET_BYTES: u64 = 100 << 20;
+
+/// The plans of a start.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Planned<'a> {
+    /// What the node has carried out last, if it has.
+    pub(crate) before: Option<&'a Remembered>,
+    /// The one that it starts with, unless it is alone.
+    pub(crate) now: Option<&'a ClusterPlan>,
+}
+
+impl Planned<'_> {
+    /// The buckets that the node has had and that are deleted by now.
+    fn deleted(&self) -> impl Iterator<Item = &str> {
+        let both = self.before.zip(self.now);
+        both.into_iter().flat_map(|(before, now)| {
+            let goes_on = now.changes >= before.plan.changes;
+            let removed = before.removed.iter().filter(move |_| goes_on);
+            let has_deleted = |(name, known): &(&String, &BucketPlan)| {
+                let planned = now.buckets.get(*name);
+                let is_same = planned.is_some_and(|planned| planned.uuid == known.uuid);
+                now.is_deleted(name, known.uuid) && !is_same
+            };
+            let known = before.plan.buckets.iter().filter(has_deleted).map(|(name, _)| name);
+            removed.chain(known).map(String::as_str).collect::<Vec<_>>()
+        })
+    }
+
+    /// Whether a bucket that a start names is not to be made, as one of that name was deleted; or
+    /// is made from the plan, which says what it is.
+    pub(crate) fn withholds(&self, name: &str) -> bool {
+        let Some(now) = self.now else { return false };
+        match now.buckets.get(name) {
+            Some(planned) => planned.settings.is_some(),
+            None => now.deleted.iter().any(|deleted| deleted.name == name),
+        }
+    }
+}
 
 /// Opens buckets in a node's directory.
 pub(crate) struct BucketOpener {
@@ -45,9 +84,20 @@ impl BucketOpener {
         }
     }
 
-    /// Opens the buckets that the configuration names, and those that are there beside.
-    pub(crate) fn open_all(&self, config: &NodeConfig) -> anyhow::Result<Vec<NodeBucket>> {
+    /// Opens the buckets that the configuration names, and those that are there beside; not those
+    /// that a cluster has deleted meanwhile.
+    pub(crate) fn open_all(
+        &self,
+        config: &NodeConfig,
+        planned: Planned<'_>,
+    ) -> anyhow::Result<Vec<NodeBucket>> {
         let files = &*self.world.files;
+        for name in planned.deleted() {
+            if self.places.has_bucket(files, name)? {
+                tracing::info!(bucket = name, "the cluster has deleted the bucket");
+                bucket::mark_deleted(files, &self.places.bucket(files, name)?)?;
+            }
+        }
         self.places.sweep(files);
         let mut settings = Vec::new();
         for named in &config.buckets {
@@ -56,6 +106,7 @@ impl BucketOpener {
                 MakesBuckets::Once => !self.places.have_been_used(files)?,
                 MakesBuckets::Never => false,
             };
+            let is_wanted = is_wanted && !planned.withholds(&named.name);
             if is_wanted || self.places.has_bucket(files, &named.name)? {
                 settings.push(named.clone());
             }
@@ -221,7 +272,7 @@ mod tests {
 
         /// Which buckets there are now, without those that are made anew.
         fn open(&self) -> Vec<(String, bool)> {
-            let opened = self.opener.open_all(&self.config).unwrap();
+            let opened = self.opener.open_all(&self.config, Planned::default()).unwrap();
             let facts = opened.iter().map(|it| (it.name().to_owned(), it.flush_enabled()));
             let facts = facts.collect();
             opened.iter().for_each(|it| it.bucket().discard());

@@ -1,6 +1,7 @@
 //! What is said of a bucket while the node runs: names and values, under the original's names where
 //! it has them. A client says them, and they are kept in the bucket's directory.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bucket::{
@@ -145,6 +146,16 @@ impl BucketSettings {
         words.map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
+    /// What a plan says of the bucket, for nodes that are to have the same one.
+    pub(crate) fn planned_words(&self) -> BTreeMap<String, String> {
+        let fixed = [
+            ("bucket_type", self.bucket_type.unwrap_or_default().name()),
+            ("conflict_resolution_type", self.conflict_resolution.unwrap_or_default().name()),
+        ];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.words().into_iter().chain(fixed).collect()
+    }
+
     /// Keeps them in the bucket's directory, durably.
     pub(crate) fn keep(&self, files: &dyn Files, directory: &Path) -> Result<(), BucketRefusal> {
         let words: serde_json::Map<_, _> =
@@ -164,7 +175,7 @@ impl BucketSettings {
             Err(error) if error.kind == FileErrorKind::NotFound => return Ok(self.clone()),
             content => content?,
         };
-        let words: std::collections::BTreeMap<String, String> = serde_json::from_slice(&content)?;
+        let words: BTreeMap<String, String> = serde_json::from_slice(&content)?;
         Ok(self.with_words(&words.into_iter().collect(), Moment::Making)?)
     }
 }
@@ -209,6 +220,18 @@ mod tests {
         assert!(rest.with_kept(&files, directory).unwrap().has_part_of_rest);
         settings.keep(&files, directory).unwrap();
         assert!(!rest.with_kept(&files, directory).unwrap().has_part_of_rest);
+    }
+
+    #[test]
+    fn what_a_plan_says_makes_the_same_bucket() {
+        let before = BucketSettings::default();
+        let said = words(&[("bucket_type", "ephemeral"), ("conflict_resolution_type", "lww")]);
+        let settings = before.with_words(&said, Moment::Making).unwrap();
+        let planned: BucketWords = settings.planned_words().into_iter().collect();
+        let again = before.with_words(&planned, Moment::Making).unwrap();
+        assert_eq!(again.planned_words(), settings.planned_words());
+        assert_ne!(again.planned_words(), before.planned_words());
+        assert!(again.with_words(&planned, Moment::Running).is_ok(), "nothing of it changes");
     }
 
     #[test]

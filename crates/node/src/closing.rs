@@ -26,6 +26,11 @@ impl Leaving {
         self.lock().contains(name)
     }
 
+    /// They have places among the buckets until they are gone.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

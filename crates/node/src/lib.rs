@@ -5,6 +5,7 @@ mod administrator;
 mod bucket_changes;
 mod bucket_opener;
 mod bucket_settings;
+mod bucket_steps;
 mod bucket_words;
 mod buckets;
 mod client_limits;
@@ -33,6 +34,8 @@ pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behin
 pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
 pub use own_setup::OwnSetupError;
-pub use peer_copies::{COPIES_GROUP, Copies, Held, PeerLogin, Peers, UsersOffer, copies_of};
+pub use peer_copies::{
+    COPIES_GROUP, Copies, Held, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of,
+};
 pub use temporary_directory::temporary_data_directory;
 pub use world::World;

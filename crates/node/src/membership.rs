@@ -5,14 +5,17 @@ mod changing_buckets;
 mod exchange;
 mod manifests;
 mod own_words;
+mod plan_exchange;
+mod plan_order;
 mod retry;
 mod roles;
+mod unmade;
 mod users;
 mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use cluster::{
     BucketMap, ClusterMap, ClusterPlan, InvalidPlan, NodeAddress, PendingVbucket, PlannedNode,
@@ -24,11 +27,15 @@ use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
 use manifests::ManifestExchange;
+use plan_exchange::PlanExchange;
+pub(crate) use plan_order::PlanOrder;
 pub(crate) use retry::RunningRetries;
+use unmade::Unmade;
 pub(crate) use users::SharedUsers;
 use users::UsersExchange;
 use waiting::Answers;
 
+use crate::bucket_steps::{BucketKeeper, BucketSteps};
 use crate::buckets::NodeBuckets;
 use crate::own_setup::{OwnSetup, OwnSetupFile};
 use crate::peer_copies::AskPeer;
@@ -52,6 +59,8 @@ pub enum CarriedOut {
     Done,
     /// It has a newer one.
     Older(Revision),
+    /// It has another one of this revision.
+    Another(Revision),
     /// It cannot be carried out here, and never will be.
     Refused(String),
 }
@@ -63,14 +72,19 @@ pub struct Membership {
     buckets: RwLock<BTreeMap<String, Arc<BucketMember>>>,
     /// The bucket of a plan that names none.
     default_bucket: String,
-    /// Held while a plan is carried out.
+    /// Held while a plan is carried out, and while the node's set of buckets changes.
     carrying_out: Mutex<()>,
+    /// Who makes and deletes buckets, once there is somebody.
+    keeper: OnceLock<Weak<dyn BucketKeeper>>,
+    /// The buckets of the plan that are not here yet.
+    unmade: Mutex<Unmade>,
     plan: Mutex<ClusterPlan>,
     /// Held while clients are told of the maps: the last that they hear is the newest.
     telling: Mutex<()>,
     ask_peer: OnceLock<AskPeer>,
     manifests: ManifestExchange,
     users: UsersExchange,
+    plans: PlanExchange,
     remembered: RememberedMap,
     own_setup_file: OwnSetupFile,
     own_setup: Mutex<OwnSetup>,
@@ -82,6 +96,8 @@ pub struct Membership {
     /// Whether no plan was ever carried out: the buckets are this node's alone.
     is_alone: AtomicBool,
     notify: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Itself, once it serves: buckets that come tell it of their manifests.
+    itself: OnceLock<Weak<Self>>,
 }
 
 impl Membership {
@@ -108,11 +124,14 @@ impl Membership {
             buckets: RwLock::new(buckets),
             default_bucket: node_buckets.default_name().to_owned(),
             carrying_out: Mutex::default(),
+            keeper: OnceLock::new(),
+            unmade: Mutex::default(),
             plan: Mutex::new(plan),
             telling: Mutex::default(),
             ask_peer: OnceLock::new(),
             manifests: ManifestExchange::default(),
             users: UsersExchange::default(),
+            plans: PlanExchange::default(),
             remembered,
             own_setup_file,
             own_setup: Mutex::new(own_setup),
@@ -122,6 +141,7 @@ impl Membership {
             replicator: OnceLock::new(),
             is_alone: AtomicBool::new(true),
             notify: OnceLock::new(),
+            itself: OnceLock::new(),
         })
     }
 
@@ -142,6 +162,7 @@ impl Membership {
             server.show_pending(member.name(), member.pending());
         }
         assert!(self.server.set(server).is_ok(), "a node has one data port");
+        assert!(self.itself.set(Arc::downgrade(self)).is_ok(), "it serves once");
         for member in self.members() {
             self.watch_manifest_of(&member);
         }
@@ -210,36 +231,35 @@ impl Membership {
         ClusterView { revision: map.revision, global_config: map.global_config(), bucket_configs }
     }
 
-    /// Does this node's part of `plan`: the roles of its vBuckets, durable on return, whom they
-    /// follow, and what clients are told. A vBucket that cannot play its role stops none of this:
-    /// it is pending, and tried again. The same plan again does no harm.
+    /// Does this node's part of `plan`: the buckets that it has, the roles of its vBuckets, durable
+    /// on return, whom they follow, and what clients are told. A vBucket that cannot play its role,
+    /// or a bucket that cannot be made, stops none of this: it is pending, and tried again. The
+    /// same plan again does no harm.
     pub fn carry_out(&self, plan: &ClusterPlan) -> CarriedOut {
-        let _one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(reason) = self.check(plan) {
-            return CarriedOut::Refused(reason);
-        }
+        let _one_at_a_time = self.hold_buckets();
         let current = self.plan();
-        // The plan of a node alone is nobody's: any other comes after it.
-        let is_first = current.nodes.len() == 1 && self.server.get().is_none();
-        if !is_first && plan.revision < current.revision {
-            return CarriedOut::Older(current.revision);
-        }
-        if !is_first && plan.revision == current.revision && *plan != current {
-            let Revision { epoch, revision } = plan.revision;
-            let reason =
-                format!("the node has another map of revision [{epoch}, {revision}]; raise it");
-            return CarriedOut::Refused(reason);
-        }
+        let steps = match self.checked(plan, &current) {
+            Ok(steps) => steps,
+            Err(refusal) => return refusal,
+        };
+        let is_first = self.is_first(&current);
         if is_first || *plan != current {
+            if let Err(reason) = self.remove_deleted(&steps, plan, &current) {
+                return CarriedOut::Refused(reason);
+            }
+            self.note_unmade(&steps, plan, &current);
             self.remember(plan);
         }
         // Nobody may take a place that a newer map has given away: the answer above said so.
         assert!(is_first || plan.revision >= current.revision, "maps only become newer");
         let this = self.this_node_in(plan);
+        let made = self.make_missing(plan);
+        self.adapt_settings(plan);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
         for member in &members {
-            member.adapt_waiting(plan, this, is_first);
+            let may_be_elsewhere = is_first || made.is_to_ask(member.name());
+            member.adapt_waiting(plan, this, may_be_elsewhere);
             let pending = member.take_up_roles(plan, this, 0..member.vbucket_count());
             member.follow(plan, this);
             left.push((member, pending));
@@ -247,6 +267,7 @@ impl Membership {
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         *self.lock_plan() = plan.clone();
         self.is_alone.store(false, Ordering::Relaxed);
+        self.serve_made(made);
         self.tell();
         tracing::info!(
             epoch = plan.revision.epoch,
@@ -257,44 +278,89 @@ impl Membership {
             pending = pending_count,
             "the cluster map is carried out"
         );
-        self.manifests.state.set_due(plan.nodes.len() > 1);
-        self.users.state.set_due(plan.nodes.len() > 1);
-        self.retries.begin(pending_count > 0 || self.has_more_to_try());
+        let has_others = plan.nodes.len() > 1;
+        self.manifests.state.set_due(has_others);
+        self.users.state.set_due(has_others);
+        let has_bucket_changes = plan.changes > if is_first { 0 } else { current.changes };
+        if has_others && has_bucket_changes {
+            self.plans.state.set_due(true);
+        }
+        // A start has nobody yet who gives buckets the settings of its plan.
+        let has_settings_to_adapt = is_first && plan.changes > 0;
+        let has_more = has_settings_to_adapt || self.has_more_to_try();
+        self.retries.begin(pending_count > 0 || has_more);
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
         CarriedOut::Done
     }
 
-    /// Whether the plan is one for the buckets of this node; if not, why.
-    fn check(&self, plan: &ClusterPlan) -> Result<(), String> {
-        if let Some(name) = plan.buckets.keys().find(|&name| self.member(name).is_none()) {
-            return Err(format!("the map has a bucket `{name}`, and the node has none"));
+    /// Whether the plan could be carried out now, as far as can be known.
+    pub fn try_out(&self, plan: &ClusterPlan) -> CarriedOut {
+        let _one_at_a_time = self.hold_buckets();
+        match self.checked(plan, &self.plan()) {
+            Ok(steps) => self
+                .try_buckets(&steps, plan)
+                .map_or_else(CarriedOut::Refused, |()| CarriedOut::Done),
+            Err(refusal) => refusal,
         }
-        for member in self.members() {
+    }
+
+    /// What the plan asks of the node's set of buckets, if it is one that follows `current`.
+    fn checked(
+        &self,
+        plan: &ClusterPlan,
+        current: &ClusterPlan,
+    ) -> Result<BucketSteps, CarriedOut> {
+        let is_first = self.is_first(current);
+        // Whoever hands over an old plan is to hear that it is old, whatever else it is.
+        if !is_first && plan.revision < current.revision {
+            return Err(CarriedOut::Older(current.revision));
+        }
+        if !is_first && plan.revision == current.revision && plan != current {
+            return Err(CarriedOut::Another(current.revision));
+        }
+        self.check(plan, current).map_err(CarriedOut::Refused)
+    }
+
+    /// The plan of a node alone is nobody's: any other comes after it.
+    fn is_first(&self, current: &ClusterPlan) -> bool {
+        current.nodes.len() == 1 && self.server.get().is_none()
+    }
+
+    /// Whether the plan is one for the buckets of this node, and what of them comes and goes; if
+    /// not, why.
+    fn check(&self, plan: &ClusterPlan, current: &ClusterPlan) -> Result<BucketSteps, String> {
+        let members = self.members();
+        let here: BTreeSet<String> = members.iter().map(|it| it.name().to_owned()).collect();
+        let before = (!self.is_alone()).then_some(current);
+        let steps = BucketSteps::between(&here, before, plan)?;
+        for member in members {
             let name = member.name();
-            let Some(bucket) = plan.buckets.get(name) else {
-                return Err(format!("the node has a bucket `{name}`, and the map has none"));
-            };
+            let Some(bucket) = plan.buckets.get(name) else { continue };
             let (planned, count) = (bucket.chains.len(), usize::from(member.vbucket_count()));
-            if planned != count {
+            let stays = !steps.removed.iter().any(|removed| removed == name);
+            if stays && planned != count {
                 return Err(format!("the map has {planned} vBuckets, the bucket `{name}` {count}"));
             }
         }
-        Ok(())
+        Ok(steps)
     }
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
+        self.exchange_plans();
         let asked = self.plan();
         self.exchange_manifests(&asked);
         let answers = self.ask_peers(&asked);
-        let one_at_a_time = self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_at_a_time = self.hold_buckets();
         let plan = self.plan();
         if self.is_unremembered() {
             self.remember(&plan);
         }
         let this = self.this_node_in(&plan);
+        let made = self.make_missing(&plan);
+        self.adapt_settings(&plan);
         let (mut pending_count, mut has_advanced) = (0, false);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
@@ -303,14 +369,24 @@ impl Membership {
                 member.hear_peers(&plan, this, answers);
             }
             let before = member.pending();
-            let vbids = before.iter().map(|pending| pending.vbid);
-            let pending = member.take_up_roles(&plan, this, vbids);
-            if pending.len() < before.len() {
+            let is_made = made.contains(member.name());
+            let pending = if is_made {
+                member.adapt_waiting(&plan, this, made.is_to_ask(member.name()));
+                member.take_up_roles(&plan, this, 0..member.vbucket_count())
+            } else {
+                let vbids = before.iter().map(|pending| pending.vbid);
+                member.take_up_roles(&plan, this, vbids)
+            };
+            if is_made || pending.len() < before.len() {
                 has_advanced = true;
                 member.follow(&plan, this);
             }
             pending_count += pending.len();
             left.push((member, pending));
+        }
+        if !made.is_empty() {
+            self.serve_made(made);
+            self.tell();
         }
         self.retries.tried(pending_count > 0 || self.has_more_to_try(), has_advanced);
         for (member, pending) in left {
@@ -340,7 +416,7 @@ impl Membership {
     /// A start that is told of no map goes on with this one. That it cannot be written keeps nobody
     /// from carrying it out.
     fn remember(&self, plan: &ClusterPlan) {
-        let written = self.remembered.write(&self.identity.name, plan);
+        let written = self.remembered.write(&self.identity.name, plan, &[]);
         let was_unremembered = self.is_unremembered.swap(written.is_err(), Ordering::Relaxed);
         if let Err(error) = written
             && !was_unremembered
@@ -353,7 +429,9 @@ impl Membership {
     }
 
     fn has_more_to_try(&self) -> bool {
-        self.is_unremembered() || self.manifests.state.is_due() || self.users.state.is_due()
+        let exchanges = [&self.manifests.state, &self.users.state, &self.plans.state];
+        let is_due = exchanges.iter().any(|exchange| exchange.is_due());
+        is_due || self.is_unremembered() || self.has_unmade() || self.has_unadapted()
     }
 
     fn is_unremembered(&self) -> bool {
@@ -365,6 +443,16 @@ impl Membership {
     pub(crate) fn serve_alone(&self) {
         let topology = self.alone_topology();
         self.members().iter().for_each(|member| member.bucket.assume_topology(&topology));
+    }
+
+    /// Whether no plan was ever carried out.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
+    }
+
+    /// While this is held no plan is carried out, and nobody else changes the set of buckets.
+    pub(crate) fn hold_buckets(&self) -> MutexGuard<'_, ()> {
+        self.carrying_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn alone_topology(&self) -> bucket::Topology {

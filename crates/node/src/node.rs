@@ -14,7 +14,8 @@ use tls::CertificateStore;
 
 use crate::administrator;
 use crate::bucket_changes::BucketChanges;
-use crate::bucket_opener::BucketOpener;
+use crate::bucket_opener::{BucketOpener, Planned};
+use crate::bucket_steps::BucketKeeper;
 use crate::buckets::NodeBuckets;
 use crate::client_limits;
 use crate::config::{MakesBuckets, NodeConfig};
@@ -22,7 +23,7 @@ use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
 use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
 use crate::own_setup::OwnSetupFile;
-use crate::peer_copies;
+use crate::peer_copies::{self, PlanPeers};
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
 use crate::tls_part::TlsPart;
@@ -71,9 +72,12 @@ impl Node {
         let directory = DataDirectory::open(&*files, &entropy, &config.data_dir, &names)?;
         let path = directory.cluster_map();
         let remembered = RememberedMap::new(Arc::clone(&files), path, config.default_bucket());
+        let before = remembered.last();
         let StartingPlace { node_name, plan } = remembered.starting_place(&config)?;
+        let planned = Planned { before: before.as_ref(), now: plan.as_ref() };
         if config.makes_buckets == MakesBuckets::AtEachStart {
-            directory.check_buckets(&*files, &names)?;
+            let names = names.iter().copied().filter(|name| !planned.withholds(name));
+            directory.check_buckets(&*files, &names.collect::<Vec<_>>())?;
         }
         directory.make_users_private(&*files);
         let (users, password) =
@@ -88,7 +92,7 @@ impl Node {
         let mailboxes = Mailboxes::for_workers(config.threads);
         let files_max = client_limits::open_files_max(open_files_limit, config.buckets.len());
         let opener = BucketOpener::new(&world, &config, &directory, &mailboxes, files_max);
-        let buckets = NodeBuckets::of(opener.open_all(&config)?, config.default_bucket());
+        let buckets = NodeBuckets::of(opener.open_all(&config, planned)?, config.default_bucket());
         let buckets = Arc::new(buckets);
         let users = Arc::new(users);
         users.keep_with(Box::new(administrator::UsersFile {
@@ -115,6 +119,7 @@ impl Node {
             match membership.carry_out(plan) {
                 CarriedOut::Done => {}
                 CarriedOut::Older(_) => bail!("the cluster map is older than this node's"),
+                CarriedOut::Another(_) => bail!("the cluster map is another one than this node's"),
                 CarriedOut::Refused(reason) => bail!("the cluster map cannot be used: {reason}"),
             }
         }
@@ -146,6 +151,10 @@ impl Node {
         let changes = Arc::new(changes);
         let administrator: Arc<dyn BucketAdministrator> = changes.clone();
         server.administrate_with(Arc::downgrade(&administrator));
+        let keeper: Arc<dyn BucketKeeper> = changes.clone();
+        membership.keep_buckets_with(Arc::downgrade(&keeper));
+        let plan_peers = PlanPeers::new(Arc::clone(&peers), &config, password.0.as_deref());
+        membership.exchange_plans_with(plan_peers);
         let exchange = peer_copies::exchanging(Arc::clone(&peers), &config, password.0.as_deref());
         membership.exchange_with(exchange);
         membership.share_users(SharedUsers {
@@ -253,6 +262,9 @@ impl Node {
             CarriedOut::Older(revision) => {
                 let Revision { epoch, revision } = revision;
                 Err(format!("the node has a newer map, of revision [{epoch}, {revision}]"))
+            }
+            CarriedOut::Another(Revision { epoch, revision }) => {
+                Err(format!("the node has another map of revision [{epoch}, {revision}]; raise it"))
             }
             CarriedOut::Refused(reason) => Err(reason),
         }

@@ -68,6 +68,83 @@ pub trait Peers: Send + Sync {
     ) -> anyhow::Result<String> {
         anyhow::bail!("users are not exchanged in this world")
     }
+
+    /// Offers a node a plan. Returns the plan that it has behind that, as JSON: a newer one than it
+    /// is offered stays.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`], or a [`PeerRefusal`]: it cannot carry the plan out. A world may have
+    /// no way to do it.
+    fn exchange_plan(
+        &self,
+        _node: &NodeAddress,
+        _login: &PeerLogin,
+        _offer: PlanOffer<'_>,
+    ) -> anyhow::Result<String> {
+        anyhow::bail!("plans are not exchanged in this world")
+    }
+
+    /// Has a node empty what it holds of a bucket.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]; or it does not, and may be asked again.
+    fn flush(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<()> {
+        anyhow::bail!("buckets of other nodes are not emptied in this world")
+    }
+}
+
+/// A plan that a node is offered.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanOffer<'a> {
+    /// As JSON.
+    pub plan: &'a str,
+    /// Whether it is only to say whether it could carry it out.
+    pub is_trial: bool,
+}
+
+/// A node has answered that it does not, and why.
+#[derive(Clone, Debug)]
+pub struct PeerRefusal(pub String);
+
+impl std::fmt::Display for PeerRefusal {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for PeerRefusal {}
+
+/// The others, which have the node's user and password, as it gives them plans.
+pub(crate) struct PlanPeers {
+    peers: Arc<dyn Peers>,
+    user: String,
+    password: String,
+}
+
+impl PlanPeers {
+    pub(crate) fn new(peers: Arc<dyn Peers>, config: &NodeConfig, password: Option<&str>) -> Self {
+        let password = password.unwrap_or_default().to_owned();
+        Self { peers, user: config.user.clone(), password }
+    }
+
+    /// See [`Peers::exchange_plan`].
+    pub(crate) fn exchange(
+        &self,
+        node: &NodeAddress,
+        offer: PlanOffer<'_>,
+    ) -> anyhow::Result<String> {
+        self.peers.exchange_plan(node, &self.login(""), offer)
+    }
+
+    /// See [`Peers::flush`].
+    pub(crate) fn flush(&self, node: &NodeAddress, bucket: &str) -> anyhow::Result<()> {
+        self.peers.flush(node, &self.login(bucket))
+    }
+
+    fn login(&self, bucket: &str) -> PeerLogin {
+        let (user, password) = (self.user.clone(), self.password.clone());
+        PeerLogin { user, password, bucket: bucket.to_owned() }
+    }
 }
 
 /// Users that a node is given.

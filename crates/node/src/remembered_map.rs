@@ -28,6 +28,20 @@ struct Document {
     /// Which of the map's nodes this one is.
     node: String,
     map: Value,
+    /// Buckets of this node that are deleted by this map, while they may be here still.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<String>,
+}
+
+/// What is in the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    /// The node's name in the map.
+    node: String,
+    /// The map.
+    pub(crate) plan: ClusterPlan,
+    /// The buckets that a start deletes: this map's predecessor had them.
+    pub(crate) removed: Vec<String>,
 }
 
 /// How a node starts.
@@ -45,8 +59,14 @@ impl RememberedMap {
         Self { files, path, default_bucket: default_bucket.to_owned() }
     }
 
-    /// Remembers a map, durably.
-    pub(crate) fn write(&self, node_name: &str, plan: &ClusterPlan) -> Result<(), FileError> {
+    /// Remembers a map, durably, and the buckets that are `removed` by it: from here on a start
+    /// deletes them. They are none once they are marked, and before others have their names.
+    pub(crate) fn write(
+        &self,
+        node_name: &str,
+        plan: &ClusterPlan,
+        removed: &[String],
+    ) -> Result<(), FileError> {
         let map = plan.to_json();
         let read_back = ClusterPlan::parse(&map, &self.default_bucket);
         assert!(
@@ -54,7 +74,7 @@ impl RememberedMap {
             "a start reads the map that was written"
         );
         let map = serde_json::from_str(&map).expect("a map is JSON");
-        let document = Document { node: node_name.to_owned(), map };
+        let document = Document { node: node_name.to_owned(), map, removed: removed.to_vec() };
         let text = serde_json::to_vec(&document).expect("names and JSON are JSON");
         self.files.replace_all(&self.path, &text)
     }
@@ -66,15 +86,23 @@ impl RememberedMap {
         if let Some(path) = &config.cluster_map {
             let content = self.files.read_all(path);
             let content = content.with_context(|| format!("the cluster map {}", path.display()))?;
-            let plan = self.parse(&content).with_context(|| path.display().to_string())?;
-            self.warn_of_older(&plan);
+            let given = self.parse(&content).with_context(|| path.display().to_string())?;
+            let plan = match self.last().filter(|last| has_bucket_changes_alone(last, &given)) {
+                Some(last) => last.plan,
+                None => {
+                    self.warn_of_older(&given);
+                    given
+                }
+            };
             let node_name = said.unwrap_or(default_name);
             return Ok(StartingPlace { node_name, plan: Some(plan) });
         }
         if config.leave_cluster {
             self.forget()?;
         }
-        let Some((remembered, plan)) = self.read().with_context(|| self.advice())? else {
+        let Some(Remembered { node: remembered, plan, .. }) =
+            self.read().with_context(|| self.advice())?
+        else {
             return Ok(StartingPlace { node_name: said.unwrap_or(default_name), plan: None });
         };
         ensure!(
@@ -93,14 +121,19 @@ impl RememberedMap {
         Ok(StartingPlace { node_name, plan: Some(plan) })
     }
 
-    /// Name and map, if there is one.
-    fn read(&self) -> anyhow::Result<Option<(String, ClusterPlan)>> {
+    /// What was carried out last, if it can be read.
+    pub(crate) fn last(&self) -> Option<Remembered> {
+        self.read().ok().flatten()
+    }
+
+    fn read(&self) -> anyhow::Result<Option<Remembered>> {
         let content = match self.files.read_all(&self.path) {
             Err(error) if error.kind == FileErrorKind::NotFound => return Ok(None),
             content => content?,
         };
-        let Document { node, map } = serde_json::from_slice(&content)?;
-        Ok(Some((node, ClusterPlan::parse(&map.to_string(), &self.default_bucket)?)))
+        let Document { node, map, removed } = serde_json::from_slice(&content)?;
+        let plan = ClusterPlan::parse(&map.to_string(), &self.default_bucket)?;
+        Ok(Some(Remembered { node, plan, removed }))
     }
 
     fn parse(&self, content: &[u8]) -> anyhow::Result<ClusterPlan> {
@@ -121,7 +154,7 @@ impl RememberedMap {
 
     /// Whoever says a map decides. It may be an old file, though.
     fn warn_of_older(&self, plan: &ClusterPlan) {
-        if let Ok(Some((_, remembered))) = self.read()
+        if let Some(Remembered { plan: remembered, .. }) = self.last()
             && remembered.revision > plan.revision
         {
             tracing::warn!(
@@ -142,8 +175,15 @@ impl RememberedMap {
     }
 }
 
+/// Whether the node has gone on from `given` only by changes of buckets, which no file that people
+/// keep tells of.
+fn has_bucket_changes_alone(last: &Remembered, given: &ClusterPlan) -> bool {
+    given.with_bucket_changes_of(&last.plan).as_ref() == Some(&last.plan)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::path::Path;
 
     use cluster::{BucketPlan, NodeAddress, PlannedNode, Revision};
@@ -189,7 +229,7 @@ mod tests {
         let (files, map) = remembered();
         let start = |change: fn(&mut NodeConfig)| map.starting_place(&config(change)).unwrap();
         assert_eq!(start(|_| {}), place("ns_1@127.0.0.1", None));
-        map.write("n_0", &plan(7)).unwrap();
+        map.write("n_0", &plan(7), &[]).unwrap();
         assert_eq!(start(|_| {}), place("n_0", Some(plan(7))));
         let other_name = |it: &mut NodeConfig| it.node_name = Some("n_1".to_owned());
         assert_eq!(start(other_name), place("n_1", Some(plan(7))));
@@ -202,6 +242,23 @@ mod tests {
         assert_eq!(start(|_| {}), place("n_0", Some(plan(7))));
         assert_eq!(start(|it| it.leave_cluster = true), place("ns_1@127.0.0.1", None));
         assert_eq!(start(|_| {}), place("ns_1@127.0.0.1", None));
+    }
+
+    #[test]
+    fn a_map_that_people_keep_does_not_take_back_what_clients_have_changed_of_the_buckets() {
+        let (files, map) = remembered();
+        files.replace_all(Path::new(GIVEN), plan(3).to_json().as_bytes()).unwrap();
+        let given = |it: &mut NodeConfig| it.cluster_map = Some(PathBuf::from(GIVEN));
+        let start = || map.starting_place(&config(given)).unwrap().plan;
+        let changed = plan(3).without_bucket("mine").unwrap();
+        map.write("n_0", &changed, &["mine".to_owned()]).unwrap();
+        assert_eq!(map.last().unwrap().removed, ["mine"]);
+        assert_eq!(start(), Some(changed));
+        // Another place for a vBucket is what whoever gives the map decides.
+        let mut moved = plan(3).with_settings("mine", BTreeMap::new()).unwrap();
+        moved.buckets.insert("mine".to_owned(), BucketPlan::balanced(1, 0, 8));
+        map.write("n_0", &moved, &[]).unwrap();
+        assert_eq!(start(), Some(plan(3)));
     }
 
     #[test]
@@ -224,7 +281,7 @@ mod tests {
         let refusal = |change: fn(&mut NodeConfig)| {
             format!("{:#}", map.starting_place(&config(change)).unwrap_err())
         };
-        map.write("n_0", &plan(7)).unwrap();
+        map.write("n_0", &plan(7), &[]).unwrap();
         let without_password = refusal(|it| it.password = None);
         for said in ["n_0", "--password", "--leave-cluster"] {
             assert!(without_password.contains(said), "{without_password}");

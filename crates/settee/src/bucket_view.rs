@@ -103,7 +103,8 @@ impl BucketView for ViewedBucket {
         if !self.bucket.flush_enabled() {
             return Err(FlushError::Disabled);
         }
-        self.bucket().flush_all().map_err(|error| FlushError::Failed(error.to_string()))
+        let flush_here = || self.bucket().flush_all().map_err(|error| error.to_string());
+        self.membership.flush_everywhere(&self.name, flush_here).map_err(FlushError::Failed)
     }
 
     fn compact(&self) -> Result<(), String> {

@@ -139,14 +139,22 @@ impl NodeView for View {
         self.membership.plan().to_json()
     }
 
-    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
+    fn carry_out(&self, plan: &str, is_trial: bool) -> Result<(), CarryOutError> {
         let plan = self.membership.parse(plan);
         let plan = plan.map_err(|invalid| CarryOutError::Invalid(invalid.to_string()))?;
-        match self.membership.carry_out(&plan) {
+        let carried_out = match is_trial {
+            true => self.membership.try_out(&plan),
+            false => self.membership.carry_out(&plan),
+        };
+        match carried_out {
             CarriedOut::Done => Ok(()),
             CarriedOut::Refused(reason) => Err(CarryOutError::Invalid(reason)),
             CarriedOut::Older(current) => Err(CarryOutError::Older(format!(
                 "The node has the map of revision [{}, {}]",
+                current.epoch, current.revision
+            ))),
+            CarriedOut::Another(current) => Err(CarryOutError::Older(format!(
+                "The node has another map of revision [{}, {}]; raise it",
                 current.epoch, current.revision
             ))),
         }

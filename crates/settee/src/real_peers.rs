@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use anyhow::{bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
-use node::{COPIES_GROUP, Copies, PeerLogin, Peers, UsersOffer, copies_of};
+use node::{COPIES_GROUP, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
 use ureq::Agent;
+use ureq::http::Response;
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -50,27 +52,84 @@ impl Peers for RealPeers {
         login: &PeerLogin,
         offer: UsersOffer<'_>,
     ) -> anyhow::Result<String> {
-        let agent: Agent = Agent::config_builder()
-            .proxy(None)
-            .timeout_connect(Some(self.patience))
-            .timeout_global(Some(self.patience))
-            .build()
-            .into();
         let follows =
             offer.follows.map_or_else(String::new, |revision| format!("?follows={revision}"));
-        let (host, port) = (&node.host, node.management_port);
-        let url = format!("http://{host}:{port}/settee/users{follows}");
-        let credentials = STANDARD.encode(format!("{}:{}", login.user, login.password));
-        let request = agent.post(url).content_type("application/json");
-        let request = request.header("Authorization", format!("Basic {credentials}"));
-        let mut answer = request.send(offer.registry)?;
-        let reader = answer.body_mut().with_config().limit(USERS_BYTES_MAX);
-        Ok(reader.read_to_string()?)
+        let url = url_of(node, &format!("/settee/users{follows}"));
+        let request = agent(self.patience).post(url).content_type("application/json");
+        let request = request.header("Authorization", authorization(login));
+        let answer = request.send(offer.registry)?;
+        ensure!(answer.status().is_success(), "{}", body_of(answer)?);
+        body_of(answer)
+    }
+
+    fn exchange_plan(
+        &self,
+        node: &NodeAddress,
+        login: &PeerLogin,
+        offer: PlanOffer<'_>,
+    ) -> anyhow::Result<String> {
+        // A bucket that is made waits for disks.
+        let patience = if offer.is_trial { self.patience } else { CARRY_OUT_TIME_MAX };
+        let agent = agent(patience);
+        let query = if offer.is_trial { "?just_validate=1" } else { "" };
+        let url = url_of(node, &format!("/settee/clusterMap{query}"));
+        let request = agent.put(url).content_type("application/json");
+        let answer = request.header("Authorization", authorization(login)).send(offer.plan)?;
+        match answer.status().as_u16() {
+            // It has a newer one, which it tells.
+            200 | 409 => {}
+            400 => return Err(PeerRefusal(reason_of(&body_of(answer)?)).into()),
+            status => bail!("status {status}: {}", body_of(answer)?),
+        }
+        let request = agent.get(url_of(node, "/settee/clusterMap"));
+        let answer = request.header("Authorization", authorization(login)).call()?;
+        ensure!(answer.status().is_success(), "{}", body_of(answer)?);
+        body_of(answer)
+    }
+
+    fn flush(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
+        let patient = Self { patience: CARRY_OUT_TIME_MAX };
+        let flushed = patient.connect(node, login)?.call(&Request::new(Opcode::Flush))?;
+        let status = flushed.status_code();
+        ensure!(flushed.is_success(), "{}", client::status_name(status));
+        Ok(())
     }
 }
 
-/// Bytes of all users and groups.
-const USERS_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of what a node tells: all users and groups, or a plan of many buckets.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// How long a node may take to do its part of a plan, or to empty a bucket.
+const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
+
+fn agent(patience: Duration) -> Agent {
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        .proxy(None)
+        .timeout_connect(Some(patience))
+        .timeout_global(Some(patience));
+    config.build().into()
+}
+
+fn url_of(node: &NodeAddress, path: &str) -> String {
+    format!("http://{}:{}{path}", node.host, node.management_port)
+}
+
+fn authorization(login: &PeerLogin) -> String {
+    let credentials = STANDARD.encode(format!("{}:{}", login.user, login.password));
+    format!("Basic {credentials}")
+}
+
+fn body_of(mut answer: Response<ureq::Body>) -> anyhow::Result<String> {
+    let reader = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+    Ok(reader.read_to_string()?)
+}
+
+/// What a node says in words, if it says it as nodes do.
+fn reason_of(body: &str) -> String {
+    let said: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    let reason = said.as_ref().and_then(|said| said.get("_")?.as_str());
+    reason.unwrap_or(body).to_owned()
+}
 
 impl RealPeers {
     /// Whether the bucket of a node is in memory alone.

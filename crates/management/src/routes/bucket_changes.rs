@@ -109,7 +109,8 @@ async fn carry_out(
     }
 }
 
-fn is_trial(query: &Fields) -> bool {
+/// Whether a request only asks what would come of it.
+pub(super) fn is_trial(query: &Fields) -> bool {
     query.get(TRIAL_FIELD).is_some_and(|value| value == "1")
 }
 

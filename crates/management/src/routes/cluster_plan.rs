@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use cluster::PendingVbucket;
 use serde_json::{Map, Value, json};
 
-use super::named_bucket::named_entries;
+use super::bucket_changes::is_trial;
+use super::named_bucket::{Fields, named_entries};
 use crate::answers;
 use crate::bucket_view::BucketView;
 use crate::context::Context;
@@ -24,12 +25,18 @@ pub(super) async fn show(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&Value::Object(plan))
 }
 
-/// PUT /settee/clusterMap: answered when the node does its part, with what is left.
-pub(super) async fn carry_out(State(context): State<Arc<Context>>, plan: String) -> Response {
+/// PUT /settee/clusterMap: answered when the node does its part, with what is left. With
+/// `?just_validate=1` it only says whether it could.
+pub(super) async fn carry_out(
+    State(context): State<Arc<Context>>,
+    Query(query): Query<Fields>,
+    plan: String,
+) -> Response {
     let view = context.view.clone();
+    let is_trial = is_trial(&query);
     // The work is lost only when the runtime shuts down.
     let lost = || Err(CarryOutError::Stopping);
-    let done = tokio::task::spawn_blocking(move || view.carry_out(&plan)).await;
+    let done = tokio::task::spawn_blocking(move || view.carry_out(&plan, is_trial)).await;
     let (status, reason) = match done.unwrap_or_else(|_| lost()) {
         Ok(()) => return answers::ok(&json!({"pending": pending(&context.view.buckets())})),
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),

@@ -19,6 +19,18 @@ fn a_plan_is_handed_to_the_node_and_shown() {
 }
 
 #[test]
+fn a_plan_that_is_only_tried_changes_nothing() {
+    let port = RestPort::start();
+    let before = port.ask("GET", TARGET).json();
+    let trial = format!("{TARGET}?just_validate=1");
+    assert_eq!(port.ask_with("PUT", &trial, r#"{"rev":[1,2]}"#).status, 200);
+    assert_eq!(port.ask("GET", TARGET).json(), before);
+    *port.node.plan_error.lock().unwrap() = Some(CarryOutError::Invalid("why".to_owned()));
+    let answer = port.ask_with("PUT", &trial, "{}");
+    assert_eq!((answer.status, answer.json()["_"].as_str()), (400, Some("why")));
+}
+
+#[test]
 fn what_is_left_of_a_plan_is_shown_and_no_failure() {
     let port = RestPort::start();
     let left = PendingVbucket { vbid: 5, wanted: "active", reason: "why".to_owned() };

@@ -163,9 +163,12 @@ impl NodeView for FakeNode {
         self.plan.lock().unwrap().clone()
     }
 
-    fn carry_out(&self, plan: &str) -> Result<(), CarryOutError> {
+    fn carry_out(&self, plan: &str, is_trial: bool) -> Result<(), CarryOutError> {
         if let Some(error) = self.plan_error.lock().unwrap().clone() {
             return Err(error);
+        }
+        if is_trial {
+            return Ok(());
         }
         plan.clone_into(&mut self.plan.lock().unwrap());
         *self.revision.lock().unwrap() += 1;

@@ -1,5 +1,5 @@
-//! What the exchanges of manifests and of users have in common: a change is made behind those of
-//! other nodes, and whoever was not reached is asked again.
+//! What the exchanges of manifests, of users and of plans have in common: a change is made behind
+//! those of other nodes, and whoever was not reached is asked again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod buckets;
 mod failover;
 mod lost_disk;
 
@@ -15,12 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context;
-use bucket::Bucket;
 use client::{ClientError, Connection, ConnectionOptions, Login, OwnedResponse, ServerAddress};
 use cluster::{BucketPlan, ClusterPlan, PlannedNode, Revision, Uuid};
 use document::DurabilityLevel;
 use executor::DeterministicPool;
-use node::{BucketSettings, Copies, Held, Node, NodeConfig, PeerLogin, Peers, World};
+use node::{
+    BucketSettings, CarriedOut, Copies, Held, Membership, Node, NodeBuckets, NodeConfig, PeerLogin,
+    PeerRefusal, Peers, PlanOffer, World,
+};
 use platform::network::{Network, Stream};
 use platform::simulated::{SimulatedFiles, SimulatedNetwork};
 use platform::{Clock, Entropy, Files, Instant, Random, WallTime};
@@ -55,9 +58,27 @@ struct Running {
 }
 
 /// The other nodes, as nodes ask them: nobody waits for an answer on a simulated network, so it is
-/// there at once or not at all. By host, the buckets of those with power.
+/// there at once or not at all.
 #[derive(Clone, Default)]
-struct Others(Arc<Mutex<BTreeMap<String, Vec<Bucket>>>>);
+struct Others(Arc<Mutex<Answering>>);
+
+#[derive(Default)]
+struct Answering {
+    /// By host, those with power.
+    nodes: BTreeMap<String, (Arc<NodeBuckets>, Arc<Membership>)>,
+    /// The host that answers, and takes no plan.
+    deaf: Option<String>,
+}
+
+impl Others {
+    fn set_deaf(&self, host: Option<&str>) {
+        self.0.lock().unwrap().deaf = host.map(str::to_owned);
+    }
+
+    fn find(&self, host: &str) -> anyhow::Result<(Arc<NodeBuckets>, Arc<Membership>)> {
+        self.0.lock().unwrap().nodes.get(host).cloned().context("it has no power")
+    }
+}
 
 impl Peers for Others {
     fn exchange_manifest(
@@ -69,13 +90,31 @@ impl Peers for Others {
         Ok(ours.to_owned())
     }
 
+    fn exchange_plan(
+        &self,
+        node: &cluster::NodeAddress,
+        _: &PeerLogin,
+        offer: PlanOffer<'_>,
+    ) -> anyhow::Result<String> {
+        let (_, membership) = self.find(&node.host)?;
+        let is_deaf = self.0.lock().unwrap().deaf.as_ref() == Some(&node.host);
+        anyhow::ensure!(offer.is_trial || !is_deaf, "it takes nothing");
+        let plan = membership.parse(offer.plan)?;
+        let carried_out = match offer.is_trial {
+            true => membership.try_out(&plan),
+            false => membership.carry_out(&plan),
+        };
+        if let CarriedOut::Refused(reason) = carried_out {
+            return Err(PeerRefusal(reason).into());
+        }
+        Ok(membership.plan().to_json())
+    }
+
     fn copies(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<Copies> {
-        let running = self.0.lock().unwrap();
-        let buckets = running.get(&node.host).context("it has no power")?;
-        let bucket = buckets.iter().find(|bucket| bucket.config().name == login.bucket);
-        let bucket = bucket.context("it has no such bucket")?;
+        let (buckets, _) = self.find(&node.host)?;
+        let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
         let mut copies = Copies::new();
-        bucket.for_each_vbucket(|vbid, vbucket| {
+        bucket.bucket().for_each_vbucket(|vbid, vbucket| {
             let high_seqno = vbucket.high_seqno().0;
             copies.insert(vbid.0, Held { high_seqno, ..Held::default() });
         });
@@ -151,6 +190,11 @@ impl Cluster {
         plan
     }
 
+    /// The node on a machine, which has power.
+    fn node(&self, index: usize) -> &Node {
+        &self.machines[index].running.as_ref().expect("it has power").node
+    }
+
     /// The machine of a member of the map.
     fn machine_of(&self, member: usize) -> usize {
         let name = &self.plan().nodes[member].name;
@@ -184,8 +228,8 @@ impl Cluster {
             ..NodeConfig::default()
         };
         let node = Node::start(world, config, MANAGEMENT_PORT).unwrap();
-        let buckets = node.buckets().all().iter().map(|bucket| bucket.bucket().clone()).collect();
-        self.others.0.lock().unwrap().insert(machine.address.to_string(), buckets);
+        let parts = (Arc::clone(node.buckets()), Arc::clone(node.membership()));
+        self.others.0.lock().unwrap().nodes.insert(machine.address.to_string(), parts);
         machine.running = Some(Running { driver, node });
     }
 
@@ -194,7 +238,7 @@ impl Cluster {
         let machine = &mut self.machines[index];
         self.network.power_cut(machine.address);
         machine.files.power_cut(self.random.next_u64() | 1);
-        self.others.0.lock().unwrap().remove(&machine.address.to_string());
+        self.others.0.lock().unwrap().nodes.remove(&machine.address.to_string());
         let Running { driver, node } = machine.running.take().expect("it has power");
         driver.pool().shutdown();
         drop(node);
@@ -415,10 +459,20 @@ impl Client {
         status
     }
 
+    /// The document, if there is one, once its vBucket is loaded and nothing is in doubt about it.
     fn get(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         let request = Request { vbucket: vbucket_of(key), key, ..Request::new(Opcode::Get) };
-        let response = self.ask(&request).expect("the node answers");
-        response.is_success().then(|| response.value().to_vec())
+        let begun = self.cluster.lock().clock.now();
+        loop {
+            let response = self.ask(&request).expect("the node answers");
+            match response.status() {
+                Some(Status::Etmpfail | Status::SyncWriteReCommitInProgress) => {}
+                _ => return response.is_success().then(|| response.value().to_vec()),
+            }
+            let mut cluster = self.cluster.lock();
+            assert!(cluster.clock.now().since(begun) < PATIENCE, "{key:?} is not served");
+            cluster.run(Duration::from_millis(10));
+        }
     }
 
     /// Writes durably until it succeeds.

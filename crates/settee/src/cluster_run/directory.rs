@@ -63,6 +63,12 @@ pub(super) struct MemberTls {
     pub(super) mgmt: u16,
 }
 
+/// What a node keeps of the plan that it has carried out last.
+#[derive(Deserialize)]
+struct Kept {
+    map: serde_json::Value,
+}
+
 /// A cluster's directory.
 pub(super) struct Directory {
     path: PathBuf,
@@ -90,14 +96,19 @@ impl Directory {
     ) -> anyhow::Result<(Description, ClusterPlan)> {
         let Some(mut description) = self.description()? else { return self.create(arguments) };
         let shown = self.path.display();
-        let plan = self.plan(&description.bucket)?;
-        let bucket = plan.buckets.get(&description.bucket);
-        let bucket = bucket.with_context(|| format!("the map in {shown} lacks the bucket"))?;
-        let facts = [
-            ("--nodes", arguments.nodes.map(usize::from), description.nodes.len()),
-            ("--replicas", arguments.replicas, bucket.replica_count),
-            ("--vbuckets", arguments.vbuckets.map(usize::from), bucket.chains.len()),
-        ];
+        let mut plan = self.plan(&description.bucket)?;
+        if let Some(newer) = self.with_bucket_changes(&plan, &description) {
+            self.write_plan(&newer)?;
+            plan = newer;
+        }
+        let mut facts =
+            vec![("--nodes", arguments.nodes.map(usize::from), description.nodes.len())];
+        // It may have been deleted meanwhile.
+        if let Some(bucket) = plan.buckets.get(&description.bucket) {
+            facts.push(("--replicas", arguments.replicas, bucket.replica_count));
+            let vbuckets = arguments.vbuckets.map(usize::from);
+            facts.push(("--vbuckets", vbuckets, bucket.chains.len()));
+        }
         for (flag, wanted, is) in facts {
             if wanted.is_some_and(|wanted| wanted != is) {
                 bail!(
@@ -107,10 +118,14 @@ impl Directory {
             }
         }
         if let Some(wanted) = &arguments.bucket {
-            let is: BTreeSet<&str> = plan.buckets.keys().map(String::as_str).collect();
+            // Those that were made, changed or deleted while nodes ran need not be named.
+            let named = plan.buckets.iter().filter(|(_, bucket)| bucket.settings.is_none());
+            let named: BTreeSet<&str> = named.map(|(name, _)| name.as_str()).collect();
+            let others = plan.buckets.keys().chain(plan.deleted.iter().map(|it| &it.name));
+            let all: BTreeSet<&str> = others.map(String::as_str).collect();
             let wanted: BTreeSet<&str> = wanted.names().iter().map(String::as_str).collect();
             ensure!(
-                wanted == is,
+                named.is_subset(&wanted) && wanted.is_subset(&all),
                 "the cluster in {shown} was made with --bucket {}; leave --bucket out to go on \
                  with it, or give another --dir",
                 description.bucket_names(&plan).join(",")
@@ -190,6 +205,22 @@ impl Directory {
         ClusterPlan::parse(&text, bucket).with_context(|| path.display().to_string())
     }
 
+    /// The plan with what clients have changed of the buckets since it was written, if they have:
+    /// the nodes keep the plans that they carry out.
+    pub(super) fn with_bucket_changes(
+        &self,
+        plan: &ClusterPlan,
+        cluster: &Description,
+    ) -> Option<ClusterPlan> {
+        let kept = (0..cluster.nodes.len()).filter_map(|index| {
+            let path = self.of_node(index, "").join("cluster-map.json");
+            let kept: Kept = serde_json::from_slice(&RealFiles.read_all(&path).ok()?).ok()?;
+            ClusterPlan::parse(&kept.map.to_string(), &cluster.bucket).ok()
+        });
+        let newest = kept.max_by_key(|kept| (kept.changes, kept.revision))?;
+        plan.with_bucket_changes_of(&newest)
+    }
+
     pub(super) fn write_plan(&self, plan: &ClusterPlan) -> anyhow::Result<()> {
         let text = plan.to_json();
         let bucket = plan.buckets.keys().next().map_or("", String::as_str);
@@ -212,9 +243,9 @@ impl Directory {
 impl Description {
     /// The buckets of the map, the default one first.
     pub(super) fn bucket_names(&self, plan: &ClusterPlan) -> Vec<String> {
-        let others = plan.buckets.keys().filter(|name| **name != self.bucket).cloned();
-        let names: Vec<String> = std::iter::once(self.bucket.clone()).chain(others).collect();
-        assert_eq!(names.len(), plan.buckets.len(), "the map has the default bucket");
+        let (mut names, others): (Vec<String>, Vec<String>) =
+            plan.buckets.keys().cloned().partition(|name| *name == self.bucket);
+        names.extend(others);
         names
     }
 }

@@ -88,9 +88,18 @@ impl NodeProcess {
         flag("--node-name", member.name.clone().into());
         flag("--cluster-map", directory.plan_path().into());
         flag("--ready-file", ready.clone().into());
-        flag("--bucket", cluster.bucket_names(plan).join(",").into());
-        let vbucket_count = plan.buckets[&cluster.bucket].chains.len();
-        flag("--vbuckets", vbucket_count.to_string().into());
+        // Nodes make those that came while they ran from the map, and none that was deleted. The
+        // first name is that of clients that select none.
+        let is_named = |name: &&String| {
+            let bucket = plan.buckets.get(*name);
+            **name != cluster.bucket && bucket.is_some_and(|bucket| bucket.settings.is_none())
+        };
+        let others = plan.buckets.keys().filter(is_named).cloned();
+        let names: Vec<String> = std::iter::once(cluster.bucket.clone()).chain(others).collect();
+        flag("--bucket", names.join(",").into());
+        if let Some(bucket) = plan.buckets.get(&cluster.bucket).or(plan.buckets.values().next()) {
+            flag("--vbuckets", bucket.chains.len().to_string().into());
+        }
         if let Some(mode) = &arguments.persistence {
             flag("--persistence", mode.0.name().into());
         }

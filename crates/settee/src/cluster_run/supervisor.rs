@@ -170,6 +170,7 @@ impl Supervisor {
     }
 
     fn carry_out(&mut self, command: Command) -> Answer {
+        self.take_in_bucket_changes().map_err(|error| format!("{error:#}"))?;
         let done = match command {
             Command::Kill(node) => self.kill(node),
             Command::Restart { node, is_forced } => self.restart(node, is_forced),
@@ -181,6 +182,14 @@ impl Supervisor {
             Command::Stop => self.stop(),
         };
         done.map_err(|error| format!("{error:#}"))
+    }
+
+    /// What clients have changed of the buckets is in the map from now on.
+    fn take_in_bucket_changes(&mut self) -> anyhow::Result<()> {
+        match self.directory.with_bucket_changes(&self.plan, &self.cluster) {
+            Some(plan) => self.adopt(plan),
+            None => Ok(()),
+        }
     }
 
     fn stop(&mut self) -> anyhow::Result<String> {

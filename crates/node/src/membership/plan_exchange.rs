@@ -1,0 +1,307 @@
+//! How a change of the buckets reaches all nodes of a cluster: as the next plan.
+//!
+//! It is made on any node. That asks every member whether it could carry the plan out, has the
+//! first node of the map that answers carry it out, does so itself, and gives it to all. Whoever
+//! was not reached is given it when it answers, and so is everybody after a start: nodes go over to
+//! the plan in which buckets have changed more often, or to one that has the changes of both.
+
+use std::cmp::Ordering;
+use std::sync::OnceLock;
+
+use anyhow::ensure;
+use cluster::{ClusterPlan, PlannedNode};
+use server::BucketRefusal;
+
+use super::exchange::{ATTEMPTS_MAX, Exchange};
+use super::plan_order::PlanOrder;
+use super::{CarriedOut, Membership};
+use crate::peer_copies::{PeerRefusal, PlanOffer, PlanPeers};
+
+/// What is left to be exchanged.
+#[derive(Default)]
+pub(super) struct PlanExchange {
+    peers: OnceLock<PlanPeers>,
+    pub(super) state: Exchange,
+}
+
+/// How far an attempt has come.
+enum Attempt {
+    Done,
+    /// Others have changed the plan meanwhile.
+    Behind,
+}
+
+impl Membership {
+    /// Has the node give plans to others with `peers`.
+    pub(crate) fn exchange_plans_with(&self, peers: PlanPeers) {
+        assert!(self.plans.peers.set(peers).is_ok(), "there is one way to exchange plans");
+    }
+
+    /// Changes the buckets of the cluster, on all nodes that can be reached; the others get the
+    /// change when they can. May take as long as nodes do not answer.
+    ///
+    /// # Errors
+    /// See [`BucketRefusal`]. If it is one of a member, nothing was changed anywhere.
+    pub(crate) fn order_buckets(&self, order: &PlanOrder) -> Result<(), BucketRefusal> {
+        let Some(peers) = self.plans.peers.get() else {
+            return Err(BucketRefusal::Failed("The node is starting".to_owned()));
+        };
+        let _changing = self.plans.state.lock();
+        for _ in 0..ATTEMPTS_MAX {
+            let plan = self.plan();
+            if self.this_node_in(&plan).is_none() {
+                let why = "The node is not one of the cluster's map";
+                return Err(BucketRefusal::Failed(why.to_owned()));
+            }
+            let next = order.applied(&plan)?;
+            match self.attempt(peers, &plan, &next, order)? {
+                Attempt::Done => return Ok(()),
+                Attempt::Behind => {}
+            }
+        }
+        let why = "Buckets keep changing on other nodes, try again";
+        Err(BucketRefusal::Failed(why.to_owned()))
+    }
+
+    fn attempt(
+        &self,
+        peers: &PlanPeers,
+        plan: &ClusterPlan,
+        next: &ClusterPlan,
+        order: &PlanOrder,
+    ) -> Result<Attempt, BucketRefusal> {
+        if let Attempt::Behind = self.ask_all(peers, plan, next, order.needs_all())? {
+            return Ok(Attempt::Behind);
+        }
+        if let CarriedOut::Refused(why) = self.try_out(next) {
+            return self.refused_here(plan, why);
+        }
+        if let Attempt::Behind = self.precede_plan(peers, plan, next, order.needs_all())? {
+            return Ok(Attempt::Behind);
+        }
+        match self.carry_out(next) {
+            CarriedOut::Done => {}
+            CarriedOut::Older(_) | CarriedOut::Another(_) => return Ok(Attempt::Behind),
+            CarriedOut::Refused(why) => return self.refused_here(plan, why),
+        }
+        let unreached = self.give_plan(peers, next);
+        self.plans.state.set_due(!unreached.is_empty());
+        if !unreached.is_empty() {
+            tracing::warn!(?unreached, "buckets have changed, and not on these nodes yet");
+            self.retries.begin(true);
+        }
+        match self.obstacle(order) {
+            None => Ok(Attempt::Done),
+            Some(why) => {
+                let why = format!("It is ordered, and not done on this node yet: {why}");
+                Err(BucketRefusal::Failed(why))
+            }
+        }
+    }
+
+    /// This node does not take what follows `plan`: perhaps it has another plan by now.
+    fn refused_here(&self, plan: &ClusterPlan, why: String) -> Result<Attempt, BucketRefusal> {
+        if self.plan() == *plan { Err(BucketRefusal::Failed(why)) } else { Ok(Attempt::Behind) }
+    }
+
+    /// Asks every member whether it could carry `next` out, which follows `plan`.
+    fn ask_all(
+        &self,
+        peers: &PlanPeers,
+        plan: &ClusterPlan,
+        next: &ClusterPlan,
+        needs_all: bool,
+    ) -> Result<Attempt, BucketRefusal> {
+        let (known, offer) = (plan.to_json(), next.to_json());
+        for node in self.other_members(plan) {
+            let name = &node.name;
+            let ask = |plan: &str| self.tell_plan(peers, node, PlanOffer { plan, is_trial: true });
+            match ask(&offer) {
+                Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
+                Ok(theirs) => check_follows(name, plan, &theirs)?,
+                Err(error) if error.is::<PeerRefusal>() => {
+                    // It may have taken somebody else's plan.
+                    if let Ok(theirs) = ask(&known)
+                        && self.catch_up(name, plan, &theirs)?
+                    {
+                        return Ok(Attempt::Behind);
+                    }
+                    let why = format!("{name} refuses it: {error:#}");
+                    return Err(BucketRefusal::Invalid("_".to_owned(), why));
+                }
+                Err(error) if needs_all => return Err(no_answer(name, &error)),
+                Err(_) => {}
+            }
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// Of two changes on two nodes at a time the one comes behind the other: the first node of the
+    /// map that answers has a plan before the node that makes it, and has only one that follows.
+    fn precede_plan(
+        &self,
+        peers: &PlanPeers,
+        plan: &ClusterPlan,
+        next: &ClusterPlan,
+        needs_all: bool,
+    ) -> Result<Attempt, BucketRefusal> {
+        let offer = next.to_json();
+        let before = self.this_node_in(plan).unwrap_or(0);
+        for node in plan.nodes.iter().take(before) {
+            let name = &node.name;
+            match self.tell_plan(peers, node, PlanOffer { plan: &offer, is_trial: false }) {
+                Ok(theirs) if theirs == *next => return Ok(Attempt::Done),
+                Ok(theirs) if self.catch_up(name, plan, &theirs)? => return Ok(Attempt::Behind),
+                Ok(_) => {
+                    let why = format!("{name} has a newer cluster map; try again");
+                    return Err(BucketRefusal::Failed(why));
+                }
+                // It has another plan by now.
+                Err(error) if error.is::<PeerRefusal>() => return Ok(Attempt::Behind),
+                // Two nodes could make two buckets of one name. It may have taken the plan, though.
+                Err(error) if needs_all => return Err(no_answer(name, &error)),
+                Err(_) => {}
+            }
+        }
+        Ok(Attempt::Done)
+    }
+
+    /// Takes over what `name`, which has the plan `theirs`, knows of the buckets and `plan` does
+    /// not. Whether there is anything.
+    fn catch_up(
+        &self,
+        name: &str,
+        plan: &ClusterPlan,
+        theirs: &ClusterPlan,
+    ) -> Result<bool, BucketRefusal> {
+        let newer = plan.caught_up_with(theirs);
+        newer.map_or(Ok(false), |newer| self.adopt_plan(name, &newer).map(|()| true))
+    }
+
+    /// Does this node's part of a plan that follows from the one of `name`.
+    fn adopt_plan(&self, name: &str, plan: &ClusterPlan) -> Result<(), BucketRefusal> {
+        match self.carry_out(plan) {
+            // Whoever was faster has told this node more.
+            CarriedOut::Done | CarriedOut::Older(_) | CarriedOut::Another(_) => Ok(()),
+            CarriedOut::Refused(why) => {
+                let why = format!("the cluster map of {name} cannot be carried out here: {why}");
+                Err(BucketRefusal::Failed(why))
+            }
+        }
+    }
+
+    /// Gives all other members a plan. Returns who was not reached.
+    fn give_plan(&self, peers: &PlanPeers, plan: &ClusterPlan) -> Vec<String> {
+        let text = plan.to_json();
+        let mut unreached = Vec::new();
+        for node in self.other_members(plan) {
+            match self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: false }) {
+                Ok(theirs) if theirs.changes >= plan.changes => {}
+                Ok(_) => unreached.push(node.name.clone()),
+                Err(error) => {
+                    tracing::debug!(node = node.name, "the node has not taken a plan: {error:#}");
+                    unreached.push(node.name.clone());
+                }
+            }
+        }
+        unreached
+    }
+
+    /// Exchanges what is left to be, so that all nodes have what has changed of the buckets.
+    pub(super) fn exchange_plans(&self) {
+        let Some(peers) = self.plans.peers.get().filter(|_| self.plans.state.is_due()) else {
+            return;
+        };
+        let _exchanging = self.plans.state.lock();
+        self.plans.state.set_due(false);
+        let members = self.plan();
+        for node in self.other_members(&members) {
+            if let Err(error) = self.exchange_plan_with(peers, node) {
+                tracing::debug!(node = node.name, "no plans are exchanged: {error:#}");
+                self.plans.state.set_due(true);
+            }
+        }
+    }
+
+    fn exchange_plan_with(&self, peers: &PlanPeers, node: &PlannedNode) -> anyhow::Result<()> {
+        let plan = self.plan();
+        let text = plan.to_json();
+        let tell = |is_trial| self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial });
+        // A trial tells what the node has.
+        let theirs = tell(true)?;
+        if self.catch_up(&node.name, &plan, &theirs)? || theirs.changes >= plan.changes {
+            return Ok(());
+        }
+        let theirs = tell(false)?;
+        ensure!(theirs.changes >= plan.changes, "it has a plan that it prefers");
+        Ok(())
+    }
+
+    /// Has every node of the cluster empty its part of a bucket; this one with `flush_here`, first.
+    ///
+    /// # Errors
+    /// In words: some nodes may have emptied theirs. Nobody has where one does not answer before.
+    pub fn flush_everywhere(
+        &self,
+        bucket: &str,
+        flush_here: impl FnOnce() -> Result<(), String>,
+    ) -> Result<(), String> {
+        let plan = self.plan();
+        let Some(peers) = self.plans.peers.get().filter(|_| !self.is_alone()) else {
+            return flush_here();
+        };
+        let text = plan.to_json();
+        for node in self.other_members(&plan) {
+            let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
+            asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
+        }
+        flush_here()?;
+        for node in self.other_members(&plan) {
+            let flushed = peers.flush(&node.address, bucket);
+            flushed.map_err(|error| {
+                format!("{} has not emptied its part; flush again: {error:#}", node.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The members of a plan but this node; none if this one is none.
+    fn other_members<'a>(&self, plan: &'a ClusterPlan) -> Vec<&'a PlannedNode> {
+        let this = self.this_node_in(plan);
+        let nodes = plan.nodes.iter().enumerate();
+        let others = nodes.filter(|(index, _)| this.is_some_and(|this| this != *index));
+        others.map(|(_, node)| node).collect()
+    }
+
+    /// Offers a node a plan. Returns the one that it has behind that.
+    fn tell_plan(
+        &self,
+        peers: &PlanPeers,
+        node: &PlannedNode,
+        offer: PlanOffer<'_>,
+    ) -> anyhow::Result<ClusterPlan> {
+        let theirs = peers.exchange(&node.address, offer)?;
+        Ok(self.parse(&theirs)?)
+    }
+}
+
+/// Whoever has another plan of this revision, or a newer one, would refuse what follows this one.
+fn check_follows(
+    name: &str,
+    plan: &ClusterPlan,
+    theirs: &ClusterPlan,
+) -> Result<(), BucketRefusal> {
+    let why = match theirs.revision.cmp(&plan.revision) {
+        Ordering::Greater => "has a newer cluster map; try again",
+        Ordering::Equal if theirs != plan => {
+            "has another cluster map of this revision; hand both nodes one of a higher revision"
+        }
+        Ordering::Equal | Ordering::Less => return Ok(()),
+    };
+    Err(BucketRefusal::Failed(format!("{name} {why}")))
+}
+
+fn no_answer(name: &str, error: &anyhow::Error) -> BucketRefusal {
+    let why = format!("{name} does not answer, try again when it does: {error:#}");
+    BucketRefusal::Failed(why)
+}
