@@ -11,6 +11,7 @@ use crate::connection::Connections;
 use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::node_view::NodeView;
+use crate::stats_history::StatsHistory;
 
 /// What all handlers share.
 pub(crate) struct Context {
@@ -22,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) connections: Arc<Connections>,
     pub(crate) failed_logins: FailedLogins,
     pub(crate) backups: Arc<Backups>,
+    /// Figures of the last minutes.
+    pub(crate) history: Arc<StatsHistory>,
     /// The node's certificates, if it speaks TLS.
     pub(crate) certificates: Option<Arc<CertificateStore>>,
     /// Turns true once.

@@ -22,11 +22,13 @@ mod metric;
 mod node_view;
 mod openapi;
 mod permission;
+mod range_query;
 mod route_table;
 mod routes;
 mod server;
 mod set_up;
 mod stalling_stream;
+mod stats_history;
 mod stopping;
 mod tls_connection;
 

@@ -3,9 +3,11 @@
 mod backup;
 mod bucket_changes;
 mod bucket_form;
+mod bucket_statistics;
 mod buckets;
 mod certificates;
 mod cluster;
+mod cluster_nodes;
 mod cluster_plan;
 mod collections;
 mod damage;
@@ -18,6 +20,7 @@ mod password_policy;
 mod settings;
 mod setup_form;
 mod shared_users;
+mod statistics;
 mod streaming;
 mod users;
 mod users_change;
@@ -56,6 +59,8 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(certificate_routes())
         .merge(first_start_routes())
         .merge(setting_routes())
+        .merge(node_routes())
+        .merge(statistic_routes())
         .layer(middleware::from_fn_with_state(context.clone(), require_privilege))
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
@@ -164,6 +169,30 @@ fn setting_routes() -> Router<Arc<Context>> {
         .route("/settings/web", get(settings::administrator).post(first_start::administrator))
 }
 
+fn node_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/nodeStatuses", get(cluster_nodes::statuses))
+        .route("/versions", get(cluster_nodes::versions))
+        .route("/pools/default/serverGroups", get(cluster_nodes::groups))
+        .route("/pools/default/rebalanceProgress", get(cluster_nodes::rebalance_progress))
+        .route("/poolsStreaming/default", get(streaming::pool))
+        .route("/prometheus_sd_config", get(cluster_nodes::prometheus_targets))
+        .route("/prometheus_sd_config.yaml", get(cluster_nodes::prometheus_targets_yaml))
+}
+
+fn statistic_routes() -> Router<Arc<Context>> {
+    Router::new()
+        .route("/pools/default/stats/range", post(statistics::ranges))
+        .route("/pools/default/stats/range/{metric}", get(statistics::range))
+        .route("/pools/default/stats/range/{metric}/{function}", get(statistics::range))
+        .route("/pools/default/buckets/{bucket}/stats", get(bucket_statistics::of_bucket))
+        .route("/pools/default/buckets/{bucket}/nodes", get(bucket_statistics::nodes))
+        .route(
+            "/pools/default/buckets/{bucket}/nodes/{node}/stats",
+            get(bucket_statistics::of_node),
+        )
+}
+
 fn user_routes() -> Router<Arc<Context>> {
     Router::new()
         .route("/whoami", get(own_account::whoami))
@@ -174,6 +203,13 @@ fn user_routes() -> Router<Arc<Context>> {
         .route(
             "/settings/rbac/users/local/{user}",
             get(users::one).put(users::change).delete(users::remove),
+        )
+        .route("/settings/rbac/users/external", get(users::external))
+        .route(
+            "/settings/rbac/users/external/{user}",
+            get(users::no_external)
+                .put(users::refuse_external)
+                .delete(users::no_external_to_remove),
         )
         .route("/settings/rbac/roles", get(groups::roles))
         .route("/settings/rbac/groups", get(groups::list))

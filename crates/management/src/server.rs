@@ -117,6 +117,7 @@ impl ManagementServer {
             connections,
             failed_logins: FailedLogins::default(),
             backups,
+            history: Arc::default(),
             certificates,
             stopped,
             maps_changed,
@@ -179,6 +180,8 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
     let stopped = context.stopped.clone();
     let mut tasks = JoinSet::new();
     let reminder = tokio::spawn(set_up::remind(Arc::clone(&context.view)));
+    let (history, view) = (Arc::clone(&context.history), Arc::clone(&context.view));
+    let sampling = tokio::spawn(async move { history.follow(&*view).await });
     loop {
         let accepted = tokio::select! {
             accepted = listeners.accept() => accepted,
@@ -195,6 +198,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
     }
     drop(listeners);
     reminder.abort();
+    sampling.abort();
     let all_ended = async { while tasks.join_next().await.is_some() {} };
     let ended = tokio::time::timeout(context.limits.shutdown_time_max, all_ended).await;
     if ended.is_err() {

@@ -80,10 +80,14 @@ pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
 
 /// GET /pools/default. There is none yet while the node is to be set up: tools look for that.
 pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
-    let view = &*context.view;
-    if view.set_up().is_some() {
+    if context.view.set_up().is_some() {
         return answers::not_found_text("unknown pool");
     }
+    answers::ok(&pool_json(&*context.view))
+}
+
+/// The cluster, as this node sees it.
+pub(super) fn pool_json(view: &dyn NodeView) -> Value {
     let cluster = view.cluster_map();
     let buckets = view.buckets();
     let names = buckets.iter().map(|bucket| {
@@ -92,7 +96,7 @@ pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
     });
     let names: Value = names.collect();
     let (node, totals) = (view.node(), Totals::of(&buckets));
-    answers::ok(&json!({
+    json!({
         "name": "default",
         "clusterName": cluster.name,
         "nodes": nodes_json(view, &cluster),
@@ -103,6 +107,12 @@ pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
         },
         "bucketNames": names,
         "nodeServicesUri": "/pools/default/nodeServices",
+        "nodeStatusesUri": "/nodeStatuses",
+        "rebalanceProgressUri": "/pools/default/rebalanceProgress",
+        "serverGroupsUri": format!(
+            "/pools/default/serverGroups?rev={}",
+            cluster.revision.revision
+        ),
         "tasks": {"uri": "/pools/default/tasks"},
         "checkPermissionsURI": "/pools/default/checkPermissions",
         "trustedCAsURI": "/pools/default/trustedCAs",
@@ -126,7 +136,7 @@ pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
         "eventingMemoryQuota": 0,
         "queryMemoryQuota": 0,
         "storageTotals": storage_totals(&node, &totals),
-    }))
+    })
 }
 
 /// What this node has, and what is used of it.

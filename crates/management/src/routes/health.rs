@@ -37,6 +37,7 @@ pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
+    metrics.extend(context.history.metrics());
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
 }
 

@@ -14,6 +14,7 @@ use cluster::BucketMap;
 use hyper::body::Frame;
 use tokio::sync::watch;
 
+use super::cluster::pool_json;
 use super::named_bucket::NamedBucket;
 use crate::context::Context;
 use crate::stopping::until_stopped;
@@ -27,6 +28,11 @@ type Render = Box<dyn Fn(&Context) -> Option<String> + Send + Sync>;
 /// GET /pools/default/nodeServicesStreaming
 pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Response {
     stream(context, Box::new(|context| Some(context.view.cluster_map().global_config())))
+}
+
+/// GET /poolsStreaming/default
+pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
+    stream(context, Box::new(|context| Some(pool_json(&*context.view).to_string())))
 }
 
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}

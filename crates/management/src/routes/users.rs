@@ -75,6 +75,27 @@ pub(super) async fn remove(
     carry_out(&context, &user, UsersEdit::RemoveUser(name)).await
 }
 
+/// GET /settings/rbac/users/external: users of other places are not known.
+pub(super) async fn external() -> Response {
+    answers::ok(&json!([]))
+}
+
+/// GET /settings/rbac/users/external/{user}
+pub(super) async fn no_external() -> Response {
+    answers::not_found_text("Unknown user.")
+}
+
+/// DELETE /settings/rbac/users/external/{user}
+pub(super) async fn no_external_to_remove() -> Response {
+    answers::not_found_text("User was not found.")
+}
+
+/// PUT /settings/rbac/users/external/{user}
+pub(super) async fn refuse_external() -> Response {
+    let why = "This server asks no other about users; make a local one";
+    answers::refused("_", why)
+}
+
 fn user_json(registry: &UserRegistry, name: &str, account: &UserAccount) -> Value {
     let mut json = json!({
         "id": name,

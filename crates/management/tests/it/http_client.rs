@@ -35,7 +35,7 @@ impl Answer {
 impl HttpClient {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = platform::network::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { reader: BufReader::new(stream) }
     }
 

@@ -16,5 +16,6 @@ mod robustness;
 mod routes;
 mod several_buckets;
 mod shutdown;
+mod statistics;
 mod streaming;
 mod users;

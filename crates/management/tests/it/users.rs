@@ -41,7 +41,9 @@ fn put(port: &RestPort, user: &str, roles: &str) {
 fn filled_in(path: &str) -> String {
     let names = [("{bucket}", "default"), ("{scope}", "s"), ("{collection}", "c"), ("{vbid}", "3")];
     let path = names.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
-    path.replace("{user}", "u").replace("{group}", "g").replace("{backup}", "1")
+    let path = path.replace("{user}", "u").replace("{group}", "g").replace("{backup}", "1");
+    let path = path.replace("{metric}", "kv_curr_items").replace("{function}", "max_over_time");
+    path.replace("{node}", "127.0.0.1:12001")
 }
 
 #[test]

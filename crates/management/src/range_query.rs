@@ -1,0 +1,281 @@
+//! What is asked of the figures of the last minutes: from when to when, in which steps, and what is
+//! made of them. Source: the original's documentation of `/pools/default/stats/range`.
+
+use crate::stats_history::{Point, Series};
+
+/// Between two values, unless another step is said.
+const STEP_SECONDS: u64 = 10;
+/// What functions look back over, unless another window is said; a value is looked for as long.
+const WINDOW_SECONDS: u64 = 60;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RangeQuery {
+    /// Since 1970, as the others: the first moment that is asked about, and the last one.
+    pub(crate) start_seconds: u64,
+    pub(crate) end_seconds: u64,
+    pub(crate) step_seconds: u64,
+    pub(crate) window_seconds: u64,
+    /// From the first to the last to be applied.
+    pub(crate) functions: Vec<Function>,
+}
+
+/// What is made of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// How much a counter rises in a second, over the window.
+    Rate,
+    /// The same of the last two samples.
+    InstantRate,
+    /// How much a counter has risen in the window.
+    Increase,
+    Average,
+    Least,
+    Greatest,
+    /// How far a gauge has gone in the window.
+    Delta,
+    /// The same of the last two samples.
+    InstantDelta,
+    /// Of all nodes together: one node is itself.
+    OfNodes,
+}
+
+impl Function {
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn by_name(name: &str) -> Result<Self, String> {
+        match name {
+            "rate" => Ok(Self::Rate),
+            "irate" => Ok(Self::InstantRate),
+            "increase" => Ok(Self::Increase),
+            "avg_over_time" => Ok(Self::Average),
+            "min_over_time" => Ok(Self::Least),
+            "max_over_time" => Ok(Self::Greatest),
+            "delta" => Ok(Self::Delta),
+            "idelta" => Ok(Self::InstantDelta),
+            "sum" | "min" | "max" | "avg" => Ok(Self::OfNodes),
+            _ => Err("The value must be one of: rate, irate, increase, avg_over_time, \
+                      min_over_time, max_over_time, delta, idelta, sum, min, max, avg"
+                .to_owned()),
+        }
+    }
+
+    /// What it makes of the samples of a window, of which there is at least one.
+    fn apply(self, points: &[Point]) -> Option<f64> {
+        let values = || points.iter().map(|point| point.value);
+        let (first, last) = (points.first()?, points.last()?);
+        let before_last = points.len().checked_sub(2).and_then(|index| points.get(index));
+        match self {
+            Self::OfNodes => Some(last.value),
+            Self::Average => Some(values().sum::<f64>() / values().map(|_| 1.0).sum::<f64>()),
+            Self::Least => values().reduce(f64::min),
+            Self::Greatest => values().reduce(f64::max),
+            Self::Increase => before_last.map(|_| rise(points)),
+            Self::Rate => before_last.map(|_| rise(points) / elapsed(first, last)),
+            Self::InstantRate => {
+                before_last.map(|before| rise(&[*before, *last]) / elapsed(before, last))
+            }
+            Self::Delta => before_last.map(|_| last.value - first.value),
+            Self::InstantDelta => before_last.map(|before| last.value - before.value),
+        }
+    }
+}
+
+/// How much a counter has risen. One that is less than before began anew at 0.
+fn rise(points: &[Point]) -> f64 {
+    let pairs = points.iter().zip(points.iter().skip(1));
+    let step = |(before, after): (&Point, &Point)| match after.value - before.value {
+        step if step < 0.0 => after.value,
+        step => step,
+    };
+    pairs.map(step).sum()
+}
+
+/// Seconds between two samples, which are never at one moment.
+fn elapsed(first: &Point, last: &Point) -> f64 {
+    let seconds = last.seconds.saturating_sub(first.seconds).max(1);
+    u32::try_from(seconds).map_or(f64::MAX, f64::from)
+}
+
+impl RangeQuery {
+    /// The last minute, as it is.
+    pub(crate) fn until(now_seconds: u64) -> Self {
+        Self {
+            start_seconds: now_seconds.saturating_sub(WINDOW_SECONDS),
+            end_seconds: now_seconds,
+            step_seconds: STEP_SECONDS,
+            window_seconds: WINDOW_SECONDS,
+            functions: Vec::new(),
+        }
+    }
+
+    /// Takes a parameter in. False if there is none of that name.
+    ///
+    /// # Errors
+    /// What is wrong with its value.
+    pub(crate) fn take(
+        &mut self,
+        name: &str,
+        value: &str,
+        now_seconds: u64,
+    ) -> Result<bool, String> {
+        match name {
+            "start" => self.start_seconds = moment(value, now_seconds)?,
+            "end" => self.end_seconds = moment(value, now_seconds)?,
+            "step" => self.step_seconds = positive(value)?,
+            "timeWindow" => self.window_seconds = positive(value)?,
+            // One node answers, for itself, and at once.
+            "timeout" | "alignTimestamps" => {}
+            "nodesAggregation" => match value {
+                "none" | "sum" | "min" | "max" | "avg" => {}
+                _ => return Err("The value must be one of: none, sum, min, max, avg".to_owned()),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The values of a figure at each step at which there are any.
+    pub(crate) fn values_of(&self, series: &Series) -> Vec<Point> {
+        let Some((oldest, newest)) = series.points.first().zip(series.points.last()) else {
+            return Vec::new();
+        };
+        // Where there was nothing, or will be, there is nothing to be looked at.
+        let steps_before = oldest.seconds.saturating_sub(self.start_seconds) / self.step_seconds;
+        let from =
+            self.start_seconds.saturating_add(steps_before.saturating_mul(self.step_seconds));
+        let to = self.end_seconds.min(newest.seconds.saturating_add(self.window_seconds));
+        let moments = std::iter::successors(Some(from), |at| at.checked_add(self.step_seconds));
+        let moments = moments.take_while(|at| *at <= to);
+        moments
+            .filter_map(|at| Some(Point { seconds: at, value: self.value_at(series, at)? }))
+            .collect()
+    }
+
+    fn value_at(&self, series: &Series, at: u64) -> Option<f64> {
+        let begin = at.saturating_sub(self.window_seconds);
+        let is_within = |point: &&Point| point.seconds > begin && point.seconds <= at;
+        let window: Vec<Point> = series.points.iter().filter(is_within).copied().collect();
+        match self.functions.first() {
+            None => window.last().map(|point| point.value),
+            // Behind the first one there are only functions of nodes, and there is one node.
+            Some(function) => function.apply(&window),
+        }
+    }
+
+    /// # Errors
+    /// The functions cannot be applied one to what another has made.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let behind_first = self.functions.iter().skip(1);
+        let is_sound = behind_first.copied().all(|function| function == Function::OfNodes);
+        if self.start_seconds > self.end_seconds {
+            return Err("start must not be behind end".to_owned());
+        }
+        let why = "behind a function there may be only sum, min, max and avg";
+        if is_sound { Ok(()) } else { Err(why.to_owned()) }
+    }
+}
+
+/// Seconds since 1970, or, below 0, from now.
+fn moment(value: &str, now_seconds: u64) -> Result<u64, String> {
+    let why = || "The value must be an integer: seconds since 1970, or from now below 0".to_owned();
+    let seconds: i64 = value.parse().map_err(|_| why())?;
+    Ok(match u64::try_from(seconds) {
+        Ok(seconds) => seconds,
+        Err(_) => now_seconds.saturating_sub(seconds.unsigned_abs()),
+    })
+}
+
+fn positive(value: &str) -> Result<u64, String> {
+    let seconds = value.parse().ok().filter(|seconds| (1..=u64::from(u32::MAX)).contains(seconds));
+    seconds.ok_or_else(|| "The value must be a positive integer: seconds".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats_history::SeriesName;
+
+    fn series(values: &[(u64, f64)]) -> Series {
+        let name = SeriesName { name: "kv_ops_total".to_owned(), labels: Vec::new() };
+        let points =
+            values.iter().map(|(seconds, value)| Point { seconds: *seconds, value: *value });
+        Series { name, points: points.collect() }
+    }
+
+    #[test]
+    fn functions_are_those_of_prometheus_over_the_window() {
+        // The counter began anew between the third and the fourth sample.
+        let counter = series(&[(100, 10.0), (110, 30.0), (120, 40.0), (130, 5.0)]);
+        for (name, expected) in [
+            ("rate", 35.0 / 30.0),
+            ("irate", 0.5),
+            ("increase", 35.0),
+            ("avg_over_time", 21.25),
+            ("min_over_time", 5.0),
+            ("max_over_time", 40.0),
+            ("delta", -5.0),
+            ("idelta", -35.0),
+            ("sum", 5.0),
+        ] {
+            let function = Function::by_name(name).unwrap();
+            let query = RangeQuery {
+                start_seconds: 130,
+                functions: vec![function],
+                ..RangeQuery::until(130)
+            };
+            let values = query.values_of(&counter);
+            assert_eq!(values, [Point { seconds: 130, value: expected }], "{name}");
+        }
+        let query = RangeQuery { functions: vec![Function::Rate], ..RangeQuery::until(100) };
+        assert!(query.values_of(&counter).is_empty(), "one sample has no rate");
+        assert!(Function::by_name("p99").is_err());
+    }
+
+    #[test]
+    fn values_stand_at_steps_where_there_are_any() {
+        let gauge = series(&[(1_000, 1.0), (1_010, 2.0), (1_020, 3.0)]);
+        let query = |start_seconds, end_seconds, step_seconds| RangeQuery {
+            start_seconds,
+            end_seconds,
+            step_seconds,
+            ..RangeQuery::until(end_seconds)
+        };
+        let at = |query: RangeQuery| -> Vec<(u64, f64)> {
+            query.values_of(&gauge).iter().map(|point| (point.seconds, point.value)).collect()
+        };
+        assert_eq!(at(query(1_000, 1_020, 10)), [(1_000, 1.0), (1_010, 2.0), (1_020, 3.0)]);
+        assert_eq!(at(query(0, 1_025, 25)), [(1_000, 1.0), (1_025, 3.0)]);
+        assert_eq!(at(query(1_070, u64::MAX, 1)).len(), 10, "as long as a value counts");
+        assert!(at(query(0, 900, 1)).is_empty());
+        assert!(at(query(0, u64::MAX, 1)).len() < 100, "only what there was is looked at");
+    }
+
+    #[test]
+    fn parameters_are_read_or_refused_by_their_name() {
+        for (name, value, is_right) in [
+            ("start", "-60", true),
+            ("start", "1700000000", true),
+            ("start", "1.5", false),
+            ("end", "", false),
+            ("step", "0", false),
+            ("step", "60", true),
+            ("timeWindow", "-1", false),
+            ("nodesAggregation", "sum", true),
+            ("nodesAggregation", "p99", false),
+        ] {
+            let taken = RangeQuery::until(1_000).take(name, value, 1_000);
+            assert_eq!(taken.is_ok(), is_right, "{name} {value}");
+        }
+        let mut query = RangeQuery::until(1_000);
+        assert_eq!(query.take("bucket", "b", 1_000), Ok(false));
+        assert_eq!(query.take("start", "-2000", 1_000), Ok(true));
+        assert_eq!(query.start_seconds, 0);
+        query.functions = vec![Function::Rate, Function::OfNodes];
+        assert_eq!(query.check(), Ok(()));
+        query.functions = vec![Function::OfNodes, Function::Rate];
+        assert!(query.check().is_err());
+        let backwards = RangeQuery { start_seconds: 2_000, ..RangeQuery::until(1_000) };
+        assert!(backwards.check().is_err());
+    }
+}

@@ -1,0 +1,176 @@
+//! Figures of the last minutes, in the forms in which the original tells them. Source: the
+//! original's REST documentation of statistics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Json, Path, Query, State};
+use axum::response::Response;
+use platform::Clock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::cluster::management_host;
+use super::named_bucket::Fields;
+use crate::answers;
+use crate::context::Context;
+use crate::range_query::{Function, RangeQuery};
+use crate::stats_history::Series;
+
+/// Queries in one request.
+const QUERIES_MAX: usize = 100;
+
+/// What is asked about which figures.
+struct Asked {
+    name: String,
+    labels: Vec<(String, String)>,
+    query: RangeQuery,
+}
+
+/// What is wrong, by the name of the parameter.
+type Wrong = (String, String);
+
+/// GET /pools/default/stats/range/{metric} and /pools/default/stats/range/{metric}/{function}:
+/// parameters that are none are labels.
+pub(super) async fn range(
+    State(context): State<Arc<Context>>,
+    Path(path): Path<Fields>,
+    Query(parameters): Query<Fields>,
+) -> Response {
+    let now = now_seconds();
+    match asked_in_path(&path, parameters, now) {
+        Ok(asked) => answers::ok(&found(&context, &asked)),
+        Err((parameter, why)) => answers::refused(&parameter, &why),
+    }
+}
+
+fn asked_in_path(path: &Fields, parameters: Fields, now: u64) -> Result<Asked, Wrong> {
+    let mut query = RangeQuery::until(now);
+    if let Some(function) = path.get("function") {
+        let by_name = Function::by_name(function);
+        query.functions.push(by_name.map_err(|why| ("function".to_owned(), why))?);
+    }
+    let mut labels = Vec::new();
+    for (name, value) in parameters {
+        let is_known = query.take(&name, &value, now).map_err(|why| (name.clone(), why))?;
+        if !is_known && name != "nodes" {
+            labels.push((name, value));
+        }
+    }
+    query.check().map_err(|why| ("_".to_owned(), why))?;
+    let name = path.get("metric").cloned().unwrap_or_default();
+    Ok(Asked { name, labels, query })
+}
+
+/// One of several queries.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct QueryBody {
+    /// Labels, and the figure's own name under `name`.
+    metric: Vec<LabelBody>,
+    #[serde(default)]
+    apply_functions: Vec<String>,
+    /// Everything else.
+    #[serde(flatten)]
+    parameters: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct LabelBody {
+    label: String,
+    value: String,
+    #[serde(default)]
+    operator: Option<String>,
+}
+
+/// POST /pools/default/stats/range: several queries at once, as a list in JSON.
+pub(super) async fn ranges(
+    State(context): State<Arc<Context>>,
+    body: Result<Json<Vec<QueryBody>>, JsonRejection>,
+) -> Response {
+    let Ok(Json(bodies)) = body else {
+        let why = "The body is a list of queries in JSON, with its content type";
+        return answers::refused("_", why);
+    };
+    if bodies.len() > QUERIES_MAX {
+        return answers::refused("_", &format!("At most {QUERIES_MAX} queries at once"));
+    }
+    let now = now_seconds();
+    let all: Result<Vec<Value>, Wrong> =
+        bodies.into_iter().map(|body| Ok(found(&context, &asked_in_body(body, now)?))).collect();
+    match all {
+        Ok(all) => answers::ok(&Value::Array(all)),
+        Err((parameter, why)) => answers::refused(&parameter, &why),
+    }
+}
+
+fn asked_in_body(body: QueryBody, now: u64) -> Result<Asked, Wrong> {
+    let mut query = RangeQuery::until(now);
+    for function in &body.apply_functions {
+        let by_name = Function::by_name(function);
+        query.functions.push(by_name.map_err(|why| ("applyFunctions".to_owned(), why))?);
+    }
+    for (name, value) in &body.parameters {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_known = query.take(name, &text, now).map_err(|why| (name.clone(), why))?;
+        if !is_known && name != "nodes" {
+            return Err((name.clone(), "Unsupported key".to_owned()));
+        }
+    }
+    query.check().map_err(|why| ("_".to_owned(), why))?;
+    let (mut figure, mut labels) = (None, Vec::new());
+    for LabelBody { label, value, operator } in body.metric {
+        if operator.is_some_and(|operator| operator != "=") {
+            return Err(("metric".to_owned(), "The operator must be =".to_owned()));
+        }
+        match label.as_str() {
+            "name" => figure = Some(value),
+            _ => labels.push((label, value)),
+        }
+    }
+    let no_name = || ("metric".to_owned(), "One label must be called name".to_owned());
+    Ok(Asked { name: figure.ok_or_else(no_name)?, labels, query })
+}
+
+/// What is answered to a query. Other nodes are named as those that were not asked.
+fn found(context: &Context, asked: &Asked) -> Value {
+    let map = context.view.cluster_map();
+    let this = management_host(&map.this_address);
+    let labels: Vec<(&str, &str)> =
+        asked.labels.iter().map(|(label, value)| (label.as_str(), value.as_str())).collect();
+    let data = context.history.find(&asked.name, &labels);
+    let data = data.iter().map(|series| {
+        let values = asked.query.values_of(series);
+        let values: Value =
+            values.iter().map(|point| json!([point.seconds, point.value.to_string()])).collect();
+        json!({"metric": metric_json(series, &this), "values": values})
+    });
+    let others = map.nodes.iter().map(management_host).filter(|host| *host != this);
+    let errors = others.map(|node| {
+        let error = "not asked: a node tells its own figures";
+        json!({"node": node, "error": error})
+    });
+    json!({
+        "data": data.collect::<Value>(),
+        "errors": errors.collect::<Value>(),
+        "startTimestamp": asked.query.start_seconds,
+        "endTimestamp": asked.query.end_seconds,
+    })
+}
+
+fn metric_json(series: &Series, node: &str) -> Value {
+    let mut metric = Map::new();
+    let name = &series.name.name;
+    // Counters are asked for without their ending, and are told so.
+    metric.insert("name".to_owned(), json!(name.strip_suffix("_total").unwrap_or(name)));
+    for (label, value) in &series.name.labels {
+        metric.insert((*label).to_owned(), json!(value));
+    }
+    metric.insert("nodes".to_owned(), json!([node]));
+    Value::Object(metric)
+}
+
+fn now_seconds() -> u64 {
+    Clock::real().wall_time().seconds().into()
+}
