@@ -25,6 +25,13 @@ pub(crate) struct SuiteResult {
     pub(crate) remark: Option<String>,
 }
 
+impl SuiteResult {
+    fn left_out(name: String, why: &str) -> Self {
+        let remark = format!("left out: {why}; `cargo xtask acceptance {name}` runs it");
+        Self { name, counts: Counts::default(), remark: Some(remark) }
+    }
+}
+
 /// Names of all suites, sorted.
 pub(crate) fn suites() -> Result<Vec<String>> {
     let directory = root().join("acceptance");
@@ -82,11 +89,21 @@ fn parse(arguments: &[String]) -> Result<(Vec<String>, Environment)> {
     Ok((names, environment))
 }
 
-/// Builds the node once and runs these suites, one after the other.
-pub(crate) fn run_suites(names: &[String]) -> Result<Vec<SuiteResult>> {
-    run_with(names, &Environment::new())
+/// Runs all suites but those that say why they are left out, which are named with the reason.
+pub(crate) fn run_all() -> Result<Vec<SuiteResult>> {
+    let (mut chosen, mut left_out) = (Vec::new(), Vec::new());
+    for name in suites()? {
+        match Needs::read(&root().join("acceptance").join(&name))?.left_out() {
+            Some(why) => left_out.push(SuiteResult::left_out(name, why)),
+            None => chosen.push(name),
+        }
+    }
+    let mut results = run_with(&chosen, &Environment::new())?;
+    results.extend(left_out);
+    Ok(results)
 }
 
+/// Builds the node once and runs these suites, one after the other.
 fn run_with(names: &[String], environment: &Environment) -> Result<Vec<SuiteResult>> {
     if names.is_empty() {
         return Ok(Vec::new());
@@ -236,6 +253,14 @@ mod tests {
         let environment = vec![("SEED", "18".to_owned())];
         run_in(&suite, "xtask-test", Path::new("/other"), &environment).unwrap();
         assert!(work_of("xtask-test").join("left-behind").exists());
+    }
+
+    #[test]
+    fn a_suite_that_is_left_out_says_why_and_how_it_is_run() {
+        let result = SuiteResult::left_out("slow".to_owned(), "it is slow");
+        assert_eq!(result.counts, Counts::default());
+        let remark = result.remark.unwrap();
+        assert_eq!(remark, "left out: it is slow; `cargo xtask acceptance slow` runs it");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) struct Needs {
     pip: Vec<String>,
     /// Whether the suite is built with Go.
     go: bool,
+    /// Why a run of everything leaves the suite out; it is run by its name.
+    left_out: Option<String>,
 }
 
 /// A machine that has what a suite needs, or the reason why it has not.
@@ -39,6 +41,11 @@ impl Needs {
         }
         let text = std::fs::read_to_string(&path)?;
         toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Why a run of everything leaves the suite out.
+    pub(crate) fn left_out(&self) -> Option<&str> {
+        self.left_out.as_deref()
     }
 
     /// A program that a Debian package of the same name brings.
