@@ -6,8 +6,11 @@ mod error;
 mod flow;
 mod messages;
 mod names;
+mod negotiation;
 mod opening;
+mod relayed;
 mod requests;
+mod reservations;
 mod rollbacks;
 mod stream;
 
@@ -19,17 +22,21 @@ use bucket::Bucket;
 use document::{Seqno, Vbid};
 use platform::Instant;
 use protocol::client::Response;
-use protocol::dcp::{Envelope, Message};
-use protocol::{Feature, FeatureSet, Frame, Parsed};
+use protocol::dcp::{Envelope, Message, StreamFlags};
+use protocol::{Feature, Frame, Parsed};
 use vbucket::Now;
 
 pub use error::ConsumerError;
 pub use names::ConsumerNames;
-pub use rollbacks::{Rollback, Rollbacks};
+pub(crate) use relayed::{Added, HandOver};
+pub use reservations::Reservations;
+pub use rollbacks::Rollback;
 
 use flow::FlowControl;
 use messages::Batch;
+use negotiation::Agreed;
 use opening::Opening;
+use relayed::Relayed;
 use stream::{Stream, StreamState};
 
 /// A frame of a producer is at most this large: a document and its metadata.
@@ -55,13 +62,14 @@ pub struct StreamStatus {
 /// One connection to a producer.
 pub struct Consumer {
     bucket: Bucket,
-    names: ConsumerNames,
     /// What is still to be agreed on before streams are asked for.
     opening: Option<Opening>,
-    features: FeatureSet,
+    agreed: Agreed,
+    /// What its manager has to hear, where one relays it and says which streams there are.
+    relayed: Option<Relayed>,
     streams: BTreeMap<Vbid, Stream>,
-    /// What goes back at the moment, in all connections of the bucket.
-    rollbacks: Arc<Rollbacks>,
+    /// Which vBuckets are not to be asked for at the moment.
+    reservations: Arc<Reservations>,
     /// What has to go back, and nobody has taken yet.
     wanted_rollbacks: Vec<Rollback>,
     /// When the next stream that waits is to be asked for.
@@ -77,19 +85,29 @@ impl Consumer {
     pub fn begin(
         bucket: Bucket,
         names: ConsumerNames,
-        rollbacks: Arc<Rollbacks>,
+        reservations: Arc<Reservations>,
         buffer_bytes: u32,
         now: Now,
         out: &mut Vec<u8>,
     ) -> Self {
-        let opening = Opening::begin(&names, buffer_bytes, out);
+        let opening = Opening::begin(names, buffer_bytes, out);
+        Self::new(bucket, opening, reservations, buffer_bytes, now)
+    }
+
+    fn new(
+        bucket: Bucket,
+        opening: Opening,
+        reservations: Arc<Reservations>,
+        buffer_bytes: u32,
+        now: Now,
+    ) -> Self {
         Self {
             bucket,
-            names,
             opening: Some(opening),
-            features: FeatureSet::NONE,
+            agreed: Agreed::default(),
+            relayed: None,
             streams: BTreeMap::new(),
-            rollbacks,
+            reservations,
             wanted_rollbacks: Vec::new(),
             next_request: None,
             next_opaque: 1,
@@ -119,7 +137,7 @@ impl Consumer {
     /// The producer is to hand a vBucket over, which is pending here, or a replica that no stream
     /// follows yet: it makes the vBucket active when it has all of it.
     pub fn take_over(&mut self, vbid: Vbid, now: Now, out: &mut Vec<u8>) {
-        let stream = Stream::new(now.monotonic).for_takeover();
+        let stream = Stream::new(now.monotonic).with_flags(StreamFlags::TAKEOVER);
         self.streams.entry(vbid).or_insert(stream);
         self.next_request = Some(now.monotonic);
         self.request_due(now, out);
@@ -171,9 +189,9 @@ impl Consumer {
             }
             Some(opening) => {
                 // Streams are asked for once all is agreed on: nothing is on its way before.
-                if let Some(features) = opening.on_response(&response, &self.names, out)? {
+                if let Some(agreed) = opening.on_response(&response, out)? {
                     self.opening = None;
-                    self.features = features;
+                    self.agreed = agreed;
                     self.request_due(now, out);
                 }
                 Ok(())
@@ -193,7 +211,7 @@ impl Consumer {
 
     /// Does what has become due. An error ends the connection.
     pub fn on_tick(&mut self, now: Now, out: &mut Vec<u8>) -> Result<(), ConsumerError> {
-        if now.monotonic >= self.last_heard.after(SILENCE_MAX) {
+        if now.monotonic >= self.last_heard.after(self.silence_max()) {
             return Err(ConsumerError::Silent);
         }
         self.request_due(now, out);
@@ -205,8 +223,12 @@ impl Consumer {
     pub fn deadline(&self, now: Now) -> Instant {
         let due = self.next_request.filter(|_| self.opening.is_none());
         let flow = self.flow.deadline(now.monotonic);
-        let silence = self.last_heard.after(SILENCE_MAX);
+        let silence = self.last_heard.after(self.silence_max());
         due.into_iter().chain(flow).fold(silence, Instant::min)
+    }
+
+    fn silence_max(&self) -> Duration {
+        if self.relayed.is_some() { relayed::SILENCE_MAX } else { SILENCE_MAX }
     }
 
     /// Whether streams can be asked for.
@@ -236,7 +258,7 @@ impl Consumer {
         self.streams.iter().map(status).collect()
     }
 
-    fn acknowledge_bytes(&mut self, now: Now, out: &mut Vec<u8>) {
+    pub(crate) fn acknowledge_bytes(&mut self, now: Now, out: &mut Vec<u8>) {
         let bucket = &self.bucket;
         let has_room = || bucket.has_room_to_receive();
         if let Some(bytes) = self.flow.acknowledge(now.monotonic, has_room) {
@@ -254,7 +276,7 @@ impl Consumer {
             opaque: self.streams.get(&vbid).map_or(0, |stream| stream.opaque),
             vbid,
             stream_id: None,
-            has_collections: self.features.contains(Feature::Collections),
+            has_collections: self.agreed.features.contains(Feature::Collections),
         }
     }
 }

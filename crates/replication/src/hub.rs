@@ -8,7 +8,9 @@ use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid, VbucketState};
 use vbucket::checkpoint::CursorId;
 
+use crate::consumer::Reservations;
 use crate::producer::ProducerShared;
+use crate::relay::{RelayShared, RelayStatus};
 use crate::replicator::{BucketInbox, LinkStatus};
 
 /// Passes news of a bucket's vBuckets on to who has subscribed to them, and knows the bucket's
@@ -18,8 +20,11 @@ pub struct Hub {
     listeners: Box<[RwLock<Arc<[Listener]>>]>,
     next_subscription: AtomicU64,
     producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
+    /// Connections on which managers relay what is sent for vBuckets, by name.
+    relays: Mutex<BTreeMap<String, Arc<RelayShared>>>,
     /// What tells the replicator of the bucket, once there is one.
     replicator: OnceLock<Arc<BucketInbox>>,
+    reservations: Arc<Reservations>,
 }
 
 #[derive(Clone)]
@@ -41,7 +46,9 @@ impl Hub {
             listeners: std::iter::repeat_with(nobody).take(count).collect(),
             next_subscription: AtomicU64::new(0),
             producers: Mutex::default(),
+            relays: Mutex::default(),
             replicator: OnceLock::new(),
+            reservations: Arc::default(),
         })
     }
 
@@ -96,9 +103,13 @@ impl Hub {
     /// A producer opens. One that has the same name is to close.
     pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) {
         let name = producer.name().to_owned();
+        let relay = self.lock_relays().remove(&name);
         let older = self.lock_producers().insert(name, Arc::clone(producer));
         if let Some(older) = older {
             older.supersede();
+        }
+        if let Some(relay) = relay {
+            relay.supersede();
         }
     }
 
@@ -109,6 +120,46 @@ impl Hub {
         if producers.get(producer.name()).is_some_and(is_it) {
             producers.remove(producer.name());
         }
+    }
+
+    /// A relayed connection opens. One that has the same name is to close.
+    pub(crate) fn enter_relay(&self, relay: &Arc<RelayShared>) {
+        let name = relay.name().to_owned();
+        let producer = self.lock_producers().remove(&name);
+        let older = self.lock_relays().insert(name, Arc::clone(relay));
+        if let Some(older) = older {
+            older.supersede();
+        }
+        if let Some(producer) = producer {
+            producer.supersede();
+        }
+    }
+
+    /// A relayed connection has gone.
+    pub(crate) fn leave_relay(&self, relay: &Arc<RelayShared>) {
+        let mut relays = self.lock_relays();
+        if relays.get(relay.name()).is_some_and(|known| Arc::ptr_eq(known, relay)) {
+            relays.remove(relay.name());
+        }
+    }
+
+    /// How many relayed connections there are.
+    pub(crate) fn relay_count(&self) -> usize {
+        self.lock_relays().len()
+    }
+
+    /// How relayed connections are doing, in the order of their names; a second old at most.
+    pub fn relay_status(&self) -> Vec<RelayStatus> {
+        self.lock_relays().values().map(|relay| relay.status()).collect()
+    }
+
+    /// Who has the bucket's vBuckets receive.
+    pub(crate) fn reservations(&self) -> &Arc<Reservations> {
+        &self.reservations
+    }
+
+    fn lock_relays(&self) -> MutexGuard<'_, BTreeMap<String, Arc<RelayShared>>> {
+        self.relays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_producers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<ProducerShared>>> {

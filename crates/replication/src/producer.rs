@@ -18,7 +18,6 @@ mod stream;
 mod stream_key;
 mod stream_request;
 mod takeover;
-mod ticker;
 
 pub use answer::Answer;
 pub use connection::{Opening, Producer};

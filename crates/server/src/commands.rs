@@ -136,9 +136,15 @@ pub(crate) fn execute(
             dcp::message(connection, request, turn)
         }
         Opcode::DcpGetFailoverLog => on_bucket(observe::failover_log, connection, request, turn),
-        _ => {
+        opcode if opcode.is_dcp() && connection.relay.is_some() => {
+            dcp::relayed(connection, request, turn)
+        }
+        opcode => {
             count(&turn.bucket.commands.unsupported_commands);
-            let context = "this server does not carry out this command yet";
+            let context = match opcode.is_dcp() {
+                true => "make it a connection of replication first, by DCP_OPEN",
+                false => "this server does not carry out this command",
+            };
             request.reply(connection).fail(turn, Status::NotSupported, context);
             Done::Answered
         }

@@ -109,9 +109,12 @@ const fn need(opcode: Opcode) -> Need {
             Need::all(SomeCollection, &[RangeScan])
         }
         Flush | FlushQ => Need::all(Bucket, &[BucketFlush]),
-        DcpOpen => Need::one(Bucket, &[DcpProducer, DcpConsumer]),
-        DcpCloseStream | DcpStreamReq | DcpGetFailoverLog | DcpNoop | DcpBufferAck | DcpControl
-        | DcpSeqnoAcknowledged => Need::all(Bucket, &[DcpProducer]),
+        DcpOpen | DcpCloseStream | DcpNoop | DcpControl => {
+            Need::one(Bucket, &[DcpProducer, DcpConsumer])
+        }
+        DcpStreamReq | DcpGetFailoverLog | DcpBufferAck | DcpSeqnoAcknowledged => {
+            Need::all(Bucket, &[DcpProducer])
+        }
         DcpAddStream | DcpStreamEnd | DcpSnapshotMarker | DcpMutation | DcpDeletion
         | DcpExpiration | DcpSetVbucketState | DcpSystemEvent | DcpPrepare | DcpCommit
         | DcpAbort | DcpSeqnoAdvanced | DcpOsoSnapshot | DcpCacheTransfer | DcpCacheTransferEnd => {

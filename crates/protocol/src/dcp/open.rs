@@ -1,6 +1,8 @@
 //! How a connection becomes one of replication. Source: docs/specification/protocol.md,
 //! section 20.2.
 
+use serde::Deserialize;
+
 use crate::fields::Fields;
 use crate::frame::Frame;
 use crate::validate::Invalid;
@@ -70,7 +72,27 @@ pub struct Open<'a> {
     pub value: &'a [u8],
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConsumerJson {
+    consumer_name: String,
+}
+
 impl<'a> Open<'a> {
+    /// The name among the nodes that a consumer says here, if it does.
+    ///
+    /// # Errors
+    /// What is answered where the value says anything else.
+    pub fn consumer_name(&self) -> Result<Option<String>, Invalid> {
+        if self.value.is_empty() {
+            return Ok(None);
+        }
+        let json: Option<ConsumerJson> = serde_json::from_slice(self.value).ok();
+        let name = json.map(|json| json.consumer_name).filter(|name| !name.is_empty());
+        let context = "the value is a JSON object with a consumer_name";
+        name.map(Some).ok_or(Invalid::argument(context))
+    }
+
     pub(super) fn parse(frame: &Frame<'a>) -> Result<Self, Invalid> {
         let mut fields = Fields::new(frame.extras);
         fields.u32();

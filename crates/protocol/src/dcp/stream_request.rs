@@ -30,6 +30,11 @@ impl StreamFlags {
 
     const KNOWN: u32 = 0x1f7;
 
+    /// Whether each bit that is set means something.
+    pub fn is_known(self) -> bool {
+        self.0 & !Self::KNOWN == 0
+    }
+
     /// Whether all bits of `other` are set.
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -59,7 +64,7 @@ impl<'a> StreamRequest<'a> {
     pub(super) fn parse(extras: &[u8], value: &'a [u8]) -> Result<Self, Invalid> {
         let request = Self::read(extras, value);
         let request = request.ok_or(Invalid::argument("the extras have the wrong size"))?;
-        if request.flags.0 & !StreamFlags::KNOWN != 0 {
+        if !request.flags.is_known() {
             return Err(Invalid::argument("a flag is unknown or retired"));
         }
         Ok(request)

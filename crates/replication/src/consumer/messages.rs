@@ -9,7 +9,8 @@ use vbucket::{Now, ReceiveError};
 use super::Consumer;
 use super::changes::Change;
 use super::error::ConsumerError;
-use super::stream::StreamState;
+use super::relayed::HandOver;
+use super::stream::{Stream, StreamState};
 
 /// Changes that are carried out under one lock, at most.
 const CHANGES_MAX: usize = 64;
@@ -45,9 +46,10 @@ impl Consumer {
         }
         // A stream that has ended here may still have something on its way.
         if !self.is_reading(vbid, opaque) {
+            self.note_unread(vbid);
             return Ok(());
         }
-        let change = Change::of(&message, self.features, now.wall.seconds())?;
+        let change = Change::of(&message, self.agreed.features, now.wall.seconds())?;
         let marker_answer = match &message {
             Message::SnapshotMarker(marker) => Some(marker.flags.contains(MarkerFlags::ACK)),
             _ => None,
@@ -125,7 +127,9 @@ impl Consumer {
                 if error != ReceiveError::NotReceiving {
                     tracing::error!(?error, vbucket = vbid.0, "a stream does not fit and ends");
                 }
-                self.close(vbid, opaque, out);
+                if !self.note_unfit(error) {
+                    self.close(vbid, opaque, out);
+                }
                 self.wait(vbid, now);
             }
         }
@@ -138,8 +142,11 @@ impl Consumer {
 
     /// The producer hands the vBucket over, if that is what the stream is for: any other could make
     /// a second active vBucket.
-    fn on_new_state(&self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
-        let is_asked_for = self.streams.get(&vbid).is_some_and(|stream| stream.is_takeover);
+    fn on_new_state(&mut self, vbid: Vbid, opaque: u32, state: VbucketState, out: &mut Vec<u8>) {
+        let is_asked_for = self.streams.get(&vbid).is_some_and(Stream::is_takeover);
+        if is_asked_for && self.leave_to_owner(HandOver { vbid, opaque, state }) {
+            return;
+        }
         let taken_over = is_asked_for.then(|| self.bucket.take_over(vbid, state));
         let status = match taken_over {
             None => {
@@ -156,7 +163,7 @@ impl Consumer {
     }
 }
 
-fn respond(opcode: Opcode, opaque: u32, status: Status, out: &mut Vec<u8>) {
+pub(super) fn respond(opcode: Opcode, opaque: u32, status: Status, out: &mut Vec<u8>) {
     let head = ResponseHead::plain(opcode.byte(), opaque, status, 0);
     response::encode(out, &head);
 }

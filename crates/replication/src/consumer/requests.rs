@@ -3,7 +3,7 @@
 
 use document::{FailoverEntry, Seqno, VbUuid, Vbid, VbucketState};
 use protocol::client::{Request, Response};
-use protocol::dcp::{Message, StreamFlags, StreamRequest};
+use protocol::dcp::{Message, StreamRequest};
 use protocol::dcp::{parse_failover_log, parse_rollback_seqno};
 use protocol::{Opcode, Status};
 use vbucket::{Now, StreamPosition};
@@ -33,7 +33,12 @@ impl Consumer {
 
     /// Asks for a stream, naming an entry of the vBucket's failover table.
     fn request(&mut self, vbid: Vbid, entry: usize, now: Now, out: &mut Vec<u8>) {
-        let is_going_back = self.rollbacks.is_under_way(vbid);
+        let is_relayed_elsewhere = self.relayed.is_none() && self.reservations.is_relayed(vbid);
+        if is_relayed_elsewhere {
+            self.wait(vbid, now);
+            return;
+        }
+        let is_going_back = self.reservations.is_rolling_back(vbid);
         if !is_going_back && self.bucket.needs_rebuild(vbid) {
             // The producer answers, and has everything.
             if let Some(stream) = self.streams.get_mut(&vbid) {
@@ -55,7 +60,7 @@ impl Consumer {
             _ => position.uuid,
         };
         let request = StreamRequest {
-            flags: if stream.is_takeover { StreamFlags::TAKEOVER } else { StreamFlags(0) },
+            flags: stream.flags,
             start: position.start,
             end: Seqno(u64::MAX),
             uuid,
@@ -69,7 +74,7 @@ impl Consumer {
     }
 
     /// Where the vBucket is, if it may receive.
-    fn place(&self, vbid: Vbid) -> Option<(StreamPosition, Vec<FailoverEntry>)> {
+    pub(super) fn place(&self, vbid: Vbid) -> Option<(StreamPosition, Vec<FailoverEntry>)> {
         let place = self.bucket.on_vbucket(vbid, |vbucket, _, _| {
             let receives = matches!(vbucket.state(), VbucketState::Replica | VbucketState::Pending);
             receives.then(|| (vbucket.stream_position(), vbucket.failover_entries().to_vec()))
@@ -111,7 +116,7 @@ impl Consumer {
             _ => {
                 let status = response.status_code;
                 tracing::debug!(vbucket = vbid.0, status, "a stream was refused");
-                self.wait(vbid, now);
+                self.wait_because(vbid, response.status().unwrap_or(Status::Etmpfail), now);
             }
         }
     }
@@ -124,13 +129,17 @@ impl Consumer {
         let (opaque, asked_from) = (stream.opaque, stream.asked_from);
         // Open first: what the vBucket holds is acknowledged from here on.
         stream.open();
+        let added_by = stream.added_by.take();
         let begun = asked_from.filter(|_| !log.is_empty()).map(|asked_from| {
             self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
                 vbucket.begin_receiving(asked_from, &log, effects).map(|()| vbucket.is_whole())
             })
         });
+        self.tell_added(added_by, matches!(begun, Some(Some(Ok(_)))), opaque);
         match begun {
             Some(Some(Ok(true))) => {}
+            // A manager passes on what is said about streams, and nothing else.
+            Some(Some(Ok(false))) if self.relayed.is_some() => {}
             Some(Some(Ok(false))) => {
                 let uuid = log.first().map_or(VbUuid(0), |entry| entry.uuid);
                 ask_for_high_seqno(vbid, opaque, uuid, out);
@@ -189,7 +198,7 @@ impl Consumer {
     }
 
     /// What has to go back now. Whoever takes it says so to all connections of the bucket
-    /// ([`super::Rollbacks`]), and tells when it is done.
+    /// ([`super::Reservations`]), and tells when it is done.
     pub fn take_rollbacks(&mut self) -> Vec<Rollback> {
         std::mem::take(&mut self.wanted_rollbacks)
     }
@@ -227,7 +236,17 @@ impl Consumer {
         self.request_due(now, out);
     }
 
+    /// The stream is asked for again a little later. Where a manager says which there are, it ends.
     pub(super) fn wait(&mut self, vbid: Vbid, now: Now) {
+        self.wait_because(vbid, Status::Etmpfail, now);
+    }
+
+    /// The same, with what a manager hears of a stream that it waits for.
+    fn wait_because(&mut self, vbid: Vbid, status: Status, now: Now) {
+        if self.relayed.is_some() {
+            self.end_relayed(vbid, status);
+            return;
+        }
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         stream.wait(now.monotonic);
         self.next_request = self.next_request.into_iter().chain(stream.waits_until()).min();

@@ -1,16 +1,14 @@
 //! Rollbacks of replicas, to nothing if their files are damaged: asked for here, carried out by
 //! tasks, while other streams go on.
-//!
-//! Nobody asks for a stream of a vBucket that goes back: what it would acknowledge may be gone a
-//! moment later. That holds across connections, because the one that has asked for the rollback may
-//! break, or another node be followed, before the task has come to its end.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bucket::{Bucket, LifeError};
 use document::{Seqno, Vbid};
+use executor::{ExecutorPool, TaskKind};
 use vbucket::StreamPosition;
+
+use super::reservations::Reservations;
 
 /// A vBucket that has something which its producer does not, or whose file is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,28 +33,31 @@ impl Rollback {
             None => bucket.rebuild_replica(self.vbid),
         }
     }
-}
 
-/// vBuckets of a bucket that go back at the moment. Its lock is held for one look or change.
-#[derive(Debug, Default)]
-pub struct Rollbacks(Mutex<BTreeSet<Vbid>>);
-
-impl Rollbacks {
-    /// The vBucket goes back from now on.
-    pub fn begin(&self, vbid: Vbid) {
-        self.lock().insert(vbid);
-    }
-
-    /// It does not any more.
-    pub fn end(&self, vbid: Vbid) {
-        self.lock().remove(&vbid);
-    }
-
-    pub(super) fn is_under_way(&self, vbid: Vbid) -> bool {
-        self.lock().contains(&vbid)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<Vbid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Has a task carry it out: it waits for files. `ended` hears whether it has succeeded; it does
+    /// not where the bucket closes.
+    pub(crate) fn begin(
+        self,
+        bucket: &Bucket,
+        pool: &ExecutorPool,
+        reservations: &Arc<Reservations>,
+        ended: impl Fn(bool) + Send + 'static,
+    ) {
+        let Self { vbid, seqno, .. } = self;
+        reservations.begin_rollback(vbid);
+        let (rolled, reserved) = (bucket.clone(), Arc::clone(reservations));
+        let work = move || {
+            let result = self.carry_out(&rolled);
+            if let Err(error) = &result {
+                tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
+            }
+            // In this order: who hears of it may ask for the stream.
+            reserved.end_rollback(vbid);
+            ended(result.is_ok());
+        };
+        if pool.add(bucket.task_owner(), TaskKind::AuxIo, work).is_err() {
+            // The bucket closes: there are no more streams soon.
+            reservations.end_rollback(vbid);
+        }
     }
 }

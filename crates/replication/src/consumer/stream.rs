@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use document::Seqno;
 use platform::Instant;
+use protocol::dcp::StreamFlags;
 use vbucket::StreamPosition;
 
 /// The first pause after a stream has ended without being asked to.
@@ -30,8 +31,10 @@ pub(super) struct Stream {
     /// before are known as such.
     pub(super) opaque: u32,
     pub(super) state: StreamState,
-    /// The producer is to hand the vBucket over.
-    pub(super) is_takeover: bool,
+    /// How it is asked for.
+    pub(super) flags: StreamFlags,
+    /// What a manager has had it added by, and waits for the answer.
+    pub(super) added_by: Option<u32>,
     /// Where its vBucket was when it was asked for last.
     pub(super) asked_from: Option<StreamPosition>,
     /// The snapshot that comes is to be answered when it is whole.
@@ -49,7 +52,8 @@ impl Stream {
         Self {
             opaque: 0,
             state: StreamState::Waiting(now),
-            is_takeover: false,
+            flags: StreamFlags::default(),
+            added_by: None,
             asked_from: None,
             must_answer_marker: false,
             acknowledged: Seqno(0),
@@ -58,9 +62,14 @@ impl Stream {
         }
     }
 
-    /// The same, for a producer that is to hand the vBucket over.
-    pub(super) fn for_takeover(self) -> Self {
-        Self { is_takeover: true, ..self }
+    /// The same, asked for with flags.
+    pub(super) fn with_flags(self, flags: StreamFlags) -> Self {
+        Self { flags, ..self }
+    }
+
+    /// Whether the producer is to hand the vBucket over.
+    pub(super) fn is_takeover(&self) -> bool {
+        self.flags.contains(StreamFlags::TAKEOVER)
     }
 
     /// It is asked for again a little later, and later each time.

@@ -19,7 +19,7 @@ use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Header, Opcode, Parsed, Status};
 use vbucket::{Now, Waiter};
 
-use super::{Consumer, ConsumerError, ConsumerNames, Rollbacks};
+use super::{Consumer, ConsumerError, ConsumerNames, Reservations};
 
 mod rollbacks;
 
@@ -67,7 +67,7 @@ impl Sent {
 struct Play {
     consumer: Consumer,
     bucket: Bucket,
-    rollbacks: Arc<Rollbacks>,
+    rollbacks: Arc<Reservations>,
     out: Vec<u8>,
     now: Now,
     opaque: u32,
@@ -106,7 +106,7 @@ impl Play {
         };
         let mut out = Vec::new();
         let now = Now { monotonic: Instant(1_000_000_000_000), ..Now::default() };
-        let rollbacks = Arc::<Rollbacks>::default();
+        let rollbacks = Arc::<Reservations>::default();
         let shared = Arc::clone(&rollbacks);
         let consumer = Consumer::begin(bucket.clone(), names, shared, BUFFER_BYTES, now, &mut out);
         Self { consumer, bucket, rollbacks, out, now, opaque: 0, pool, _directory: directory }

@@ -20,9 +20,9 @@ use super::sink::MessageSink;
 use super::stream::{Found, Stream};
 use super::stream_key::StreamKey;
 use super::takeover::{Answered, Death, Takeover};
-use super::ticker::Ticker;
 use crate::backfill::Backfills;
 use crate::hub::{Hub, Subscription};
+use crate::ticker::Ticker;
 
 /// Messages of one stream before others have their turn.
 const TURN_MESSAGES_MAX: usize = 128;

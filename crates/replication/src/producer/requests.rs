@@ -68,7 +68,8 @@ impl Producer {
     pub(super) fn set_ticker(&mut self) {
         let takeovers = (!self.takeovers.is_empty()).then_some(takeover::LOOK_INTERVAL);
         let interval = self.liveness.next_look().into_iter().chain(takeovers).min();
-        self.ticker.set_interval(interval, &self.bucket, &self.pool, &self.shared);
+        let shared = Arc::clone(&self.shared);
+        self.ticker.set_interval(interval, &self.bucket, &self.pool, move || shared.wake());
     }
 
     fn failover_log(&self, vbid: Vbid) -> Answer {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid};
-use executor::{ExecutorPool, TaskKind};
+use executor::ExecutorPool;
 use platform::Instant;
 use platform::network::{Network, Registry, Token};
 use vbucket::Now;
@@ -14,7 +14,7 @@ use vbucket::Now;
 use super::following::{Follow, FollowerLogin, PeerAddress};
 use super::inbox::{BucketInbox, BucketNews};
 use super::link::{Link, Setting};
-use crate::consumer::{ConsumerNames, Rollback, Rollbacks};
+use crate::consumer::{ConsumerNames, Rollback};
 use crate::hub::{Hub, Subscription};
 
 /// The part of the memory quota that all nodes together may send ahead: a twentieth.
@@ -30,8 +30,6 @@ pub(super) struct FollowedBucket {
     pool: ExecutorPool,
     /// Where its vBuckets, and its tasks, tell their news.
     inbox: Arc<BucketInbox>,
-    /// vBuckets that go back at the moment.
-    rollbacks: Arc<Rollbacks>,
     /// By token. Tokens are the loop's: no two buckets have the same.
     links: BTreeMap<usize, Link>,
     /// Which link follows a vBucket, and how its news come here.
@@ -53,7 +51,6 @@ impl FollowedBucket {
             credentials,
             pool,
             inbox,
-            rollbacks: Arc::default(),
             links: BTreeMap::new(),
             followed: BTreeMap::new(),
         }
@@ -76,8 +73,8 @@ impl FollowedBucket {
         let mut has_more = false;
         let mut wanted = Vec::new();
         let buffer_bytes = self.buffer_bytes();
-        let setting =
-            Setting { bucket: &self.bucket, network, rollbacks: &self.rollbacks, buffer_bytes };
+        let reservations = self.hub.reservations();
+        let setting = Setting { bucket: &self.bucket, network, reservations, buffer_bytes };
         for (&token, link) in &mut self.links {
             has_more |= link.receive(&setting, (registry, Token(token)), scratch, now);
             wanted.extend(link.take_rollbacks());
@@ -132,30 +129,18 @@ impl FollowedBucket {
         self.followed.get(&vbid).and_then(|(token, _)| self.links.get_mut(token))
     }
 
-    /// Has a task take the vBucket back: it waits for files.
     fn roll_back(&self, rollback: Rollback) {
-        let Rollback { vbid, seqno, .. } = rollback;
-        self.rollbacks.begin(vbid);
-        let (bucket, inbox) = (self.bucket.clone(), Arc::clone(&self.inbox));
-        let rollbacks = Arc::clone(&self.rollbacks);
-        let work = move || {
-            let result = rollback.carry_out(&bucket);
-            if let Err(error) = &result {
-                tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
-            }
-            // In this order: who hears of it may ask for the stream.
-            rollbacks.end(vbid);
-            let rolled_back = BTreeMap::from([(vbid, result.is_ok())]);
+        let (vbid, inbox) = (rollback.vbid, Arc::clone(&self.inbox));
+        rollback.begin(&self.bucket, &self.pool, self.hub.reservations(), move |has_succeeded| {
+            let rolled_back = BTreeMap::from([(vbid, has_succeeded)]);
             inbox.put(BucketNews { rolled_back, ..BucketNews::default() });
-        };
-        if self.pool.add(self.bucket.task_owner(), TaskKind::AuxIo, work).is_err() {
-            // The bucket closes: there are no more streams soon.
-            self.rollbacks.end(vbid);
-        }
+        });
     }
 
     /// Follows these vBuckets, and no others.
     pub(super) fn follow(&mut self, wanted: Vec<Follow>, next_token: &mut usize, now: Now) {
+        // Before the first of them is asked for.
+        self.hub.reservations().follow(wanted.iter().map(|follow| follow.vbid).collect());
         let mut by_peer: BTreeMap<PeerAddress, BTreeSet<Vbid>> = BTreeMap::new();
         for Follow { vbid, peer } in wanted {
             by_peer.entry(peer).or_default().insert(vbid);

@@ -12,7 +12,7 @@ use platform::network::{self, Network, Registry, Stream, Token};
 use vbucket::Now;
 
 use super::following::{LinkStatus, PeerAddress};
-use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Rollback, Rollbacks};
+use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Reservations, Rollback};
 
 /// The first pause after a connection broke.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -43,7 +43,7 @@ pub(super) enum LinkError {
 pub(super) struct Setting<'a> {
     pub(super) bucket: &'a Bucket,
     pub(super) network: &'a Network,
-    pub(super) rollbacks: &'a Arc<Rollbacks>,
+    pub(super) reservations: &'a Arc<Reservations>,
     /// What a node may send ahead.
     pub(super) buffer_bytes: u32,
 }
@@ -191,15 +191,15 @@ impl Link {
         now: Now,
     ) -> io::Result<()> {
         assert!(self.line.is_none(), "a node is followed over one connection");
-        let Setting { bucket, network, rollbacks, buffer_bytes } = *setting;
+        let Setting { bucket, network, reservations, buffer_bytes } = *setting;
         let addresses = network::resolve(&self.peer.host, self.peer.port)?;
         let mut socket = network.connect(addresses[0])?;
         registry.watch(&mut socket, token)?;
         let mut output = Vec::new();
-        let (bucket, names, rollbacks) =
-            (bucket.clone(), self.names.clone(), Arc::clone(rollbacks));
+        let (bucket, names, reservations) =
+            (bucket.clone(), self.names.clone(), Arc::clone(reservations));
         let mut consumer =
-            Consumer::begin(bucket, names, rollbacks, buffer_bytes, now, &mut output);
+            Consumer::begin(bucket, names, reservations, buffer_bytes, now, &mut output);
         consumer.follow(&self.wanted, now, &mut output);
         let input = Vec::new();
         self.line = Some(Line { socket, consumer, input, output, is_readable: false });

@@ -5,11 +5,13 @@
 mod consumer_play;
 mod notation;
 mod producer_play;
+mod relay_play;
 
 use blessed::check_conversations;
 
 use consumer_play::ConsumerPlay;
 use producer_play::ProducerPlay;
+use relay_play::RelayPlay;
 
 fn file(name: &str) -> String {
     format!("crates/replication/tests/it/messages/{name}.txt")
@@ -33,4 +35,9 @@ fn streams_send_what_is_written() {
 #[test]
 fn consumers_answer_as_written() {
     check_conversations(&file("consumer"), ConsumerPlay::begin, ConsumerPlay::say);
+}
+
+#[test]
+fn relayed_connections_answer_as_written() {
+    check_conversations(&file("relay"), RelayPlay::begin, RelayPlay::say);
 }

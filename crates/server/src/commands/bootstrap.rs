@@ -98,7 +98,7 @@ pub(super) fn select_bucket(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
-    if connection.producer.is_some() {
+    if connection.is_of_replication() {
         reply.fail(turn, Status::NotSupported, "a connection of replication keeps its bucket");
         return Done::Answered;
     }

@@ -6,7 +6,7 @@ use auth::{Privilege, PrivilegeSet};
 use bucket::Refused;
 use protocol::dcp::{Envelope, Message, OpenFlags, StreamSelection};
 use protocol::{Feature, Status};
-use replication::{Answer, Opening, Producer};
+use replication::{Answer, Opening, Producer, RelayOpening};
 
 use super::refusals::{UNKNOWN_COLLECTION, UNKNOWN_SCOPE, refuse, unknown};
 use crate::buckets::BucketPart;
@@ -29,14 +29,12 @@ pub(super) fn open(
             return Done::Answered;
         }
     };
-    let refused = if connection.producer.is_some() {
+    let refused = if connection.is_of_replication() {
         Some((Status::Einval, "the connection was opened already"))
     } else if !connection.privileges().contains(opened_with(open.flags)) {
         Some((Status::Eaccess, "the user may not open a connection of replication of this kind"))
     } else if connection.features.contains(Feature::UnorderedExecution) {
         Some((Status::NotSupported, "replication excludes unordered execution"))
-    } else if !open.flags.contains(OpenFlags::PRODUCER) {
-        Some((Status::NotSupported, "nodes connect to those that they receive from themselves"))
     } else {
         None
     };
@@ -52,8 +50,31 @@ pub(super) fn open(
         }
         (None, Ok(name)) => name.to_owned(),
     };
+    let node = match open.consumer_name() {
+        Ok(node) => node,
+        Err(invalid) => {
+            reply.fail(turn, invalid.status, invalid.context);
+            return Done::Answered;
+        }
+    };
     let (mailboxes, worker, token) = (turn.shared.mailboxes.clone(), turn.worker, turn.token);
     connection.features = connection.features.with(Feature::Json);
+    if !open.flags.contains(OpenFlags::PRODUCER) {
+        // What the connection asks for comes behind the answer.
+        reply.done(turn);
+        let opening = RelayOpening {
+            bucket: part.bucket.clone(),
+            hub: part.hub.clone(),
+            pool: turn.shared.pool.clone(),
+            name,
+            node,
+            features: connection.features,
+            now: turn.now,
+            wake: Box::new(move || mailboxes.wake(worker, token)),
+        };
+        connection.open_relay(opening, turn);
+        return Done::Answered;
+    }
     connection.producer = Some(Box::new(Producer::open(Opening {
         bucket: part.bucket.clone(),
         hub: part.hub.clone(),
@@ -139,7 +160,38 @@ pub(super) fn message(
         return Done::Answered;
     }
     let Some(producer) = &mut connection.producer else { return Done::Close };
-    match producer.on_message(envelope, &message, turn.now.monotonic) {
+    let answer = producer.on_message(envelope, &message, turn.now.monotonic);
+    answered(connection, request, answer, turn)
+}
+
+/// Whatever comes on a connection that a manager has opened for this node to receive on.
+pub(super) fn relayed(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    match Message::parse(&request.frame) {
+        Ok(message) => {
+            let answer = connection.on_relayed(&request.frame, &message, turn);
+            answered(connection, request, answer, turn)
+        }
+        Err(invalid) => {
+            reply.fail(turn, invalid.status, invalid.context);
+            Done::Answered
+        }
+    }
+}
+
+/// Gives an answer of the connection's.
+fn answered(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    answer: Answer,
+    turn: &mut Turn<'_>,
+) -> Done {
+    let reply = request.reply(connection);
+    match answer {
         Answer::Done => reply.done(turn),
         Answer::Nothing => {}
         Answer::Value(value) => {

@@ -21,7 +21,7 @@ pub(super) fn start(
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    if connection.producer.is_some() {
+    if connection.is_of_replication() {
         return refuse_replication(connection, request, turn);
     }
     let Some(sasl) = Sasl::parse(&request.frame) else {
@@ -39,7 +39,7 @@ pub(super) fn step(
     request: &Request<'_>,
     turn: &mut Turn<'_>,
 ) -> Done {
-    if connection.producer.is_some() {
+    if connection.is_of_replication() {
         return refuse_replication(connection, request, turn);
     }
     let Some(sasl) = Sasl::parse(&request.frame) else {

@@ -21,6 +21,7 @@ impl Connection {
             self.abandon(&request, turn);
         }
         self.producer = None;
+        self.relay = None;
         self.known_map = None;
         self.select(None, turn);
         self.is_blocked &= self.parked_count > 0;

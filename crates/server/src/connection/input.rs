@@ -171,7 +171,7 @@ impl Connection {
         match frame.header.magic {
             Magic::ClientRequest | Magic::AltClientRequest => {}
             Magic::ServerResponse if self.is_authenticated() => return Step::Next,
-            Magic::ClientResponse | Magic::AltClientResponse if self.producer.is_some() => {
+            Magic::ClientResponse | Magic::AltClientResponse if self.is_of_replication() => {
                 self.on_stream_response(frame, turn);
                 return Step::Next;
             }

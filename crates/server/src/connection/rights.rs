@@ -149,7 +149,7 @@ impl Connection {
         let is_gone = self.access(turn.shared).is_none_or(|access| {
             self.bucket.as_ref().is_some_and(|part| !access.in_bucket(part.name()).is_any())
         });
-        if is_gone || (self.producer.is_some() && !self.rights.keeps(&before)) {
+        if is_gone || (self.is_of_replication() && !self.rights.keeps(&before)) {
             let (user, peer) = (self.user.as_deref().unwrap_or_default(), self.peer_name());
             tracing::info!(user, peer, "closing a connection whose user has lost privileges");
             self.is_closing = true;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use auth::PrivilegeSet;
 use protocol::{FeatureSet, FrameLimits};
-use replication::Producer;
+use replication::{Producer, Relay};
 
 use super::dialect::Dialect;
 use super::parked::ParkedRequest;
@@ -47,8 +47,10 @@ pub(crate) struct Connection {
     pub(crate) bucket: Option<Arc<BucketPart>>,
     /// The newest cluster map that the client is known to have.
     pub(crate) known_map: Option<cluster::Revision>,
-    /// Set once it is one of replication.
+    /// Set once it is one of replication that sends.
     pub(crate) producer: Option<Box<Producer>>,
+    /// Set once it is one of replication that receives.
+    pub(crate) relay: Option<Box<Relay>>,
     /// What its client speaks.
     pub(super) dialect: Dialect,
     /// Received and not executed yet. Empty, and without memory, while the connection is idle.
@@ -95,6 +97,7 @@ impl Connection {
             bucket,
             known_map: None,
             producer: None,
+            relay: None,
             dialect: if is_anonymous { Dialect::Undecided } else { Dialect::Frames },
             input: Vec::new(),
             receiving: None,
@@ -163,6 +166,11 @@ impl Connection {
     /// Whether any of its requests waits for a completion.
     pub(crate) fn has_parked(&self) -> bool {
         self.parked_count > 0
+    }
+
+    /// Whether it is one of replication, which it stays.
+    pub(crate) fn is_of_replication(&self) -> bool {
+        self.producer.is_some() || self.relay.is_some()
     }
 
     /// Whether something received waits to be executed.

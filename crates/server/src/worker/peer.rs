@@ -114,7 +114,7 @@ impl Peer {
             return if is_overdue { Standing::LoginIsOverdue } else { Standing::InTime };
         }
         match self.stalled_since {
-            Some(since) if self.connection.producer.is_none() => {
+            Some(since) if !self.connection.is_of_replication() => {
                 let is_overdue = now.since(since) >= limits.stalled_write_time_max;
                 if is_overdue { Standing::ReaderIsOverdue } else { Standing::InTime }
             }

@@ -111,7 +111,6 @@ fn not_everything_can_be_opened() {
     assert_eq!(control(&mut client, b"enable_noop", b"true"), NOT_SUPPORTED);
     assert_eq!(open(&mut client, b"name", 0x02), EINVAL);
     assert_eq!(open(&mut client, &[b'n'; 201], 1), EINVAL);
-    assert_eq!(open(&mut client, b"name", 0), NOT_SUPPORTED);
     assert_eq!(open(&mut client, b"name", 1), 0);
     assert_eq!(control(&mut client, b"enable_noop", b"true"), 0);
 }

@@ -16,6 +16,7 @@ mod idle;
 mod opcodes;
 mod pipelining;
 mod privileges;
+mod relays;
 mod scans;
 mod statistics;
 mod support;

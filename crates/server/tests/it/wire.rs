@@ -56,6 +56,11 @@ fn versions_with_their_metadata_are_answered_as_written() {
 }
 
 #[test]
+fn connections_that_receive_are_answered_as_written() {
+    check("relays.txt");
+}
+
+#[test]
 fn properties_are_answered_as_written() {
     check("properties.txt");
 }

@@ -15,7 +15,7 @@ impl Play {
     /// What has to go back, as its owner takes it.
     fn take_rollback(&mut self) -> Rollback {
         let [rollback] = self.consumer.take_rollbacks()[..] else { panic!("one goes back") };
-        self.rollbacks.begin(rollback.vbid);
+        self.rollbacks.begin_rollback(rollback.vbid);
         rollback
     }
 
@@ -23,7 +23,7 @@ impl Play {
     fn finish_rollback(&mut self, rollback: Rollback) -> bool {
         let vbid = rollback.vbid;
         let has_succeeded = rollback.carry_out(&self.bucket).is_ok();
-        self.rollbacks.end(vbid);
+        self.rollbacks.end_rollback(vbid);
         self.consumer.rolled_back(vbid, has_succeeded, self.now, &mut self.out);
         has_succeeded
     }
@@ -128,7 +128,7 @@ fn nobody_asks_for_a_vbucket_that_goes_back_for_another_connection() {
 fn a_rollback_that_fails_is_asked_for_again_a_little_later() {
     let mut play = Play::told_to_roll_back();
     let rollback = play.take_rollback();
-    play.rollbacks.end(VBID);
+    play.rollbacks.end_rollback(VBID);
     play.consumer.rolled_back(VBID, false, play.now, &mut play.out);
     assert!(play.sent().is_empty());
     assert_eq!(play.consumer.status()[0].state, "waiting");

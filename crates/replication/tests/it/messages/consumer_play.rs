@@ -12,7 +12,7 @@ use platform::Entropy;
 use protocol::dcp::{Envelope, Message, encode_failover_log};
 use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Header, Opcode, Parsed, Status};
-use replication::consumer::{Consumer, ConsumerError, ConsumerNames, Rollbacks};
+use replication::consumer::{Consumer, ConsumerError, ConsumerNames, Reservations};
 use vbucket::Now;
 use vbucket::checkpoint::CursorId;
 
@@ -26,7 +26,7 @@ const BUFFER_BYTES: u32 = 1000;
 pub(super) struct ConsumerPlay {
     machine: Machine,
     consumer: Consumer,
-    rollbacks: Arc<Rollbacks>,
+    rollbacks: Arc<Reservations>,
     held: Arc<Held>,
     out: Vec<u8>,
     /// Requests that the producer has not answered.
@@ -87,7 +87,7 @@ impl ConsumerPlay {
         let entropy = Entropy::simulated(2);
         let users = Users::new(UsersConfig { iterations, entropy, ..UsersConfig::default() });
         users.set_password("user", b"password");
-        let rollbacks = Arc::<Rollbacks>::default();
+        let rollbacks = Arc::<Reservations>::default();
         let (bucket, shared) = (machine.bucket.clone(), Arc::clone(&rollbacks));
         let (now, mut out) = (now(&machine), Vec::new());
         let consumer = Consumer::begin(bucket, names, shared, BUFFER_BYTES, now, &mut out);
@@ -283,9 +283,9 @@ impl ConsumerPlay {
     fn roll_back(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         for rollback in self.consumer.take_rollbacks() {
-            self.rollbacks.begin(rollback.vbid);
+            self.rollbacks.begin_rollback(rollback.vbid);
             let has_succeeded = rollback.carry_out(&self.machine.bucket).is_ok();
-            self.rollbacks.end(rollback.vbid);
+            self.rollbacks.end_rollback(rollback.vbid);
             let how = if has_succeeded { "goes back" } else { "cannot go back" };
             lines.push(format!("vBucket {} {how} to {}", rollback.vbid.0, rollback.seqno.0));
             let now = now(&self.machine);

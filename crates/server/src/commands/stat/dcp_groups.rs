@@ -1,7 +1,8 @@
 //! Streams of replication.
 
-use replication::LinkStatus;
+use replication::consumer::StreamStatus as IncomingStatus;
 use replication::producer::{ProducerStatus, StreamStatus};
+use replication::{LinkStatus, RelayStatus};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
 
@@ -19,8 +20,11 @@ pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     }
     let consumers = emitter.part.hub.consumer_status();
     consumers.iter().for_each(|consumer| followed(emitter, consumer));
-    emitter.emit("ep_dcp_count", producers.len() + consumers.len());
-    emitter.emit("ep_dcp_consumer_count", consumers.len());
+    let relays = emitter.part.hub.relay_status();
+    relays.iter().for_each(|relay| relayed(emitter, relay));
+    let consumer_count = consumers.len() + relays.len();
+    emitter.emit("ep_dcp_count", producers.len() + consumer_count);
+    emitter.emit("ep_dcp_consumer_count", consumer_count);
     emitter.emit("ep_dcp_producer_count", producers.len());
     emitter.emit("ep_dcp_total_bytes", sum(&producers, |one| one.bytes_sent));
     Ok(())
@@ -64,8 +68,23 @@ fn followed(emitter: &mut Emitter<'_, '_>, consumer: &LinkStatus) {
     emitter.emit(&name("connected"), consumer.is_open);
     emitter.emit(&name("connects"), consumer.connects);
     emitter.emit(&name("unacked_bytes"), consumer.unacknowledged_bytes);
-    emitter.emit(&name("num_streams"), consumer.streams.len());
-    for stream in &consumer.streams {
+    incoming(emitter, &consumer.connection, &consumer.streams);
+}
+
+/// A connection that a manager relays.
+fn relayed(emitter: &mut Emitter<'_, '_>, relay: &RelayStatus) {
+    let name = |what: &str| format!("eq_dcpq:{}:{what}", relay.connection);
+    emitter.emit(&name("type"), "consumer");
+    emitter.emit(&name("connected"), relay.is_open);
+    emitter.emit(&name("unacked_bytes"), relay.unacknowledged_bytes);
+    incoming(emitter, &relay.connection, &relay.streams);
+}
+
+/// The streams of a connection that receives.
+fn incoming(emitter: &mut Emitter<'_, '_>, connection: &str, streams: &[IncomingStatus]) {
+    let name = |what: &str| format!("eq_dcpq:{connection}:{what}");
+    emitter.emit(&name("num_streams"), streams.len());
+    for stream in streams {
         let name = |what: &str| name(&format!("stream_{}_{what}", stream.vbid.0));
         emitter.emit(&name("state"), stream.state);
         emitter.emit(&name("opaque"), stream.opaque);
