@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::{Context, ensure};
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
 use node::{COPIES_GROUP, Copies, PeerLogin, Peers, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
-use ureq::Agent;
+
+use crate::peer_agent::{PeerAgent, authorization};
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -50,20 +50,15 @@ impl Peers for RealPeers {
         login: &PeerLogin,
         offer: UsersOffer<'_>,
     ) -> anyhow::Result<String> {
-        let agent: Agent = Agent::config_builder()
-            .proxy(None)
-            .timeout_connect(Some(self.patience))
-            .timeout_global(Some(self.patience))
-            .build()
-            .into();
+        let asked = PeerAgent::new(node, login.connector.as_deref(), self.patience)?;
         let follows =
             offer.follows.map_or_else(String::new, |revision| format!("?follows={revision}"));
-        let (host, port) = (&node.host, node.management_port);
-        let url = format!("http://{host}:{port}/settee/users{follows}");
-        let credentials = STANDARD.encode(format!("{}:{}", login.user, login.password));
-        let request = agent.post(url).content_type("application/json");
-        let request = request.header("Authorization", format!("Basic {credentials}"));
+        let request = asked.agent.post(asked.url(&format!("/settee/users{follows}")));
+        let request = request.content_type("application/json");
+        let who = authorization(&login.user, &login.password);
+        let request = request.header("Authorization", who);
         let mut answer = request.send(offer.registry)?;
+        ensure!(answer.status().is_success(), "the node answers {}", answer.status());
         let reader = answer.body_mut().with_config().limit(USERS_BYTES_MAX);
         Ok(reader.read_to_string()?)
     }
@@ -97,8 +92,16 @@ impl RealPeers {
         options.login = Some(Login::new(login.user.clone(), login.password.clone()));
         options.bucket = Some(login.bucket.clone());
         options.timeout = self.patience;
-        let address = client::ServerAddress::new(node.host.clone(), node.data_port);
-        Ok(Connection::open(&address, &options)?)
+        let host = node.host.clone();
+        let Some(connector) = &login.connector else {
+            let address = client::ServerAddress::new(host, node.data_port);
+            return Ok(Connection::open(&address, &options)?);
+        };
+        let ports = node.tls.context("the map says no ports behind TLS of the node")?;
+        let address = client::ServerAddress::new(host, ports.data);
+        let socket = client::connection::connect(&address, &options)?;
+        let session = connector.connect_blocking(&node.host, socket)?;
+        Ok(Connection::over(session, &address, &options)?)
     }
 }
 
