@@ -1,14 +1,21 @@
 """Sessions that never begin, or begin with nonsense, at the ports behind TLS."""
 
+import collections
 import os
+import socket
 import ssl
+import subprocess
 
-from attack import Attack, Crowd, crowd_size, keep_open, stranger
+from attack import CONNECT_SECONDS, Attack, Crowd, crowd_size, keep_open, stranger
+from node import HOST
 
 HALVES = 3000
 GARBAGE_AT_A_TIME = 200
 GARBAGE_BYTES = 2000
 HELLOS_AT_A_TIME = 100
+SLOW = 500
+SLOW_SECONDS = 0.2
+RENEGOTIATION_SECONDS = 20
 
 
 def hello():
@@ -58,8 +65,54 @@ def garbage(node, stop):
     return dict(crowd.counts)
 
 
+def slow(node, stop):
+    """Handshakes that go on by a byte at a time."""
+    first, said = hello(), collections.Counter()
+
+    def pulse(opened):
+        position = said[opened.fileno()] % len(first)
+        opened.send(first[position:position + 1])
+        said[opened.fileno()] += 1
+
+    openers = [lambda: stranger(node.tls_port), lambda: stranger(node.management_tls_port)]
+    return keep_open(openers, crowd_size(SLOW), stop, pulse, SLOW_SECONDS)
+
+
+def resumptions(node, stop):
+    """Sessions that are resumed at once and say nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    counts, session = collections.Counter(), None
+    while not stop.is_set():
+        try:
+            with socket.create_connection((HOST, node.tls_port), CONNECT_SECONDS) as plain, \
+                    context.wrap_socket(plain, session=session) as begun:
+                counts["resumed" if begun.session_reused else "begun"] += 1
+                session = begun.session
+        except OSError:
+            counts["refused"] += 1
+    return dict(counts)
+
+
+def renegotiations(node, stop):
+    """Sessions of TLS 1.2 that begin another handshake again and again."""
+    counts = collections.Counter()
+    while not stop.is_set():
+        asked = subprocess.run(
+            ["openssl", "s_client", "-connect", f"{HOST}:{node.tls_port}", "-tls1_2"],
+            input=b"R\n" * 20, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=RENEGOTIATION_SECONDS, check=False)
+        is_refused = b"no renegotiation" in asked.stdout or asked.returncode != 0
+        counts["refused" if is_refused else "ended"] += 1
+    return dict(counts)
+
+
 ATTACKS = [
     Attack("tls-halves", halves, lets_newcomers_in=True),
     Attack("tls-hellos", hellos),
     Attack("tls-garbage", garbage),
+    Attack("tls-slow", slow, lets_newcomers_in=True),
+    Attack("tls-resumptions", resumptions, lets_newcomers_in=True),
+    Attack("tls-renegotiations", renegotiations, lets_newcomers_in=True),
 ]

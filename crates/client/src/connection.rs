@@ -171,7 +171,15 @@ impl Connection {
     }
 }
 
-fn connect(node: &ServerAddress, options: &ConnectionOptions) -> Result<TcpStream, ClientError> {
+/// A socket to a node, for whoever puts something between it and a [`Connection`]. Reads and writes
+/// wait as long as `options` say.
+///
+/// # Errors
+/// Nobody is reached there.
+pub fn connect(
+    node: &ServerAddress,
+    options: &ConnectionOptions,
+) -> Result<TcpStream, ClientError> {
     let unreachable = |cause| ClientError::Unreachable { address: node.to_string(), cause };
     let addresses = network::resolve(&node.host, node.port).map_err(unreachable)?;
     let mut failure = None;

@@ -90,8 +90,13 @@ mod tests {
     use super::*;
 
     fn plan() -> ClusterPlan {
-        let address =
-            NodeAddress { host: "h".to_owned(), data_port: 1, management_port: 2, tls: None };
+        let address = NodeAddress {
+            host: "h".to_owned(),
+            data_port: 1,
+            management_port: 2,
+            tls: None,
+            external: None,
+        };
         let node = PlannedNode { name: "n".to_owned(), address };
         ClusterPlan::of_nodes(vec![node]).with_bucket("default", BucketPlan::balanced(1, 0, 4))
     }

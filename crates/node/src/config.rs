@@ -81,6 +81,9 @@ pub struct TlsConfig {
     pub key: Option<PathBuf>,
     /// The file with the authorities that sign clients' certificates.
     pub client_authorities: Option<PathBuf>,
+    /// The file with the authorities that sign nodes' certificates: with it, the node speaks with
+    /// others by TLS alone.
+    pub node_authorities: Option<PathBuf>,
 }
 
 /// What a node is when nobody says anything.

@@ -23,7 +23,7 @@ use crate::data_directory::DataDirectory;
 use crate::doors::open_door;
 use crate::membership::{CarriedOut, Identity, Membership, RunningRetries, SharedUsers};
 use crate::own_setup::OwnSetupFile;
-use crate::peer_copies::{self, PlanPeers};
+use crate::peer_copies::{self, NodeLogin, PlanPeers};
 use crate::remembered_map::{RememberedMap, StartingPlace};
 use crate::temporary_directory::TemporaryDirectory;
 use crate::tls_part::TlsPart;
@@ -143,7 +143,12 @@ impl Node {
         let doors = Doors { data, tls: tls.map(|tls| tls.door), memcached };
         let server = Arc::new(Server::start(parts, options, doors)?);
         membership.serve_with(Arc::clone(&server));
-        let replicator = start_replicator(&config, node_name, password.0.as_deref(), &world)?;
+        let login = NodeLogin {
+            user: config.user.clone(),
+            password: password.0.clone().unwrap_or_default(),
+            connector: certificates.as_ref().and_then(|store| store.connector().cloned()),
+        };
+        let replicator = start_replicator(login.clone(), node_name, &world)?;
         let replicator = Arc::new(replicator);
         membership.replicate_with(Arc::clone(&replicator));
         let bytes_max = config.buckets_bytes_max;
@@ -153,20 +158,14 @@ impl Node {
         server.administrate_with(Arc::downgrade(&administrator));
         let keeper: Arc<dyn BucketKeeper> = changes.clone();
         membership.keep_buckets_with(Arc::downgrade(&keeper));
-        let plan_peers = PlanPeers::new(Arc::clone(&peers), &config, password.0.as_deref());
-        membership.exchange_plans_with(plan_peers);
-        let exchange = peer_copies::exchanging(Arc::clone(&peers), &config, password.0.as_deref());
-        membership.exchange_with(exchange);
+        membership.exchange_plans_with(PlanPeers::new(Arc::clone(&peers), login.clone()));
+        membership.exchange_with(peer_copies::exchanging(Arc::clone(&peers), login.clone()));
         membership.share_users(SharedUsers {
             users: Arc::clone(&users),
             node_user: config.user.clone(),
-            exchange: peer_copies::exchanging_users(
-                Arc::clone(&peers),
-                &config,
-                password.0.as_deref(),
-            ),
+            exchange: peer_copies::exchanging_users(Arc::clone(&peers), login.clone()),
         });
-        membership.ask_with(peer_copies::asking(peers, &config, password.0.as_deref()));
+        membership.ask_with(peer_copies::asking(peers, login));
         let retries = RunningRetries::start(&membership, &world)?;
         let (password, password_is_new) = password;
         Ok(Self {
@@ -315,17 +314,13 @@ impl Node {
 
 /// What follows other nodes, as the administrator: nodes share users.
 fn start_replicator(
-    config: &NodeConfig,
+    login: NodeLogin,
     node_name: String,
-    password: Option<&str>,
     world: &World,
 ) -> anyhow::Result<Replicator> {
-    let credentials = FollowerLogin {
-        node: node_name,
-        user: config.user.clone(),
-        password: password.unwrap_or_default().to_owned(),
-        entropy: world.entropy.clone(),
-    };
+    let NodeLogin { user, password, connector } = login;
+    let entropy = world.entropy.clone();
+    let credentials = FollowerLogin { node: node_name, user, password, entropy, connector };
     let (pool, network) = (world.pool.clone(), world.network.clone());
     Ok(Replicator::start(credentials, pool, network)?)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::NodeAddress;
-
-use crate::config::NodeConfig;
+use tls::Connector;
 
 /// How far a copy is. Greater ones are to be promoted: whole ones rather than others, and what was
 /// acknowledged as durable counts more than what else has come.
@@ -33,6 +32,24 @@ pub struct PeerLogin {
     pub password: String,
     /// The bucket's name.
     pub bucket: String,
+    /// What begins sessions with the node, if it is not asked without TLS.
+    pub connector: Option<Arc<Connector>>,
+}
+
+/// As whom this node speaks to others, which have its user and password.
+#[derive(Clone)]
+pub(crate) struct NodeLogin {
+    pub(crate) user: String,
+    pub(crate) password: String,
+    /// What begins sessions with others, if none of them is spoken to without TLS.
+    pub(crate) connector: Option<Arc<Connector>>,
+}
+
+impl NodeLogin {
+    fn of_bucket(&self, bucket: &str) -> PeerLogin {
+        let Self { user, password, connector } = self.clone();
+        PeerLogin { user, password, bucket: bucket.to_owned(), connector }
+    }
 }
 
 /// The other nodes, as far as a node asks them.
@@ -117,14 +134,12 @@ impl std::error::Error for PeerRefusal {}
 /// The others, which have the node's user and password, as it gives them plans.
 pub(crate) struct PlanPeers {
     peers: Arc<dyn Peers>,
-    user: String,
-    password: String,
+    login: NodeLogin,
 }
 
 impl PlanPeers {
-    pub(crate) fn new(peers: Arc<dyn Peers>, config: &NodeConfig, password: Option<&str>) -> Self {
-        let password = password.unwrap_or_default().to_owned();
-        Self { peers, user: config.user.clone(), password }
+    pub(crate) fn new(peers: Arc<dyn Peers>, login: NodeLogin) -> Self {
+        Self { peers, login }
     }
 
     /// See [`Peers::exchange_plan`].
@@ -133,17 +148,12 @@ impl PlanPeers {
         node: &NodeAddress,
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
-        self.peers.exchange_plan(node, &self.login(""), offer)
+        self.peers.exchange_plan(node, &self.login.of_bucket(""), offer)
     }
 
     /// See [`Peers::flush`].
     pub(crate) fn flush(&self, node: &NodeAddress, bucket: &str) -> anyhow::Result<()> {
-        self.peers.flush(node, &self.login(bucket))
-    }
-
-    fn login(&self, bucket: &str) -> PeerLogin {
-        let (user, password) = (self.user.clone(), self.password.clone());
-        PeerLogin { user, password, bucket: bucket.to_owned() }
+        self.peers.flush(node, &self.login.of_bucket(bucket))
     }
 }
 
@@ -162,51 +172,28 @@ pub struct UsersOffer<'a> {
 pub(crate) type ExchangeUsers =
     Box<dyn Fn(&NodeAddress, UsersOffer<'_>) -> anyhow::Result<String> + Send + Sync>;
 
-/// How a node exchanges users with the others, which have its user and password.
-pub(crate) fn exchanging_users(
-    peers: Arc<dyn Peers>,
-    config: &NodeConfig,
-    password: Option<&str>,
-) -> ExchangeUsers {
-    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
-    Box::new(move |node, offer| {
-        let (user, password) = (user.clone(), password.clone());
-        peers.exchange_users(node, &PeerLogin { user, password, bucket: String::new() }, offer)
-    })
+/// How a node exchanges users with the others.
+pub(crate) fn exchanging_users(peers: Arc<dyn Peers>, login: NodeLogin) -> ExchangeUsers {
+    Box::new(move |node, offer| peers.exchange_users(node, &login.of_bucket(""), offer))
 }
 
 /// Exchanges the manifest of the bucket of that name with a node.
 pub(crate) type ExchangeManifest =
     Box<dyn Fn(&NodeAddress, &str, &str) -> anyhow::Result<String> + Send + Sync>;
 
-/// How a node exchanges manifests with the others, which have its user and password.
-pub(crate) fn exchanging(
-    peers: Arc<dyn Peers>,
-    config: &NodeConfig,
-    password: Option<&str>,
-) -> ExchangeManifest {
-    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
+/// How a node exchanges manifests with the others.
+pub(crate) fn exchanging(peers: Arc<dyn Peers>, login: NodeLogin) -> ExchangeManifest {
     Box::new(move |node, bucket, ours| {
-        let (user, password) = (user.clone(), password.clone());
-        let login = PeerLogin { user, password, bucket: bucket.to_owned() };
-        peers.exchange_manifest(node, &login, ours)
+        peers.exchange_manifest(node, &login.of_bucket(bucket), ours)
     })
 }
 
 /// Asks a node for its copies of the bucket of that name.
 pub(crate) type AskPeer = Box<dyn Fn(&NodeAddress, &str) -> anyhow::Result<Copies> + Send + Sync>;
 
-/// How a node asks the others, which have its user and password.
-pub(crate) fn asking(
-    peers: Arc<dyn Peers>,
-    config: &NodeConfig,
-    password: Option<&str>,
-) -> AskPeer {
-    let (user, password) = (config.user.clone(), password.unwrap_or_default().to_owned());
-    Box::new(move |node, bucket| {
-        let (user, password) = (user.clone(), password.clone());
-        peers.copies(node, &PeerLogin { user, password, bucket: bucket.to_owned() })
-    })
+/// How a node asks the others.
+pub(crate) fn asking(peers: Arc<dyn Peers>, login: NodeLogin) -> AskPeer {
+    Box::new(move |node, bucket| peers.copies(node, &login.of_bucket(bucket)))
 }
 
 /// The copies that a node tells in [`COPIES_GROUP`], in lines like `vb_17:high_seqno 5`.

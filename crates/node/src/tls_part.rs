@@ -31,6 +31,7 @@ impl TlsPart {
             certificate: tls.certificate.clone(),
             key: tls.key.clone(),
             client_authorities: tls.client_authorities.clone(),
+            node_authorities: tls.node_authorities.clone(),
             advertised_host: config.advertised_host(),
         };
         let files = Arc::clone(&world.files);

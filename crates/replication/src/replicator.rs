@@ -4,6 +4,7 @@ mod event_loop;
 mod followed_bucket;
 mod following;
 mod inbox;
+mod line_socket;
 mod link;
 
 use std::io;

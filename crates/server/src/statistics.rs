@@ -79,6 +79,8 @@ counters! {
     curr_connections: Gauge in "connections" as MetricName::of("kv_curr_connections"),
     /// Connections ever.
     total_connections: Counter in "connections",
+    /// Connections to the port behind TLS ever.
+    tls_connections: Counter in "connections",
     /// Connections closed at once because there were too many.
     rejected_connections: Counter in "connections",
     /// Connections without a login closed because others needed the room.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use node::{BucketSettings, MakesBuckets, NodeConfig, TlsConfig, temporary_data_directory};
 
-use crate::setting_values::{BucketNames, MemorySize, SetupMode, Switch};
+use crate::setting_values::{BucketNames, Choice, MemorySize, SetupMode, Switch};
 use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
 
 /// The password of `--dev`.
@@ -53,6 +53,9 @@ impl Settings {
             bail!(
                 "--tls-certificate and --tls-key go together; without both the node makes its own"
             );
+        }
+        if self.tls_node_ca.is_some() && self.tls == Some(Choice(Switch::Off)) {
+            bail!("--tls-node-ca has nodes speak TLS with each other; leave it out, or --tls off");
         }
         if self.cluster_map.is_none() {
             return Ok(());
@@ -177,6 +180,7 @@ impl ServeConfig {
             certificate: config.tls_certificate,
             key: config.tls_key,
             client_authorities: config.tls_client_ca,
+            node_authorities: config.tls_node_ca,
         });
         NodeConfig {
             data_dir: config.data_dir,
@@ -338,7 +342,13 @@ mod tests {
 
     #[test]
     fn what_cannot_work_is_refused_with_advice() {
-        let cases: [(Settings, &str); 14] = [
+        let no_tls = || "off".parse().ok();
+        let node_ca = Some(PathBuf::from("ca.pem"));
+        let cases: [(Settings, &str); 15] = [
+            (
+                Settings { tls: no_tls(), tls_node_ca: node_ca, ..Settings::default() },
+                "leave it out, or --tls off",
+            ),
             (
                 Settings {
                     dev: Some(true),

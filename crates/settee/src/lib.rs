@@ -15,6 +15,7 @@ mod metrics;
 #[cfg(test)]
 mod metrics_page;
 mod node_view;
+mod peer_agent;
 mod rate;
 mod ready_file;
 mod real_peers;

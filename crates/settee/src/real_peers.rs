@@ -1,18 +1,17 @@
-//! Other nodes, asked over their data ports.
+//! Other nodes, asked over their data and management ports.
 
 use std::time::Duration;
 
-use anyhow::{bail, ensure};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::{Context, bail, ensure};
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
 use cluster::NodeAddress;
 use node::{COPIES_GROUP, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
-use ureq::Agent;
 use ureq::http::Response;
+
+use crate::peer_agent::{PeerAgent, authorization};
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -52,12 +51,13 @@ impl Peers for RealPeers {
         login: &PeerLogin,
         offer: UsersOffer<'_>,
     ) -> anyhow::Result<String> {
+        let asked = PeerAgent::new(node, login.connector.as_deref(), self.patience)?;
         let follows =
             offer.follows.map_or_else(String::new, |revision| format!("?follows={revision}"));
-        let url = url_of(node, &format!("/settee/users{follows}"));
-        let request = agent(self.patience).post(url).content_type("application/json");
-        let request = request.header("Authorization", authorization(login));
-        let answer = request.send(offer.registry)?;
+        let request = asked.agent.post(asked.url(&format!("/settee/users{follows}")));
+        let request = request.content_type("application/json");
+        let who = authorization(&login.user, &login.password);
+        let answer = request.header("Authorization", who).send(offer.registry)?;
         ensure!(answer.status().is_success(), "{}", body_of(answer)?);
         body_of(answer)
     }
@@ -70,19 +70,20 @@ impl Peers for RealPeers {
     ) -> anyhow::Result<String> {
         // A bucket that is made waits for disks.
         let patience = if offer.is_trial { self.patience } else { CARRY_OUT_TIME_MAX };
-        let agent = agent(patience);
+        let asked = PeerAgent::new(node, login.connector.as_deref(), patience)?;
+        let who = authorization(&login.user, &login.password);
         let query = if offer.is_trial { "?just_validate=1" } else { "" };
-        let url = url_of(node, &format!("/settee/clusterMap{query}"));
-        let request = agent.put(url).content_type("application/json");
-        let answer = request.header("Authorization", authorization(login)).send(offer.plan)?;
+        let request = asked.agent.put(asked.url(&format!("/settee/clusterMap{query}")));
+        let request = request.content_type("application/json").header("Authorization", &who);
+        let answer = request.send(offer.plan)?;
         match answer.status().as_u16() {
             // It has a newer one, which it tells.
             200 | 409 => {}
             400 => return Err(PeerRefusal(reason_of(&body_of(answer)?)).into()),
             status => bail!("status {status}: {}", body_of(answer)?),
         }
-        let request = agent.get(url_of(node, "/settee/clusterMap"));
-        let answer = request.header("Authorization", authorization(login)).call()?;
+        let request = asked.agent.get(asked.url("/settee/clusterMap"));
+        let answer = request.header("Authorization", &who).call()?;
         ensure!(answer.status().is_success(), "{}", body_of(answer)?);
         body_of(answer)
     }
@@ -100,24 +101,6 @@ impl Peers for RealPeers {
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// How long a node may take to do its part of a plan, or to empty a bucket.
 const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
-
-fn agent(patience: Duration) -> Agent {
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .proxy(None)
-        .timeout_connect(Some(patience))
-        .timeout_global(Some(patience));
-    config.build().into()
-}
-
-fn url_of(node: &NodeAddress, path: &str) -> String {
-    format!("http://{}:{}{path}", node.host, node.management_port)
-}
-
-fn authorization(login: &PeerLogin) -> String {
-    let credentials = STANDARD.encode(format!("{}:{}", login.user, login.password));
-    format!("Basic {credentials}")
-}
 
 fn body_of(mut answer: Response<ureq::Body>) -> anyhow::Result<String> {
     let reader = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
@@ -156,8 +139,16 @@ impl RealPeers {
         options.login = Some(Login::new(login.user.clone(), login.password.clone()));
         options.bucket = Some(login.bucket.clone());
         options.timeout = self.patience;
-        let address = client::ServerAddress::new(node.host.clone(), node.data_port);
-        Ok(Connection::open(&address, &options)?)
+        let host = node.host.clone();
+        let Some(connector) = &login.connector else {
+            let address = client::ServerAddress::new(host, node.data_port);
+            return Ok(Connection::open(&address, &options)?);
+        };
+        let ports = node.tls.context("the map says no ports behind TLS of the node")?;
+        let address = client::ServerAddress::new(host, ports.data);
+        let socket = client::connection::connect(&address, &options)?;
+        let session = connector.connect_blocking(&node.host, socket)?;
+        Ok(Connection::over(session, &address, &options)?)
     }
 }
 

@@ -81,6 +81,11 @@ settings! {
     #[arg(long, value_name = "FILE", env = "SETTEE_TLS_CLIENT_CA")]
     tls_client_ca: PathBuf { route: "POST /node/controller/loadTrustedCAs", }
 
+    /// The authorities that sign nodes' certificates, PEM: with it, this node speaks with others by
+    /// TLS alone, and believes those that one of them has signed; without it, nodes speak plainly
+    #[arg(long, value_name = "FILE", env = "SETTEE_TLS_NODE_CA")]
+    tls_node_ca: PathBuf { route: "POST /node/controller/loadTrustedCAs", }
+
     /// A port for memcached clients, open to everybody who reaches it; 0 for any free one
     #[arg(long, value_name = "PORT", env = "SETTEE_MEMCACHED_PORT")]
     memcached_port: u16 { unsaid: "none", }

@@ -136,6 +136,24 @@ impl Cluster {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
+    /// Waits until a node follows the other one, by TLS. Returned is how often it was asked.
+    fn wait_for_follower(&self, node: u16) -> u64 {
+        let mut count = 0;
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        let says = |text: &str, end: &str| text.lines().any(|line| line.ends_with(end));
+        loop {
+            let text = self.statistics(node, "default", Some("dcp"));
+            count += 1;
+            if says(&text, ":connected true") {
+                assert!(says(&text, ":tls true"), "{text}");
+                return count;
+            }
+            assert!(clock.now() < deadline, "nobody is followed: {text}");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
     /// How many vBuckets of a node are in each state.
     fn states(&self, node: u16) -> Vec<(String, usize)> {
         self.states_of(node, "default")
@@ -253,6 +271,39 @@ fn several_buckets_are_told_apart_by_their_names() {
 const FILE_BLOCKS_MAX: u32 = 64;
 
 /// Starts a command whose processes can write no larger files.
+/// How many connections a node has had at its plain data port, this question's among them.
+fn plain_connections(cluster: &Cluster, node: u16) -> u64 {
+    let text = cluster.statistics(node, "default", Some("connections"));
+    let of = |name: &str| -> u64 {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().trim().parse().unwrap()
+    };
+    of("total_connections ") - of("tls_connections ")
+}
+
+#[test]
+fn nodes_speak_by_tls_alone_and_a_wrong_certificate_is_refused_with_a_line_in_the_log() {
+    let cluster = Cluster::start(&[]);
+    cluster.load("default");
+    let before = plain_connections(&cluster, 0);
+    cluster.ask(&["--restart", "1"]);
+    let asked_of_first = cluster.wait_for_follower(0);
+    cluster.wait_for_follower(1);
+    let plain = plain_connections(&cluster, 0) - before;
+    assert_eq!(plain, asked_of_first + 1, "no connection is another's than this test's");
+    cluster.load("default");
+
+    let certificates = cluster.directory.path().join("certificates");
+    let strange = cluster.directory.path().join("strange");
+    let (clock, files) = (Clock::real(), platform::files::RealFiles);
+    let other = tls::AuthorityDirectory::new(&clock, &files, &strange);
+    let pem = other.issue_to("n_1.pem", "127.0.0.1", "another authority").unwrap();
+    platform::Files::replace_all(&files, &certificates.join("n_1.pem"), &pem).unwrap();
+    cluster.ask(&["--restart", "1"]);
+    cluster.wait_for_log(0, "the node's certificate is refused");
+    assert!(cluster.ask(&["--status"]).contains("UnknownIssuer"), "nobody else believes it");
+}
+
 fn spawn_with_small_files(command: &mut Command) -> std::io::Result<Child> {
     let mut limited = Command::new("sh");
     let line = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS_MAX}; exec \"$0\" \"$@\"");

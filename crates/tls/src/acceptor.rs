@@ -13,10 +13,14 @@ use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
 use crate::client_auth::{ClientAuthState, ClientCertificates};
+use crate::client_verifier::{ClientVerifier, NodeVerifier};
 use crate::stream::TlsStream;
 
+const CLIENT_AUTHORITIES: &str = "the authorities that sign clients' certificates";
+pub(crate) const NODE_AUTHORITIES: &str = "the authorities that sign nodes' certificates";
+
 /// What a node shows, and whom it believes. Texts are PEM.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Material {
     /// The node's certificate, and those between it and what clients trust.
     pub chain: Vec<u8>,
@@ -26,6 +30,8 @@ pub struct Material {
     pub client_authorities: Vec<u8>,
     /// What is asked of clients.
     pub clients: ClientCertificates,
+    /// The authorities that sign other nodes' certificates; empty where nodes speak plainly.
+    pub node_authorities: Vec<u8>,
 }
 
 /// Why material cannot be used, in words for whoever has written the files.
@@ -47,12 +53,15 @@ pub struct Acceptor {
 struct Current {
     config: Arc<ServerConfig>,
     clients: ClientCertificates,
+    /// What finds other nodes among clients.
+    nodes: Option<Arc<NodeVerifier>>,
 }
 
 /// Whose a client's certificate is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It has shown none, or one with no name that is looked for: it logs in otherwise.
+    /// It has shown none, another node's, or one with no name that is looked for: it logs in
+    /// otherwise.
     None,
     /// This user's, if there is one.
     User(String),
@@ -86,7 +95,7 @@ impl Acceptor {
     /// The session cannot be made; its socket is closed.
     pub fn accept<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
         let session = ServerConnection::new(self.config()).map_err(io::Error::other)?;
-        Ok(TlsStream::new(session, socket))
+        Ok(TlsStream::new(session.into(), socket))
     }
 
     /// What sessions are made of, for whoever drives them otherwise.
@@ -98,6 +107,10 @@ impl Acceptor {
     pub fn claim_of(&self, chain: &[CertificateDer<'_>]) -> Claim {
         let current = self.current();
         let Some(certificate) = chain.first() else { return Claim::None };
+        let now = wall_time(&self.clock);
+        if current.nodes.as_ref().is_some_and(|nodes| nodes.is_node(chain, now)) {
+            return Claim::None;
+        }
         match (current.clients.user_in(certificate), current.clients.state) {
             (_, ClientAuthState::Disable) => Claim::None,
             (Some(user), _) => Claim::User(user),
@@ -121,31 +134,37 @@ impl Current {
         clients.check().map_err(|error| invalid("the rules for clients", error.to_string()))?;
         let provider = Arc::new(ring::default_provider());
         let time: Arc<dyn TimeProvider> = Arc::new(WallClock(clock.clone()));
+        let mut nodes = None;
         let builder = ServerConfig::builder_with_details(Arc::clone(&provider), time)
             .with_safe_default_protocol_versions()
             .map_err(|error| invalid("TLS", error.to_string()))?;
         let builder = if clients.state == ClientAuthState::Disable {
             builder.with_no_client_auth()
         } else {
-            let roots = Arc::new(authorities(&material.client_authorities)?);
+            if !material.node_authorities.is_empty() {
+                let roots = authorities(NODE_AUTHORITIES, &material.node_authorities)?;
+                let built = NodeVerifier::new(roots, Arc::clone(&provider));
+                let built = built.map_err(|error| invalid(NODE_AUTHORITIES, error.to_string()))?;
+                nodes = Some(Arc::new(built));
+            }
+            let roots = Arc::new(authorities(CLIENT_AUTHORITIES, &material.client_authorities)?);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
             let verifier = match clients.state {
                 ClientAuthState::Mandatory => verifier,
                 _ => verifier.allow_unauthenticated(),
             };
-            let verifier = verifier.build().map_err(|error| {
-                invalid("the authorities that sign clients' certificates", error.to_string())
-            })?;
-            builder.with_client_cert_verifier(verifier)
+            let verifier =
+                verifier.build().map_err(|error| invalid(CLIENT_AUTHORITIES, error.to_string()))?;
+            builder.with_client_cert_verifier(ClientVerifier::new(verifier, nodes.clone()))
         };
         let config = builder
             .with_single_cert(chain, key)
             .map_err(|error| invalid("the certificate and its key", error.to_string()))?;
-        Ok(Self { config: Arc::new(config), clients })
+        Ok(Self { config: Arc::new(config), clients, nodes })
     }
 }
 
-fn certificates(
+pub(crate) fn certificates(
     what: &'static str,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, InvalidMaterial> {
@@ -158,8 +177,11 @@ fn certificates(
     Ok(read)
 }
 
-fn authorities(pem: &[u8]) -> Result<RootCertStore, InvalidMaterial> {
-    let what = "the authorities that sign clients' certificates";
+/// Whom to believe.
+pub(crate) fn authorities(
+    what: &'static str,
+    pem: &[u8],
+) -> Result<RootCertStore, InvalidMaterial> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(what, pem)? {
         let added = roots.add(certificate);
@@ -170,11 +192,14 @@ fn authorities(pem: &[u8]) -> Result<RootCertStore, InvalidMaterial> {
 
 /// Time for whoever verifies certificates.
 #[derive(Debug)]
-struct WallClock(Clock);
+pub(crate) struct WallClock(pub(crate) Clock);
 
 impl TimeProvider for WallClock {
     fn current_time(&self) -> Option<UnixTime> {
-        let seconds = self.0.wall_time().seconds().into();
-        Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
+        Some(wall_time(&self.0))
     }
+}
+
+fn wall_time(clock: &Clock) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(clock.wall_time().seconds().into()))
 }

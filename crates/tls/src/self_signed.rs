@@ -51,22 +51,23 @@ impl Authority {
         Ok(Self { pem: format!("{certificate}{}", key.serialize_pem()) })
     }
 
-    /// Signs a server's certificate for `hosts`, which are names and addresses. Returns its chain
-    /// and its key, PEM.
+    /// Signs a node's certificate for `hosts`, which are names and addresses: nodes show it to
+    /// clients and to each other. Returns its chain and its key, PEM.
     pub fn issue(&self, hosts: Vec<String>, now: WallTime) -> Result<String, IssueError> {
-        self.sign("Settee node", hosts, ExtendedKeyUsagePurpose::ServerAuth, now)
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign("Settee node", hosts, &usages, now)
     }
 
     /// Signs a certificate that a client can show, in `user`'s name. Returns the same.
     pub fn issue_to_client(&self, user: &str, now: WallTime) -> Result<String, IssueError> {
-        self.sign(user, Vec::new(), ExtendedKeyUsagePurpose::ClientAuth, now)
+        self.sign(user, Vec::new(), &[ExtendedKeyUsagePurpose::ClientAuth], now)
     }
 
     fn sign(
         &self,
         name: &str,
         hosts: Vec<String>,
-        usage: ExtendedKeyUsagePurpose,
+        usages: &[ExtendedKeyUsagePurpose],
         now: WallTime,
     ) -> Result<String, IssueError> {
         let unread = |error: rustls::pki_types::pem::Error| IssueError(error.to_string());
@@ -77,7 +78,7 @@ impl Authority {
         let mut params = params(name, hosts, now)?;
         params.use_authority_key_identifier_extension = true;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![usage];
+        params.extended_key_usages = usages.to_vec();
         let certificate = params.signed_by(&key, &issuer)?.pem();
         Ok(format!("{certificate}{}", self.with_key(&key)))
     }

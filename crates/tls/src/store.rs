@@ -1,27 +1,24 @@
 //! The certificates of a node, in files: those that it was given, or its own in its data directory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use platform::{Clock, FileErrorKind, Files};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use platform::{Clock, Files};
 
-use crate::acceptor::{Acceptor, Material};
+use crate::acceptor::{Acceptor, InvalidMaterial, Material};
+use crate::authority_directory::AuthorityDirectory;
 use crate::certificate_facts::CertificateFacts;
 use crate::client_auth::ClientCertificates;
-use crate::self_signed::{Authority, IssueError, hosts_of};
+use crate::connector::Connector;
+use crate::pem_files::{
+    CertificateError, certificate_texts, described, make_private_directory, read_file,
+    read_if_there, write_private,
+};
 
-/// The node's own authority, with its key.
-const AUTHORITY_NAME: &str = "authority.pem";
-/// The same without, to be handed to clients.
-const AUTHORITY_CERTIFICATE_NAME: &str = "ca.pem";
 /// What the authority has signed for the node, with its key.
 const NODE_NAME: &str = "node.pem";
 /// What is asked of clients.
 const CLIENTS_NAME: &str = "client-certificates.json";
-/// A certificate of its own that counts for less than this is signed anew.
-const RENEWED_BEFORE_S: i64 = 60 * 86_400;
 
 /// Where certificates are.
 #[derive(Clone, Debug, Default)]
@@ -34,14 +31,11 @@ pub struct CertificateSources {
     pub key: Option<PathBuf>,
     /// The authorities that sign clients' certificates, if not the node's own.
     pub client_authorities: Option<PathBuf>,
+    /// The authorities that sign nodes' certificates, where nodes speak TLS with each other.
+    pub node_authorities: Option<PathBuf>,
     /// The host that clients are told.
     pub advertised_host: String,
 }
-
-/// The certificates cannot be used, in words for whoever has written the files.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct CertificateError(String);
 
 /// The certificates of a node. Its files are read when it starts and when somebody says so.
 pub struct CertificateStore {
@@ -49,6 +43,8 @@ pub struct CertificateStore {
     files: Arc<dyn Files>,
     sources: CertificateSources,
     acceptor: Arc<Acceptor>,
+    /// What speaks with other nodes, if that is by TLS.
+    connector: Option<Arc<Connector>>,
     /// What is used. Its lock is held while files are read, by who changes them.
     material: Mutex<Material>,
 }
@@ -66,12 +62,21 @@ impl CertificateStore {
         let material = read(&clock, &*files, &sources)?;
         let acceptor = Acceptor::new(clock.clone(), &material);
         let acceptor = Arc::new(acceptor.map_err(|error| CertificateError(error.to_string()))?);
-        Ok(Self { clock, files, sources, acceptor, material: Mutex::new(material) })
+        let connector = sources.node_authorities.as_ref();
+        let connector = connector.map(|_| Connector::new(clock.clone(), &material)).transpose();
+        let connector = connector.map_err(|error| CertificateError(error.to_string()))?;
+        let connector = connector.map(Arc::new);
+        Ok(Self { clock, files, sources, acceptor, connector, material: Mutex::new(material) })
     }
 
     /// What makes sessions with them.
     pub fn acceptor(&self) -> &Arc<Acceptor> {
         &self.acceptor
+    }
+
+    /// What begins sessions with other nodes; none where nodes speak plainly.
+    pub fn connector(&self) -> Option<&Arc<Connector>> {
+        self.connector.as_ref()
     }
 
     /// Reads the files again. New sessions are made with what they say.
@@ -131,6 +136,12 @@ impl CertificateStore {
         described(&material.client_authorities)
     }
 
+    /// The authorities that other nodes' certificates are believed of.
+    pub fn node_authorities(&self) -> Vec<(CertificateFacts, String)> {
+        let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
+        described(&material.node_authorities)
+    }
+
     /// Whether the node has made its certificate itself.
     pub fn is_self_signed(&self) -> bool {
         self.sources.certificate.is_none()
@@ -140,13 +151,18 @@ impl CertificateStore {
     pub fn trusted_path(&self) -> PathBuf {
         match &self.sources.certificate {
             Some(path) => path.clone(),
-            None => self.sources.directory.join(AUTHORITY_CERTIFICATE_NAME),
+            None => self.sources.directory.join(AuthorityDirectory::CERTIFICATE_NAME),
         }
     }
 
     fn use_material(&self, material: &Material) -> Result<(), CertificateError> {
-        let replaced = self.acceptor.replace(material);
-        replaced.map_err(|error| CertificateError(error.to_string()))
+        let error = |error: InvalidMaterial| CertificateError(error.to_string());
+        // What is refused changes neither of them.
+        Acceptor::new(self.clock.clone(), material).map_err(error)?;
+        if let Some(connector) = &self.connector {
+            connector.replace(material).map_err(error)?;
+        }
+        self.acceptor.replace(material).map_err(error)
     }
 }
 
@@ -156,22 +172,26 @@ fn read(
     sources: &CertificateSources,
 ) -> Result<Material, CertificateError> {
     let directory = &sources.directory;
-    let made = files.create_directories(directory).and_then(|()| files.make_private(directory));
-    made.map_err(|error| CertificateError(error.to_string()))?;
+    make_private_directory(files, directory)?;
     let (chain, key) = match (&sources.certificate, &sources.key) {
         (Some(certificate), Some(key)) => (read_file(files, certificate)?, read_file(files, key)?),
         _ => {
-            let both = own_certificate(clock, files, sources)?;
+            let host = &sources.advertised_host;
+            let own = AuthorityDirectory::new(clock, files, directory);
+            let both = own.issue_to(NODE_NAME, host, &format!("Settee node {host}"))?;
             (both.clone(), both)
         }
     };
     let client_authorities = match &sources.client_authorities {
         Some(path) => read_file(files, path)?,
         None if sources.certificate.is_none() => {
-            read_file(files, &directory.join(AUTHORITY_CERTIFICATE_NAME))?
+            read_file(files, &directory.join(AuthorityDirectory::CERTIFICATE_NAME))?
         }
         None => Vec::new(),
     };
+    let node_authorities = sources.node_authorities.as_ref();
+    let node_authorities = node_authorities.map(|path| read_file(files, path)).transpose()?;
+    let node_authorities = node_authorities.unwrap_or_default();
     let clients = match read_if_there(files, &directory.join(CLIENTS_NAME))? {
         None => ClientCertificates::default(),
         Some(text) => serde_json::from_slice(&text).map_err(|error| {
@@ -179,96 +199,19 @@ fn read(
             CertificateError(format!("{} is damaged: {error}", path.display()))
         })?,
     };
-    Ok(Material { chain, key, client_authorities, clients })
-}
-
-/// The node's own chain and key, made or signed anew where they are missing or do not do.
-fn own_certificate(
-    clock: &Clock,
-    files: &dyn Files,
-    sources: &CertificateSources,
-) -> Result<Vec<u8>, CertificateError> {
-    let issue_error = |error: IssueError| CertificateError(error.to_string());
-    let now = clock.wall_time();
-    let path = sources.directory.join(AUTHORITY_NAME);
-    let authority = match read_if_there(files, &path)? {
-        Some(pem) => Authority { pem: String::from_utf8_lossy(&pem).into_owned() },
-        None => {
-            let name = format!("Settee node {}", sources.advertised_host);
-            let authority = Authority::generate(&name, now).map_err(issue_error)?;
-            write_private(files, &path, authority.pem.as_bytes())?;
-            authority
-        }
-    };
-    let shown = certificate_texts(authority.pem.as_bytes()).concat();
-    let shown_path = sources.directory.join(AUTHORITY_CERTIFICATE_NAME);
-    if read_if_there(files, &shown_path)?.is_none_or(|there| there != shown.as_bytes()) {
-        write_private(files, &shown_path, shown.as_bytes())?;
-    }
-    let path = sources.directory.join(NODE_NAME);
-    let hosts = hosts_of(&sources.advertised_host);
-    let deadline_s = i64::from(now.seconds()) + RENEWED_BEFORE_S;
-    match read_if_there(files, &path)? {
-        Some(pem) if is_good(&pem, &shown, &hosts, deadline_s) => Ok(pem),
-        _ => {
-            let pem = authority.issue(hosts, now).map_err(issue_error)?;
-            write_private(files, &path, pem.as_bytes())?;
-            Ok(pem.into_bytes())
-        }
-    }
-}
-
-/// Whether a chain is of this authority, for these hosts, and counts beyond the deadline.
-fn is_good(pem: &[u8], authority: &str, hosts: &[String], deadline_s: i64) -> bool {
-    let chain = described(pem);
-    let [(node, _), (_, signer)] = chain.as_slice() else { return false };
-    let names_all = hosts.iter().all(|host| node.hosts.contains(host));
-    signer == authority && names_all && node.not_after_s > deadline_s
-}
-
-/// The certificates of a PEM text, each by itself. What is no certificate is left out.
-fn certificate_texts(pem: &[u8]) -> Vec<String> {
-    const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-    const END: &str = "-----END CERTIFICATE-----";
-    let text = String::from_utf8_lossy(pem);
-    let parts = text.split(BEGIN).skip(1);
-    let whole = parts.filter_map(|part| part.split_once(END));
-    whole.map(|(body, _)| format!("{BEGIN}{body}{END}\n")).collect()
-}
-
-fn described(pem: &[u8]) -> Vec<(CertificateFacts, String)> {
-    let certificates = certificate_texts(pem).into_iter().filter_map(|text| {
-        let der = CertificateDer::from_pem_slice(text.as_bytes()).ok()?;
-        Some((CertificateFacts::of(&der)?, text))
-    });
-    certificates.collect()
-}
-
-fn read_file(files: &dyn Files, path: &Path) -> Result<Vec<u8>, CertificateError> {
-    files.read_all(path).map_err(|error| CertificateError(error.to_string()))
-}
-
-fn read_if_there(files: &dyn Files, path: &Path) -> Result<Option<Vec<u8>>, CertificateError> {
-    match files.read_all(path) {
-        Ok(content) => Ok(Some(content)),
-        Err(error) if error.kind == FileErrorKind::NotFound => Ok(None),
-        Err(error) => Err(CertificateError(error.to_string())),
-    }
-}
-
-/// The directory lets nobody else in, so that the file is private from its first byte on.
-fn write_private(files: &dyn Files, path: &Path, content: &[u8]) -> Result<(), CertificateError> {
-    let written = files.replace_all(path, content).and_then(|()| files.make_private(path));
-    written.map_err(|error| CertificateError(error.to_string()))
+    Ok(Material { chain, key, client_authorities, clients, node_authorities })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use platform::WallTime;
     use platform::files::RealFiles;
 
     use super::*;
     use crate::client_auth::{ClientAuthState, NamePath, NameRule};
+    use crate::self_signed::Authority;
 
     fn sources(directory: &Path, host: &str) -> CertificateSources {
         CertificateSources {

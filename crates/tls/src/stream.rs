@@ -2,8 +2,8 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
-use rustls::ServerConnection;
 use rustls::pki_types::CertificateDer;
+use rustls::{CertificateError, Connection, Error};
 
 /// Bytes that a session holds while nothing is under way: its keys, and the buffer that records are
 /// received into.
@@ -16,11 +16,11 @@ const RECEIVES_MAX: usize = 64;
 const RECORD_BYTES_MAX: usize = 16 << 10;
 const RECORD_OVERHEAD_BYTES: usize = 22;
 
-/// A server's session over a socket that never blocks. What it has encrypted and could not send it
-/// keeps, bounded, until [`TlsStream::flush`] or the next write.
+/// A session over a socket that never blocks. What it has encrypted and could not send it keeps,
+/// bounded, until [`TlsStream::flush`] or the next write.
 #[derive(Debug)]
 pub struct TlsStream<S> {
-    session: ServerConnection,
+    session: Connection,
     socket: S,
     /// Encrypted bytes that the session holds, about.
     unsent_bytes: usize,
@@ -42,7 +42,7 @@ pub struct Arrival {
 /// How far a handshake has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// The client has to say more; an edge of the socket tells when.
+    /// The other end has to say more; an edge of the socket tells when.
     Waits,
     /// It may go on at once, behind others.
     GoesOn,
@@ -58,7 +58,7 @@ enum Received {
 }
 
 impl<S: Read + Write> TlsStream<S> {
-    pub(crate) fn new(mut session: ServerConnection, socket: S) -> Self {
+    pub(crate) fn new(mut session: Connection, socket: S) -> Self {
         session.set_buffer_limit(Some(UNSENT_BYTES_MAX));
         Self { session, socket, unsent_bytes: 0, is_socket_at_end: false }
     }
@@ -78,8 +78,8 @@ impl<S: Read + Write> TlsStream<S> {
         self.session.is_handshaking()
     }
 
-    /// What the client has shown, its own certificate first; verified.
-    pub fn client_chain(&self) -> &[CertificateDer<'static>] {
+    /// What the other end has shown, its own certificate first; verified.
+    pub fn peer_chain(&self) -> &[CertificateDer<'static>] {
         self.session.peer_certificates().unwrap_or_default()
     }
 
@@ -91,8 +91,8 @@ impl<S: Read + Write> TlsStream<S> {
     /// Goes on with the handshake.
     ///
     /// # Errors
-    /// The client has left, or speaks something else, or nothing that is accepted here: the session
-    /// is over, and the client has been told as far as its socket takes it.
+    /// The other end has left, or speaks something else, or nothing that is accepted here: the
+    /// session is over, and it has been told as far as its socket takes it.
     pub fn shake_hands(&mut self) -> io::Result<Handshake> {
         for _ in 0..RECEIVES_MAX {
             if !self.session.is_handshaking() {
@@ -162,7 +162,7 @@ impl<S: Read + Write> TlsStream<S> {
         Ok(())
     }
 
-    /// Tells the client that nothing more comes, as far as its socket takes that now.
+    /// Tells the other end that nothing more comes, as far as its socket takes that now.
     pub fn say_goodbye(&mut self) {
         self.session.send_close_notify();
         // Whoever does not take it meets the end of the socket.
@@ -204,10 +204,29 @@ impl<S: Read + Write> TlsStream<S> {
         let processed = self.session.process_new_packets();
         // What it answers is an alert where it is an error.
         let flushed = self.flush();
-        processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+        processed.map_err(|error| self.refused(error))?;
         flushed?;
         Ok(received)
     }
+
+    /// What a certificate has to be is said to whoever began the session: they are of one house.
+    fn refused(&self, error: Error) -> io::Error {
+        let error = match (&self.session, error) {
+            (Connection::Client(_), Error::InvalidCertificate(why)) => {
+                return io::Error::new(ErrorKind::InvalidData, refused_node(&why));
+            }
+            (_, error) => error,
+        };
+        io::Error::new(ErrorKind::InvalidData, error)
+    }
+}
+
+/// Why another node's certificate is not believed, and what it would have to be.
+pub(crate) fn refused_node(why: &CertificateError) -> String {
+    format!(
+        "the node's certificate is refused: {why}; it has to count now, be for the host that the \
+         map says, and be signed by an authority that --tls-node-ca names"
+    )
 }
 
 impl<S: Read + Write> Write for TlsStream<S> {
@@ -236,4 +255,4 @@ impl<S: Read + Write> Write for TlsStream<S> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

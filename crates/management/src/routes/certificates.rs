@@ -33,7 +33,8 @@ pub(super) async fn chains(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&json!([described(facts, &pem, beside)]))
 }
 
-/// GET /pools/default/trustedCAs: whose signatures on clients' certificates are believed.
+/// GET /pools/default/trustedCAs: whose signatures are believed on certificates of clients, and of
+/// other nodes.
 pub(super) async fn client_authorities(State(context): State<Arc<Context>>) -> Response {
     let Some(store) = &context.certificates else { return answers::ok(&json!([])) };
     answers::ok(&authorities(store))
@@ -94,7 +95,12 @@ fn log_reload(store: &CertificateStore) {
 }
 
 fn authorities(store: &CertificateStore) -> Value {
-    let authorities = store.client_authorities();
+    let mut authorities = store.client_authorities();
+    for authority in store.node_authorities() {
+        if !authorities.contains(&authority) {
+            authorities.push(authority);
+        }
+    }
     let numbered = (0_u32..).zip(&authorities);
     numbered.map(|(id, (facts, pem))| described(facts, pem, json!({"id": id}))).collect()
 }

@@ -81,7 +81,9 @@ impl BucketMember {
         let follow = |number: u16| match plan.role(self.name(), number, this?) {
             VbucketRole::Replica(active) => {
                 let PlannedNode { name, address } = plan.nodes.get(active?)?.clone();
-                let peer = PeerAddress { name, host: address.host, port: address.data_port };
+                let tls_port = address.tls.map(|ports| ports.data);
+                let port = address.data_port;
+                let peer = PeerAddress { name, host: address.host, port, tls_port };
                 Some(Follow { vbid: Vbid(number), peer })
             }
             VbucketRole::Active(_) | VbucketRole::None => None,

@@ -68,8 +68,13 @@ mod tests {
 
     #[test]
     fn an_order_makes_the_next_plan_of_whatever_the_plan_is() {
-        let address =
-            NodeAddress { host: "h".to_owned(), data_port: 1, management_port: 2, tls: None };
+        let address = NodeAddress {
+            host: "h".to_owned(),
+            data_port: 1,
+            management_port: 2,
+            tls: None,
+            external: None,
+        };
         let node = PlannedNode { name: "n".to_owned(), address };
         let plan =
             ClusterPlan::of_nodes(vec![node]).with_bucket("default", BucketPlan::balanced(1, 0, 4));

@@ -6,6 +6,7 @@
 mod buckets;
 mod failover;
 mod lost_disk;
+mod tls_between_nodes;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -134,10 +135,18 @@ struct Cluster {
     others: Others,
     /// The map that counts once a node is given up.
     adopted: Option<ClusterPlan>,
+    /// Whether nodes speak TLS with each other.
+    has_tls: bool,
 }
 
 impl Cluster {
     fn new(seed: u64, buckets: &'static [&'static str], machine_count: u8) -> Self {
+        let mut cluster = Self::without_power(seed, buckets, machine_count);
+        cluster.begin();
+        cluster
+    }
+
+    fn without_power(seed: u64, buckets: &'static [&'static str], machine_count: u8) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let machine = |last| Machine {
             address: IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)),
@@ -145,7 +154,7 @@ impl Cluster {
             running: None,
             starts: 0,
         };
-        let mut cluster = Self {
+        Self {
             seed,
             buckets,
             network: SimulatedNetwork::new(clock.clone(), seed),
@@ -154,13 +163,17 @@ impl Cluster {
             machines: (1..=machine_count).map(machine).collect(),
             others: Others::default(),
             adopted: None,
-        };
-        (0..cluster.machines.len()).for_each(|index| cluster.start(index));
-        let plan = cluster.plan();
-        for machine in &cluster.machines {
+            has_tls: false,
+        }
+    }
+
+    /// Starts all nodes, and gives them the map.
+    fn begin(&mut self) {
+        (0..self.machines.len()).for_each(|index| self.start(index));
+        let plan = self.plan();
+        for machine in &self.machines {
             machine.running.as_ref().unwrap().node.carry_out(&plan).unwrap();
         }
-        cluster
     }
 
     fn plan(&self) -> ClusterPlan {
@@ -173,7 +186,7 @@ impl Cluster {
                 host: machine.address.to_string(),
                 data_port: PORT,
                 management_port: MANAGEMENT_PORT,
-                tls: None,
+                tls: self.has_tls.then_some(tls_between_nodes::PORTS),
                 external: None,
             },
         };
@@ -221,6 +234,7 @@ impl Cluster {
             host: machine.address,
             port: PORT,
             password: Some(PASSWORD.to_owned()),
+            tls: self.has_tls.then(tls_between_nodes::config),
             node_name: Some(name_of(machine)),
             cluster_map: machine.files.content(Path::new(MAP)).map(|_| PathBuf::from(MAP)),
             threads: 2,

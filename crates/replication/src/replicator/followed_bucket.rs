@@ -73,8 +73,13 @@ impl FollowedBucket {
         let mut has_more = false;
         let mut wanted = Vec::new();
         let buffer_bytes = self.buffer_bytes();
-        let reservations = self.hub.reservations();
-        let setting = Setting { bucket: &self.bucket, network, reservations, buffer_bytes };
+        let setting = Setting {
+            bucket: &self.bucket,
+            network,
+            connector: self.credentials.connector.as_deref(),
+            reservations: self.hub.reservations(),
+            buffer_bytes,
+        };
         for (&token, link) in &mut self.links {
             has_more |= link.receive(&setting, (registry, Token(token)), scratch, now);
             wanted.extend(link.take_rollbacks());
@@ -90,7 +95,8 @@ impl FollowedBucket {
 
     /// Tells others how the connections are doing.
     pub(super) fn show_status(&self) {
-        self.inbox.set_status(self.links.values().map(Link::status).collect());
+        let is_tls = self.credentials.connector.is_some();
+        self.inbox.set_status(self.links.values().map(|link| link.status(is_tls)).collect());
     }
 
     /// When some connection is to be looked at, at the latest.
@@ -188,7 +194,7 @@ impl FollowedBucket {
 
     fn names(&self, peer: &PeerAddress) -> ConsumerNames {
         let bucket = self.bucket.config().name.clone();
-        let FollowerLogin { node, user, password, entropy } = self.credentials.clone();
+        let FollowerLogin { node, user, password, entropy, .. } = self.credentials.clone();
         let connection = format!("replication:{}->{node}:{bucket}", peer.name);
         ConsumerNames { node, connection, bucket, user, password, entropy }
     }

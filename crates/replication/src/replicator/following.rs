@@ -1,7 +1,10 @@
 //! What is followed, as whom, and how that goes.
 
+use std::sync::Arc;
+
 use document::Vbid;
 use platform::Entropy;
+use tls::Connector;
 
 use crate::consumer::StreamStatus;
 
@@ -14,6 +17,8 @@ pub struct PeerAddress {
     pub host: String,
     /// Its data port.
     pub port: u16,
+    /// The same behind TLS, if it speaks that.
+    pub tls_port: Option<u16>,
 }
 
 /// A vBucket that is to follow another node's.
@@ -36,6 +41,8 @@ pub struct FollowerLogin {
     pub password: String,
     /// Where the logins' nonces come from.
     pub entropy: Entropy,
+    /// What begins sessions with others, if none of them is spoken to without TLS.
+    pub connector: Option<Arc<Connector>>,
 }
 
 /// How a connection to another node is doing.
@@ -47,6 +54,8 @@ pub struct LinkStatus {
     pub peer: PeerAddress,
     /// Whether streams can be asked for.
     pub is_open: bool,
+    /// Whether it is by TLS.
+    pub is_tls: bool,
     /// Bytes received and not acknowledged yet.
     pub unacknowledged_bytes: u32,
     /// How often it was connected.

@@ -185,7 +185,8 @@ mod tests {
     use super::*;
 
     fn follow(name: &str) -> Vec<Follow> {
-        let peer = PeerAddress { name: name.to_owned(), host: "h".to_owned(), port: 1 };
+        let peer =
+            PeerAddress { name: name.to_owned(), host: "h".to_owned(), port: 1, tls_port: None };
         vec![Follow { vbid: Vbid(0), peer }]
     }
 

@@ -1,17 +1,19 @@
 //! The connection to one node: its socket, what waits to be sent, and coming back after it broke.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Bucket;
 use document::{Seqno, Vbid};
 use platform::Instant;
-use platform::network::{self, Network, Registry, Stream, Token};
+use platform::network::{self, Network, Registry, Token};
+use tls::Connector;
 use vbucket::Now;
 
 use super::following::{LinkStatus, PeerAddress};
+use super::line_socket::{LineSocket, Received};
 use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Reservations, Rollback};
 
 /// The first pause after a connection broke.
@@ -21,6 +23,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Trouble that is over before the pauses are so long is not worth a line in the log: nodes that
 /// start together wait for each other.
 const COMPLAINT_PAUSE: Duration = Duration::from_millis(400);
+/// Reasons that are logged until the trouble is over.
+const COMPLAINTS_MAX: usize = 4;
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 << 10;
 /// Bytes read from one node before the others get their turn.
@@ -37,12 +41,19 @@ pub(super) enum LinkError {
     Consumer(#[from] ConsumerError),
     #[error("the node closes the connection")]
     Closed,
+    #[error(
+        "the map says no kvSSL of the node, and --tls-node-ca lets this one follow by TLS alone: \
+         give the map both ports behind TLS"
+    )]
+    NoTls,
 }
 
 /// What all connections of a bucket have in common.
 pub(super) struct Setting<'a> {
     pub(super) bucket: &'a Bucket,
     pub(super) network: &'a Network,
+    /// What begins sessions, if nodes speak TLS.
+    pub(super) connector: Option<&'a Connector>,
     pub(super) reservations: &'a Arc<Reservations>,
     /// What a node may send ahead.
     pub(super) buffer_bytes: u32,
@@ -58,13 +69,13 @@ pub(super) struct Link {
     retry_at: Instant,
     pause: Duration,
     connects: u64,
-    /// Whether the trouble of the moment was logged.
-    has_complained: bool,
+    /// What of the trouble of the moment was logged: each reason once.
+    complaints: Vec<String>,
 }
 
 /// A connection that there is.
 struct Line {
-    socket: Stream,
+    socket: LineSocket,
     consumer: Consumer,
     /// Received and not taken yet: a part of a frame.
     input: Vec<u8>,
@@ -82,7 +93,7 @@ impl Link {
             retry_at: now,
             pause: PAUSE_MIN,
             connects: 0,
-            has_complained: false,
+            complaints: Vec::new(),
         }
     }
 
@@ -138,7 +149,7 @@ impl Link {
         if self.line.is_none() && self.retry_at <= now.monotonic {
             let connected = self.connect(setting, place, now);
             if let Err(error) = connected {
-                self.lose(&error.into(), now);
+                self.lose(&error, now);
             }
         }
         let Some(line) = &mut self.line else { return false };
@@ -146,7 +157,7 @@ impl Link {
             Ok(has_more) => {
                 if line.consumer.is_open() {
                     self.pause = PAUSE_MIN;
-                    if std::mem::take(&mut self.has_complained) {
+                    if !std::mem::take(&mut self.complaints).is_empty() {
                         tracing::info!(peer = self.peer.name, "following the node again");
                     }
                 }
@@ -172,12 +183,13 @@ impl Link {
         self.line.as_ref().map_or(self.retry_at, |line| line.consumer.deadline(now))
     }
 
-    pub(super) fn status(&self) -> LinkStatus {
+    pub(super) fn status(&self, is_tls: bool) -> LinkStatus {
         let consumer = self.line.as_ref().map(|line| &line.consumer);
         LinkStatus {
             connection: self.names.connection.clone(),
             peer: self.peer.clone(),
             is_open: consumer.is_some_and(Consumer::is_open),
+            is_tls,
             unacknowledged_bytes: consumer.map_or(0, Consumer::unacknowledged_bytes),
             connects: self.connects,
             streams: consumer.map_or_else(Vec::new, Consumer::status),
@@ -189,12 +201,20 @@ impl Link {
         setting: &Setting<'_>,
         (registry, token): (&Registry, Token),
         now: Now,
-    ) -> io::Result<()> {
+    ) -> Result<(), LinkError> {
         assert!(self.line.is_none(), "a node is followed over one connection");
-        let Setting { bucket, network, reservations, buffer_bytes } = *setting;
-        let addresses = network::resolve(&self.peer.host, self.peer.port)?;
+        let Setting { bucket, network, connector, reservations, buffer_bytes } = *setting;
+        let port = match connector {
+            None => self.peer.port,
+            Some(_) => self.peer.tls_port.ok_or(LinkError::NoTls)?,
+        };
+        let addresses = network::resolve(&self.peer.host, port)?;
         let mut socket = network.connect(addresses[0])?;
         registry.watch(&mut socket, token)?;
+        let socket = match connector {
+            None => LineSocket::Plain(socket),
+            Some(connector) => LineSocket::tls(socket, &self.peer.host, connector)?,
+        };
         let mut output = Vec::new();
         let (bucket, names, reservations) =
             (bucket.clone(), self.names.clone(), Arc::clone(reservations));
@@ -209,8 +229,8 @@ impl Link {
 
     /// The connection is over; another one is tried a little later.
     fn lose(&mut self, error: &LinkError, now: Now) {
-        if self.pause >= COMPLAINT_PAUSE && !std::mem::replace(&mut self.has_complained, true) {
-            tracing::warn!(%error, peer = self.peer.name, "a node cannot be followed for now");
+        if self.pause >= COMPLAINT_PAUSE {
+            self.complain(error);
         }
         // Closing the socket deregisters it.
         self.line = None;
@@ -219,6 +239,14 @@ impl Link {
         self.retry_at = now.monotonic.after(self.pause);
         self.pause = (self.pause * 2).min(PAUSE_MAX);
     }
+
+    fn complain(&mut self, error: &LinkError) {
+        let reason = error.to_string();
+        if self.complaints.len() < COMPLAINTS_MAX && !self.complaints.contains(&reason) {
+            tracing::warn!(%error, peer = self.peer.name, "a node cannot be followed for now");
+            self.complaints.push(reason);
+        }
+    }
 }
 
 impl Line {
@@ -226,15 +254,18 @@ impl Line {
         self.consumer.on_tick(now, &mut self.output)?;
         let mut budget = TURN_BYTES_MAX;
         while self.is_readable && budget > 0 && self.output.len() <= UNSENT_BYTES_MAX {
-            let size = match self.socket.read(scratch) {
-                Ok(0) => return Err(LinkError::Closed),
-                Ok(size) => size,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let size = match self.socket.read(scratch)? {
+                Received::Bytes(size) => size,
+                Received::Nothing => {
                     self.is_readable = false;
                     break;
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
+                // Others have their turn before a node that sends nothing but empty records.
+                Received::Again => {
+                    budget = budget.saturating_sub(READ_BYTES);
+                    continue;
+                }
+                Received::End => return Err(LinkError::Closed),
             };
             budget = budget.saturating_sub(size);
             self.take(scratch.get(..size).unwrap_or_default(), now)?;
@@ -261,18 +292,10 @@ impl Line {
 
     fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
-        while sent < self.output.len() {
+        loop {
             match self.socket.write(self.output.get(sent..).unwrap_or_default()) {
+                Ok(0) => break,
                 Ok(size) => sent += size,
-                // A connection that is not made yet is one that cannot be written to.
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected
-                    ) =>
-                {
-                    break;
-                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -177,7 +177,8 @@ fn open_bucket(pool: &ExecutorPool, config: BucketConfig, directory: &Path) -> (
 
 fn begin_following(following: &BucketReplicator, vbids: &[Vbid], listener: &TcpListener) {
     let port = listener.local_addr().unwrap().port();
-    let peer = PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port };
+    let peer =
+        PeerAddress { name: "n_0".to_owned(), host: "127.0.0.1".to_owned(), port, tls_port: None };
     let follow = |&vbid: &Vbid| Follow { vbid, peer: peer.clone() };
     following.follow(vbids.iter().map(follow).collect());
 }
@@ -208,6 +209,7 @@ impl Node {
             user: "user".to_owned(),
             password: "password".to_owned(),
             entropy: Entropy::real(),
+            connector: None,
         };
         let replicator = Replicator::start(credentials, pool.clone(), Network::real()).unwrap();
         let following = replicator.replicate(bucket.clone(), hub);

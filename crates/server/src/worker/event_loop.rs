@@ -340,6 +340,9 @@ impl EventLoop {
         let connection = Connection::new(entrance, address, &self.shared.buckets);
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
+        if entrance == Entrance::Tls {
+            count(&self.counters.tls_connections);
+        }
         self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
         self.take_turn(token);
     }

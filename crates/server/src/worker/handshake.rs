@@ -32,7 +32,7 @@ pub(super) fn go_on(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<usize> {
         }
     }
     let acceptor = turn.shared.tls.as_ref().expect("who made the session is there");
-    let claim = acceptor.claim_of(stream.client_chain());
+    let claim = acceptor.claim_of(stream.peer_chain());
     match claim {
         Claim::None => {}
         Claim::User(user) => {

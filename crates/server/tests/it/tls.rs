@@ -38,6 +38,7 @@ impl Place {
             key: pem,
             client_authorities: authority.pem.clone().into_bytes(),
             clients: ClientCertificates { state, prefixes: vec![rule] },
+            ..Material::default()
         };
         let acceptor = Acceptor::new(Clock::real(), &material).unwrap();
         Self { port: Port::with_tls(workers, Arc::new(acceptor)), authority }

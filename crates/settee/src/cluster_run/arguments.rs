@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::setting_values::{BucketNames, Choice, MemorySize};
+use crate::setting_values::{BucketNames, Choice, MemorySize, Switch};
 use bucket::PersistenceMode;
 
 /// Run a cluster of several nodes on this machine, to try things out
@@ -53,6 +53,10 @@ pub struct ClusterRunArguments {
     /// --status, those that it is to tell of
     #[arg(long, value_name = "NAMES")]
     pub(super) bucket: Option<BucketNames>,
+    /// Whether the nodes of a new cluster speak TLS with each other: `on`, with certificates of an
+    /// authority that the cluster has of its own, or `off` [default: on]
+    #[arg(long, value_name = "MODE")]
+    pub(super) tls_between_nodes: Option<Choice<Switch>>,
     /// Who may log in, to clients and between nodes
     #[arg(long, default_value = "Administrator", env = "SETTEE_USER")]
     pub(super) user: String,

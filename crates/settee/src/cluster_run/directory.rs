@@ -4,6 +4,7 @@
 //! cluster.json   what the cluster is, and how the running one is told what to do
 //! map.json       the map that counts; nodes read it when they start
 //! lock           held while the cluster runs
+//! certificates/  the cluster's authority, and what it has signed: n_<i>.pem; clients trust ca.pem
 //! n_<i>/         data of a node
 //! n_<i>.log      what it prints
 //! n_<i>.ready    written by it once it serves
@@ -12,16 +13,18 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use cluster::{BucketPlan, ClusterPlan, NodeAddress, PlannedNode, TlsPorts, Uuid};
 use platform::files::RealFiles;
 use platform::process::FileLock;
-use platform::{Entropy, FileErrorKind, Files};
+use platform::{Clock, Entropy, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
+use tls::{AuthorityDirectory, Connector, Material};
 
 use super::arguments::ClusterRunArguments;
-use crate::setting_values::BucketNames;
+use crate::setting_values::{BucketNames, Switch};
 use node::is_bucket_name;
 
 /// The host of all nodes.
@@ -42,6 +45,12 @@ pub(super) struct Description {
     pub(super) bucket: String,
     /// All nodes that were ever started, in order.
     pub(super) nodes: Vec<Member>,
+    /// Whether they speak TLS with each other. Those of older clusters do not.
+    #[serde(default)]
+    pub(super) tls_between_nodes: bool,
+    /// What begins sessions with them, if they are spoken to by TLS.
+    #[serde(skip)]
+    pub(super) connector: Option<Arc<Connector>>,
 }
 
 /// One node.
@@ -117,6 +126,14 @@ impl Directory {
                 );
             }
         }
+        let is_tls = description.tls_between_nodes;
+        if arguments.tls_between_nodes.is_some_and(|wanted| (wanted.0 == Switch::On) != is_tls) {
+            let is = if is_tls { "on" } else { "off" };
+            bail!(
+                "the cluster in {shown} was made with --tls-between-nodes {is}; leave it out to go \
+                 on with it, or give another --dir"
+            );
+        }
         if let Some(wanted) = &arguments.bucket {
             // Those that were made, changed or deleted while nodes ran need not be named.
             let named = plan.buckets.iter().filter(|(_, bucket)| bucket.settings.is_none());
@@ -133,6 +150,7 @@ impl Directory {
         }
         description.user.clone_from(&arguments.user);
         description.password.clone_from(&arguments.password);
+        self.certify(&mut description)?;
         Ok((description, plan))
     }
 
@@ -167,17 +185,51 @@ impl Directory {
             plan = plan.with_bucket(name, bucket);
         }
         plan.cluster_uuid = Some(Uuid::random(&Entropy::real()));
-        let description = Description {
+        let mut description = Description {
             control: None,
             secret: Uuid::random(&Entropy::real()).to_string(),
             user: arguments.user.clone(),
             password: arguments.password.clone(),
             bucket: names.first().cloned().expect("a cluster has a bucket"),
             nodes,
+            tls_between_nodes: arguments.tls_between_nodes.is_none_or(|mode| mode.0 == Switch::On),
+            connector: None,
         };
+        self.certify(&mut description)?;
         self.write_plan(&plan)?;
         self.write_description(&description)?;
         Ok((description, plan))
+    }
+
+    /// Gives every node a certificate of the cluster's authority, new ones where they would end
+    /// soon, if nodes speak TLS with each other.
+    fn certify(&self, description: &mut Description) -> anyhow::Result<()> {
+        if !description.tls_between_nodes {
+            return Ok(());
+        }
+        let (clock, path) = (Clock::real(), self.certificates());
+        let directory = AuthorityDirectory::new(&clock, &RealFiles, &path);
+        for (index, member) in description.nodes.iter().enumerate() {
+            directory.issue_to(&certificate_name(index), &member.host, "Settee cluster")?;
+        }
+        let node_authorities = RealFiles.read_all(&directory.certificate_path())?;
+        let material = Material { node_authorities, ..Material::default() };
+        description.connector = Some(Arc::new(Connector::new(clock.clone(), &material)?));
+        Ok(())
+    }
+
+    fn certificates(&self) -> PathBuf {
+        self.path.join("certificates")
+    }
+
+    /// What clients and nodes trust.
+    pub(super) fn authority(&self) -> PathBuf {
+        self.certificates().join(AuthorityDirectory::CERTIFICATE_NAME)
+    }
+
+    /// What a node shows.
+    pub(super) fn certificate_of(&self, index: usize) -> PathBuf {
+        self.certificates().join(certificate_name(index))
     }
 
     /// What `cluster.json` says, if there is one.
@@ -240,7 +292,16 @@ impl Directory {
     }
 }
 
+fn certificate_name(index: usize) -> String {
+    format!("n_{index}.pem")
+}
+
 impl Description {
+    /// What begins sessions with its nodes, if they are spoken to by TLS.
+    pub(super) fn connector(&self) -> Option<&Connector> {
+        self.connector.as_deref()
+    }
+
     /// The buckets of the map, the default one first.
     pub(super) fn bucket_names(&self, plan: &ClusterPlan) -> Vec<String> {
         let (mut names, others): (Vec<String>, Vec<String>) =

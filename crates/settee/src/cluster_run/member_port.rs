@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use cluster::ClusterPlan;
 use serde::Deserialize;
-use ureq::Agent;
 use ureq::http::Response;
 
 use super::directory::{Description, Member};
+use crate::peer_agent::{PeerAgent, authorization};
+
+const MAP_PATH: &str = "/settee/clusterMap";
 
 /// What a node says of its map.
 #[derive(Deserialize)]
@@ -55,8 +55,10 @@ pub(super) fn hand_over(
     cluster: &Description,
     patience: Duration,
 ) -> anyhow::Result<Vec<String>> {
-    let request = agent(patience).put(map_url(member)).content_type("application/json");
-    let request = request.header("Authorization", authorization(cluster));
+    let asked = PeerAgent::new(&member.planned().address, cluster.connector(), patience)?;
+    let request = asked.agent.put(asked.url(MAP_PATH)).content_type("application/json");
+    let who = authorization(&cluster.user, &cluster.password);
+    let request = request.header("Authorization", who);
     let answer = request.send(plan.to_json());
     let mut answer = answer.with_context(|| format!("{} does not answer", member.name))?;
     if !answer.status().is_success() {
@@ -74,28 +76,12 @@ pub(super) fn pending(
     buckets: &[String],
     patience: Duration,
 ) -> anyhow::Result<Vec<String>> {
-    let request = agent(patience).get(map_url(member));
-    let answer = request.header("Authorization", authorization(cluster)).call();
+    let asked = PeerAgent::new(&member.planned().address, cluster.connector(), patience)?;
+    let request = asked.agent.get(asked.url(MAP_PATH));
+    let who = authorization(&cluster.user, &cluster.password);
+    let answer = request.header("Authorization", who).call();
     let answer = answer.with_context(|| format!("{} does not answer", member.name))?;
     what_is_left(answer, buckets)
-}
-
-fn agent(patience: Duration) -> Agent {
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .proxy(None)
-        .timeout_connect(Some(patience))
-        .timeout_global(Some(patience));
-    config.build().into()
-}
-
-fn map_url(member: &Member) -> String {
-    format!("http://{}:{}/settee/clusterMap", member.host, member.mgmt)
-}
-
-fn authorization(cluster: &Description) -> String {
-    let credentials = STANDARD.encode(format!("{}:{}", cluster.user, cluster.password));
-    format!("Basic {credentials}")
 }
 
 fn what_is_left(

@@ -107,11 +107,25 @@ impl NodeProcess {
             flag("--memory-quota", quota.0.to_string().into());
         }
         line.extend(arguments.node_arguments.iter().map(OsString::from));
-        let environment = [("SETTEE_USER", &cluster.user), ("SETTEE_PASSWORD", &cluster.password)];
+        let login = [("SETTEE_USER", &cluster.user), ("SETTEE_PASSWORD", &cluster.password)];
+        let login = login.map(|(name, value)| (name.into(), value.into()));
+        let mut environment: Vec<(OsString, OsString)> = login.to_vec();
+        if cluster.tls_between_nodes {
+            // As variables: whoever has certificates of their own says so by --node-argument.
+            let (authority, certificate) = (directory.authority(), directory.certificate_of(index));
+            for (name, path) in [
+                ("SETTEE_TLS_CERTIFICATE", &certificate),
+                ("SETTEE_TLS_KEY", &certificate),
+                ("SETTEE_TLS_CLIENT_CA", &authority),
+                ("SETTEE_TLS_NODE_CA", &authority),
+            ] {
+                environment.push((name.into(), path.into()));
+            }
+        }
         let command = ChildCommand {
             program: child::own_program()?,
             arguments: line,
-            environment: environment.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            environment,
             log: directory.of_node(index, ".log"),
         };
         Ok(Self { command, ready, child: None, is_paused: false })

@@ -109,6 +109,10 @@ impl Supervisor {
             .collect();
         say(&format!("  user             {}", self.cluster.user));
         say(&format!("  connect with     couchbase://{}", seeds.join(",")));
+        if self.cluster.tls_between_nodes {
+            let authority = self.directory.authority();
+            say(&format!("  clients trust    {} (couchbases://)", authority.display()));
+        }
         say("serving; Ctrl-C stops all nodes, settee cluster-run --help says what else there is");
     }
 

@@ -28,13 +28,13 @@ struct Way {
 }
 
 /// One end of a connection. Gives and takes at most `step` bytes a call.
-struct End {
+pub(crate) struct End {
     incoming: Rc<RefCell<Way>>,
     outgoing: Rc<RefCell<Way>>,
     step: usize,
 }
 
-fn connection(step: usize, room: usize) -> (End, End) {
+pub(crate) fn connection(step: usize, room: usize) -> (End, End) {
     let way = || Rc::new(RefCell::new(Way { room, ..Way::default() }));
     let (to, from) = (way(), way());
     let theirs = End { incoming: Rc::clone(&from), outgoing: Rc::clone(&to), step };
@@ -91,6 +91,7 @@ impl Place {
             key: pem,
             client_authorities: authority.pem.clone().into_bytes(),
             clients: ClientCertificates { state, prefixes: vec![rule] },
+            ..Material::default()
         };
         let acceptor = Acceptor::new(Clock::simulated(NOW), &material).unwrap();
         Self { authority, acceptor }
@@ -124,7 +125,7 @@ impl Place {
 }
 
 /// Moves what the client has to say, and what it is told.
-fn move_client(client: &mut ClientConnection, end: &mut End) -> Result<(), rustls::Error> {
+fn move_client(client: &mut ClientConnection, end: &mut End) -> Result<(), Error> {
     while client.wants_write() && client.write_tls(end).is_ok() {}
     while client.read_tls(end).is_ok_and(|count| count > 0) {
         client.process_new_packets()?;
@@ -346,7 +347,7 @@ fn a_client_is_whom_its_certificate_names() {
             let mut stream = place.acceptor.accept(ours).unwrap();
             let mut client = place.client(named, version);
             let shaken = shake_hands(&mut stream, &mut client, &mut end);
-            let claim = shaken.map(|()| place.acceptor.claim_of(stream.client_chain()));
+            let claim = shaken.map(|()| place.acceptor.claim_of(stream.peer_chain()));
             assert_eq!(claim.map_err(drop), expected, "{state:?} {named:?}");
         }
     }

@@ -66,6 +66,7 @@ fn followed(emitter: &mut Emitter<'_, '_>, consumer: &LinkStatus) {
     let name = |what: &str| format!("eq_dcpq:{}:{what}", consumer.connection);
     emitter.emit(&name("type"), "consumer");
     emitter.emit(&name("connected"), consumer.is_open);
+    emitter.emit(&name("tls"), consumer.is_tls);
     emitter.emit(&name("connects"), consumer.connects);
     emitter.emit(&name("unacked_bytes"), consumer.unacknowledged_bytes);
     incoming(emitter, &consumer.connection, &consumer.streams);

@@ -236,6 +236,7 @@ impl Supervisor {
             user: self.cluster.user.clone(),
             password: self.cluster.password.clone(),
             bucket: bucket.to_owned(),
+            connector: self.cluster.connector.clone(),
         }
     }
 
