@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use node::{BucketSettings, MakesBuckets, NodeConfig, TlsConfig, temporary_data_directory};
 
 use crate::setting_values::{BucketNames, Choice, MemorySize, SetupMode, Switch};
@@ -16,6 +16,7 @@ impl Settings {
     pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
         self.check_together()?;
         let mut config = self.settled()?;
+        config.read_password_file()?;
         config.check_quota()?;
         if config.dev {
             config.data_dir = temporary_data_directory();
@@ -46,8 +47,12 @@ impl Settings {
             );
         }
         let is_to_be_set_up = self.setup.is_some_and(|setup| setup.0 != SetupMode::Off);
-        if is_to_be_set_up && self.password.is_some() {
+        let has_password = self.password.is_some() || self.password_file.is_some();
+        if is_to_be_set_up && has_password {
             bail!("--setup has the password given over REST; leave out --password, or --setup");
+        }
+        if self.password.is_some() && self.password_file.is_some() {
+            bail!("--password and --password-file both give the password; leave out one of them");
         }
         if self.tls_certificate.is_some() != self.tls_key.is_some() {
             bail!(
@@ -60,7 +65,7 @@ impl Settings {
         if self.cluster_map.is_none() {
             return Ok(());
         }
-        if self.password.is_none() {
+        if !has_password {
             bail!("--cluster-map needs --password: the nodes log in to each other with it");
         }
         if self.node_name.is_none() {
@@ -74,6 +79,21 @@ impl Settings {
 }
 
 impl ServeConfig {
+    /// Takes the administrator's password from the file that has it.
+    fn read_password_file(&mut self) -> anyhow::Result<()> {
+        let Some(path) = &self.password_file else { return Ok(()) };
+        let shown = path.display();
+        let text = platform::files::read_text(path).with_context(|| {
+            format!("--password-file {shown} cannot be read; name a readable file")
+        })?;
+        let password = text.trim_end_matches(['\r', '\n']);
+        if password.is_empty() {
+            bail!("--password-file {shown} is empty; write the password into it, or leave it out");
+        }
+        self.password = Some(password.to_owned());
+        Ok(())
+    }
+
     /// Refuses a quota that is too little for so many buckets.
     fn check_quota(&self) -> anyhow::Result<()> {
         let of_others = self.quota_bytes_of_bucket();
@@ -338,6 +358,28 @@ mod tests {
             ..Settings::default()
         };
         assert!(all_said.resolve().is_ok(), "nothing is left, and nobody needs it");
+    }
+
+    #[test]
+    fn a_password_is_read_from_a_file_without_its_line_end() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("password");
+        platform::Files::replace_all(&platform::files::RealFiles, &path, b"se cret\r\n").unwrap();
+        let said = |password: Option<&str>, path| Settings {
+            password: password.map(str::to_owned),
+            password_file: Some(path),
+            ..Settings::default()
+        };
+        let config = said(None, path.clone()).resolve().unwrap();
+        assert_eq!(config.password.as_deref(), Some("se cret"));
+        let both = said(Some("secret"), path).resolve().unwrap_err().to_string();
+        assert!(both.contains("leave out one"), "{both}");
+        let empty = root.path().join("empty");
+        platform::Files::replace_all(&platform::files::RealFiles, &empty, b"\n").unwrap();
+        let empty = said(None, empty).resolve().unwrap_err().to_string();
+        assert!(empty.contains("is empty"), "{empty}");
+        let missing = said(None, "/no/such".into()).resolve().unwrap_err().to_string();
+        assert!(missing.contains("--password-file /no/such"), "{missing}");
     }
 
     #[test]

@@ -271,6 +271,11 @@ settings! {
         },
     }
 
+    /// A file with the administrator's password, as container systems give secrets; a line end
+    /// behind it is left out
+    #[arg(long, value_name = "FILE", env = "SETTEE_PASSWORD_FILE")]
+    password_file: PathBuf {}
+
     /// Give the administrator of an existing data directory this password, or a generated one, or
     /// add another administrator; without it both are refused. For one start
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]

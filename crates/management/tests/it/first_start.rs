@@ -1,5 +1,6 @@
 //! What initialises a server: programs that set the original's up do the same here.
 
+use auth::{Editor, Role, UsersEdit};
 use cluster::{ExternalAddress, TlsPorts};
 use management::{SetUp, SetupChange, SetupError};
 use serde_json::json;
@@ -91,6 +92,33 @@ fn who_sets_a_node_up_names_its_administrator() {
     let whoami = ask_as(&port, &basic("admin", "secret"), "GET", "/whoami", "").json();
     assert_eq!((&whoami["id"], &whoami["roles"][0]["role"]), (&json!("admin"), &json!("admin")));
     assert_eq!(ask_as(&port, "", "POST", "/settings/web", &form("eve")).status, 401);
+}
+
+#[test]
+fn a_user_with_a_password_does_not_set_a_node_up_by_changing_it() {
+    let port = port_to_be_set_up();
+    let bob = UsersEdit::PutUser {
+        user: "bob".to_owned(),
+        password: Some(port.node.users.hash(b"hunter22", 0)),
+        full_name: String::new(),
+        roles: Role::parse_all("cluster_admin").unwrap(),
+        groups: Vec::new(),
+    };
+    port.node.users.edit(&bob, Editor::Admin).unwrap();
+    let mut client = port.connect();
+    let (form, login) = ("username=bob&password=hunter33&port=SAME", basic("bob", "hunter22"));
+    client.send(&format!(
+        "POST /settings/web HTTP/1.1\r\nHost: node.example\r\n{login}Content-Type: \
+         application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{form}",
+        form.len()
+    ));
+    assert_eq!(client.read_answer().unwrap().status, 200);
+    assert!(port.node.set_up.lock().unwrap().is_some(), "the administrator has none yet");
+    let taken =
+        ask_as(&port, "", "POST", "/settings/web", "username=bob&password=hunter33&port=SAME");
+    assert_eq!(taken.status, 200, "{}", taken.body);
+    let whoami = ask_as(&port, &basic("bob", "hunter33"), "GET", "/whoami", "").json();
+    assert_eq!(whoami["roles"][0]["role"], "admin", "who sets a node up is its administrator");
 }
 
 #[test]
