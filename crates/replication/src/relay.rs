@@ -141,6 +141,13 @@ impl Relay {
         answer
     }
 
+    /// A message for a vBucket has not come through: its stream ends, because what follows would
+    /// leave a gap.
+    pub fn lose(&mut self, vbid: Vbid, now: Now, out: &mut Vec<u8>) {
+        self.consumer.end_added(vbid);
+        self.settle(now, out);
+    }
+
     /// An answer of a producer's has been passed on.
     ///
     /// # Errors

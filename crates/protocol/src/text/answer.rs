@@ -199,7 +199,7 @@ pub fn debug_line(out: &mut Vec<u8>, meta: &Meta<'_>, facts: Facts) {
 /// The key as it was sent, and whether that is base64.
 fn append_key(out: &mut Vec<u8>, meta: &Meta<'_>) {
     append_flag(out, b'k', meta.key);
-    if matches!(meta.name, Name::Decoded { .. }) {
+    if matches!(meta.name, Name::Decoded(_)) {
         append_flag(out, b'b', b"");
     }
 }

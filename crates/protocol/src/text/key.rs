@@ -9,17 +9,12 @@ pub(super) const ENCODED_SIZE_MAX: usize = KEY_SIZE_MAX.div_ceil(3) * GROUP_SIZE
 
 /// The name of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for one request")]
 pub enum Name<'a> {
     /// As it was sent.
     Plain(&'a [u8]),
-    /// Decoded from base64.
-    Decoded {
-        /// The first `size` of these.
-        bytes: [u8; KEY_SIZE_MAX],
-        /// At least 1.
-        size: usize,
-    },
+    /// Decoded from base64; at least 1 byte. Elsewhere, because every request that is read is moved
+    /// around with the room for it.
+    Decoded(Box<[u8]>),
 }
 
 impl Name<'_> {
@@ -27,7 +22,7 @@ impl Name<'_> {
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Plain(name) => name,
-            Self::Decoded { bytes, size } => bytes.get(..*size).unwrap_or_default(),
+            Self::Decoded(name) => name,
         }
     }
 }
@@ -45,7 +40,8 @@ pub(crate) fn decode(word: &[u8]) -> Option<Name<'static>> {
         decoded.take(value_of(*digit)?)?;
     }
     // What the last digit says beyond the last byte is nothing.
-    (decoded.bits == 0).then_some(Name::Decoded { bytes: decoded.bytes, size: decoded.size })
+    let name = decoded.bytes.get(..decoded.size).filter(|_| decoded.bits == 0)?;
+    Some(Name::Decoded(name.into()))
 }
 
 struct Decoder {

@@ -13,7 +13,6 @@ const NOREPLY: &[u8] = b"noreply";
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for one request")]
 pub enum Request<'a> {
     /// One key of `get`, `gets`, `gat` or `gats`.
     Get(&'a [u8], Retrieval),

@@ -272,7 +272,7 @@ fn flags_of_meta_commands_are_read() {
     assert_eq!(get.options, options);
     let encoded = meta(b"mg YWJj b k\r\n");
     assert_eq!((encoded.name.as_bytes(), encoded.key), (&b"abc"[..], &b"YWJj"[..]));
-    assert!(matches!(encoded.name, Name::Decoded { size: 3, .. }));
+    assert!(matches!(encoded.name, Name::Decoded(_)));
     let store = meta(b"ms k 1 C5 F9 I MA T-1\r\nx\r\n").options;
     let wanted = (Some(5), 9, true, StoreVerb::Append, Some(Exptime(-1)));
     let MetaOptions { cas, client_flags, invalidates, store_verb, exptime, .. } = store;

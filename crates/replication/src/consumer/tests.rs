@@ -523,6 +523,19 @@ fn a_stream_that_ends_is_asked_for_again_and_what_is_late_does_not_count() {
 }
 
 #[test]
+fn a_vbucket_that_a_manager_relays_for_is_asked_for_when_that_is_over() {
+    let mut play = Play::begin();
+    play.shake_hands(|_| Status::Success).unwrap();
+    assert!(play.rollbacks.begin_relay(VBID));
+    play.follow();
+    play.pass(Duration::from_millis(60)).unwrap();
+    assert_eq!(play.opcodes(), []);
+    play.rollbacks.end_relay(VBID);
+    play.pass(Duration::from_millis(120)).unwrap();
+    assert_eq!(play.request().stream_request(), (0, 0, 0, 0));
+}
+
+#[test]
 fn what_does_not_fit_closes_the_stream_and_not_the_connection() {
     let mut play = Play::open();
     play.say(&[marker(1, 2, MarkerFlags::MEMORY), mutation(b"\0a", b"one", 9)]);

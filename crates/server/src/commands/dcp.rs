@@ -177,6 +177,7 @@ pub(super) fn relayed(
             answered(connection, request, answer, turn)
         }
         Err(invalid) => {
+            connection.lose_relayed(&request.frame, turn);
             reply.fail(turn, invalid.status, invalid.context);
             Done::Answered
         }

@@ -1,6 +1,6 @@
 //! A connection of replication: what its streams send, and what is answered to that.
 
-use document::Item;
+use document::{Item, Vbid};
 use protocol::dcp::Message;
 use protocol::{Frame, Status};
 use replication::{Answer, MessageSink, Relay, RelayOpening};
@@ -48,6 +48,15 @@ impl Connection {
             return Answer::Close("the connection does not receive");
         };
         relay.on_message(frame, message, turn.now, &mut turn.output.buffer)
+    }
+
+    /// A message was refused before its stream has seen it: that ends, because what follows would
+    /// leave a gap.
+    pub(crate) fn lose_relayed(&mut self, frame: &Frame<'_>, turn: &mut Turn<'_>) {
+        if let Some(relay) = &mut self.relay {
+            let vbid = Vbid(frame.header.vbucket_or_status);
+            relay.lose(vbid, turn.now, &mut turn.output.buffer);
+        }
     }
 
     /// Sends what streams have, as far as there is room in this turn.

@@ -42,7 +42,9 @@ impl Connection {
         let size = header.frame_size();
         let must_wait =
             self.parked_count > 0 && !self.features.contains(Feature::UnorderedExecution);
-        if self.is_admitted || size < LARGE_REQUEST_BYTES_MIN || must_wait {
+        // What a producer sends is bounded by what it may send ahead, and must not be passed over.
+        let is_relayed = self.relay.is_some();
+        if self.is_admitted || size < LARGE_REQUEST_BYTES_MIN || must_wait || is_relayed {
             return false;
         }
         if turn.shared.client_memory.has_room_for(self.holder(), size) {

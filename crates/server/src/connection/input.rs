@@ -196,7 +196,12 @@ impl Connection {
         }
         match self.checked(opcode, frame, turn) {
             Ok(request) => self.execute(&request, turn),
-            Err(invalid) => self.fail(frame, turn, invalid.status, invalid.context),
+            Err(invalid) => {
+                if opcode.is_dcp() {
+                    self.lose_relayed(frame, turn);
+                }
+                self.fail(frame, turn, invalid.status, invalid.context);
+            }
         }
         Step::Next
     }
