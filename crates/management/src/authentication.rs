@@ -1,5 +1,6 @@
 //! HTTP Basic authentication (RFC 7617) on every request.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use auth::{Access, PlainAttempt, TooManyLogins};
@@ -25,6 +26,10 @@ pub(crate) struct User {
     pub(crate) access: Arc<Access>,
 }
 
+/// Where a connection's client is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClientAddress(pub(crate) IpAddr);
+
 /// Who a connection's client is by its certificate, if there is such a user.
 #[derive(Clone, Debug)]
 pub(crate) struct CertifiedUser(pub(crate) String);
@@ -37,7 +42,8 @@ pub(crate) async fn require_user(
 ) -> Response {
     let said = basic_credentials(request.headers());
     let certified = request.extensions().get::<CertifiedUser>().cloned();
-    let user = match user_of(&context, said, certified).await {
+    let address = request.extensions().get::<ClientAddress>().copied();
+    let user = match user_of(&context, said, certified, address).await {
         Ok(Some(user)) => user,
         Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
@@ -56,9 +62,17 @@ async fn user_of(
     context: &Context,
     said: Option<(String, Vec<u8>)>,
     certified: Option<CertifiedUser>,
+    address: Option<ClientAddress>,
 ) -> Result<Option<String>, TooManyLogins> {
     let (user, is_user) = match (said, certified) {
         (Some((user, password)), _) => {
+            let now = context.failed_logins.now();
+            let is_known = context.users.is_verified(&user, &password);
+            let refuses =
+                |address: ClientAddress| context.users.refuses_logins_from(address.0, now);
+            if !is_known && address.is_some_and(refuses) {
+                return Err(TooManyLogins);
+            }
             let is_user = is_user(context, &user, password).await?;
             (user, is_user)
         }
@@ -70,6 +84,9 @@ async fn user_of(
     };
     if !is_user {
         context.failed_logins.note(&user);
+        if let Some(ClientAddress(address)) = address {
+            context.users.note_failure_from(address, context.failed_logins.now());
+        }
         context.users.note_failed_login(&user, "rest");
         return Ok(None);
     }
@@ -112,7 +129,7 @@ fn unauthorized() -> Response {
 
 /// Somebody tries many passwords.
 fn too_many_logins() -> Response {
-    let body = "Too many logins are being checked; try again in a moment.\n";
+    let body = "Too many logins are being checked, or have failed; try again in a moment.\n";
     (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], body).into_response()
 }
 

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
-use crate::authentication::CertifiedUser;
+use crate::authentication::{CertifiedUser, ClientAddress};
 use crate::limits::Limits;
 use crate::metric::Metric;
 use crate::stalling_stream::StallingStream;
@@ -29,6 +29,8 @@ pub(crate) struct Serving {
     pub(crate) limits: Limits,
     pub(crate) stopped: watch::Receiver<bool>,
     pub(crate) slot: Arc<Slot>,
+    /// Where the client is, if that is known.
+    pub(crate) address: Option<ClientAddress>,
     /// Who the client is by its certificate.
     pub(crate) certified: Option<CertifiedUser>,
 }
@@ -46,7 +48,7 @@ pub(crate) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     serving: Serving,
 ) {
-    let Serving { router, limits, stopped, slot, certified } = serving;
+    let Serving { router, limits, stopped, slot, address, certified } = serving;
     let stream = TokioIo::new(StallingStream::new(stream, limits.write_stall_max));
     let mut builder = http1::Builder::new();
     builder
@@ -59,6 +61,9 @@ pub(crate) async fn serve_stream(
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(slot.clone());
+        if let Some(address) = address {
+            request.extensions_mut().insert(address);
+        }
         if let Some(certified) = &certified {
             request.extensions_mut().insert(certified.clone());
         }

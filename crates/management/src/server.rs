@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::authentication::ClientAddress;
 use crate::connection::{Connections, Serving, serve_connection};
 use crate::context::Context;
 use crate::failed_logins::FailedLogins;
@@ -201,7 +202,9 @@ fn start_connection(
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);
     let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));
-    let serving = Serving { router, limits, stopped, slot: Arc::new(slot), certified: None };
+    let address = stream.peer_addr().ok().map(|address| ClientAddress(address.ip()));
+    let slot = Arc::new(slot);
+    let serving = Serving { router, limits, stopped, slot, address, certified: None };
     tasks.spawn(async move {
         match acceptor {
             None => serve_connection(stream, serving).await,

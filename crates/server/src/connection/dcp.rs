@@ -1,6 +1,7 @@
 //! A connection of replication: what its streams send, and what is answered to that.
 
 use document::Item;
+use platform::redaction::UserData;
 use protocol::{Frame, Status};
 use replication::MessageSink;
 
@@ -56,7 +57,8 @@ impl Connection {
         let now = turn.shared.clock.now();
         if let Err(why) = producer.on_response(header.opcode, status, header.opaque, now) {
             let (opcode, status) = (header.opcode, header.vbucket_or_status);
-            tracing::warn!(opcode, status, agent = self.agent, "closing a connection: {why}");
+            let agent = UserData(&self.agent);
+            tracing::warn!(opcode, status, %agent, "closing a connection: {why}");
             self.is_closing = true;
         }
     }
