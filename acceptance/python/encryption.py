@@ -295,13 +295,7 @@ def write(path, text):
 
 def tls_two_nodes(_):
     with Nodes("tls-two", nodes=2, replicas=1) as nodes:
-        trusted = os.path.join(work_directory(), "two.pem")
-        bundle = []
-        for number in range(2):
-            path = os.path.join(nodes.directory, f"n_{number}", "certificates", "ca.pem")
-            with open(path, encoding="ascii") as file:
-                bundle.append(file.read())
-        write(trusted, "".join(bundle))
+        trusted = os.path.join(nodes.directory, "certificates", "ca.pem")
         authenticator = PasswordAuthenticator("Administrator", "password", cert_path=trusted)
         for number in range(2):
             cluster = connect(f"{HOST}:{nodes.base + 2 * number + 1}", authenticator)
