@@ -246,7 +246,7 @@ def write(path, text):
 
 def tls_two_nodes(_):
     with Nodes("tls-two", nodes=2, replicas=1) as nodes:
-        trusted = authorities_of(nodes)
+        trusted = os.path.join(nodes.directory, "certificates", "ca.pem")
         authenticator = PasswordAuthenticator("Administrator", "password", cert_path=trusted)
         for number in range(2):
             cluster = connect(f"{HOST}:{nodes.base + 2 * number + 1}", authenticator)

@@ -27,6 +27,8 @@ pub(crate) const TARGETS: &[Target] = &[
         corpus: journal_segments,
     },
     Target { name: "scram", read: auth::fuzzing::scram, corpus: scram_messages },
+    Target { name: "user_texts", read: auth::fuzzing::user_texts, corpus: user_texts },
+    Target { name: "cluster_plan", read: cluster::fuzzing::cluster_plan, corpus: cluster_plans },
     Target {
         name: "subdocument_path",
         read: subdocument::fuzzing::path_command,
@@ -151,6 +153,43 @@ fn scram_messages() -> Vec<Vec<u8>> {
         b"\0user\0password",
     ]
     .map(<[u8]>::to_vec)
+    .to_vec()
+}
+
+/// Roles, limits, and all users and groups.
+fn user_texts() -> Vec<Vec<u8>> {
+    const KEYS: &str =
+        r#"{"salt":"AAAA","iterations":4096,"stored_key":"AAAA","server_key":"AAAA"}"#;
+    let user = format!(
+        r#"{{"sha1":{KEYS},"sha256":{KEYS},"sha512":{KEYS},"full_name":"","roles":["admin"],
+            "groups":["g"],"limits":{{"num_ops_per_min":5}}}}"#
+    );
+    [
+        "admin,ro_admin,bucket_admin[b],scope_admin[b:s],data_reader[b:s:c],data_writer[*]",
+        r#"{"kv":{"num_connections":1,"num_ops_per_min":2,"ingress_mib_per_min":3}}"#,
+        r#"{"version":2,"revision":7,"users":{},"groups":{"g":{"description":"d","roles":[]}}}"#,
+        &format!(r#"{{"version":2,"revision":7,"users":{{"bob":{user}}},"groups":{{}}}}"#),
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .to_vec()
+}
+
+/// Maps of one bucket and of several.
+fn cluster_plans() -> Vec<Vec<u8>> {
+    const NODES: &str = r#""nodes":[{"name":"n_1@h","host":"h","kv":5,"mgmt":6},
+        {"name":"n_0@h","host":"h","kv":1,"mgmt":2,"kvSSL":3,"mgmtSSL":4}]"#;
+    const ID: &str = "0123456789abcdef0123456789abcdef";
+    [
+        format!(
+            r#"{{"rev":[1,7],{NODES},"bucket":"default","replicas":1,
+                "vbuckets":[[0,1],[1,0],[1,null],[null,0]]}}"#
+        ),
+        format!(
+            r#"{{"rev":[1,7],"cluster_uuid":"{ID}",{NODES},"buckets":{{"a":{{"uuid":"{ID}",
+                "replicas":0,"vbuckets":[[0]]}},"b":{{"replicas":1,"vbuckets":[[0,1],[1,0]]}}}}}}"#
+        ),
+    ]
+    .map(String::into_bytes)
     .to_vec()
 }
 

@@ -15,6 +15,8 @@ const TARGETS: &[&str] = &[
     "couchstore_file",
     "journal_segment",
     "scram",
+    "user_texts",
+    "cluster_plan",
     "subdocument_path",
     "subdocument_request",
 ];

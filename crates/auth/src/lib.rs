@@ -7,6 +7,7 @@
 #![warn(clippy::indexing_slicing)]
 
 pub mod access;
+mod address_limit;
 pub mod client;
 pub mod credentials;
 pub mod exchange;
@@ -20,6 +21,7 @@ pub mod privilege;
 pub mod registry;
 pub mod role;
 mod scram;
+mod user_limits;
 pub mod users;
 pub mod users_file;
 mod verified_cache;
@@ -37,5 +39,6 @@ pub use registry::{
     Editor, Group, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError,
 };
 pub use role::{ROLES, Role, RoleExtent, RoleKind};
+pub use user_limits::UserLimits;
 pub use users::{Users, UsersConfig, UsersKeeper};
 pub use users_file::UsersFileError;

@@ -1,12 +1,14 @@
 //! All users and groups at one moment, and how a change makes the next of it.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use crate::access::Access;
 use crate::credentials::Credentials;
 use crate::password_policy::PasswordPolicy;
 use crate::role::Role;
+use crate::user_limits::UserLimits;
 use crate::users::USER_NAME_SIZE_MAX;
 
 /// Users, and as many groups, that there may be.
@@ -19,7 +21,7 @@ const REGISTRY_BYTES_MAX: usize = 15 << 20;
 const DESCRIPTION_SIZE_MAX: usize = 1_024;
 
 /// All users and groups. Of two that differ the one with the greater revision counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct UserRegistry {
     /// Counts the changes.
     pub revision: u64,
@@ -31,6 +33,15 @@ pub struct UserRegistry {
     pub accounts: BTreeMap<String, Arc<UserAccount>>,
     /// By name.
     pub groups: BTreeMap<String, Arc<Group>>,
+}
+
+/// It has secrets, and is shown without.
+impl Debug for UserRegistry {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("UserRegistry");
+        shown.field("revision", &self.revision).field("accounts", &self.accounts);
+        shown.field("groups", &self.groups).finish_non_exhaustive()
+    }
 }
 
 /// A user.
@@ -46,6 +57,8 @@ pub struct UserAccount {
     pub roles: Vec<Role>,
     /// The groups that it belongs to, by name.
     pub groups: Vec<String>,
+    /// What it may take of each node.
+    pub limits: UserLimits,
 }
 
 /// A group: whoever belongs to it has its roles.
@@ -81,6 +94,8 @@ pub enum UsersEdit {
         roles: Vec<Role>,
         /// See [`UserAccount::groups`].
         groups: Vec<String>,
+        /// See [`UserAccount::limits`].
+        limits: UserLimits,
     },
     /// A user goes.
     RemoveUser(String),
@@ -182,9 +197,10 @@ impl UserRegistry {
 
     fn apply(&mut self, edit: &UsersEdit) -> Result<(), UsersEditError> {
         match edit {
-            UsersEdit::PutUser { user, password, full_name, roles, groups } => {
-                let account =
+            UsersEdit::PutUser { user, password, full_name, roles, groups, limits } => {
+                let mut account =
                     self.put_account(user, password.as_ref(), full_name, roles, groups)?;
+                account.limits = *limits;
                 self.accounts.insert(user.clone(), Arc::new(account));
                 check_count(self.accounts.len())
             }
@@ -279,6 +295,7 @@ impl UserAccount {
             full_name: String::new(),
             roles: Vec::new(),
             groups: Vec::new(),
+            limits: UserLimits::default(),
         }
     }
 
@@ -340,6 +357,7 @@ mod tests {
             full_name: String::new(),
             roles: Role::parse_all(roles).unwrap(),
             groups: groups.iter().map(|&name| name.to_owned()).collect(),
+            limits: UserLimits::default(),
         }
     }
 
@@ -376,6 +394,7 @@ mod tests {
             full_name: String::new(),
             roles: Vec::new(),
             groups: Vec::new(),
+            limits: UserLimits::default(),
         };
         for (edit, field) in [
             (no_password, "password"),

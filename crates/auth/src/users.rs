@@ -1,16 +1,19 @@
 //! Who may log in, and with which password and rights: shared by all connections.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use platform::Entropy;
+use platform::{Entropy, Instant};
 
 use crate::access::Access;
+use crate::address_limit::AddressLimit;
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_DEFAULT, SALT_SIZE};
 use crate::mechanism::HashAlgorithm;
 use crate::plain::PlainAttempt;
 use crate::registry::{Editor, NewPassword, UserAccount, UserRegistry, UsersEdit, UsersEditError};
 use crate::role::Role;
+use crate::user_limits::UserLimits;
 use crate::users_file::UsersFileError;
 use crate::verified_cache::{VerifiedCache, tag};
 
@@ -24,6 +27,9 @@ pub struct UsersConfig {
     pub iterations: u32,
     /// Passwords that are remembered as verified.
     pub verified_max: usize,
+    /// Logins that may fail in a minute from one address before others from there are refused for
+    /// the rest of it; `None` for any number.
+    pub failed_logins_per_minute_max: Option<u32>,
     /// Where salts and nonces come from.
     pub entropy: Entropy,
 }
@@ -53,6 +59,7 @@ pub struct Users {
     verified: Mutex<VerifiedCache>,
     /// Hears of logins that failed; does not wait for anything.
     failed_logins: OnceLock<FailedLoginWatcher>,
+    addresses: AddressLimit,
 }
 
 /// Is told the name that was said, and at which door.
@@ -60,7 +67,12 @@ type FailedLoginWatcher = Box<dyn Fn(&str, &str) + Send + Sync>;
 
 impl Default for UsersConfig {
     fn default() -> Self {
-        Self { iterations: ITERATIONS_DEFAULT, verified_max: 1024, entropy: Entropy::real() }
+        Self {
+            iterations: ITERATIONS_DEFAULT,
+            verified_max: 1024,
+            failed_logins_per_minute_max: None,
+            entropy: Entropy::real(),
+        }
     }
 }
 
@@ -71,6 +83,7 @@ impl Users {
         config.entropy.fill(&mut secret);
         config.entropy.fill(&mut decoy_secret);
         let verified_max = config.verified_max;
+        let addresses = AddressLimit::new(config.failed_logins_per_minute_max);
         Self {
             config,
             secret,
@@ -83,6 +96,7 @@ impl Users {
             keeper: OnceLock::new(),
             verified: Mutex::new(VerifiedCache::new(verified_max)),
             failed_logins: OnceLock::new(),
+            addresses,
         }
     }
 
@@ -105,6 +119,16 @@ impl Users {
         }
     }
 
+    /// Whether so many logins from an address have failed that others are refused for a while.
+    pub fn refuses_logins_from(&self, address: IpAddr, now: Instant) -> bool {
+        self.addresses.refuses(address, now)
+    }
+
+    /// A login from there has failed.
+    pub fn note_failure_from(&self, address: IpAddr, now: Instant) {
+        self.addresses.note_failure(address, now);
+    }
+
     /// Where salts and nonces come from.
     pub(crate) fn entropy(&self) -> &Entropy {
         &self.config.entropy
@@ -125,6 +149,11 @@ impl Users {
     /// What a user may do; `None` if there is no such user.
     pub fn access(&self, user: &str) -> Option<Access> {
         self.registry().access(user)
+    }
+
+    /// What a user may take of a node; whoever is no user has no limits.
+    pub fn limits(&self, user: &str) -> UserLimits {
+        self.registry().accounts.get(user).map(|account| account.limits).unwrap_or_default()
     }
 
     /// Hashes a password that is to be set. Milliseconds of work, on purpose.

@@ -4,7 +4,7 @@
 //! {"version":2,"revision":n,"decoy_secret":b64,"policy":{"length_min":n,...},
 //!  "users":{"name":{"sha1":{"salt":b64,"iterations":n,"stored_key":b64,"server_key":b64},
 //!                   "sha256":{...},"sha512":{...},"password_set_seconds":n,"full_name":text,
-//!                   "roles":[role,...],"groups":[name,...]}},
+//!                   "roles":[role,...],"groups":[name,...],"limits":{...}}},
 //!  "groups":{"name":{"description":text,"roles":[role,...]}}}
 //! ```
 //!
@@ -22,6 +22,7 @@ use crate::mechanism::HashAlgorithm;
 use crate::password_policy::PasswordPolicy;
 use crate::registry::{Group, UserAccount, UserRegistry};
 use crate::role::Role;
+use crate::user_limits::UserLimits;
 use crate::users::USER_NAME_SIZE_MAX;
 
 /// The version that is written.
@@ -78,6 +79,9 @@ struct UserJson {
     roles: Option<Vec<String>>,
     #[serde(default)]
     groups: Vec<String>,
+    /// Left out where there is none, so that older programs read the file.
+    #[serde(default, skip_serializing_if = "UserLimits::is_none")]
+    limits: UserLimits,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -196,6 +200,7 @@ impl From<&UserAccount> for UserJson {
             full_name: account.full_name.clone(),
             roles: Some(roles_to(&account.roles)),
             groups: account.groups.clone(),
+            limits: account.limits,
         }
     }
 }
@@ -218,6 +223,7 @@ impl UserJson {
             full_name: self.full_name.clone(),
             roles,
             groups: self.groups.clone(),
+            limits: self.limits,
         })
     }
 }
@@ -332,6 +338,7 @@ mod tests {
                 full_name: "Bob".to_owned(),
                 roles,
                 groups: vec!["g".to_owned()],
+                limits: UserLimits::from_json(r#"{"kv":{"num_ops_per_min":7}}"#).unwrap(),
             },
             UsersEdit::SetPolicy(PasswordPolicy { length_min: 9, ..PasswordPolicy::default() }),
         ] {

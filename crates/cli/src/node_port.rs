@@ -32,7 +32,7 @@ impl NodePort {
     ) -> anyhow::Result<(Self, String)> {
         let user = server.user_to_log_in().context("log in with --username and --password")?;
         let password = server.password.as_ref().context("--username needs --password")?;
-        let credentials = STANDARD.encode(format!("{user}:{password}"));
+        let credentials = STANDARD.encode(format!("{user}:{}", &**password));
         let target = server.target()?;
         let bucket = target.options.bucket.unwrap_or_else(|| "default".to_owned());
         let url = match management {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use client::{ClientError, Connection, ConnectionOptions, Login, ServerAddress};
+use platform::redaction::Secret;
 use protocol::Status;
 
 /// The port of Couchbase-like servers.
@@ -33,7 +34,7 @@ pub struct ServerArguments {
     pub user: Option<String>,
     /// The user's password
     #[arg(short = 'P', long, env = "SETTEE_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// How to log in: SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1 or PLAIN
     #[arg(long, default_value = "SCRAM-SHA512", value_name = "MECHANISM")]
     pub sasl: String,
@@ -65,7 +66,7 @@ impl ServerArguments {
         let user = self.user_to_log_in();
         if let Some(user) = user.filter(|_| !is_classic) {
             let password = self.password.as_ref().context("--user needs --password")?;
-            let login = Login::new(user, password).with_mechanism(&self.sasl);
+            let login = Login::new(user, &**password).with_mechanism(&self.sasl);
             options.login = Some(login.with_context(|| format!("no mechanism {}", self.sasl))?);
         }
         let default = || user.map(|_| "default".to_owned());

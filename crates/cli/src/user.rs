@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use platform::redaction::Secret;
 use serde_json::Value;
 
 use crate::node_arguments::NodeArguments;
@@ -24,13 +25,13 @@ pub struct UserArguments {
 enum Action {
     /// Show all users with their roles
     List,
-    /// Make a user, or change one: all roles and groups are those that are said here
+    /// Make a user, or change one: all roles, groups and limits are those that are said here
     Set {
         /// The user's name
         name: String,
         /// A new password; an existing user keeps its own when this is left out
         #[arg(long, env = "SETTEE_NEW_PASSWORD", hide_env_values = true)]
-        new_password: Option<String>,
+        new_password: Option<Secret>,
         /// Roles with commas between them
         #[arg(long, default_value = "")]
         roles: String,
@@ -40,6 +41,10 @@ enum Action {
         /// The name for people
         #[arg(long, default_value = "")]
         full_name: String,
+        /// What the user may take of each node, as the original says it: num_connections,
+        /// num_ops_per_min, ingress_mib_per_min, egress_mib_per_min; without it anything
+        #[arg(long, value_name = "JSON", default_value = "")]
+        limits: String,
     },
     /// Delete a user; its connections are closed
     Delete {
@@ -58,6 +63,8 @@ Examples:
   settee user list --password secret
   settee user set bob --new-password hunter22 --roles 'data_reader[travel]' --password secret
   settee user set bob --roles 'data_reader[travel:shop],data_writer[travel:shop]' -P secret
+  settee user set bob --roles 'data_reader[*]' --password secret \
+      --limits '{\"kv\": {\"num_ops_per_min\": 6000}}'
   settee user delete bob --password secret";
 
 /// Runs the tool.
@@ -69,9 +76,9 @@ pub fn run(arguments: &UserArguments) -> anyhow::Result<ExitCode> {
             node.show(&port, USERS, table)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Action::Set { name, new_password, roles, groups, full_name } => {
+        Action::Set { name, new_password, roles, groups, full_name, limits } => {
             let mut fields = vec![("name", full_name.as_str()), ("roles", roles.as_str())];
-            fields.push(("groups", groups.as_str()));
+            fields.extend([("groups", groups.as_str()), ("limits", limits.as_str())]);
             fields.extend(new_password.as_deref().map(|password| ("password", password)));
             port.put(&path_of(name), &fields)?
         }

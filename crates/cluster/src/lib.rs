@@ -4,6 +4,7 @@ mod bucket_changes;
 mod bucket_plan;
 mod cluster_map;
 mod config_json;
+pub mod fuzzing;
 mod membership_changes;
 mod pending;
 mod plan;

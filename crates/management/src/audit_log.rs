@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use platform::files::OpenMode;
+use platform::redaction::UserData;
 use platform::{Clock, File, FileError, FileErrorKind, Files};
 use serde_json::{Value, json};
 
@@ -89,7 +90,7 @@ impl Drop for AuditLog {
 /// What a client has said, marked as that, and not longer than it may be shown.
 fn marked(said: &str) -> String {
     let shown: String = said.chars().take(SHOWN_BYTES_MAX).collect();
-    format!("<ud>{shown}</ud>")
+    UserData(shown).to_string()
 }
 
 /// Writes lines as they come. A disk that takes none keeps nobody from anything.

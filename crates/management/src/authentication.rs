@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::connection::Slot;
 use crate::context::Context;
+use crate::set_up::Peer;
 
 /// As the original says it. Source: docs/specification/clients.md, section 10.
 const CHALLENGE: &str = "Basic realm=\"Couchbase Server Admin / REST\"";
@@ -44,9 +45,10 @@ pub(crate) async fn require_user(
     // about to give.
     let set_up = context.view.set_up();
     let is_setting_up = set_up.as_ref().is_some_and(|set_up| set_up.lets_in(&request));
+    let peer = request.extensions().get::<Peer>().copied();
     let found = match set_up.filter(|_| is_setting_up) {
         Some(set_up) => Ok(Some(set_up.administrator)),
-        None => user_of(&context, said, certified).await,
+        None => user_of(&context, said, certified, peer).await,
     };
     let user = match found {
         Ok(Some(user)) => user,
@@ -67,9 +69,16 @@ async fn user_of(
     context: &Context,
     said: Option<(String, Vec<u8>)>,
     certified: Option<CertifiedUser>,
+    peer: Option<Peer>,
 ) -> Result<Option<String>, TooManyLogins> {
     let (user, is_user) = match (said, certified) {
         (Some((user, password)), _) => {
+            let now = context.failed_logins.now();
+            let is_known = context.users.is_verified(&user, &password);
+            let refuses = |peer: Peer| context.users.refuses_logins_from(peer.0, now);
+            if !is_known && peer.is_some_and(refuses) {
+                return Err(TooManyLogins);
+            }
             let is_user = is_user(context, &user, password).await?;
             (user, is_user)
         }
@@ -81,6 +90,9 @@ async fn user_of(
     };
     if !is_user {
         context.failed_logins.note(&user);
+        if let Some(Peer(address)) = peer {
+            context.users.note_failure_from(address, context.failed_logins.now());
+        }
         context.users.note_failed_login(&user, "rest");
         return Ok(None);
     }
@@ -124,7 +136,7 @@ pub(crate) fn unauthorized() -> Response {
 
 /// Somebody tries many passwords.
 fn too_many_logins() -> Response {
-    let body = "Too many logins are being checked; try again in a moment.\n";
+    let body = "Too many logins are being checked, or have failed; try again in a moment.\n";
     (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], body).into_response()
 }
 

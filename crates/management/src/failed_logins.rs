@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use platform::{Clock, Seldom};
+use platform::redaction::UserData;
+use platform::{Clock, Instant, Seldom};
 
 use crate::metric::Metric;
 
@@ -25,10 +26,16 @@ impl Default for FailedLogins {
 }
 
 impl FailedLogins {
+    /// The time by which they are counted.
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
     pub(crate) fn note(&self, user: &str) {
         self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(unlogged) = self.log.passes(self.clock.now()) {
-            tracing::warn!(?user, unlogged, "a login at the REST port failed");
+            let user = UserData(user);
+            tracing::warn!(%user, unlogged, "a login at the REST port failed");
         }
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn open_users(
 ) -> anyhow::Result<(Users, (Option<String>, bool))> {
     let users = Users::new(UsersConfig {
         verified_max: VERIFIED_MAX,
+        failed_logins_per_minute_max: config.failed_logins_per_minute_max,
         entropy: entropy.clone(),
         ..UsersConfig::default()
     });
@@ -39,7 +40,7 @@ pub(crate) fn open_users(
         && is_known
         && users.check_password(&config.user, password.as_bytes())
     {
-        return Ok((users, (Some(password.clone()), false)));
+        return Ok((users, (Some(password.to_string()), false)));
     }
     if config.password.is_none() && is_known && !config.set_password {
         return Ok((users, (None, false)));
@@ -48,7 +49,7 @@ pub(crate) fn open_users(
         refuse(&users, is_known, path, config)?;
     }
     let (password, is_new) = match &config.password {
-        Some(password) => (password.clone(), false),
+        Some(password) => (password.to_string(), false),
         None => (auth::generate_password(entropy), true),
     };
     users.set_password(&config.user, password.as_bytes());
@@ -100,7 +101,7 @@ mod tests {
     fn start(path: &Path, user: &str, password: Option<&str>, sets: bool) -> anyhow::Result<Users> {
         let config = NodeConfig {
             user: user.to_owned(),
-            password: password.map(str::to_owned),
+            password: password.map(Into::into),
             set_password: sets,
             ..NodeConfig::default()
         };

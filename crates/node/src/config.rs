@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use executor::{PoolOptions, TaskKind, ThreadCounts, ThreadSetting};
+use platform::redaction::Secret;
 
 use crate::bucket_settings::BucketSettings;
 
@@ -34,10 +35,13 @@ pub struct NodeConfig {
     /// The administrator's name.
     pub user: String,
     /// The administrator's password; without it the data directory's is kept, or one is generated.
-    pub password: Option<String>,
+    pub password: Option<Secret>,
     /// Whether an administrator that the data directory knows may be given another password, or
     /// another one be added.
     pub set_password: bool,
+    /// Logins that may fail in a minute from one address before others from there are refused for
+    /// the rest of it; `None` for any number.
+    pub failed_logins_per_minute_max: Option<u32>,
     /// Front-end threads.
     pub threads: usize,
     /// Threads that read for clients.
@@ -103,6 +107,7 @@ impl Default for NodeConfig {
             user: "Administrator".to_owned(),
             password: None,
             set_password: false,
+            failed_logins_per_minute_max: None,
             threads: (platform::threads::available_cpus() * 3 / 4).max(1),
             reader_threads: ThreadSetting::default(),
             writer_threads: ThreadSetting::default(),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     fn config(change: impl FnOnce(&mut NodeConfig)) -> NodeConfig {
-        let mut config = NodeConfig { password: Some("p".to_owned()), ..NodeConfig::default() };
+        let mut config = NodeConfig { password: Some("p".into()), ..NodeConfig::default() };
         change(&mut config);
         config
     }

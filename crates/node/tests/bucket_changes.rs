@@ -58,7 +58,7 @@ fn start_of(directory: &Path, threads: usize, buckets_max: u64, bucket: BucketSe
     let config = NodeConfig {
         data_dir: directory.join("data"),
         port: 0,
-        password: Some(PASSWORD.to_owned()),
+        password: Some(PASSWORD.into()),
         threads,
         buckets: vec![bucket],
         makes_buckets: MakesBuckets::Once,

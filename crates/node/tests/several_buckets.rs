@@ -35,7 +35,7 @@ fn config(directory: &Path) -> NodeConfig {
         data_dir: directory.join("data"),
         port: 0,
         memcached_port: Some(0),
-        password: Some(PASSWORD.to_owned()),
+        password: Some(PASSWORD.into()),
         threads: 2,
         buckets: BUCKETS.map(bucket).into(),
         ..NodeConfig::default()

@@ -16,6 +16,7 @@ pub mod network;
 pub mod no_free;
 pub mod process;
 pub mod random;
+pub mod redaction;
 pub mod seeds;
 mod seldom;
 pub mod shared_bytes;

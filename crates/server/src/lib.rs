@@ -28,6 +28,7 @@ mod statistic;
 mod statistics;
 mod strangers;
 mod timings;
+mod user_meters;
 mod worker;
 
 pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords};

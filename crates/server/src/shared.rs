@@ -18,6 +18,7 @@ use crate::limits::ServerLimits;
 use crate::recache_marks::RecacheMarks;
 use crate::statistics::{ServerStatistics, WorkerCounters};
 use crate::strangers::Strangers;
+use crate::user_meters::UserMeters;
 use crate::worker::Mailboxes;
 
 /// What the node decides about its data port.
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) mailboxes: Mailboxes,
     /// What connections hold.
     pub(crate) client_memory: ClientMemory,
+    /// What users with limits have taken.
+    pub(crate) user_meters: UserMeters,
     /// Connections without a login, of all workers.
     pub(crate) strangers: Strangers,
     /// Connections that were accepted and are not closed yet, those on their way to their worker

@@ -91,6 +91,8 @@ counters! {
     stalled_writes: Counter in "connections",
     /// Large requests refused because the node held too much for its clients.
     refused_large_requests: Counter in "connections",
+    /// Requests and logins refused because of a limit of their user.
+    limited_requests: Counter in "connections",
     /// Connections closed because of bytes that are not the protocol.
     malformed_frames: Counter as MetricName::of("kv_foreign_clients_total"),
     /// Connections closed because of a magic that a client must not send.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use node::{BucketSettings, MakesBuckets, NodeConfig, TlsConfig, temporary_data_directory};
+use platform::redaction::Secret;
 
 use crate::setting_values::{BucketNames, Choice, MemorySize, SetupMode, Switch};
 use crate::settings::{MANAGEMENT_PORT, MANAGEMENT_TLS_PORT, ServeConfig, Settings, TLS_PORT};
@@ -214,8 +215,10 @@ impl ServeConfig {
             cluster_map: config.cluster_map,
             leave_cluster: config.leave_cluster,
             user: config.user,
-            password: config.password,
+            password: config.password.map(Secret::from),
             set_password: config.set_password,
+            failed_logins_per_minute_max: (config.failed_logins_max > 0)
+                .then_some(config.failed_logins_max.into()),
             threads: config.threads,
             reader_threads: config.reader_threads.0,
             writer_threads: config.writer_threads.0,
@@ -248,6 +251,42 @@ mod tests {
 
     use super::*;
     use crate::setting_values::Choice;
+
+    /// A command of which these are the arguments.
+    #[derive(clap::Parser, Debug)]
+    struct Of<T: clap::Args> {
+        #[command(flatten)]
+        _arguments: T,
+    }
+
+    #[test]
+    fn nothing_that_has_a_password_shows_it() {
+        const SECRET: &str = "correct horse";
+        fn parsed<T: clap::Args + std::fmt::Debug>() -> String {
+            let line = ["settee", "--password", SECRET];
+            let parsed = <Of<T> as clap::Parser>::try_parse_from(line);
+            parsed.map_or_else(|error| panic!("{error}"), |parsed| format!("{parsed:?}"))
+        }
+        let settings = Settings { password: Some(SECRET.to_owned()), ..Settings::default() };
+        let config = settings.clone().resolve().unwrap();
+        let users = auth::Users::new(auth::UsersConfig::default());
+        users.set_password("bob", SECRET.as_bytes());
+        let login = client::Login::new("bob", SECRET);
+        let mut options = client::ConnectionOptions::new("settee");
+        options.login = Some(login.clone());
+        for shown in [
+            format!("{settings:?}"),
+            format!("{config:?}"),
+            format!("{:?}", config.node_config()),
+            format!("{login:?} {options:?}"),
+            format!("{:?} {:?}", users.registry(), users.hash(SECRET.as_bytes(), 0)),
+            parsed::<crate::cluster_run::ClusterRunArguments>(),
+            parsed::<cli::server_arguments::ServerArguments>(),
+        ] {
+            assert!(!shown.contains(SECRET) && !shown.contains("decoy"), "{shown}");
+            assert!(!shown.contains("stored_key: ["), "{shown}");
+        }
+    }
 
     #[test]
     fn what_nobody_says_has_a_default() {

@@ -1,6 +1,6 @@
 //! What a row of the table of settings is, and what follows from the rows.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
 use anyhow::bail;
 use clap::Arg;
@@ -52,6 +52,11 @@ impl<T: PartialOrd + Display> Allowed<T> {
     }
 }
 
+/// The value of a setting as it may be logged: of a password nothing.
+pub(crate) fn shown_value<'a>(field: &str, value: &'a dyn Debug) -> &'a dyn Debug {
+    if field == "password" { &"(secret)" } else { value }
+}
+
 /// The name of a setting on a command line and in a file.
 pub(crate) fn name_of(field: &str) -> String {
     field.replace('_', "-")
@@ -86,7 +91,7 @@ macro_rules! settings {
         }
     )+) => {
         /// What an operator may say. Every field is optional: what nobody says has a default.
-        #[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+        #[derive(Args, Clone, Default, Deserialize, PartialEq, Eq)]
         #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
         #[command(mut_args = Settings::described)]
         pub(crate) struct Settings {
@@ -100,12 +105,28 @@ macro_rules! settings {
 
         /// What `settee serve` can start with: every setting has a value that is allowed, or is
         /// left to others to decide.
-        #[derive(Clone, Debug)]
+        #[derive(Clone)]
         pub(crate) struct ServeConfig {
             $(
                 $(#[doc = $doc])+
                 pub(crate) $field: settings!(@type $type $(, $default)?),
             )+
+        }
+
+        impl Debug for Settings {
+            fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+                let mut shown = formatter.debug_struct("Settings");
+                $(shown.field(stringify!($field), shown_value(stringify!($field), &self.$field));)+
+                shown.finish()
+            }
+        }
+
+        impl Debug for ServeConfig {
+            fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+                let mut shown = formatter.debug_struct("ServeConfig");
+                $(shown.field(stringify!($field), shown_value(stringify!($field), &self.$field));)+
+                shown.finish()
+            }
         }
 
         impl Settings {

@@ -4,6 +4,7 @@
 //!
 //! A setting is one row here; docs/configuration.md is made from them.
 
+use std::fmt::{self, Debug, Formatter};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +18,7 @@ use clap::{Arg, Args};
 use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
-use crate::setting_table::{Allowed, settings, with_default};
+use crate::setting_table::{Allowed, settings, shown_value, with_default};
 use crate::setting_values::{
     BucketNames, BucketQuotas, Choice, MemorySize, SetupMode, Switch, Threads,
 };
@@ -289,6 +290,11 @@ settings! {
     #[arg(long, num_args = 0..=1, default_missing_value = "loopback", value_name = "FROM",
           env = "SETTEE_SETUP")]
     setup: Choice<SetupMode> { default: Choice(SetupMode::Off), }
+
+    /// Logins that may fail in a minute from one address, at all ports together; its others are
+    /// refused unchecked for the rest of that minute. 0: any number
+    #[arg(long, value_name = "COUNT", env = "SETTEE_FAILED_LOGINS_MAX")]
+    failed_logins_max: u16 { default: 0, }
 
     /// Front-end threads
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]

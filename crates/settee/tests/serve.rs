@@ -416,3 +416,79 @@ fn the_log_says_what_serves_and_where_in_numbers() {
     assert!(line["fields"]["version"].as_str().unwrap().contains("settee"), "{line}");
     assert_eq!(line["fields"]["quota_bytes"], 64 << 20, "{line}");
 }
+
+/// What a node that was started with these flags, and tells its ports there, says to a login.
+fn log_in(work: &Path, user: &str, password: &str) -> Result<client::Connection, String> {
+    let ready = platform::files::read_text(&work.join("ready")).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    let port = u16::try_from(ready["port"].as_u64().unwrap()).unwrap();
+    let mut options = client::ConnectionOptions::new("ud-agent");
+    options.login = Some(client::Login::new(user, password));
+    options.bucket = Some("default".to_owned());
+    let address = client::ServerAddress::new("127.0.0.1", port);
+    client::Connection::open(&address, &options).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_address_from_which_too_many_logins_fail_is_refused_until_the_minute_is_over() {
+    const FAILURES_MAX: usize = 3;
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let flags = ["--failed-logins-max", "3", "--password", "right", "--vbuckets", "16"];
+    let node = Node::start(serve_directory(work, &flags), work);
+    log_in(work, "Administrator", "right").unwrap();
+    // A minute may end between two of them, and what has failed in it is forgotten: but not twice.
+    let mut answers = (0..=2 * FAILURES_MAX).map(|_| log_in(work, "Administrator", "wrong"));
+    let is_refused = |answer: Result<client::Connection, String>| {
+        answer.is_err_and(|error| error.contains("too many logins from this address"))
+    };
+    assert!(answers.any(is_refused));
+    node.stop();
+}
+
+/// What is left of a log when what stands in marks is cut out.
+fn without_user_data(log: &str) -> String {
+    let parts = log.split("<ud>");
+    parts.map(|part| part.split_once("</ud>").map_or(part, |(_, rest)| rest)).collect()
+}
+
+#[test]
+fn a_log_names_users_and_documents_in_marks_alone_and_no_password() {
+    const WORDS: [&str; 5] = ["ud-user", "ud-key", "ud-value", "ud-agent", "ud-password"];
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let flags = ["--password", "ud-password", "--log-level", "trace", "--vbuckets", "16"];
+    let node = Node::start(serve_directory(work, &flags), work);
+    let ready = platform::files::read_text(&work.join("ready")).unwrap();
+    let ready: serde_json::Value = serde_json::from_str(&ready).unwrap();
+    let port = |name: &str| u16::try_from(ready[name].as_u64().unwrap()).unwrap();
+    let open = |user: &str| log_in(work, user, "ud-password");
+    let mut connection = open("Administrator").unwrap();
+    let extras =
+        protocol::client::store_extras(protocol::request::StoreExtras { flags: [0; 4], expiry: 0 });
+    for opcode in [protocol::Opcode::Set, protocol::Opcode::Add, protocol::Opcode::Get] {
+        let extras: &[u8] = if opcode == protocol::Opcode::Get { &[] } else { &extras };
+        let value: &[u8] = if extras.is_empty() { b"" } else { b"ud-value" };
+        let request = protocol::client::Request::new(opcode);
+        connection
+            .call(&protocol::client::Request { key: b"\0ud-key", extras, value, ..request })
+            .unwrap();
+    }
+    assert!(open("ud-user").is_err());
+    let url = format!("http://127.0.0.1:{}", port("management_port"));
+    let mut as_user = Command::new(env!("CARGO_BIN_EXE_settee"));
+    as_user.args(["user", "--user", "ud-user", "--password", "ud-password"]);
+    as_user.args(["--management", &url, "list"]).stdout(Stdio::null()).stderr(Stdio::null());
+    assert!(!as_user.status().unwrap().success());
+    node.stop();
+    let log = log_of(work);
+    for said in ["a login failed", "a login at the REST port failed"] {
+        assert!(log.contains(said), "{said} is not in {log}");
+    }
+    assert!(log.contains("<ud>ud-user</ud>") && log.contains("<ud>ud-agent</ud>"));
+    let rest = without_user_data(&log);
+    for word in WORDS {
+        assert!(!rest.contains(word), "{word} stands outside of a mark: {rest}");
+    }
+    assert!(!log.contains("ud-password"));
+}

@@ -20,7 +20,7 @@ const DOORS: &[Door] = &[
             "crates/cli/src/",
             "crates/settee/src/cluster_run/member_port.rs",
             "crates/settee/src/metrics_page.rs",
-            "crates/settee/src/real_peers.rs",
+            "crates/settee/src/peer_agent.rs",
         ],
     },
     Door { name: "Clock::real(", places: REAL },

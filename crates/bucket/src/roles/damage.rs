@@ -1,6 +1,7 @@
 //! What follows from damaged files: damage takes one vBucket, and the others go on.
 
 use document::Vbid;
+use platform::redaction::UserData;
 use storage::{DamagedBodies, IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::core::{Bucket, BucketCore, DamageKind, VbucketDamage, VbucketSlot};
@@ -86,7 +87,7 @@ impl BucketCore {
             tracing::error!(
                 error = %body.error,
                 vbucket = vbid.0,
-                document = body.document,
+                document = %UserData(&body.document),
                 seqno = body.seqno.0,
                 position_now = body.copy_position,
                 damaged_count = bodies.count,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use auth::{Editor, Role, UsersEdit, UsersEditError};
+use auth::{Editor, Role, UserLimits, UsersEdit, UsersEditError};
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, State};
@@ -296,6 +296,7 @@ async fn administrator_edit(
             full_name: String::new(),
             roles: Role::parse_all("admin").unwrap_or_default(),
             groups: Vec::new(),
+            limits: UserLimits::default(),
         }
     };
     match context.users.registry().edited(&edit, Editor::Admin) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use auth::{Role, RoleExtent, UserAccount, UserRegistry, UsersEdit};
+use auth::{Role, RoleExtent, UserAccount, UserLimits, UserRegistry, UsersEdit};
 use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
@@ -33,7 +33,7 @@ pub(super) async fn one(State(context): State<Arc<Context>>, Path(name): Path<St
     }
 }
 
-/// PUT /settings/rbac/users/local/{user}: name, password, roles and groups.
+/// PUT /settings/rbac/users/local/{user}: name, password, roles, groups and limits.
 pub(super) async fn change(
     State(context): State<Arc<Context>>,
     Extension(user): Extension<User>,
@@ -46,12 +46,17 @@ pub(super) async fn change(
     let mut field = |name: &str| fields.remove(name);
     let (password, full_name) = (field("password"), field("name").unwrap_or_default());
     let (named_roles, groups) = (field("roles"), field("groups").unwrap_or_default());
+    let limits = field("limits").unwrap_or_default();
     if let Some(unknown) = fields.into_keys().next() {
         return answers::refused(&unknown, "Unsupported key");
     }
     let roles = match roles(&context, &named_roles.unwrap_or_default()) {
         Ok(roles) => roles,
         Err(why) => return answers::refused("roles", &why),
+    };
+    let limits = match UserLimits::from_json(&limits) {
+        Ok(limits) => limits,
+        Err(why) => return answers::refused("limits", &why),
     };
     let password = match password {
         None => None,
@@ -62,7 +67,7 @@ pub(super) async fn change(
     };
     let groups = groups.split(',').map(str::trim).filter(|group| !group.is_empty());
     let groups = groups.map(str::to_owned).collect();
-    let edit = UsersEdit::PutUser { user: name, password, full_name, roles, groups };
+    let edit = UsersEdit::PutUser { user: name, password, full_name, roles, groups, limits };
     carry_out(&context, &user, edit).await
 }
 
@@ -105,6 +110,9 @@ fn user_json(registry: &UserRegistry, name: &str, account: &UserAccount) -> Valu
         "groups": account.groups,
         "external_groups": [],
     });
+    if let (false, Some(fields)) = (account.limits.is_none(), json.as_object_mut()) {
+        fields.insert("limits".to_owned(), json!({"kv": account.limits}));
+    }
     let seconds = account.password_set_seconds.and_then(|seconds| i64::try_from(seconds).ok());
     if let (Some(seconds), Some(fields)) = (seconds, json.as_object_mut()) {
         fields.insert("password_change_date".to_owned(), json!(rfc3339(seconds)));

@@ -1,6 +1,6 @@
 //! What initialises a server: programs that set the original's up do the same here.
 
-use auth::{Editor, Role, UsersEdit};
+use auth::{Editor, Role, UserLimits, UsersEdit};
 use cluster::{ExternalAddress, TlsPorts};
 use management::{SetUp, SetupChange, SetupError};
 use serde_json::json;
@@ -103,6 +103,7 @@ fn a_user_with_a_password_does_not_set_a_node_up_by_changing_it() {
         full_name: String::new(),
         roles: Role::parse_all("cluster_admin").unwrap(),
         groups: Vec::new(),
+        limits: UserLimits::default(),
     };
     port.node.users.edit(&bob, Editor::Admin).unwrap();
     let mut client = port.connect();

@@ -33,6 +33,7 @@ fn put(port: &RestPort, user: &str, roles: &str) {
         full_name: String::new(),
         roles: Role::parse_all(roles).unwrap(),
         groups: Vec::new(),
+        limits: auth::UserLimits::default(),
     };
     port.node.users.edit(&edit, Editor::Admin).unwrap();
 }
@@ -105,6 +106,7 @@ fn users_come_change_and_go_in_the_words_that_clients_look_for() {
         ("PUT", "/settings/rbac/users/local/u", "password=password&groups=g", 400, "Groups do"),
         ("PUT", "/settings/rbac/users/local/u", "password=password&x=y", 400, "Unsupported"),
         ("PUT", "/settings/rbac/users/local/u", &too_long, 400, "1024 bytes"),
+        ("PUT", "/settings/rbac/users/local/u", "password=password&limits=5", 400, "num_ops"),
         ("PUT", "/settings/rbac/users/local/a%2Fb", "password=password", 400, "/errors/username"),
         (
             "PUT",

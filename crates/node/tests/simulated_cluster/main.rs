@@ -233,7 +233,7 @@ impl Cluster {
             data_dir: PathBuf::from("/data"),
             host: machine.address,
             port: PORT,
-            password: Some(PASSWORD.to_owned()),
+            password: Some(PASSWORD.into()),
             tls: self.has_tls.then(tls_between_nodes::config),
             node_name: Some(name_of(machine)),
             cluster_map: machine.files.content(Path::new(MAP)).map(|_| PathBuf::from(MAP)),

@@ -56,7 +56,7 @@ fn config(index: u8) -> NodeConfig {
         data_dir: PathBuf::from("/data"),
         host: host(index),
         port: PORT,
-        password: Some("password".to_owned()),
+        password: Some("password".into()),
         node_name: Some(format!("n{index}")),
         threads: 1,
         buckets: vec![BucketSettings {

@@ -78,6 +78,7 @@ fn put(users: &Users, user: &str, roles: &str) -> UsersEdit {
         full_name: String::new(),
         roles: Role::parse_all(roles).unwrap(),
         groups: Vec::new(),
+        limits: auth::UserLimits::default(),
     }
 }
 

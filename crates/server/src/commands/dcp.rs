@@ -1,5 +1,6 @@
 //! Replication: opening a connection for it, and what its consumer says.
 
+use platform::redaction::UserData;
 use std::sync::Arc;
 
 use auth::{Privilege, PrivilegeSet};
@@ -213,8 +214,8 @@ fn answered(
             unknown(connection, request, UNKNOWN_SCOPE, turn);
         }
         Answer::Close(why) => {
-            let agent = &connection.agent;
-            tracing::warn!(agent, "closing a connection of replication: {why}");
+            let agent = UserData(&connection.agent);
+            tracing::warn!(%agent, "closing a connection of replication: {why}");
             return Done::Close;
         }
     }

@@ -1,11 +1,12 @@
 //! SASL_LIST_MECHS, SASL_AUTH, SASL_STEP.
 
 use auth::{MECHANISMS, Outcome, PlainAttempt};
+use platform::redaction::UserData;
 use protocol::Status;
 use protocol::request::Sasl;
 
 use crate::completed::{Completed, PlainResult};
-use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::connection::{Connection, Content, Done, LoginEnd, Payload, Request, Turn};
 use crate::statistics::count;
 
 /// SASL_LIST_MECHS.
@@ -29,6 +30,13 @@ pub(super) fn start(
         return Done::Answered;
     };
     connection.log_out(turn);
+    let address = connection.peer.map(|peer| peer.ip());
+    let now = turn.now.monotonic;
+    if address.is_some_and(|address| turn.shared.users.refuses_logins_from(address, now)) {
+        let context = "too many logins from this address have failed; try again in a minute";
+        request.reply(connection).fail(turn, Status::Etmpfail, context);
+        return Done::Answered;
+    }
     let outcome = connection.exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
@@ -87,9 +95,15 @@ fn answer(
         }
         Outcome::Check(attempt) => return check(connection, request, attempt, turn),
         Outcome::Done { user, server_final } => {
-            // It may have been removed since its password was looked up.
-            if !connection.log_in(user, turn) {
-                return answer(connection, request, Outcome::Failed, turn);
+            match connection.log_in(user, turn) {
+                LoginEnd::LetIn => {}
+                // It was removed since its password was looked up.
+                LoginEnd::NoUser => return answer(connection, request, Outcome::Failed, turn),
+                LoginEnd::TooManyConnections => {
+                    let why = "the user has as many connections as it may; close others";
+                    reply.fail(turn, Status::RateLimitedMaxConnections, why);
+                    return Done::Answered;
+                }
             }
             count(&turn.counters.auth_successes);
             let payload = Payload::Bytes(&server_final);
@@ -113,10 +127,13 @@ fn answer(
 fn log_failure(connection: &Connection, turn: &Turn<'_>) {
     let user = connection.exchange.claimed_user().unwrap_or_default();
     turn.shared.users.note_failed_login(user, "data");
+    if let Some(peer) = connection.peer {
+        turn.shared.users.note_failure_from(peer.ip(), turn.now.monotonic);
+    }
     let Some(unlogged) = turn.shared.failed_logins.passes(turn.now.monotonic) else { return };
-    let user = connection.exchange.claimed_user();
-    let peer = connection.peer_name();
-    tracing::warn!(?user, peer, agent = ?connection.agent, unlogged, "a login failed");
+    let user = UserData(user);
+    let (peer, agent) = (connection.peer_name(), UserData(&connection.agent));
+    tracing::warn!(%user, peer, %agent, unlogged, "a login failed");
 }
 
 /// Checks a password on a thread that has the milliseconds which that takes.

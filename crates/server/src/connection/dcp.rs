@@ -1,6 +1,7 @@
 //! A connection of replication: what its streams send, and what is answered to that.
 
 use document::{Item, Vbid};
+use platform::redaction::UserData;
 use protocol::dcp::Message;
 use protocol::{Frame, Status};
 use replication::{Answer, MessageSink, Relay, RelayOpening};
@@ -111,7 +112,8 @@ impl Connection {
         let now = turn.shared.clock.now();
         if let Err(why) = producer.on_response(header.opcode, status, header.opaque, now) {
             let (opcode, status) = (header.opcode, header.vbucket_or_status);
-            tracing::warn!(opcode, status, agent = self.agent, "closing a connection: {why}");
+            let agent = UserData(&self.agent);
+            tracing::warn!(opcode, status, %agent, "closing a connection: {why}");
             self.is_closing = true;
         }
     }

@@ -1,6 +1,7 @@
 //! From bytes to requests: parse until nothing whole is left, execute each.
 
 use bucket::Completion;
+use platform::redaction::UserData;
 use protocol::{Feature, Frame, FrameError, FrameInfos, FrameLimits, Invalid, Magic, Opcode};
 use protocol::{Parsed, Status, validate};
 
@@ -151,12 +152,12 @@ impl Connection {
             protocol = foreign.name();
         }
         if let Some(unlogged) = turn.shared.foreign_clients.passes(turn.now.monotonic) {
-            let (peer, agent) = (self.peer_name(), &self.agent);
+            let (peer, agent) = (self.peer_name(), UserData(&self.agent));
             tracing::warn!(
                 ?error,
                 protocol,
                 peer,
-                agent,
+                %agent,
                 unlogged,
                 "closing a connection that does not speak the protocol of this port"
             );

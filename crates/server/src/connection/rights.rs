@@ -7,6 +7,7 @@
 use auth::{Access, BucketAccess, Privilege, PrivilegeSet};
 use bucket::Bucket;
 use document::{CollectionId, Manifest};
+use platform::redaction::UserData;
 use protocol::request::DocumentKey;
 use protocol::response::ErrorContext;
 use protocol::{Opcode, Status};
@@ -146,12 +147,14 @@ impl Connection {
     fn renew_changed_rights(&mut self, turn: &Turn<'_>) {
         let before = std::mem::take(&mut self.rights);
         self.settle_rights(turn.shared);
+        self.renew_metering(turn.shared);
         let is_gone = self.access(turn.shared).is_none_or(|access| {
             self.bucket.as_ref().is_some_and(|part| !access.in_bucket(part.name()).is_any())
         });
         if is_gone || (self.is_of_replication() && !self.rights.keeps(&before)) {
-            let (user, peer) = (self.user.as_deref().unwrap_or_default(), self.peer_name());
-            tracing::info!(user, peer, "closing a connection whose user has lost privileges");
+            let user = UserData(self.user.as_deref().unwrap_or_default());
+            let peer = self.peer_name();
+            tracing::info!(%user, peer, "closing a connection whose user has lost privileges");
             self.is_closing = true;
         }
     }
@@ -185,10 +188,13 @@ impl Connection {
         self.settle_rights(shared);
     }
 
-    /// Whether the user may do what a request asks for, as far as the opcode and the document's
-    /// collection tell; answered when it may not.
+    /// Whether the user may do what a request asks for, as far as the opcode, the document's
+    /// collection and the user's limits tell; answered when it may not. Asked once a request.
     #[inline]
     pub(super) fn may(&mut self, request: &Request<'_>, turn: &mut Turn<'_>) -> bool {
+        if self.metered.is_some() && !self.is_within_limits(request, turn) {
+            return false;
+        }
         let need = needed_for(request.opcode);
         need.is_met_by(self.rights.everywhere) || self.may_in_parts(need, request, turn)
     }

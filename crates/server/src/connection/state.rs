@@ -18,6 +18,19 @@ use crate::client_memory::{ClientMemory, Holder, STRANGER_BYTES_MIN};
 use crate::completed::Completed;
 use crate::entrance::Entrance;
 use crate::limits::ServerLimits;
+use crate::statistics::count;
+use crate::user_meters::Metered;
+
+/// What becomes of a login whose password, or certificate, is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginEnd {
+    /// The connection is this user's.
+    LetIn,
+    /// The user was removed meanwhile.
+    NoUser,
+    /// The user has as many connections as it may.
+    TooManyConnections,
+}
 
 /// One connection.
 pub(crate) struct Connection {
@@ -35,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) user: Option<String>,
     /// Whether that is because it has said so.
     pub(crate) has_logged_in: bool,
+    /// What counts what its user takes, if that is limited.
+    pub(crate) metered: Option<Box<Metered>>,
     /// Privileges that it does without.
     pub(super) given_up: PrivilegeSet,
     /// What that leaves it in the selected bucket.
@@ -90,6 +105,7 @@ impl Connection {
             is_anonymous,
             user: is_anonymous.then(anonymous),
             has_logged_in: false,
+            metered: None,
             given_up: PrivilegeSet::NONE,
             rights: Rights::default(),
             exchange: auth::Exchange::default(),
@@ -127,14 +143,18 @@ impl Connection {
     pub(crate) fn log_out(&mut self, turn: &Turn<'_>) {
         self.user = self.is_anonymous.then(anonymous);
         self.has_logged_in = false;
+        self.metered = None;
         self.given_up = PrivilegeSet::NONE;
         self.settle_rights(turn.shared);
     }
 
-    /// It has shown that it is this user. Whether there is still one; otherwise nothing has
-    /// changed.
-    pub(crate) fn log_in(&mut self, user: String, turn: &mut Turn<'_>) -> bool {
-        let Some(access) = turn.shared.users.access(&user) else { return false };
+    /// It has shown that it is this user. Unless it is let in nothing has changed.
+    pub(crate) fn log_in(&mut self, user: String, turn: &mut Turn<'_>) -> LoginEnd {
+        let Some(access) = turn.shared.users.access(&user) else { return LoginEnd::NoUser };
+        if self.begin_metering(&user, turn.shared).is_err() {
+            count(&turn.counters.limited_requests);
+            return LoginEnd::TooManyConnections;
+        }
         self.user = Some(user);
         self.has_logged_in = true;
         self.exchange = auth::Exchange::default();
@@ -145,7 +165,7 @@ impl Connection {
             selected => selected,
         };
         self.select(bucket.filter(may_use), turn);
-        true
+        LoginEnd::LetIn
     }
 
     /// Where it comes from, as people read it.

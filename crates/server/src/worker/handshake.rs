@@ -2,11 +2,12 @@
 
 use std::io;
 
+use platform::redaction::UserData;
 use tls::{Claim, Handshake};
 
 use super::peer::Peer;
 use super::socket::Socket;
-use crate::connection::Turn;
+use crate::connection::{LoginEnd, Turn};
 use crate::statistics::count;
 
 /// Goes on with a session's handshake; logs the client in that has shown whose it is. Returns what
@@ -36,8 +37,16 @@ pub(super) fn go_on(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<usize> {
     match claim {
         Claim::None => {}
         Claim::User(user) => {
-            if !peer.connection.log_in(user.clone(), turn) {
-                return refuse(peer, turn, &format!("there is no user {user:?}"));
+            match peer.connection.log_in(user.clone(), turn) {
+                LoginEnd::LetIn => {}
+                LoginEnd::NoUser => {
+                    return refuse(peer, turn, &format!("there is no user {}", UserData(&user)));
+                }
+                LoginEnd::TooManyConnections => {
+                    let why =
+                        format!("the user {} has as many connections as it may", UserData(&user));
+                    return refuse(peer, turn, &why);
+                }
             }
             count(&turn.counters.auth_successes);
         }

@@ -25,6 +25,7 @@ use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
 use crate::statistics::ServerStatistics;
 use crate::strangers::Strangers;
+use crate::user_meters::UserMeters;
 
 /// Threads that check passwords: a login takes some 15 ms of one.
 const PASSWORD_THREADS: usize = 2;
@@ -103,6 +104,7 @@ impl Server {
             mailboxes: parts.mailboxes,
             client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
             strangers: Strangers::default(),
+            user_meters: UserMeters::default(),
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),

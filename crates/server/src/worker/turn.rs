@@ -111,6 +111,9 @@ fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     let result = flushed.and_then(|()| turn.output.send(&mut peer.socket, &mut peer.unsent));
     assert!(peer.unsent.bytes() <= before, "sending adds nothing to what waits");
     count_many(&turn.bucket.commands.bytes_written, before - peer.unsent.bytes());
+    if let Some(metered) = &peer.connection.metered {
+        metered.note_sent(before - peer.unsent.bytes(), turn.now.monotonic);
+    }
     peer.note_sent(before_on_socket, turn);
     turn.unsent_bytes = peer.unsent_bytes();
     if result.is_err() {

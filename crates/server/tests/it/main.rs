@@ -23,5 +23,6 @@ mod support;
 mod text;
 mod text_flow;
 mod tls;
+mod user_limits;
 mod vbuckets;
 mod wire;

@@ -129,6 +129,7 @@ fn put_user(port: &Port, user: &str, roles: &str) {
         full_name: String::new(),
         roles: Role::parse_all(roles).unwrap(),
         groups: Vec::new(),
+        limits: auth::UserLimits::default(),
     };
     port.users.edit(&edit, Editor::Admin).unwrap();
 }
@@ -287,6 +288,7 @@ fn who_loses_a_privilege_loses_it_on_connections_that_are_open() {
             full_name: String::new(),
             roles: Vec::new(),
             groups: vec!["g".to_owned()],
+            limits: auth::UserLimits::default(),
         };
         port.users.edit(&edit, Editor::Admin).unwrap();
         assert_eq!(client.ask(set(b"k", b"w")).status, 0, "what it gains, too");

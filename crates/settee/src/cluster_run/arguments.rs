@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use platform::redaction::Secret;
 
 use crate::setting_values::{BucketNames, Choice, MemorySize, Switch};
 use bucket::PersistenceMode;
@@ -62,7 +63,7 @@ pub struct ClusterRunArguments {
     pub(super) user: String,
     /// The password
     #[arg(long, default_value = "password", env = "SETTEE_PASSWORD", hide_env_values = true)]
-    pub(super) password: String,
+    pub(super) password: Secret,
     /// `journal` or `files`, as of settee serve
     #[arg(long, value_name = "MODE")]
     pub(super) persistence: Option<Choice<PersistenceMode>>,

@@ -32,8 +32,8 @@ const HOST: &str = "127.0.0.1";
 /// More nodes than this no machine is asked to run for play.
 const NODES_MAX: u16 = 32;
 
-/// What the cluster is.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// What the cluster is. It has secrets, and is not shown.
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Description {
     /// Where the running cluster listens for commands.
     pub(super) control: Option<SocketAddr>,
@@ -149,7 +149,7 @@ impl Directory {
             );
         }
         description.user.clone_from(&arguments.user);
-        description.password.clone_from(&arguments.password);
+        description.password = arguments.password.to_string();
         self.certify(&mut description)?;
         Ok((description, plan))
     }
@@ -189,7 +189,7 @@ impl Directory {
             control: None,
             secret: Uuid::random(&Entropy::real()).to_string(),
             user: arguments.user.clone(),
-            password: arguments.password.clone(),
+            password: arguments.password.to_string(),
             bucket: names.first().cloned().expect("a cluster has a bucket"),
             nodes,
             tls_between_nodes: arguments.tls_between_nodes.is_none_or(|mode| mode.0 == Switch::On),

@@ -104,6 +104,10 @@ fn run(case: &Case<'_>) -> Vec<String> {
 /// comes of them.
 fn difference(config: &ServeConfig, default: &ServeConfig) -> Vec<String> {
     let mut different = changed(config, default, "");
+    // It is not among what a configuration shows.
+    if config.password != default.password {
+        different.push(format!("password: {:?}", config.password));
+    }
     let bucket = |config: &ServeConfig| config.node_config().buckets[0].bucket_config(OPEN_FILES);
     different.extend(changed(&bucket(config), &bucket(default), "bucket's "));
     if different.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use auth::{Editor, Group, PasswordPolicy, Role, UsersEdit, UsersEditError};
+use auth::{Editor, Group, PasswordPolicy, Role, UserLimits, UsersEdit, UsersEditError};
 use document::{Manifest, ManifestEdit};
 use management::{BucketOrder, new_bucket_order};
 use node::is_bucket_name;
@@ -180,6 +180,7 @@ impl WantedUser {
             full_name: self.full_name.clone(),
             roles: roles_on(target, &self.roles)?,
             groups: self.groups.clone(),
+            limits: UserLimits::default(),
         };
         edit(target, &put)
     }

@@ -1,0 +1,114 @@
+//! Addresses from which too many logins fail.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use platform::Instant;
+
+/// Addresses that are remembered.
+const ADDRESSES_MAX: usize = 10_000;
+const MINUTE_NS: u64 = 60 * 1_000_000_000;
+
+/// Counts failed logins by address, of all doors of a node. An IPv6 address stands for its network
+/// of 64 bits: whoever has one has them all.
+///
+/// Its lock is taken for logins alone, and not at all where nothing is limited.
+#[derive(Debug)]
+pub(crate) struct AddressLimit {
+    /// Logins that may fail in a minute; `None` for any number.
+    failures_per_minute_max: Option<u32>,
+    failures: Mutex<BTreeMap<IpAddr, Failures>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    minute: u64,
+    count: u32,
+}
+
+impl AddressLimit {
+    pub(crate) fn new(failures_per_minute_max: Option<u32>) -> Self {
+        Self { failures_per_minute_max, failures: Mutex::default() }
+    }
+
+    /// Whether logins from there are refused without being looked at, for the rest of this minute.
+    pub(crate) fn refuses(&self, address: IpAddr, now: Instant) -> bool {
+        let Some(most) = self.failures_per_minute_max else { return false };
+        let failures = self.lock().get(&network_of(address)).copied();
+        failures.is_some_and(|failures| failures.minute == minute_of(now) && failures.count >= most)
+    }
+
+    /// A login from there has failed.
+    pub(crate) fn note_failure(&self, address: IpAddr, now: Instant) {
+        if self.failures_per_minute_max.is_none() {
+            return;
+        }
+        let (minute, mut failures) = (minute_of(now), self.lock());
+        let network = network_of(address);
+        if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&network) {
+            failures.retain(|_, failures| failures.minute == minute);
+            // Whoever has that many addresses is not kept out by counting them.
+            if failures.len() >= ADDRESSES_MAX {
+                return;
+            }
+        }
+        let entry = failures.entry(network).or_insert(Failures { minute, count: 0 });
+        if entry.minute != minute {
+            *entry = Failures { minute, count: 0 };
+        }
+        entry.count = entry.count.saturating_add(1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Failures>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn minute_of(now: Instant) -> u64 {
+    now.0 / MINUTE_NS
+}
+
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_refused_for_the_rest_of_the_minute_and_others_are_not() {
+        let limit = AddressLimit::new(Some(2));
+        let address = |text: &str| text.parse().unwrap();
+        let now = |seconds: u64| Instant(seconds * 1_000_000_000);
+        for text in ["10.0.0.1", "2001:db8::1"] {
+            limit.note_failure(address(text), now(1));
+            assert!(!limit.refuses(address(text), now(1)));
+            limit.note_failure(address(text), now(2));
+            assert!(limit.refuses(address(text), now(59)));
+            assert!(!limit.refuses(address(text), now(60)));
+        }
+        assert!(!limit.refuses(address("10.0.0.2"), now(2)));
+        assert!(limit.refuses(address("::ffff:10.0.0.1"), now(2)), "the same address");
+        assert!(limit.refuses(address("2001:db8::2"), now(2)), "the same network");
+        assert!(!limit.refuses(address("2001:db8:0:1::1"), now(2)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_nothing_is_where_nothing_is_limited() {
+        let limit = AddressLimit::new(Some(1));
+        for number in 0..=u32::try_from(ADDRESSES_MAX).unwrap() {
+            limit.note_failure(IpAddr::from(number.to_be_bytes()), Instant(0));
+        }
+        assert_eq!(limit.lock().len(), ADDRESSES_MAX);
+        limit.note_failure(IpAddr::from([255; 4]), Instant(MINUTE_NS));
+        assert_eq!(limit.lock().len(), 1, "of minutes before nothing is left");
+        let none = AddressLimit::new(None);
+        none.note_failure(IpAddr::from([1; 4]), Instant(0));
+        assert!(none.lock().is_empty() && !none.refuses(IpAddr::from([1; 4]), Instant(0)));
+    }
+}
