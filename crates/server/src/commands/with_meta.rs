@@ -36,7 +36,8 @@ pub(super) fn store(
     let expiry = match kind {
         ForeignKind::Delete(_) => asked.expiry,
         ForeignKind::Set | ForeignKind::Add => {
-            limited_expiry(bucket, key.as_key(), asked.expiry, turn.now.wall.seconds())
+            let collection = key.as_key().collection();
+            limited_expiry(bucket, collection, asked.expiry, turn.now.wall.seconds())
         }
     };
     let version = ForeignVersion {
