@@ -2,7 +2,7 @@
 
 Each case runs against a node of its own with one front-end thread, and against one with four."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bucket_kinds import node_of_its_own
 from cases import expect, expect_equal, expect_error, wait_until
@@ -11,6 +11,7 @@ from couchbase.exceptions import (BucketAlreadyExistsException, BucketDoesNotExi
                                   DocumentNotFoundException, InvalidArgumentException)
 from couchbase.management.buckets import (BucketSettings, BucketType, CompressionMode,
                                           CreateBucketSettings, EvictionPolicyType)
+from couchbase.options import GetOptions, UpsertOptions
 from mcbp import ConnectionLost, open_bucket
 from sdk import BUCKET
 
@@ -24,7 +25,8 @@ NOOP = 0x0A
 def declare(cases):
     """In the order of running."""
     for function in (buckets_are_made_listed_and_dropped, buckets_are_changed,
-                     a_bucket_is_flushed_where_that_is_enabled, buckets_that_cannot_be_are_refused,
+                     a_bucket_is_flushed_where_that_is_enabled, a_bucket_limits_lives,
+                     buckets_that_cannot_be_are_refused,
                      a_dropped_bucket_is_gone_for_its_clients, buckets_are_there_after_a_restart):
         for threads, suffix in ((1, ""), (4, "-with-four-threads")):
             name = function.__name__.replace("_", "-") + suffix
@@ -104,11 +106,30 @@ def a_bucket_is_flushed_where_that_is_enabled(sdk):
     expect_error(BucketDoesNotExistException, manager.flush_bucket, "none")
 
 
+def a_bucket_limits_lives(sdk):
+    """What is to live longer, or forever, lives as long as the bucket says, until that is changed."""
+    manager = sdk.cluster.buckets()
+    manager.create_bucket(settings(max_expiry=timedelta(seconds=2)))
+    expect_equal(manager.get_bucket(NAME).max_expiry, timedelta(seconds=2), "the limit")
+    collection = collection_of(sdk)
+    collection.upsert("forever", 1)
+    collection.upsert("long", 1, UpsertOptions(expiry=timedelta(hours=1)))
+    expect(collection.exists("long").exists, "it is there")
+    for key in ("forever", "long"):
+        wait_until(lambda key=key: not collection.exists(key).exists, 10, f"{key} is over")
+    manager.update_bucket(BucketSettings(name=NAME, ram_quota_mb=QUOTA_MB,
+                                         max_expiry=timedelta(days=1)))
+    collection.upsert("forever", 1)
+    left = collection.get("forever", GetOptions(with_expiry=True)).expiryTime
+    day = timedelta(days=1)
+    expect(timedelta(0) <= datetime.now() + day - left < timedelta(minutes=5), f"a day: {left}")
+
+
 def buckets_that_cannot_be_are_refused(sdk):
     """Too much memory, too little, a name that is none."""
     manager = sdk.cluster.buckets()
     for wrong in (settings(ram_quota_mb=2000), settings(ram_quota_mb=99),
-                  settings(name="a/b"), settings(max_expiry=timedelta(seconds=5))):
+                  settings(name="a/b"), settings(max_expiry=timedelta(days=-1))):
         expect_error((InvalidArgumentException, CouchbaseException), manager.create_bucket, wrong)
     expect_equal([bucket.name for bucket in manager.get_all_buckets()], [BUCKET], "all buckets")
 

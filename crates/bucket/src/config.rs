@@ -219,6 +219,9 @@ pub struct BucketConfig {
     // How values are kept, and pages filled.
     /// What happens to compressed values, to begin with.
     pub compression: CompressionMode,
+    /// The longest life of a document whose collection says nothing of it, in seconds; 0: none
+    /// (`max_ttl`).
+    pub max_ttl_seconds: u32,
     /// A value is kept compressed when it takes at least so many times its bytes inflated, to begin
     /// with.
     pub min_compression_ratio: f64,
@@ -318,6 +321,7 @@ impl BucketConfig {
             checkpoint_memory_lower_mark: 0.6,
             checkpoint_destruction_tasks: 2,
             compression: CompressionMode::Passive,
+            max_ttl_seconds: 0,
             min_compression_ratio: 1.2,
             item_compressor_interval: Duration::from_millis(250),
             item_compressor_chunk_duration: Duration::from_millis(20),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
@@ -54,6 +55,7 @@ impl Bucket {
             factory: VbucketFactory::new(&config, bucket_type, account.clone(), &entropy),
             account,
             level_min: LevelMin::new(config.durability.level_min),
+            max_ttl_seconds: AtomicU32::new(config.max_ttl_seconds),
             memory: Memory::new(&config),
             disk: Disk::new(&config),
             compaction: Compaction::new(&config),

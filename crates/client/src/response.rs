@@ -77,6 +77,11 @@ impl OwnedResponse {
         &self.key
     }
 
+    /// What the command returns beside key and value, as its own layout has it.
+    pub fn extras(&self) -> &[u8] {
+        &self.extras
+    }
+
     /// The value.
     pub fn value(&self) -> &[u8] {
         &self.value

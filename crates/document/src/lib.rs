@@ -27,7 +27,9 @@ pub use histogram::{Histogram, HistogramSnapshot};
 pub use ids::{Cas, CollectionId, RevSeqno, ScopeId, Seqno, VbUuid, Vbid};
 pub use item::{Deletion, Item, ItemBuilder, ItemMeta, Operation};
 pub use key::{Key, KeyBuf};
-pub use manifest::{Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope};
+pub use manifest::{
+    MAX_TTL_SECONDS_MAX, Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope,
+};
 pub use manifest_event::ManifestEvent;
 pub use map::{Map, Set};
 pub use placeholders::{PlaceholderKind, Placeholders};

@@ -162,6 +162,8 @@ pub struct BucketFacts {
     /// How durable every write is at least, as clients of the original read it: `none`, `majority`,
     /// `majorityAndPersistActive` or `persistToMajority`.
     pub durability_level_min: &'static str,
+    /// The longest life of a document whose collection says nothing of it; 0: none.
+    pub max_ttl_seconds: u32,
     /// Which version of a document wins: `seqno`, `lww` or `custom`.
     pub conflict_resolution: &'static str,
 }

@@ -185,6 +185,7 @@ impl BucketChanges {
         settings.keep(files, &path)?;
         bucket.set_compression_mode(settings.compression);
         bucket.set_durability_min_level(settings.durability_min_level);
+        bucket.set_max_ttl_seconds(settings.max_ttl_seconds);
         self.server.enable_flush(name, settings.enable_flush);
         tracing::info!(bucket = name, "the bucket was changed");
         self.buckets.put(known.with_settings(settings));

@@ -171,6 +171,7 @@ impl BucketOpener {
             ephemeral_full_policy: defaults.ephemeral_full_policy,
             eviction_policy: defaults.eviction_policy,
             compression: defaults.compression,
+            max_ttl_seconds: defaults.max_ttl_seconds,
             ..self.template.clone()
         }
     }

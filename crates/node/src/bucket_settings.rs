@@ -51,6 +51,8 @@ pub struct BucketSettings {
     pub eviction_policy: EvictionPolicy,
     /// What happens to compressed values.
     pub compression: CompressionMode,
+    /// The longest life of a document whose collection says nothing of it; 0: none.
+    pub max_ttl_seconds: u32,
 }
 
 /// What a bucket is when nobody says anything.
@@ -78,6 +80,7 @@ impl Default for BucketSettings {
             ephemeral_full_policy: bucket.ephemeral_full_policy,
             eviction_policy: bucket.eviction.policy,
             compression: bucket.compression,
+            max_ttl_seconds: bucket.max_ttl_seconds,
         }
     }
 }
@@ -105,6 +108,7 @@ impl BucketSettings {
             range_scan_idle_time_max: self.range_scan_idle_time,
             ephemeral_full_policy: self.ephemeral_full_policy,
             compression: self.compression,
+            max_ttl_seconds: self.max_ttl_seconds,
             eviction: EvictionConfig { policy: self.eviction_policy, ..defaults.eviction },
             open_files_max,
             ..defaults

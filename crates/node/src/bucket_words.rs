@@ -9,6 +9,7 @@ use bucket::{
     FullPolicy, Named, SETTINGS_NAME,
 };
 use cluster::Uuid;
+use document::MAX_TTL_SECONDS_MAX;
 use document::limits::VBUCKET_COUNT_MAX;
 use platform::{FileErrorKind, Files};
 use server::{BucketRefusal, BucketWords};
@@ -91,9 +92,11 @@ impl BucketSettings {
                 self.durability_impossible_fallback = truth(value)?;
             }
             "flush_enabled" => self.enable_flush = truth(value)?,
-            "max_ttl" if value == "0" => {}
             "max_ttl" => {
-                return Err("lives are limited by collection: give those a maxTTL".to_owned());
+                self.max_ttl_seconds = number(value)?;
+                if self.max_ttl_seconds > MAX_TTL_SECONDS_MAX {
+                    return Err(format!("at most {MAX_TTL_SECONDS_MAX} seconds"));
+                }
             }
             name if IGNORED.contains(&name) => {}
             name => return Err(format!("there is no setting `{name}` of a bucket")),
@@ -141,6 +144,7 @@ impl BucketSettings {
             ("durability_min_level", self.durability_min_level.name().to_owned()),
             ("durability_impossible_fallback", self.durability_impossible_fallback.to_string()),
             ("flush_enabled", self.enable_flush.to_string()),
+            ("max_ttl", self.max_ttl_seconds.to_string()),
         ];
         let words = quota.into_iter().chain(words);
         words.map(|(name, value)| (name.to_owned(), value)).collect()
@@ -209,6 +213,7 @@ mod tests {
             ("compression_mode", "active"),
             ("durability_min_level", "majority"),
             ("flush_enabled", "true"),
+            ("max_ttl", "3600"),
         ]);
         let settings = before.with_words(&said, Moment::Making).unwrap();
         settings.keep(&files, directory).unwrap();
@@ -242,7 +247,7 @@ mod tests {
             ("num_replicas", "4", Moment::Making),
             ("max_vbuckets", "100", Moment::Making),
             ("bucket_type", "memcached", Moment::Making),
-            ("max_ttl", "5", Moment::Making),
+            ("max_ttl", "2147483648", Moment::Making),
             ("other", "1", Moment::Making),
             ("bucket_type", "ephemeral", Moment::Running),
             ("item_eviction_policy", "full_eviction", Moment::Running),

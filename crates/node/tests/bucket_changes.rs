@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::bail;
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::NodeAddress;
+use document::ManifestEdit;
 use executor::ExecutorPool;
 use node::{BucketSettings, Copies, MakesBuckets, Node, NodeConfig, PeerLogin, Peers, World};
 use platform::files::RealFiles;
@@ -187,6 +188,51 @@ fn buckets_and_their_settings_are_there_after_a_restart() {
         drop(orders);
         node.stop().unwrap();
     }
+}
+
+/// Writes a document that is to live so long, and returns how long it will, in seconds.
+fn life(client: &mut ClusterClient, wanted_seconds: u32) -> Option<u32> {
+    let extras = store_extras(StoreExtras { flags: [0; 4], expiry: wanted_seconds });
+    let request = Request { extras: &extras, ..Request::new(Opcode::Set) };
+    assert_eq!(client.call(b"k", &request).unwrap().status(), Some(Status::Success));
+    let meta = client.call(b"k", &Request::new(Opcode::GetMeta)).unwrap();
+    // Deleted, flags, expiry. Source: docs/specification/protocol.md, GET_META.
+    let expiry = u32::from_be_bytes(meta.extras()[8..12].try_into().unwrap());
+    (expiry != 0).then(|| expiry - Clock::real().wall_time().seconds())
+}
+
+#[test]
+fn a_bucket_limits_the_lives_of_documents_whose_collection_says_nothing_of_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = start(directory.path(), 1);
+    let changes = node.bucket_changes();
+    changes.create("orders", &words(&[("max_ttl", "3600")])).unwrap();
+    let collections =
+        [("none", None, Some(3600)), ("never", Some(0), None), ("own", Some(9), Some(9))];
+    for (collection, max_ttl, expected) in collections {
+        let edit = ManifestEdit::CreateCollection {
+            scope: "_default",
+            collection,
+            max_ttl,
+            history: false,
+        };
+        let manifest = node.membership().edit_manifest("orders", edit).unwrap();
+        let made = manifest.collections().find(|(_, it)| it.name == collection).unwrap().1.id;
+        let orders = node.buckets().get("orders").unwrap();
+        assert_eq!(orders.bucket().max_ttl(made), expected, "{collection}");
+    }
+    let mut documents = client(&node, "orders").unwrap();
+    let is_limited = |life: Option<u32>| life.is_some_and(|life| (3500..=3600).contains(&life));
+    assert!(is_limited(life(&mut documents, 0)) && is_limited(life(&mut documents, 7200)));
+    assert!(life(&mut documents, 60).is_some_and(|life| life <= 60));
+    let limit = |seconds: &str| vec![("max_ttl".to_owned(), seconds.to_owned())];
+    changes.change("orders", &limit("0"), false).unwrap();
+    assert_eq!(life(&mut documents, 0), None);
+    changes.change("orders", &limit("3600"), false).unwrap();
+    node.stop().unwrap();
+    let node = start(directory.path(), 1);
+    assert!(is_limited(life(&mut client(&node, "orders").unwrap(), 0)), "it is kept");
+    node.stop().unwrap();
 }
 
 #[test]

@@ -85,6 +85,7 @@ impl BucketView for ViewedBucket {
             flush_enabled: self.bucket.flush_enabled(),
             kind: kind_of(self.bucket()),
             compression_mode: self.bucket().compression_mode().name(),
+            max_ttl_seconds: self.bucket().max_ttl_seconds(),
             durability_level_min: level_name(self.bucket().durability_min_level()),
             conflict_resolution: self.bucket().conflict_resolution().name(),
         }

@@ -193,6 +193,7 @@ impl ServeConfig {
             ephemeral_full_policy: config.ephemeral_full_policy.0,
             eviction_policy: config.eviction_policy.0,
             compression: config.compression.0,
+            max_ttl_seconds: 0,
         };
         let buckets = self.first_buckets().into_iter().map(bucket).collect();
         let tls = self.tls_port().map(|port| TlsConfig {

@@ -245,8 +245,19 @@ impl Store {
     /// hears of each whose file is no more, also before an error: some of those may come back if
     /// the power goes before another call succeeds.
     pub fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
+        self.delete_where(|_| true, gone)
+    }
+
+    /// As [`Self::delete_all`], of those vBuckets that are `wanted` away.
+    pub fn delete_where(
+        &self,
+        wanted: impl Fn(Vbid) -> bool,
+        gone: impl FnMut(Vbid),
+    ) -> Result<(), StorageError> {
         // Writers are locked in the order of vBuckets.
-        self.delete_entries(&self.entries_in_order(), gone)
+        let mut entries = self.entries_in_order();
+        entries.retain(|entry| wanted(entry.vbid));
+        self.delete_entries(&entries, gone)
     }
 
     /// Removes the files of `entries`, which stand in the order of their vBuckets.

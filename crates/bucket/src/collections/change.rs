@@ -1,6 +1,7 @@
 //! Changing the manifest, and having vBuckets follow it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use document::{CollectionId, Manifest, ManifestCollection, ManifestEdit, ManifestError};
 use document::{ManifestScope, ScopeId, Vbid, manifest::DEFAULT_NAME};
@@ -41,11 +42,24 @@ impl Bucket {
             || self.manifest().collections().any(|(_, it)| it.id == collection)
     }
 
-    /// The longest life of a document of this collection, in seconds, if that is limited. Costs the
-    /// default collection nothing.
+    /// The longest life of a document of this collection, in seconds, if that is limited: by the
+    /// collection, or else by the bucket. Source: docs/specification/protocol.md, maxTTL.
     #[inline]
     pub fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
-        if collection == CollectionId::DEFAULT { None } else { self.0.manifest.max_ttl(collection) }
+        let is_default = collection == CollectionId::DEFAULT;
+        let own = if is_default { None } else { self.0.manifest.max_ttl(collection) };
+        let seconds = own.unwrap_or_else(|| self.max_ttl_seconds());
+        (seconds > 0).then_some(seconds)
+    }
+
+    /// The longest life of a document whose collection says nothing of it, in seconds; 0: none.
+    pub fn max_ttl_seconds(&self) -> u32 {
+        self.0.max_ttl_seconds.load(Ordering::Relaxed)
+    }
+
+    /// Changes it, for writes from now on.
+    pub fn set_max_ttl_seconds(&self, seconds: u32) {
+        self.0.max_ttl_seconds.store(seconds, Ordering::Relaxed);
     }
 
     /// Changes the manifest. It is durable on return, and the active vBuckets that are loaded

@@ -18,7 +18,7 @@ pub(crate) struct ManifestStore {
     current: RwLock<Arc<Manifest>>,
     /// Held by whoever changes it, across I/O and until the vBuckets follow.
     changing: Mutex<()>,
-    /// Whether any collection limits the life of its documents, and which do.
+    /// Whether any collection says something of the life of its documents, and which do.
     limits_lives: AtomicBool,
     max_ttls: RwLock<Map<CollectionId, u32>>,
     /// Hears of each change.
@@ -104,7 +104,8 @@ impl ManifestStore {
         Ok(())
     }
 
-    /// The longest life of a document of this collection, in seconds.
+    /// What the collection itself says of the longest life of its documents, in seconds; 0: there
+    /// is none, whatever the bucket says.
     pub(super) fn max_ttl(&self, collection: CollectionId) -> Option<u32> {
         if !self.limits_lives.load(Ordering::Relaxed) {
             return None;
@@ -114,9 +115,7 @@ impl ManifestStore {
     }
 
     fn show(&self, manifest: Manifest) {
-        let limited = |(_, it): (_, &document::ManifestCollection)| {
-            it.max_ttl.filter(|seconds| *seconds > 0).map(|seconds| (it.id, seconds))
-        };
+        let limited = |(_, it): (_, &document::ManifestCollection)| Some((it.id, it.max_ttl?));
         let limits: Map<_, _> = manifest.collections().filter_map(limited).collect();
         self.limits_lives.store(!limits.is_empty(), Ordering::Relaxed);
         *self.max_ttls.write().unwrap_or_else(PoisonError::into_inner) = limits;

@@ -1,6 +1,7 @@
 //! The bucket: its parts. What is done with them stands in the folders of the subjects.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 use document::Vbid;
 use executor::{ExecutorPool, Owner};
@@ -56,6 +57,8 @@ pub(crate) struct BucketCore {
     pub(crate) manifest: ManifestStore,
     /// How durable all writes are at least.
     pub(crate) level_min: LevelMin,
+    /// The longest life of a document whose collection says nothing of it; 0: none.
+    pub(crate) max_ttl_seconds: AtomicU32,
     /// The vBuckets, by number.
     pub(crate) slots: Box<[VbucketSlot]>,
     /// Makes them.

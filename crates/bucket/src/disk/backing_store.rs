@@ -193,10 +193,14 @@ impl BackingStore {
         }
     }
 
-    /// See [`Store::delete_all`].
-    pub(crate) fn delete_all(&self, gone: impl FnMut(Vbid)) -> Result<(), StorageError> {
+    /// See [`Store::delete_where`].
+    pub(crate) fn delete_where(
+        &self,
+        wanted: impl Fn(Vbid) -> bool,
+        gone: impl FnMut(Vbid),
+    ) -> Result<(), StorageError> {
         match self {
-            Self::Files(store) => store.delete_all(gone),
+            Self::Files(store) => store.delete_where(wanted, gone),
             Self::Memory => Ok(()),
         }
     }

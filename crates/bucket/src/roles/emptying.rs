@@ -9,8 +9,10 @@ use crate::core::{Bucket, BucketCore, VbucketSlot};
 
 impl Bucket {
     /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
-    /// also that of a vBucket which is still being loaded or cannot be. Durable on return, the
-    /// roles included. Not for front-end workers.
+    /// also that of a vBucket which is still being loaded or cannot be. Replicas stay: they go back
+    /// when their active copies begin anew, and what these have acknowledged since is not to go
+    /// from under the streams that bring it. Durable on return, the roles included. Not for
+    /// front-end workers.
     ///
     /// # Errors
     /// [`LifeError::Storage`]: some are empty and the others as they were; empty the bucket again.
@@ -25,17 +27,19 @@ impl Bucket {
 }
 
 impl BucketCore {
-    /// Has all vBuckets begin anew. Gives those whose roles have to be written: one without a file
-    /// is active, and no map has made it so.
+    /// Has all vBuckets but replicas begin anew. Gives those whose roles have to be written: one
+    /// without a file is active, and no map has made it so.
     fn empty_all(&self) -> (Vec<Vbid>, Result<(), StorageError>) {
         let _histories: Vec<_> = self.slots.iter().map(VbucketSlot::lock_history).collect();
         let _files: Vec<_> = self.slots.iter().map(VbucketSlot::lock_file).collect();
         let roles: Vec<_> = self.slots().map(|(vbid, slot)| self.role_of(vbid, slot)).collect();
+        let is_replica =
+            |vbid: Vbid| roles.get(usize::from(vbid.0)) == Some(&VbucketState::Replica);
         let mut gone = Vec::new();
-        let deleted = self.store.delete_all(|vbid| gone.push(vbid));
+        let deleted = self.store.delete_where(|vbid| !is_replica(vbid), |vbid| gone.push(vbid));
         if deleted.is_ok() {
             // Also those that never had a file.
-            gone = self.slots().map(|(vbid, _)| vbid).collect();
+            gone = self.slots().map(|(vbid, _)| vbid).filter(|&it| !is_replica(it)).collect();
         }
         let mut roles_to_write = Vec::new();
         for vbid in gone {

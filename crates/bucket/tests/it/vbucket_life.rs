@@ -418,7 +418,7 @@ fn a_vbucket_that_is_made_twenty_times_never_has_anything_of_an_earlier_one() {
 fn roles_outlast_power_cuts_and_emptying_the_bucket() {
     let mut machine = Machine::new();
     machine.set(VBID, "k", b"v").unwrap();
-    let roles = [VbucketState::Replica, VbucketState::Pending, VbucketState::Dead];
+    let roles = [VbucketState::Pending, VbucketState::Replica, VbucketState::Dead];
     for (vbid, state) in (0..).map(Vbid).zip(roles) {
         become_role(&machine, vbid, state);
     }

@@ -145,7 +145,7 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "evictionPolicy": eviction,
         "durabilityMinLevel": facts.durability_level_min,
         "conflictResolutionType": facts.conflict_resolution,
-        "maxTTL": 0,
+        "maxTTL": facts.max_ttl_seconds,
         "purgeInterval": 3.0,
         "rank": 0,
         "stats": {

@@ -299,6 +299,7 @@ impl BucketView for FakeBucket {
             kind: *self.kind.lock().unwrap(),
             compression_mode: "passive",
             durability_level_min: "majority",
+            max_ttl_seconds: 3600,
             conflict_resolution: "seqno",
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bucket::Bucket;
-use document::{Key, expiry};
+use document::{CollectionId, expiry};
 use protocol::request::DocumentKey;
 use protocol::{Feature, Status};
 
@@ -94,15 +94,17 @@ pub(super) fn absolute_expiry(
         reply.fail(turn, Status::ExpiryOverflow, "the expiry lies beyond the year 2106");
         return Err(Done::Answered);
     };
-    Ok(limited_expiry(document.bucket, document.key.as_key(), expiry, now))
+    Ok(limited_expiry(document.bucket, document.key.as_key().collection(), expiry, now))
 }
 
-/// The expiry that a document gets in its collection: never is as late as the collection allows.
-pub(crate) fn limited_expiry(bucket: &Bucket, key: Key<'_>, expiry: u32, now_seconds: u32) -> u32 {
-    if key.is_in_default_collection() {
-        return expiry;
-    }
-    let Some(seconds) = bucket.max_ttl(key.collection()) else { return expiry };
+/// The expiry that a document gets: never is as late as its collection or its bucket allows.
+pub(crate) fn limited_expiry(
+    bucket: &Bucket,
+    collection: CollectionId,
+    expiry: u32,
+    now_seconds: u32,
+) -> u32 {
+    let Some(seconds) = bucket.max_ttl(collection) else { return expiry };
     let latest = now_seconds.saturating_add(seconds);
     if expiry == 0 { latest } else { expiry.min(latest) }
 }

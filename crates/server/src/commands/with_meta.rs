@@ -148,7 +148,8 @@ fn store_brought(
     let expiry = match kind {
         ForeignKind::Delete(_) => asked.expiry,
         ForeignKind::Set | ForeignKind::Add => {
-            limited_expiry(bucket, key.as_key(), asked.expiry, turn.now.wall.seconds())
+            let collection = key.as_key().collection();
+            limited_expiry(bucket, collection, asked.expiry, turn.now.wall.seconds())
         }
     };
     let version = ForeignVersion {

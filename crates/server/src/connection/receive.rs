@@ -99,7 +99,7 @@ impl Connection {
         let bucket = &self.bucket.as_ref()?.bucket;
         let seconds = turn.now.wall.seconds();
         let expiry = expiry::absolute(extras.expiry, seconds)?;
-        let expiry = limited_expiry(bucket, key.as_key(), expiry, seconds);
+        let expiry = limited_expiry(bucket, key.as_key().collection(), expiry, seconds);
         let meta = ItemMeta { flags: extras.flags, expiry, ..ItemMeta::default() };
         let level = infos.durability.map(|durability| durability.level);
         let operation = bucket.operation_of(level);

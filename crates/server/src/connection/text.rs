@@ -220,8 +220,9 @@ impl Connection {
     ) -> Option<ItemBuilder> {
         let order = StoreOrder::of(request)?;
         let key = KeyBuf::in_default_collection(order.name).ok()?;
-        let operation = self.bucket.as_ref()?.bucket.operation_of(None);
-        Some(ItemBuilder::with_room(key.as_key(), order.meta(turn), operation, size))
+        let bucket = &self.bucket.as_ref()?.bucket;
+        let operation = bucket.operation_of(None);
+        Some(ItemBuilder::with_room(key.as_key(), order.meta(bucket, turn), operation, size))
     }
 
     /// Executes a store whose data block has come whole, if `rest` ends the block.

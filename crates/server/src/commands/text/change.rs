@@ -6,7 +6,7 @@ use protocol::text::exptime::Exptime;
 use protocol::text::request::{Count, Reply};
 use vbucket::WriteCondition;
 
-use super::documents::key_of;
+use super::documents::{expiry_of, key_of};
 use super::executed::{Executed, outcome};
 use super::operations;
 use super::operations::NoResult;
@@ -93,7 +93,7 @@ pub(super) fn touch(
         Ok(key) => key,
         Err(executed) => return executed,
     };
-    let expiry = exptime.absolute(turn.now.wall.seconds());
+    let expiry = expiry_of(bucket, exptime, turn);
     let result = operations::read(bucket, key.as_key(), Some(expiry), turn);
     count_read(true, result.as_ref().map(|_| ()), turn);
     match result {

@@ -1,19 +1,27 @@
 //! Documents as clients of the text protocol address and see them.
 
-use bucket::body_of;
+use bucket::{Bucket, body_of};
 use document::key::KeyBuf;
-use document::{Cas, Item};
+use document::{Cas, CollectionId, Item};
 use protocol::text::answer::{Facts, LINE_END};
+use protocol::text::exptime::Exptime;
 use protocol::text::request::{Reply, TextError};
 
 use super::executed::Executed;
 use super::refusals;
+use crate::commands::limited_expiry;
 use crate::connection::{Payload, Turn};
 
 /// The key of a document, or the answer that it is none.
 pub(super) fn key_of(name: &[u8], turn: &mut Turn<'_>) -> Result<KeyBuf, Executed> {
     KeyBuf::in_default_collection(name)
         .map_err(|_| refusals::wrong(TextError::BadFormat, Reply::Wanted, turn))
+}
+
+/// The expiry that a document gets: never is as late as the bucket allows.
+pub(super) fn expiry_of(bucket: &Bucket, exptime: Exptime, turn: &Turn<'_>) -> u32 {
+    let now = turn.now.wall.seconds();
+    limited_expiry(bucket, CollectionId::DEFAULT, exptime.absolute(now), now)
 }
 
 /// Answers with the body of a document, behind the head that is written for its size.

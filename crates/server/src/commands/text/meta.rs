@@ -11,7 +11,7 @@ use protocol::text::request::{Reply, Request, StoreVerb};
 use vbucket::{Mutation, StoreMode};
 
 use super::change::{count_arithmetic, count_delete};
-use super::documents::{key_of, ttl};
+use super::documents::{expiry_of, key_of, ttl};
 use super::executed::Executed;
 use super::operations::{self, NoResult, VBID};
 use super::refusals::refuse;
@@ -138,7 +138,7 @@ fn keep(
         let (body, _) = body_of(&item, false);
         let mut kept = item.meta();
         kept.expiry = match exptime {
-            Some(exptime) => exptime.absolute(turn.now.wall.seconds()),
+            Some(exptime) => expiry_of(bucket, exptime, turn),
             None => item.expiry(),
         };
         let body = if options.removes_value { &[][..] } else { &*body };
@@ -166,7 +166,7 @@ pub(super) fn count(bucket: &Bucket, meta: &Meta<'_>, turn: &mut Turn<'_>) -> Ex
         Err(executed) => return executed,
     };
     let options = &meta.options;
-    let absolute = |exptime: Exptime| exptime.absolute(turn.now.wall.seconds());
+    let absolute = |exptime: Exptime| expiry_of(bucket, exptime, turn);
     let order = CounterRequest {
         is_increment: !options.is_decrement,
         delta: options.delta,

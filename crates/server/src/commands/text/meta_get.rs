@@ -9,7 +9,7 @@ use protocol::text::meta::Meta;
 use protocol::text::request::Reply;
 use vbucket::{Found, Mutation, StoreMode};
 
-use super::documents::{facts_of, key_of, send_value, ttl};
+use super::documents::{expiry_of, facts_of, key_of, send_value, ttl};
 use super::executed::Executed;
 use super::operations::{self, NoResult, VBID};
 use super::recaching;
@@ -52,7 +52,7 @@ fn find(
     touch: Option<Exptime>,
     turn: &mut Turn<'_>,
 ) -> Result<Found, NoResult> {
-    let touch = touch.map(|exptime| exptime.absolute(turn.now.wall.seconds()));
+    let touch = touch.map(|exptime| expiry_of(bucket, exptime, turn));
     let found = operations::read(bucket, key.as_key(), touch, turn);
     count_read(touch.is_some(), found.as_ref().map(|_| ()), turn);
     found
@@ -60,8 +60,7 @@ fn find(
 
 fn answer_with(bucket: &Bucket, meta: &Meta<'_>, found: &Found, turn: &mut Turn<'_>) -> Executed {
     let Found { item, cas } = found;
-    let now_seconds = turn.now.wall.seconds();
-    let touched = meta.options.exptime.map(|exptime| exptime.absolute(now_seconds));
+    let touched = meta.options.exptime.map(|exptime| expiry_of(bucket, exptime, turn));
     let expiry = touched.unwrap_or(item.expiry());
     let facts = facts_of(item, *cas, expiry, turn);
     let may_win = match (meta.options.recache_seconds, facts.ttl_seconds) {
@@ -99,7 +98,7 @@ fn vivify(
     exptime: Exptime,
     turn: &mut Turn<'_>,
 ) -> Result<Mutation, NoResult> {
-    let expiry = exptime.absolute(turn.now.wall.seconds());
+    let expiry = expiry_of(bucket, exptime, turn);
     let meta = ItemMeta { expiry, ..ItemMeta::default() };
     let set = Write::set(VBID, key.as_key(), Incoming::plain(&[]));
     operations::store(bucket, Write { mode: StoreMode::Add, meta, ..set }, turn)
@@ -114,7 +113,7 @@ pub(super) fn vivified(
 ) -> Executed {
     let recaching = recaching::mark_vivified(bucket, meta.name.as_bytes(), mutation.cas, turn);
     let exptime = meta.options.vivify.unwrap_or(Exptime(0));
-    let ttl_seconds = ttl(exptime.absolute(turn.now.wall.seconds()), turn);
+    let ttl_seconds = ttl(expiry_of(bucket, exptime, turn), turn);
     let facts = Facts { cas: mutation.cas.0, ttl_seconds, ..Facts::default() };
     let out = &mut turn.output.buffer;
     if meta.options.wants_value {

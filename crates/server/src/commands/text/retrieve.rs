@@ -4,7 +4,7 @@ use bucket::{Bucket, Refused};
 use protocol::text::answer::value_head;
 use protocol::text::request::{Reply, Retrieval};
 
-use super::documents::{key_of, send_value};
+use super::documents::{expiry_of, key_of, send_value};
 use super::executed::Executed;
 use super::operations::{NoResult, read};
 use super::refusals::refuse;
@@ -22,7 +22,7 @@ pub(super) fn get(
         Ok(key) => key,
         Err(executed) => return executed,
     };
-    let touch = retrieval.touch.map(|exptime| exptime.absolute(turn.now.wall.seconds()));
+    let touch = retrieval.touch.map(|exptime| expiry_of(bucket, exptime, turn));
     let found = read(bucket, key.as_key(), touch, turn);
     count_read(retrieval.touch.is_some(), found.as_ref().map(|_| ()), turn);
     let found = match found {

@@ -7,7 +7,7 @@ use protocol::text::exptime::Exptime;
 use protocol::text::request::{Reply, Request, StoreVerb};
 use vbucket::{Mutation, StoreMode, WriteCondition};
 
-use super::documents::key_of;
+use super::documents::{expiry_of, key_of};
 use super::executed::{Executed, outcome};
 use super::operations::{self, NoResult, VBID};
 use super::refusals::refuse;
@@ -49,8 +49,8 @@ impl<'a> StoreOrder<'a> {
     }
 
     /// Flags and expiry of a new document.
-    pub(crate) fn meta(&self, turn: &Turn<'_>) -> ItemMeta {
-        let expiry = self.exptime.absolute(turn.now.wall.seconds());
+    pub(crate) fn meta(&self, bucket: &Bucket, turn: &Turn<'_>) -> ItemMeta {
+        let expiry = expiry_of(bucket, self.exptime, turn);
         ItemMeta { flags: self.flags.to_be_bytes(), expiry, ..ItemMeta::default() }
     }
 }
@@ -149,7 +149,7 @@ fn put(
     let condition = order.condition;
     match value {
         StoredValue::Bytes(bytes) => {
-            let (meta, value) = (order.meta(turn), Incoming::plain(bytes));
+            let (meta, value) = (order.meta(bucket, turn), Incoming::plain(bytes));
             let write = Write { mode, vbid: VBID, key, meta, value, condition };
             operations::store(bucket, write, turn)
         }
