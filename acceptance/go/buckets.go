@@ -171,7 +171,7 @@ func bucketsThatCannotBe(s *sdk) error {
 		func(settings *gocb.BucketSettings) { settings.RAMQuotaMB = 1 << 24 },
 		func(settings *gocb.BucketSettings) { settings.RAMQuotaMB = 99 },
 		func(settings *gocb.BucketSettings) { settings.Name = "a/b" },
-		func(settings *gocb.BucketSettings) { settings.MaxExpiry = 5 * time.Second },
+		func(settings *gocb.BucketSettings) { settings.MaxExpiry = (1 << 31) * time.Second },
 	} {
 		settings := orders()
 		spoil(&settings)

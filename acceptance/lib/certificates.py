@@ -82,15 +82,9 @@ def told_of(node):
     }
 
 
-def authorities_of(nodes):
-    """The file with the authorities of all nodes of a cluster."""
-    path = os.path.join(nodes.directory, "authorities.pem")
-    with open(path, "w", encoding="ascii") as bundle:
-        for number in range(nodes.nodes):
-            own = os.path.join(nodes.directory, f"n_{number}", "certificates", "ca.pem")
-            with open(own, encoding="ascii") as file:
-                bundle.write(file.read())
-    return path
+def authority_of_cluster(nodes):
+    """The file of the one authority of a cluster's nodes."""
+    return os.path.join(nodes.directory, "certificates", "ca.pem")
 
 
 def told_of_cluster(nodes):
@@ -98,4 +92,4 @@ def told_of_cluster(nodes):
     # The port of TLS is the one behind the data port.
     seeds = ",".join(f"{HOST}:{nodes.port(number) + 1}" for number in range(nodes.nodes))
     return {"SETTEE_TLS_CONNECT": f"couchbases://{seeds}",
-            "SETTEE_AUTHORITY": authorities_of(nodes)}
+            "SETTEE_AUTHORITY": authority_of_cluster(nodes)}

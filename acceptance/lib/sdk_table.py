@@ -17,7 +17,7 @@ FOUR = "-with-four-threads"
 # Suites by SDK, in the order of the columns.
 SDKS = {
     "Python": ("python", "cluster"), "Go": ("go", "cluster-go", "gocb-suite"), "Node": ("node",),
-    "Java": ("java",), "libcouchbase": ("libcouchbase",),
+    "Java": ("java",), "Rust": ("rust",), "libcouchbase": ("libcouchbase",),
 }
 
 # Cases by operation. A name that ends in `*` stands for all that begin so.

@@ -11,7 +11,7 @@ import time
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until, work_directory
-from certificates import (ask_for_certificates, authorities_of, authority_of, client_certificate,
+from certificates import (ask_for_certificates, authority_of, authority_of_cluster, client_certificate,
                           rest)
 from cluster_run import Cluster as Nodes
 from couchbase.auth import CertificateAuthenticator, PasswordAuthenticator
@@ -246,7 +246,7 @@ def write(path, text):
 
 def tls_two_nodes(_):
     with Nodes("tls-two", nodes=2, replicas=1) as nodes:
-        trusted = os.path.join(nodes.directory, "certificates", "ca.pem")
+        trusted = authority_of_cluster(nodes)
         authenticator = PasswordAuthenticator("Administrator", "password", cert_path=trusted)
         for number in range(2):
             cluster = connect(f"{HOST}:{nodes.base + 2 * number + 1}", authenticator)
