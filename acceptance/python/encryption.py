@@ -11,8 +11,8 @@ import time
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until, work_directory
-from certificates import (ask_for_certificates, authority_of, authority_of_cluster, client_certificate,
-                          rest)
+from certificates import (ask_for_certificates, authority_of, authority_of_cluster,
+                          client_certificate, rest)
 from cluster_run import Cluster as Nodes
 from couchbase.auth import CertificateAuthenticator, PasswordAuthenticator
 from couchbase.cluster import Cluster

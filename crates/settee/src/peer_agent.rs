@@ -8,7 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use cluster::NodeAddress;
 use tls::Connector;
 use ureq::Agent;
+use ureq::http::Response;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
+
+/// Bytes of what a node tells: all users and groups, or a plan of many buckets.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// Asks one node, and waits so long for the connection and for each answer.
 pub(crate) struct PeerAgent {
@@ -54,6 +58,12 @@ impl PeerAgent {
 /// The header that says who asks.
 pub(crate) fn authorization(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+}
+
+/// What a node has answered.
+pub(crate) fn body_of(mut answer: Response<ureq::Body>) -> anyhow::Result<String> {
+    let reader = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+    Ok(reader.read_to_string()?)
 }
 
 fn tls_config(connector: &Connector) -> anyhow::Result<TlsConfig> {

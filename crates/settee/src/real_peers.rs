@@ -9,9 +9,8 @@ use cluster::NodeAddress;
 use node::{COPIES_GROUP, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
-use ureq::http::Response;
 
-use crate::peer_agent::{PeerAgent, authorization};
+use crate::peer_agent::{PeerAgent, authorization, body_of};
 
 /// The nodes that the network leads to.
 pub(crate) struct RealPeers {
@@ -97,15 +96,8 @@ impl Peers for RealPeers {
     }
 }
 
-/// Bytes of what a node tells: all users and groups, or a plan of many buckets.
-const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// How long a node may take to do its part of a plan, or to empty a bucket.
 const CARRY_OUT_TIME_MAX: Duration = Duration::from_secs(30);
-
-fn body_of(mut answer: Response<ureq::Body>) -> anyhow::Result<String> {
-    let reader = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-    Ok(reader.read_to_string()?)
-}
 
 /// What a node says in words, if it says it as nodes do.
 fn reason_of(body: &str) -> String {
