@@ -75,7 +75,7 @@ impl BucketCore {
                     // Whoever made this durable is still about to say so.
                     drop(slot.lock_file());
                 }
-                self.tell_of_apply(vbid, &applied, Vec::new());
+                self.tell_of_apply(vbid, &applied);
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.disk.flush_queues.wake_if_journal_has_room(journal.used_bytes);
                 drop(history);
@@ -94,18 +94,21 @@ impl BucketCore {
         Ok(())
     }
 
-    /// Tells the vBucket what its file has. Of many tombstones most leave memory with pauses for
-    /// others who want the lock. `effects` are carried out after the first of them: who hears that
-    /// its write is durable finds in the file what is said to be there.
-    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
-        self.note_growth();
+    /// Tells the vBucket what its file has.
+    pub(crate) fn tell_of_apply(&self, vbid: Vbid, applied: &Applied) {
         let Some(slot) = self.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_mut() {
-            vbucket.apply_succeeded(applied.high_seqno);
-            if let Some(count) = applied.document_count {
-                vbucket.correct_document_count(count, applied.documents);
-            }
+            note_applied(vbucket, applied);
         }
+        self.follow_apply(vbid, applied, Vec::new());
+    }
+
+    /// What comes of a file that has more, which the vBucket knows. Of many tombstones most leave
+    /// memory with pauses for others who want the lock. `effects` are carried out after the first
+    /// of them.
+    pub(super) fn follow_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
+        self.note_growth();
+        let Some(slot) = self.slot(vbid) else { return };
         let mut next_tombstone = Some(0);
         while let Some(from) = next_tombstone {
             let mut place = slot.lock();
@@ -131,5 +134,13 @@ impl BucketCore {
         if let Some(vbucket) = slot.lock().as_mut() {
             vbucket.correct_collection_counts(seqno, &found);
         }
+    }
+}
+
+/// The vBucket's file has what was applied.
+pub(super) fn note_applied(vbucket: &mut Vbucket, applied: &Applied) {
+    vbucket.apply_succeeded(applied.high_seqno);
+    if let Some(count) = applied.document_count {
+        vbucket.correct_document_count(count, applied.documents);
     }
 }

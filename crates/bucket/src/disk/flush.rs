@@ -6,6 +6,7 @@ use document::{Seqno, Vbid};
 use storage::{CommitReport, StorageError, VbucketRecord};
 use vbucket::{FlushWork, Vbucket};
 
+use super::apply::note_applied;
 use super::file_state;
 use super::write_gate::WritePath;
 use crate::core::{BucketCore, VbucketSlot, micros};
@@ -169,10 +170,14 @@ impl BucketCore {
                 let mut effects = Vec::new();
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_succeeded(batch, self.now(), &mut effects);
+                    // Under the same hold: what is said to be durable is in the file, too.
+                    if let Some(applied) = &report.applied {
+                        note_applied(vbucket, applied);
+                    }
                 }
                 self.note_disk(batch.vbid, WritePath::Flush, None);
                 match report.applied {
-                    Some(applied) => self.tell_of_apply(batch.vbid, &applied, effects),
+                    Some(applied) => self.follow_apply(batch.vbid, &applied, effects),
                     None => self.carry_out(batch.vbid, &mut effects),
                 }
                 Outcome::Done

@@ -156,7 +156,7 @@ impl BucketCore {
     ) -> Result<(Vbucket, bool), StorageError> {
         // What is rolled back is what the file has.
         if let Some(applied) = self.store.apply(vbid)? {
-            self.tell_of_apply(vbid, &applied, Vec::new());
+            self.tell_of_apply(vbid, &applied);
         }
         if let Some(rewound) = self.rewound_vbucket(vbid, seqno, before)? {
             return Ok(rewound);
