@@ -87,7 +87,8 @@ func bucketsAreMadeListedAndDropped(s *sdk) error {
 			if err != nil {
 				return err
 			}
-			_, missing := documents.Get("k", nil)
+			// Of a name whose bucket was dropped the SDK waits 5 s before it connects again.
+			_, missing := documents.Get("k", &gocb.GetOptions{Timeout: emptyWithin})
 			return steps(
 				func() error { return expectError(create(s, settings), gocb.ErrBucketExists) },
 				func() error { return expectEqual(found.RAMQuotaMB, quotaMB, "quota") },
