@@ -32,6 +32,7 @@ mod operations;
 mod roles;
 mod scan;
 mod start;
+mod state_statistics;
 mod statistics;
 
 pub use crate::core::{
@@ -61,6 +62,7 @@ pub use start::{
     DirectoryState, OpenError, SETTINGS_NAME, WarmupPhase, WarmupProgress, describe_restored,
     directory_state, is_bucket_directory, mark_deleted, remove_remains, unmark_deleted,
 };
+pub use state_statistics::StateStatistics;
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
 pub use vbucket::eviction::EvictionPolicy;

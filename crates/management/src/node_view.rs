@@ -82,6 +82,9 @@ pub trait NodeView: Send + Sync {
 
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
+
+    /// The same of what is told by commands and collections, of which there may be thousands.
+    fn metrics_of_high_cardinality(&self) -> Vec<Metric>;
 }
 
 /// Why a plan was not carried out. The texts are for people.

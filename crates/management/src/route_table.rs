@@ -102,6 +102,13 @@ pub const REST_ROUTES: &[RestRoute] = &[
     ),
     route("GET", "/pools/default/tasks", on_node(Privilege::TasksRead), "What is under way"),
     route("GET", "/metrics", on_node(Privilege::SimpleStats), "Samples for Prometheus"),
+    route("GET", "/_prometheusMetrics", on_node(Privilege::SimpleStats), "The same"),
+    route(
+        "GET",
+        "/_prometheusMetricsHigh",
+        on_node(Privilege::SimpleStats),
+        "Samples for Prometheus by commands and collections",
+    ),
     route(
         "GET",
         "/settee/clusterMap",

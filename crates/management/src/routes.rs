@@ -85,6 +85,8 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/settee/vbuckets/damaged", get(damage::list))
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
         .route("/metrics", get(health::metrics))
+        .route("/_prometheusMetrics", get(health::metrics))
+        .route("/_prometheusMetricsHigh", get(health::metrics_of_high_cardinality))
         .route("/openapi.json", get(health::openapi))
 }
 

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod counting_allocator;
 mod entropy;
 pub mod files;
+pub mod machine;
 pub mod network;
 pub mod no_free;
 pub mod process;

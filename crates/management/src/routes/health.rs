@@ -32,12 +32,19 @@ pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
     answers::json_text(status, body.to_string())
 }
 
-/// GET /metrics
+/// GET /metrics and /_prometheusMetrics
 pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
     metrics.extend(context.history.metrics());
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}
+
+/// GET /_prometheusMetricsHigh: what the original keeps out of `/metrics` because there is much of
+/// it, to be read less often.
+pub(super) async fn metrics_of_high_cardinality(State(context): State<Arc<Context>>) -> Response {
+    let metrics = context.view.metrics_of_high_cardinality();
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
 }
 

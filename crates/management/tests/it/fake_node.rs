@@ -220,8 +220,14 @@ impl NodeView for FakeNode {
     fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
-            Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get"),
+            Metric::counter("kv_ops", "Operations", 9.0).with_label("op", "get"),
+            Metric::counter("settee_groups_total", "Groups", 3.0),
         ]
+    }
+
+    fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
+        let count = Metric::gauge("kv_collection_item_count", "Live documents", 40.0);
+        vec![count.with_label("collection", "_default")]
     }
 }
 
