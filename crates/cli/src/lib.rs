@@ -4,10 +4,12 @@
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
 
+pub mod aliases;
 pub mod backup;
 pub mod bucket;
 pub mod collection;
 pub mod dump;
+pub mod engine_control;
 mod file_list;
 pub mod histogram_table;
 pub mod load;
@@ -26,6 +28,7 @@ pub use backup::{BackupArguments, RestoreArguments};
 pub use bucket::BucketArguments;
 pub use collection::CollectionArguments;
 pub use dump::DumpArguments;
+pub use engine_control::EngineControlArguments;
 pub use load::LoadArguments;
 pub use reset_vbucket::ResetVbucketArguments;
 pub use stats::StatsArguments;

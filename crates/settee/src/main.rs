@@ -15,7 +15,9 @@ static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocato
     name = "settee",
     version,
     after_help = "Begin with `settee serve`, or `settee serve --dev` to try things out.\n\
-                  `settee <command> --help` teaches each command, with examples."
+                  `settee <command> --help` teaches each command, with examples.\n\
+                  Who types cbstats, mctimings, cbepctl, couchbase-cli or cbbackupmgr for Couchbase \
+                  puts settee before it."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -44,6 +46,9 @@ enum Command {
     Backup(Box<cli::BackupArguments>),
     /// Put a backup into the data directory of a node that does not run.
     Restore(Box<cli::RestoreArguments>),
+    /// Change a bucket's parameters until the node stops, or wait until everything is durable.
+    #[command(hide = true)]
+    EngineControl(Box<cli::EngineControlArguments>),
     /// List damaged vBuckets of a running node, or have one begin anew.
     ResetVbucket(Box<cli::ResetVbucketArguments>),
     /// Show what is in couchstore files.
@@ -67,7 +72,9 @@ Examples:
 fn main() -> ExitCode {
     platform::allocator::set_up();
     platform::process::keep_files_private();
-    let result = match Arguments::parse().command {
+    let meant = cli::aliases::meant(std::env::args_os().collect());
+    let words = meant.unwrap_or_else(|refused| refused.exit());
+    let result = match Arguments::parse_from(words).command {
         Command::Serve(arguments) => settee::serve(*arguments),
         Command::ClusterRun(arguments) => settee::cluster_run(&arguments),
         Command::Load(arguments) => cli::load::run(&arguments),
@@ -78,6 +85,7 @@ fn main() -> ExitCode {
         Command::Collection(arguments) => cli::collection::run(&arguments),
         Command::Backup(arguments) => cli::backup::run(&arguments),
         Command::Restore(arguments) => settee::restore(&arguments),
+        Command::EngineControl(arguments) => cli::engine_control::run(&arguments),
         Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
