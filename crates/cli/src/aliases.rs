@@ -15,7 +15,8 @@ use std::path::Path;
 use clap::Error;
 
 /// A tool by its name: what it is told becomes a command line of ours, without the program's name.
-type Alias = (&'static str, fn(Vec<String>) -> Result<Vec<String>, Error>);
+type Alias = (&'static str, Translate);
+type Translate = fn(Vec<String>) -> Result<Vec<String>, Error>;
 
 /// All of them.
 const ALIASES: [Alias; 5] = [
@@ -44,18 +45,20 @@ pub fn meant(words: Vec<OsString>) -> Result<Vec<OsString>, Error> {
     Ok(std::iter::once(OsString::from("settee")).chain(meant).collect())
 }
 
-fn alias_of(name: &str) -> Option<fn(Vec<String>) -> Result<Vec<String>, Error>> {
+fn alias_of(name: &str) -> Option<Translate> {
     ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, translate)| *translate)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
     fn meant_by(line: &str) -> Result<String, String> {
         let words = line.split(' ').map(OsString::from).collect();
         let meant = meant(words).map_err(|error| error.to_string())?;
-        Ok(meant.join(" ".as_ref()).into_string().unwrap())
+        Ok(meant.join(OsStr::new(" ")).into_string().unwrap())
     }
 
     #[test]
@@ -64,7 +67,8 @@ mod tests {
             ("cbstats node:11210 all", "stats all --host node --port 11210"),
             (
                 "cbstats node -u bob -p x -b travel vbucket-details 17 -j",
-                "stats vbucket-details 17 --host node --user bob --password x --bucket travel --json",
+                "stats vbucket-details 17 --host node --user bob --password x --bucket travel \
+                 --json",
             ),
             ("cbstats node raw memory", "stats memory --host node"),
             ("cbstats node -b travel timings", "timings --host node --bucket travel"),

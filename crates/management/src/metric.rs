@@ -1,8 +1,8 @@
 //! Samples, and how Prometheus reads them (text format 0.0.4).
 //!
 //! Names that the original has do not all keep Prometheus' rules: its counters do not end in
-//! `_total`, and some of its gauges end in `_count`. Dashboards and alerts ask for them as they are,
-//! so they stay, and such a family is told without a type: that is what Prometheus' own tool accepts,
+//! `_total`, and some of its gauges end in `_count`. Dashboards and alerts ask for them as they
+//! are, so they stay, and such a family is told without a type: Prometheus' own tool accepts that,
 //! and nothing that is asked about it depends on the type.
 
 use std::borrow::Cow;

@@ -16,8 +16,8 @@ static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocato
     version,
     after_help = "Begin with `settee serve`, or `settee serve --dev` to try things out.\n\
                   `settee <command> --help` teaches each command, with examples.\n\
-                  Who types cbstats, mctimings, cbepctl, couchbase-cli or cbbackupmgr for Couchbase \
-                  puts settee before it."
+                  cbstats, mctimings, cbepctl, couchbase-cli and cbbackupmgr are answered behind \
+                  `settee`, too."
 )]
 struct Arguments {
     #[command(subcommand)]

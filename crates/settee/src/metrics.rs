@@ -56,7 +56,8 @@ pub(crate) fn of_high_cardinality(buckets: &NodeBuckets, server: &Server) -> Vec
                 "Live documents of active vBuckets, by collection",
                 float(items),
             );
-            let names: &[Label<'_>] = &[("scope", &scope), ("collection", &collection)];
+            let names: &[Label<'_>] =
+                &[("scope", scope.as_str()), ("collection", collection.as_str())];
             metrics.push(with_labels(items, &[of_bucket, names].concat()));
         }
     }
@@ -68,7 +69,7 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     let statistics = bucket.statistics();
     let mut metrics = of_table(BUCKET_STATISTICS, &statistics, labels);
     for (state, of_state) in STATES.iter().zip(&statistics.by_state) {
-        let labels = [labels, &[(STATE_LABEL, state)]].concat();
+        let labels = [labels, &[(STATE_LABEL, *state)]].concat();
         metrics.extend(of_table(STATE_STATISTICS, of_state, &labels));
     }
     metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, labels));
@@ -86,7 +87,7 @@ fn of_clients(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
     let statistics = server.commands_of(name).unwrap_or_default();
     let mut metrics = of_table(COMMAND_STATISTICS, &statistics, labels);
     for (kind, streams) in server.dcp_of(name) {
-        let labels = [labels, &[(CONNECTION_TYPE_LABEL, &kind)]].concat();
+        let labels = [labels, &[(CONNECTION_TYPE_LABEL, kind.as_str())]].concat();
         metrics.extend(of_table(DCP_STATISTICS, &streams, &labels));
     }
     metrics
@@ -108,7 +109,7 @@ fn of_table<S>(table: &[Statistic<S>], of: &S, labels: &[Label<'_>]) -> Vec<Metr
 
 fn with_labels(metric: Metric, labels: &[Label<'_>]) -> Metric {
     let with_label =
-        |metric: Metric, (label, value): &Label<'_>| metric.with_label(label, (*value).to_owned());
+        |metric: Metric, (label, value): &Label<'_>| metric.with_label(*label, (*value).to_owned());
     labels.iter().fold(metric, with_label)
 }
 

@@ -5,6 +5,11 @@ use platform::redaction::Secret;
 
 use super::login::{Words, flag, refused, rest_port, without_meaning};
 
+/// How answers are shown.
+const OUTPUTS: [&str; 2] = [STANDARD, JSON];
+const STANDARD: &str = "standard";
+const JSON: &str = "json";
+
 /// Buckets, collections and users of a running node, with couchbase-cli's options
 #[derive(Parser)]
 #[command(name = "couchbase-cli", disable_version_flag = true)]
@@ -19,7 +24,7 @@ struct CouchbaseCli {
     #[arg(short = 'p', long, global = true)]
     password: Option<Secret>,
     /// standard or json
-    #[arg(short = 'o', long, global = true, default_value = "standard", value_parser = ["standard", "json"])]
+    #[arg(short = 'o', long, global = true, default_value = STANDARD, value_parser = OUTPUTS)]
     output: String,
     #[command(subcommand)]
     verb: Verb,
@@ -159,13 +164,13 @@ struct UserAction {
 pub(super) fn translate(words: Words) -> Result<Words, Error> {
     let CouchbaseCli { cluster, username, password, output, verb } =
         CouchbaseCli::try_parse_from(words)?;
-    let is_json = output == "json";
+    let is_json = output == JSON;
     Ok([
         words_of(verb)?,
         rest_port(&cluster)?,
         flag("--user", username.as_deref()),
         flag("--password", password.as_deref()),
-        flag("--output", is_json.then_some("json")),
+        flag("--output", is_json.then_some(JSON)),
     ]
     .concat())
 }

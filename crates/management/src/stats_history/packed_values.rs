@@ -5,10 +5,8 @@ use std::collections::VecDeque;
 
 /// Values in a chunk, at most: so many leave at a time.
 pub(super) const CHUNK_VALUES_MAX: u64 = 120;
-/// Figures that are no whole numbers are kept to a thousandth.
+/// Values that are no whole numbers are kept to a thousandth.
 const THOUSANDTHS: f64 = 1000.0;
-/// What the names of such figures end in.
-const FRACTIONS: [&str; 4] = ["_seconds", "_ratio", "_rate", "_utilization"];
 /// The bits of a byte that are of the number; the highest says that there are more.
 const BITS: u32 = 7;
 
@@ -33,9 +31,8 @@ struct Chunk {
 }
 
 impl PackedValues {
-    /// None yet, of a figure of that name.
-    pub(super) fn new(name: &str) -> Self {
-        let is_whole = !FRACTIONS.iter().any(|ending| name.ends_with(ending));
+    /// None yet. They are whole numbers, or not.
+    pub(super) fn new(is_whole: bool) -> Self {
         Self { scale: if is_whole { 1.0 } else { THOUSANDTHS }, chunks: VecDeque::new() }
     }
 
@@ -96,7 +93,7 @@ impl Chunk {
         let mut rest = (step.cast_unsigned() << 1) ^ (step >> 63).cast_unsigned();
         while rest >= 1 << BITS {
             // The lowest bits, as a byte takes them.
-            self.bytes.push(rest.to_le_bytes()[0] | 1 << BITS);
+            self.bytes.push(rest.to_le_bytes()[0] | (1 << BITS));
             rest >>= BITS;
         }
         self.bytes.push(rest.to_le_bytes()[0]);
@@ -145,7 +142,7 @@ mod tests {
     fn what_is_kept_is_what_was_there_whatever_its_size_and_direction() {
         let edge = 9_007_199_254_740_992.0;
         let told = [0.0, 1.0, -1.0, 63.0, -64.0, 1e6, 12.0, edge, -edge, 0.0];
-        let mut values = PackedValues::new("kv_ops");
+        let mut values = PackedValues::new(true);
         let numbers = 7..;
         let expected: Vec<(u64, f64)> = numbers.zip(told).collect();
         for (sample, value) in &expected {
@@ -157,17 +154,17 @@ mod tests {
 
     #[test]
     fn fractions_are_kept_to_a_thousandth_and_what_is_no_number_as_none() {
-        for (name, kept) in [("kv_vb_perc_mem_resident_ratio", 0.123), ("kv_curr_items", 0.0)] {
-            let mut values = PackedValues::new(name);
+        for (is_whole, kept) in [(false, 0.123), (true, 0.0)] {
+            let mut values = PackedValues::new(is_whole);
             values.push(0, 0.1234);
             values.push(1, f64::NAN);
-            assert_eq!(all(&values, 0), [(0, kept), (1, 0.0)], "{name}");
+            assert_eq!(all(&values, 0), [(0, kept), (1, 0.0)], "{is_whole}");
         }
     }
 
     #[test]
     fn gaps_stay_gaps_and_what_is_old_leaves_by_chunks() {
-        let mut values = PackedValues::new("kv_ops");
+        let mut values = PackedValues::new(true);
         let samples = (0..CHUNK_VALUES_MAX + 10).chain(500..510);
         samples.clone().for_each(|sample| values.push(sample, 3.0));
         let found: Vec<u64> = values.since(0).map(|(sample, _)| sample).collect();
@@ -182,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_rises_evenly_takes_two_bytes_a_value() {
-        let mut values = PackedValues::new("kv_ops");
+        let mut values = PackedValues::new(true);
         let count = 10 * CHUNK_VALUES_MAX;
         (0..count).for_each(|sample| values.push(sample, 1e9 + to_float(sample as i64) * 5000.0));
         let count = usize::try_from(count).unwrap();

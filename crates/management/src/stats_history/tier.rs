@@ -54,14 +54,10 @@ impl Tier {
         for metric in metrics.iter().filter(is_kept) {
             let labels = metric.labels.iter().map(|(label, value)| (*label, value.to_string()));
             let name = SeriesName { name: metric.name.to_string(), labels: labels.collect() };
-            match self.series.get_mut(&name) {
-                Some(values) => values.push(sample, metric.value),
-                None if self.series.len() < self.limits.series_max => {
-                    let mut values = PackedValues::new(&name.name);
-                    values.push(sample, metric.value);
-                    self.series.insert(name, values);
-                }
-                None => {}
+            if self.series.len() < self.limits.series_max || self.series.contains_key(&name) {
+                let is_whole = !is_fraction(&name.name);
+                let values = self.series.entry(name).or_insert_with(|| PackedValues::new(is_whole));
+                values.push(sample, metric.value);
             }
         }
         let samples = count(self.times.len()).saturating_sub(count(self.limits.samples_max));
@@ -72,6 +68,9 @@ impl Tier {
     }
 
     fn drop_oldest(&mut self, samples: u64) {
+        if samples == 0 {
+            return;
+        }
         for _ in 0..samples {
             self.times.pop_front();
         }
@@ -119,6 +118,11 @@ impl Tier {
         let place = usize::try_from(sample.checked_sub(self.first)?).ok()?;
         Some(Point { seconds: *self.times.get(place)?, value })
     }
+}
+
+/// Figures whose names end so are no whole numbers.
+fn is_fraction(name: &str) -> bool {
+    ["_seconds", "_ratio", "_rate", "_utilization"].iter().any(|ending| name.ends_with(ending))
 }
 
 fn count(count: usize) -> u64 {

@@ -1,11 +1,11 @@
 //! The machine that a node runs on, under the original's names: its CPUs, its memory, its disk.
 
+use management::Metric;
 use platform::machine::{CpuTicks, MachineMemory};
 use platform::{DiskSpace, Instant};
 
-use super::float;
+use super::{count, float};
 use crate::rate::Rate;
-use management::Metric;
 
 /// What the machine's CPUs do, told as parts of the time since they were looked at before.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl MachineMeter {
         let percent = |rate: f64| if per_second > 0.0 { 100.0 * rate / per_second } else { 0.0 };
         let (busy, stolen) = (self.busy.sample(cpu.busy, now), self.stolen.sample(cpu.stolen, now));
         let own = self.own_nanoseconds.sample(platform::process::cpu_time_ns(), now) / 1e7;
-        let cpus = float(crate::metrics::count(platform::threads::available_cpus()));
+        let cpus = float(count(platform::threads::available_cpus()));
         let cpu_metrics = [
             ("sys_cpu_utilization_rate", "CPU time in use, in percent of all", percent(busy)),
             ("sys_cpu_stolen_rate", "CPU time given to others, in percent of all", percent(stolen)),
