@@ -19,6 +19,7 @@ const QUEUE_SIZE: &str = "ep_queue_size";
 
 /// Change a bucket's parameters until the node stops, or wait until everything is durable
 #[derive(Clone, Debug, clap::Args)]
+#[command(mut_args = |argument| argument.global(true))]
 pub struct EngineControlArguments {
     #[command(subcommand)]
     action: Action,
