@@ -7,6 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::certificates;
 use crate::answers;
 use crate::bucket_view::Warmup;
 use crate::context::Context;
@@ -38,6 +39,7 @@ pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
     metrics.extend(context.history.metrics());
+    metrics.extend(certificates::expiry(&context));
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
 }
 
