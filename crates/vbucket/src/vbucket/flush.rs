@@ -176,9 +176,11 @@ impl Vbucket {
     }
 
     /// Since when the oldest of the writes waits that no flush has made durable; of those that have
-    /// come while one is under way, if there are any. `None` when all is durable.
+    /// come while one is under way, if there are any. `None` when all are durable, or it is not
+    /// known: the role changed before the first of them.
     pub fn unflushed_since(&self) -> Option<Instant> {
-        (!self.checkpoints.is_flushed()).then_some(self.queued_since)
+        let is_known = self.queued_since != Instant::default();
+        (is_known && self.checkpoints.unflushed_count() > 0).then_some(self.queued_since)
     }
 
     /// Tells `waiter` when everything up to `seqno` is persisted, or at `deadline` that it is not.
