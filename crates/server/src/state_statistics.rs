@@ -3,7 +3,7 @@
 
 use bucket::StateStatistics;
 
-use crate::statistic::{Statistic, StatisticKind, count};
+use crate::statistic::{Statistic, count};
 
 type Row = Statistic<StateStatistics>;
 
@@ -93,6 +93,7 @@ const NUM: &[(&str, &[&str])] = &[("num", &[""])];
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistic::StatisticKind;
 
     #[test]
     fn every_statistic_of_a_role_is_shown_and_read() {
