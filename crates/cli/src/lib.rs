@@ -1,5 +1,5 @@
-//! Tools at the command line: load generator, statistics, timings, couchstore files, backups,
-//! users, buckets and collections.
+//! Tools at the command line: documents, load generator, statistics, timings, parameters, couchstore
+//! files, backups, users, buckets and collections.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
@@ -7,28 +7,47 @@
 pub mod backup;
 pub mod bucket;
 pub mod collection;
+mod delete;
+mod document_tool;
 pub mod dump;
 mod file_list;
+mod get;
 pub mod histogram_table;
+mod incr;
 pub mod load;
 mod node_arguments;
 mod node_port;
 mod output;
+mod output_format;
+mod printable;
+mod range_scan;
 pub mod reset_vbucket;
+mod scan;
 pub mod server_arguments;
+mod set;
+pub mod set_param;
 pub mod stats;
 mod table;
 pub mod timings;
+mod touch;
 pub mod user;
 pub mod verify_file;
 
 pub use backup::{BackupArguments, RestoreArguments};
 pub use bucket::BucketArguments;
 pub use collection::CollectionArguments;
+pub use delete::DeleteOrder;
+pub use document_tool::{DocumentOrder, DocumentTool, Documents};
 pub use dump::DumpArguments;
+pub use get::GetOrder;
+pub use incr::IncrOrder;
 pub use load::LoadArguments;
 pub use reset_vbucket::ResetVbucketArguments;
+pub use scan::ScanOrder;
+pub use set::SetOrder;
+pub use set_param::SetParamArguments;
 pub use stats::StatsArguments;
 pub use timings::TimingsArguments;
+pub use touch::TouchOrder;
 pub use user::UserArguments;
 pub use verify_file::VerifyFileArguments;

@@ -96,10 +96,14 @@ pub(crate) fn explain_group(error: ClientError, group: &str) -> anyhow::Error {
 /// What the server says about it, if it does.
 fn context_of(error: &ClientError) -> String {
     let ClientError::Refused { context, .. } = error else { return String::new() };
-    let body = context.trim_start_matches(": ");
-    let json: Option<Value> = serde_json::from_str(body).ok();
-    let said = json.as_ref().and_then(|json| json.pointer("/error/context")?.as_str());
-    said.unwrap_or("see settee stats --help").to_owned()
+    let said = said_context(context.trim_start_matches(": "));
+    said.unwrap_or_else(|| "see settee stats --help".to_owned())
+}
+
+/// What the body of a refusal says about it, if it does.
+pub(crate) fn said_context(body: &str) -> Option<String> {
+    let json: Value = serde_json::from_str(body).ok()?;
+    json.pointer("/error/context")?.as_str().map(str::to_owned)
 }
 
 fn to_lines(statistics: &[(String, String)]) -> String {

@@ -28,12 +28,26 @@ enum Command {
     Serve(Box<settee::ServeArguments>),
     /// Start several nodes on this machine as a cluster, and play with their failure.
     ClusterRun(Box<settee::ClusterRunArguments>),
+    /// Show a document of a running node.
+    Get(Box<cli::DocumentTool<cli::GetOrder>>),
+    /// Write a document of a running node.
+    Set(Box<cli::DocumentTool<cli::SetOrder>>),
+    /// Remove documents of a running node.
+    Delete(Box<cli::DocumentTool<cli::DeleteOrder>>),
+    /// Give a document of a running node another expiry.
+    Touch(Box<cli::DocumentTool<cli::TouchOrder>>),
+    /// Add to a counter of a running node, and show it.
+    Incr(Box<cli::DocumentTool<cli::IncrOrder>>),
+    /// List the keys of a running node's collection, or its documents.
+    Scan(Box<cli::DocumentTool<cli::ScanOrder>>),
     /// Put load on a node and measure it, with cbc-pillowfight's options.
     Load(Box<cli::LoadArguments>),
     /// Show a running node's statistics.
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// Change a parameter of a running node, until it stops.
+    SetParam(cli::SetParamArguments),
     /// List, set and delete the users of a running node.
     User(Box<cli::UserArguments>),
     /// List, create, edit, empty and delete the buckets of a running node.
@@ -70,9 +84,16 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Serve(arguments) => settee::serve(*arguments),
         Command::ClusterRun(arguments) => settee::cluster_run(&arguments),
+        Command::Get(tool) => tool.run(),
+        Command::Set(tool) => tool.run(),
+        Command::Delete(tool) => tool.run(),
+        Command::Touch(tool) => tool.run(),
+        Command::Incr(tool) => tool.run(),
+        Command::Scan(tool) => tool.run(),
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::SetParam(arguments) => cli::set_param::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),
         Command::Bucket(arguments) => cli::bucket::run(&arguments),
         Command::Collection(arguments) => cli::collection::run(&arguments),

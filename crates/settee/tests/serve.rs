@@ -202,6 +202,83 @@ fn buckets_and_collections_are_managed_with_tools() {
     node.stop();
 }
 
+/// What a tool answers that talks to the node's data port.
+fn document_tool(work: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+    command.args(arguments).stdin(Stdio::null());
+    let port = port_of(work, "port").to_string();
+    command.args(["--password", "password", "--port", &port]).output().unwrap()
+}
+
+/// What it prints if it does what it is to do.
+fn printed(work: &Path, arguments: &[&str]) -> String {
+    let output = document_tool(work, arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it says on standard error if it does not.
+fn complaint(work: &Path, arguments: &[&str]) -> String {
+    let output = document_tool(work, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn documents_are_read_and_written_with_tools() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let flags = ["--password", "password", "--vbuckets", "16", "--threads", threads];
+        let mut command = serve_directory(work, &flags);
+        command.args(["--flush-interval-ms", "0"]);
+        let node = Node::start(command, work);
+        assert_eq!(complaint(work, &["get", "a"]), "settee: there is no document \"a\"\n");
+        assert_eq!(printed(work, &["set", "a", "{\"b\": 1}"]), "");
+        assert_eq!(printed(work, &["get", "a"]), "{\"b\": 1}");
+        assert!(complaint(work, &["set", "a", "c", "--add"]).contains("there is a document"));
+        let read: serde_json::Value =
+            serde_json::from_str(&printed(work, &["get", "a", "-o", "json"])).unwrap();
+        assert_eq!((&read["value"], &read["flags"]), (&"{\"b\": 1}".into(), &0x0200_0000.into()));
+        let cas = read["cas"].as_str().unwrap();
+        printed(work, &["set", "a", "c", "--cas", cas, "--durability", "persist_to_majority"]);
+        assert!(complaint(work, &["set", "a", "d", "--cas", cas]).contains("another version"));
+        assert_eq!(printed(work, &["incr", "n", "--initial", "5"]), "5\n");
+        assert_eq!(printed(work, &["incr", "n", "-2"]), "3\n");
+        assert!(complaint(work, &["incr", "a"]).contains("is no counter"));
+        printed(work, &["touch", "n", "1000"]);
+        assert!(complaint(work, &["touch", "x", "1"]).contains("there is no document"));
+        let all = printed(work, &["scan"]);
+        let mut keys: Vec<&str> = all.lines().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["a", "n"]);
+        assert_eq!(printed(work, &["scan", "n", "--with-values"]), "n\t3\n");
+        assert_eq!(printed(work, &["scan", "--limit", "1"]).lines().count(), 1);
+        assert_eq!(printed(work, &["scan", "z"]), "");
+        printed(work, &["delete", "a", "n"]);
+        assert!(complaint(work, &["delete", "a"]).contains("there is no document"));
+        let unknown = complaint(work, &["get", "a", "--collection", "shop.orders"]);
+        assert!(unknown.contains("has no collection shop.orders"), "{unknown}");
+        node.stop();
+    }
+}
+
+#[test]
+fn a_parameter_is_set_with_a_tool_until_the_node_stops() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let node = Node::start(serve_directory(work, &["--password", "password"]), work);
+    assert_eq!(printed(work, &["set-param", "mem_high_wat_percent", "0.9"]), "");
+    let config = printed(work, &["stats", "config"]);
+    assert!(config.contains("ep_mem_high_wat_percent 0.9"), "{config}");
+    let unknown = complaint(work, &["set-param", "no_such", "1"]);
+    assert!(unknown.contains("there are: num_reader_threads"), "{unknown}");
+    let wrong = complaint(work, &["set-param", "mem_high_wat_percent", "nine"]);
+    assert!(wrong.contains("is not set to \"nine\""), "{wrong}");
+    node.stop();
+}
+
 const INIT_FILE: &str = r#"{
   "buckets": [
     {"name": "mine", "ramQuotaMB": 100, "scopes": [
