@@ -64,6 +64,8 @@ enum Command {
     Dump(cli::DumpArguments),
     /// Check everything in couchstore files.
     VerifyFile(cli::VerifyFileArguments),
+    /// Check a data directory, explain what is found, and propose what to do.
+    Doctor(cli::DoctorArguments),
     /// Print what a shell needs to complete these commands and their flags.
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         Command::ResetVbucket(arguments) => cli::reset_vbucket::run(&arguments),
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
+        Command::Doctor(arguments) => cli::doctor::run(&arguments),
         Command::Completions { shell } => print_completions(shell),
     };
     match result {

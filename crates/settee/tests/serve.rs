@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A node with one worker, no data yet, and any free ports.
 fn serve(work: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
-    command.args(["serve", "--port", "0", "--management-port", "0", "--threads", "1"]);
+    command.args(["serve", "--port", "0", "--management-port", "0"]).env("SETTEE_THREADS", "1");
     command.arg("--ready-file").arg(work.join("ready")).env("SETTEE_MEMORY_QUOTA", "64MiB");
     command.env_remove("SETTEE_PASSWORD").env("TMPDIR", work);
     command.stdout(Stdio::null());
@@ -248,6 +248,7 @@ fn documents_are_read_and_written_with_tools() {
         assert_eq!(printed(work, &["incr", "n", "-2"]), "3\n");
         assert!(complaint(work, &["incr", "a"]).contains("is no counter"));
         printed(work, &["touch", "n", "1000"]);
+        printed(work, &["set", "n", "3", "--durability", "persist_to_majority"]);
         assert!(complaint(work, &["touch", "x", "1"]).contains("there is no document"));
         let all = printed(work, &["scan"]);
         let mut keys: Vec<&str> = all.lines().collect();

@@ -2,6 +2,7 @@
 //! and the tools of files on files of the original.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod doctor;
 mod documents;
 mod files;
 mod journal;
