@@ -6,6 +6,7 @@
 
 pub mod backup;
 pub mod bucket;
+pub mod collect;
 pub mod collection;
 mod delete;
 pub mod doctor;
@@ -37,6 +38,7 @@ pub mod verify_file;
 
 pub use backup::{BackupArguments, RestoreArguments};
 pub use bucket::BucketArguments;
+pub use collect::CollectArguments;
 pub use collection::CollectionArguments;
 pub use delete::DeleteOrder;
 pub use doctor::DoctorArguments;

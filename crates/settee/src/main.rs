@@ -66,6 +66,8 @@ enum Command {
     VerifyFile(cli::VerifyFileArguments),
     /// Check a data directory, explain what is found, and propose what to do.
     Doctor(cli::DoctorArguments),
+    /// Put logs, statistics, configuration without secrets and timings into one archive.
+    Collect(Box<cli::CollectArguments>),
     /// Print what a shell needs to complete these commands and their flags.
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
         Command::Doctor(arguments) => cli::doctor::run(&arguments),
+        Command::Collect(arguments) => cli::collect::run(&arguments),
         Command::Completions { shell } => print_completions(shell),
     };
     match result {

@@ -280,6 +280,37 @@ fn a_parameter_is_set_with_a_tool_until_the_node_stops() {
     node.stop();
 }
 
+#[test]
+fn what_a_node_tells_is_collected_without_secrets() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let node = Node::start(serve_directory(work, &["--password", "password"]), work);
+    let (log, data) = (work.join("log"), work.join("data"));
+    let target = work.join("all.tar.gz");
+    let [log, data, archive] = [&log, &data, &target].map(|path| path.to_str().unwrap());
+    let arguments = ["collect", "--target", archive, "--data-dir", data, "--log", log, "--redact"];
+    assert_eq!(printed(work, &arguments), format!("{archive}\n"));
+    let listed = Command::new("tar").args(["-tzf", archive]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for name in [
+        "/node/cluster.json",
+        "/node/metrics.txt",
+        "/buckets/default/general.txt",
+        "/buckets/default/vbucket-details.txt",
+        "/files.txt",
+        "/data/audit.log",
+        "/logs/log",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(name)), "{name}: {listed}");
+    }
+    let all = Command::new("tar").args(["-xzOf", archive]).output().unwrap();
+    let all = String::from_utf8(all.stdout).unwrap();
+    for secret in ["stored_key", "server_key", "PRIVATE KEY"] {
+        assert!(!all.contains(secret), "{secret}");
+    }
+    node.stop();
+}
+
 const INIT_FILE: &str = r#"{
   "buckets": [
     {"name": "mine", "ramQuotaMB": 100, "scopes": [
