@@ -55,6 +55,8 @@ does not have:
   scheduler, runtimes           how long tasks waited, and how long they ran
   workload                      threads of each kind, and what waits for them
   timings                       histograms; `settee timings` draws them
+  slow-operations               what took long; `settee why-slow` tells where the time went
+  hot-keys                      what is asked for most; `settee hot-keys` samples it
   items, slabs, sizes, reset    under memcached's names, as far as they apply
 
 Examples:

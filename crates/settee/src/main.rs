@@ -46,6 +46,10 @@ enum Command {
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// Show what took long on a running node, and where the time went.
+    WhySlow(cli::WhySlowArguments),
+    /// Sample for a while which documents of a running node are asked for most.
+    HotKeys(cli::HotKeysArguments),
     /// Change a parameter of a running node, until it stops.
     SetParam(cli::SetParamArguments),
     /// List, set and delete the users of a running node.
@@ -97,6 +101,8 @@ fn main() -> ExitCode {
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::WhySlow(arguments) => cli::why_slow::run(&arguments),
+        Command::HotKeys(arguments) => cli::hot_keys::run(&arguments),
         Command::SetParam(arguments) => cli::set_param::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),
         Command::Bucket(arguments) => cli::bucket::run(&arguments),

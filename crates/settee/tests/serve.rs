@@ -204,10 +204,15 @@ fn buckets_and_collections_are_managed_with_tools() {
 
 /// What a tool answers that talks to the node's data port.
 fn document_tool(work: &Path, arguments: &[&str]) -> Output {
+    tool_command(work, arguments).output().unwrap()
+}
+
+fn tool_command(work: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
     command.args(arguments).stdin(Stdio::null());
     let port = port_of(work, "port").to_string();
-    command.args(["--password", "password", "--port", &port]).output().unwrap()
+    command.args(["--password", "password", "--port", &port]);
+    command
 }
 
 /// What it prints if it does what it is to do.
@@ -309,6 +314,48 @@ fn what_a_node_tells_is_collected_without_secrets() {
         assert!(!all.contains(secret), "{secret}");
     }
     node.stop();
+}
+
+#[test]
+fn slow_operations_and_hot_documents_are_told_with_tools() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let flags = ["--password", "password", "--vbuckets", "16", "--threads", threads];
+        let node = Node::start(serve_directory(work, &flags), work);
+        assert!(printed(work, &["why-slow"]).starts_with("nothing was slow"));
+        // From now on everything is.
+        printed(work, &["why-slow", "--set", "get=0", "--set", "SET=0"]);
+        printed(work, &["set", "a", "1"]);
+        printed(work, &["get", "a"]);
+        printed(work, &["set", "b", "1", "--durability", "persist_to_majority"]);
+        let told = printed(work, &["why-slow", "-o", "json"]);
+        let told: Vec<serde_json::Value> =
+            told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let seen: Vec<_> = told.iter().map(|it| [&it["command"], &it["key"]]).collect();
+        assert_eq!(seen, [["SET", ""], ["GET", "a"], ["SET", "a"]], "the newest first");
+        let (durable, get) = (&told[0], &told[1]);
+        assert!(durable["replication_us"].as_u64().unwrap() > 0, "{durable}");
+        assert!(durable["took_us"].as_u64() >= durable["replication_us"].as_u64(), "{durable}");
+        for span in ["lock_us", "fetch_us", "journal_us", "replication_us", "task_us"] {
+            assert_eq!(get[span], 0, "{span}: {get}");
+        }
+        let table = printed(work, &["why-slow", "--limit", "1"]);
+        assert!(table.contains("of the time of these went for replication"), "{table}");
+        assert!(log_of(work).contains("an operation was slow"));
+        let unknown = complaint(work, &["why-slow", "--set", "NO_SUCH=5"]);
+        assert!(unknown.contains("the name of a command"), "{unknown}");
+        let silence = document_tool(work, &["hot-keys", "--for", "1"]);
+        assert!(silence.status.success(), "{silence:?}");
+        assert!(String::from_utf8(silence.stderr).unwrap().contains("no request"));
+        let load = ["load", "--num-items", "1", "--key-prefix", "hot", "--duration", "60"];
+        let mut load = tool_command(work, &load).stdout(Stdio::null()).spawn().unwrap();
+        let hot = printed(work, &["hot-keys", "--for", "1", "--limit", "1"]);
+        load.kill().unwrap();
+        load.wait().unwrap();
+        assert!(hot.contains("100.0%") && hot.contains("hot"), "{hot}");
+        node.stop();
+    }
 }
 
 const INIT_FILE: &str = r#"{

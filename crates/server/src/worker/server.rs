@@ -21,8 +21,10 @@ use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
 use crate::command_statistics::{CommandStatistics, timings};
 use crate::departure::Departure;
+use crate::hot_keys::HotKeys;
 use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
+use crate::slow_operations::SlowOperations;
 use crate::statistics::ServerStatistics;
 use crate::strangers::Strangers;
 use crate::user_meters::UserMeters;
@@ -108,6 +110,8 @@ impl Server {
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            slow_operations: SlowOperations::of_workers(count),
+            hot_keys: HotKeys::of_workers(count),
             recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
