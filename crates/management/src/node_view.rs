@@ -74,6 +74,19 @@ pub trait NodeView: Send + Sync {
         None
     }
 
+    /// Which lines are logged, in the words of `--log-level`; `None` where none are.
+    fn log_filter(&self) -> Option<String> {
+        None
+    }
+
+    /// Has other lines logged, until the node stops.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    fn set_log_filter(&self, _filter: &str) -> Result<(), String> {
+        Err("This node does not log".to_owned())
+    }
+
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
 

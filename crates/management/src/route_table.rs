@@ -120,6 +120,13 @@ pub const REST_ROUTES: &[RestRoute] = &[
         on_node(Privilege::NodesWrite),
         "How nodes give each other their users",
     ),
+    route("GET", "/settee/logLevel", on_node(Privilege::SettingsRead), "Which lines the node logs"),
+    route(
+        "POST",
+        "/settee/logLevel",
+        on_node(Privilege::SettingsWrite),
+        "Have the node log other lines, until it stops",
+    ),
     route(
         "GET",
         "/settee/vbuckets/damaged",

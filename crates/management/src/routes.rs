@@ -14,6 +14,7 @@ mod damage;
 mod first_start;
 mod groups;
 mod health;
+mod log_level;
 mod named_bucket;
 mod own_account;
 mod password_policy;
@@ -84,6 +85,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route(PLAN_EXCHANGE, get(cluster_plan::show).put(cluster_plan::carry_out))
         .route("/settee/vbuckets/damaged", get(damage::list))
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
+        .route("/settee/logLevel", get(log_level::show).post(log_level::change))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(health::openapi))
 }

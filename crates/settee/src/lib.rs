@@ -9,6 +9,7 @@ mod config;
 mod configuration_page;
 mod damage;
 mod init_files;
+mod log_file;
 mod logging;
 mod memory_size;
 mod metrics;

@@ -52,6 +52,8 @@ enum Command {
     HotKeys(cli::HotKeysArguments),
     /// Change a parameter of a running node, until it stops.
     SetParam(cli::SetParamArguments),
+    /// Have a running node log other lines, until it stops.
+    SetLogLevel(Box<cli::SetLogLevelArguments>),
     /// List, set and delete the users of a running node.
     User(Box<cli::UserArguments>),
     /// List, create, edit, empty and delete the buckets of a running node.
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
         Command::WhySlow(arguments) => cli::why_slow::run(&arguments),
         Command::HotKeys(arguments) => cli::hot_keys::run(&arguments),
         Command::SetParam(arguments) => cli::set_param::run(&arguments),
+        Command::SetLogLevel(arguments) => cli::set_log_level::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),
         Command::Bucket(arguments) => cli::bucket::run(&arguments),
         Command::Collection(arguments) => cli::collection::run(&arguments),

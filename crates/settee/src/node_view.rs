@@ -19,6 +19,7 @@ use platform::{Clock, DiskSpace, Files, Instant};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
 use crate::bucket_view::{BucketRates, ViewedBucket};
+use crate::logging;
 use crate::metrics;
 use crate::rate::Rate;
 
@@ -191,6 +192,16 @@ impl NodeView for View {
 
     fn audit_log(&self) -> Option<&AuditLog> {
         self.audit_log.as_deref()
+    }
+
+    fn log_filter(&self) -> Option<String> {
+        logging::filter()
+    }
+
+    fn set_log_filter(&self, filter: &str) -> Result<(), String> {
+        logging::set_filter(filter)?;
+        tracing::info!(filter, "lines are logged by another filter, until the node stops");
+        Ok(())
     }
 
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
@@ -17,6 +17,7 @@ use platform::process::{Hangup, Termination};
 use tls::CertificateStore;
 
 use crate::init_files::{InitFiles, InitTarget};
+use crate::log_file::LogFile;
 use crate::logging;
 use crate::node_view::View;
 use crate::ready_file::{self, Ready};
@@ -69,7 +70,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let begun = clock.now();
     let end_with_parent = arguments.end_with_parent;
     let config = arguments.resolve()?;
-    logging::start(&config.log_level, config.log_json)?;
+    logging::start(&config.log_level, config.log_json, open_log_file(&config)?)?;
     warn_of_quota(config.memory_quota.0);
     let termination = Termination::watch(Hangup::GoesOn(on_hangup))?;
     if let Some(parent) = end_with_parent {
@@ -102,6 +103,14 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     node.stop()?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file that log lines go to, if they go to one.
+fn open_log_file(config: &ServeConfig) -> anyhow::Result<Option<LogFile>> {
+    let Some(path) = &config.log_file else { return Ok(None) };
+    let file = LogFile::open(Arc::new(RealFiles), path, config.log_file_size.0);
+    let file = file.with_context(|| format!("--log-file {} cannot be written", path.display()));
+    file.map(Some)
 }
 
 /// Has the node have what files say that it has from its first start on.

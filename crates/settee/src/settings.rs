@@ -32,6 +32,9 @@ const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
 /// A journal that is smaller would be full of single batches.
 const JOURNAL_SIZE_MIN: MemorySize = MemorySize(64 << 20);
 const THREADS_MAX: usize = 128;
+/// A log file when nobody says how large it may be, and one that would hold nothing.
+const LOG_FILE_BYTES: u64 = 20 << 20;
+const LOG_FILE_SIZE_MIN: MemorySize = MemorySize(64 << 10);
 
 settings! {
     /// Where everything is kept; created when it is missing
@@ -343,7 +346,22 @@ settings! {
 
     /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
     #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
-    log_level: String { default: "info".to_owned(), }
+    log_level: String {
+        default: "info".to_owned(),
+        route: "POST /settee/logLevel",
+    }
+
+    /// A file for log lines, in the place of standard error; those of before are beside it, as
+    /// FILE.1 and so on up to FILE.5
+    #[arg(long, value_name = "FILE", env = "SETTEE_LOG_FILE")]
+    log_file: PathBuf { unsaid: "standard error", }
+
+    /// The size from which on the log file becomes one of before
+    #[arg(long, value_name = "SIZE", env = "SETTEE_LOG_FILE_SIZE")]
+    log_file_size: MemorySize {
+        default: MemorySize(LOG_FILE_BYTES),
+        allowed: Allowed::AtLeast(LOG_FILE_SIZE_MIN),
+    }
 
     /// Log lines as JSON
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",

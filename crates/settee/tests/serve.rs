@@ -358,6 +358,33 @@ fn slow_operations_and_hot_documents_are_told_with_tools() {
     }
 }
 
+#[test]
+fn a_node_logs_to_a_file_what_it_is_told_to_log() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let file = work.join("settee.log");
+    let mut command = serve_directory(work, &["--password", "password", "--log-level", "warn"]);
+    command.arg("--log-file").arg(&file);
+    let node = Node::start(command, work);
+    let lines = || platform::files::read_text(&file).unwrap();
+    assert!(!lines().contains("serving"), "{}", lines());
+    assert_eq!(tool(work, &["set-log-level"]), "FILTER\nwarn\n");
+    assert_eq!(tool(work, &["set-log-level", "management=trace,info"]), "");
+    let shown = tool(work, &["set-log-level", "-o", "json"]);
+    assert_eq!(shown, "{\"filter\":\"management=trace,info\"}\n");
+    assert!(lines().contains("another filter"), "{}", lines());
+    let (status, body) =
+        ask(work, Some("password"), "POST", "/settee/logLevel", "filter=bucket%3Dloud");
+    assert_eq!(status, 400, "{body}");
+    assert!(body.contains("try info"), "{body}");
+    node.stop();
+    assert!(lines().contains("stopped"), "{}", lines());
+    assert!(!log_of(work).contains("stopped"), "standard error has none");
+    let mut command = serve_directory(work, &["--password", "password"]);
+    command.arg("--log-file").arg(work.join("none/settee.log"));
+    assert!(refused(command).contains("--log-file"));
+}
+
 const INIT_FILE: &str = r#"{
   "buckets": [
     {"name": "mine", "ramQuotaMB": 100, "scopes": [
