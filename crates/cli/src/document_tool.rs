@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use client::{ClusterClient, OwnedResponse, status_name};
 use document::limits::KEY_SIZE_MAX;
 use document::{CollectionId, Vbid};
-use platform::Clock;
+use platform::{Clock, terminal};
 use protocol::client::Request;
 use protocol::{Feature, Status};
 use serde_json::{Map, Value};
@@ -61,6 +61,8 @@ pub struct Documents {
     client: ClusterClient,
     pub(crate) collection: CollectionId,
     pub(crate) format: OutputFormat,
+    /// Whether a line break follows a body for people: on a terminal, and in a shell.
+    pub(crate) ends_lines: bool,
 }
 
 impl<O: clap::Args + DocumentOrder> DocumentTool<O> {
@@ -92,7 +94,12 @@ impl DocumentPlace {
 impl Documents {
     fn new(client: ClusterClient, place: &DocumentPlace) -> anyhow::Result<Self> {
         let collection = CollectionId::DEFAULT;
-        let mut documents = Self { client, collection, format: place.output };
+        let mut documents = Self {
+            client,
+            collection,
+            format: place.output,
+            ends_lines: terminal::stdout_columns().is_some(),
+        };
         if let Some(path) = &place.collection {
             documents.enter(path)?;
         }

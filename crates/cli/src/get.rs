@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use platform::terminal;
 use protocol::client::Request;
 use protocol::{Opcode, Status};
 use serde_json::Value;
@@ -51,7 +50,7 @@ impl DocumentOrder for GetOrder {
             write_json(members, out)?;
         } else {
             out.write_all(answer.value())?;
-            if terminal::stdout_columns().is_some() && !answer.value().ends_with(b"\n") {
+            if documents.ends_lines && !answer.value().ends_with(b"\n") {
                 out.write_all(b"\n")?;
             }
         }

@@ -93,6 +93,11 @@ impl DocumentOrder for SetOrder {
 }
 
 impl SetOrder {
+    /// Whether the body is what standard input says.
+    pub(crate) fn wants_standard_input(&self) -> bool {
+        self.value.is_none()
+    }
+
     fn opcode(&self) -> Opcode {
         match (self.add, self.replace) {
             (true, _) => Opcode::Add,

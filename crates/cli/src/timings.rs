@@ -88,7 +88,7 @@ fn parse(statistics: &[(String, String)]) -> Tables {
     histograms.into_iter().map(table).collect()
 }
 
-fn parse_row<'a>(key: &'a str, value: &str) -> Option<(&'a str, Row)> {
+pub(crate) fn parse_row<'a>(key: &'a str, value: &str) -> Option<(&'a str, Row)> {
     let (name, bounds) = key.rsplit_once('_')?;
     let (low, high) = bounds.split_once(',')?;
     let row = Row { low: low.parse().ok()?, high: high.parse().ok()?, count: value.parse().ok()? };

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use client::Connection;
 use serde::Deserialize;
 
 use crate::backup::dates;
@@ -18,6 +19,8 @@ use crate::table::Table;
 const GROUP: &str = "slow-operations";
 /// Statistics of the group that are operations begin so.
 const OPERATION: &str = "slow_";
+/// Operations that are shown unless somebody says otherwise.
+const LIMIT_DEFAULT: usize = 20;
 const NANOS_PER_MICRO: u64 = 1000;
 /// A part of an operation's time that is worth a word, in percent.
 const SHOWN_PERCENT_MIN: u64 = 1;
@@ -30,7 +33,7 @@ pub struct WhySlowArguments {
     #[arg(long = "set", value_name = "COMMAND=MS", value_parser = parse_threshold)]
     thresholds: Vec<(String, u64)>,
     /// Show so many operations, the newest ones
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = LIMIT_DEFAULT)]
     limit: usize,
     /// How they are shown: for people, or one JSON object a line
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Table)]
@@ -81,18 +84,31 @@ pub fn run(arguments: &WhySlowArguments) -> anyhow::Result<ExitCode> {
     for (command, threshold_ms) in &arguments.thresholds {
         property::set(&mut connection, &format!("slow_ms.{command}"), *threshold_ms)?;
     }
-    let told = connection.statistics(GROUP).map_err(|error| explain_group(error, GROUP))?;
-    let told = told.into_iter().filter(|(name, _)| name.starts_with(OPERATION));
-    let told: Vec<String> = told.map(|(_, value)| value).take(arguments.limit).collect();
+    let told = ask(&mut connection, arguments.limit)?;
     if arguments.output == OutputFormat::Json {
         print(&told.iter().map(|line| format!("{line}\n")).collect::<String>())?;
         return Ok(ExitCode::SUCCESS);
     }
+    print(&explained(&parse(&told)?))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a node tells of its newest slow operations, for people.
+pub(crate) fn told(connection: &mut Connection) -> anyhow::Result<String> {
+    Ok(explained(&parse(&ask(connection, LIMIT_DEFAULT)?)?))
+}
+
+/// The newest slow operations, each as the node's JSON.
+fn ask(connection: &mut Connection, limit: usize) -> anyhow::Result<Vec<String>> {
+    let told = connection.statistics(GROUP).map_err(|error| explain_group(error, GROUP))?;
+    let told = told.into_iter().filter(|(name, _)| name.starts_with(OPERATION));
+    Ok(told.map(|(_, value)| value).take(limit).collect())
+}
+
+fn parse(told: &[String]) -> anyhow::Result<Vec<Operation>> {
     let parse = |text: &String| serde_json::from_str::<Operation>(text);
     let operations = told.iter().map(parse).collect::<Result<Vec<_>, _>>();
-    let operations = operations.context("the node tells of slow operations in another form")?;
-    print(&explained(&operations))?;
-    Ok(ExitCode::SUCCESS)
+    operations.context("the node tells of slow operations in another form")
 }
 
 fn parse_threshold(text: &str) -> anyhow::Result<(String, u64)> {

@@ -1,6 +1,7 @@
 //! The process around a node: the command line, what a node is to be by flags, environment and
 //! file, logging, REST on top of it, and several of them on one machine.
 
+mod adopt;
 mod backup_source;
 mod bucket_view;
 mod cluster_run;
@@ -11,6 +12,7 @@ mod damage;
 mod init_files;
 mod log_file;
 mod logging;
+mod manual;
 mod memory_size;
 mod metrics;
 #[cfg(test)]
@@ -27,6 +29,8 @@ mod setting_table;
 mod setting_values;
 mod settings;
 
+pub use adopt::{AdoptArguments, adopt};
 pub use cluster_run::{ClusterRunArguments, cluster_run};
+pub use manual::write_manual;
 pub use restore::restore;
 pub use serve::{ServeArguments, serve};

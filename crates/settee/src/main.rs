@@ -1,10 +1,12 @@
 //! The `settee` binary.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
+use platform::files::RealFiles;
 
 #[global_allocator]
 static ALLOCATOR: platform::allocator::Allocator = platform::allocator::Allocator;
@@ -46,6 +48,10 @@ enum Command {
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
     Timings(cli::TimingsArguments),
+    /// Show what a running node does, again and again.
+    Top(cli::TopArguments),
+    /// Read and write documents of a running node, line by line.
+    Shell(Box<cli::ShellArguments>),
     /// Show what took long on a running node, and where the time went.
     WhySlow(cli::WhySlowArguments),
     /// Sample for a while which documents of a running node are asked for most.
@@ -72,6 +78,8 @@ enum Command {
     VerifyFile(cli::VerifyFileArguments),
     /// Check a data directory, explain what is found, and propose what to do.
     Doctor(cli::DoctorArguments),
+    /// Tell what of another server's directory a node takes over, and what not.
+    Adopt(settee::AdoptArguments),
     /// Put logs, statistics, configuration without secrets and timings into one archive.
     Collect(Box<cli::CollectArguments>),
     /// Print what a shell needs to complete these commands and their flags.
@@ -80,6 +88,13 @@ enum Command {
         /// The shell
         shell: Shell,
     },
+    /// Write manual pages of these commands.
+    #[command(after_help = MANUAL_HELP)]
+    Man {
+        /// Where the pages go; it is made when it is missing
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
 }
 
 const COMPLETIONS_HELP: &str = "\
@@ -87,6 +102,11 @@ Examples:
   settee completions bash > ~/.local/share/bash-completion/completions/settee
   settee completions zsh > \"${fpath[1]}/_settee\"
   settee completions fish > ~/.config/fish/completions/settee.fish";
+
+const MANUAL_HELP: &str = "\
+Examples:
+  settee man ~/.local/share/man/man1
+  man settee-set-param";
 
 fn main() -> ExitCode {
     platform::allocator::set_up();
@@ -103,6 +123,8 @@ fn main() -> ExitCode {
         Command::Load(arguments) => cli::load::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
+        Command::Top(arguments) => cli::top::run(&arguments),
+        Command::Shell(arguments) => cli::shell::run(&arguments),
         Command::WhySlow(arguments) => cli::why_slow::run(&arguments),
         Command::HotKeys(arguments) => cli::hot_keys::run(&arguments),
         Command::SetParam(arguments) => cli::set_param::run(&arguments),
@@ -116,7 +138,12 @@ fn main() -> ExitCode {
         Command::Dump(arguments) => cli::dump::run(&arguments),
         Command::VerifyFile(arguments) => cli::verify_file::run(&arguments),
         Command::Doctor(arguments) => cli::doctor::run(&arguments),
+        Command::Adopt(arguments) => settee::adopt(&arguments, &RealFiles),
         Command::Collect(arguments) => cli::collect::run(&arguments),
+        Command::Man { directory } => {
+            settee::write_manual(&RealFiles, &directory, Arguments::command())
+                .map(|_| ExitCode::SUCCESS)
+        }
         Command::Completions { shell } => print_completions(shell),
     };
     match result {

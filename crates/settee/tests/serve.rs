@@ -1,6 +1,7 @@
 //! `settee serve` with real processes.
 #![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -383,6 +384,42 @@ fn a_node_logs_to_a_file_what_it_is_told_to_log() {
     let mut command = serve_directory(work, &["--password", "password"]);
     command.arg("--log-file").arg(work.join("none/settee.log"));
     assert!(refused(command).contains("--log-file"));
+}
+
+#[test]
+fn a_shell_carries_out_lines_and_a_page_tells_what_a_node_does() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let flags = ["--password", "password", "--vbuckets", "16"];
+    let node = Node::start(serve_directory(work, &flags), work);
+    let shell = |lines: &str| {
+        let mut command = tool_command(work, &["shell"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    };
+    let lines = "set a 'b c'\nget a\nincr n --initial 7\n\nuse _default._default\nexit\nget x\n";
+    assert_eq!(shell(lines), (0, "b c\n7\n".to_owned(), String::new()));
+    let (code, out, error) =
+        shell("get x\nnonsense\nset a\nset d 1 --durability majority\nget d\n");
+    assert_eq!((code, out.as_str()), (1, "1\n"));
+    for part in ["no document \"x\"", "nonsense", "say the body behind the key"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let (_, out, error) = shell("stats uuid\nlatency\nbigkeys\nslowlog\nhotkeys 1\n");
+    for part in ["uuid ", "get_cmd (", "documents were looked at", "nothing was slow", "SHARE"] {
+        assert!(out.contains(part), "{part}: {out} {error}");
+    }
+    let page = printed(work, &["top", "--once", "--interval", "0.2"]);
+    for part in ["operations", "memory", "front-end threads"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    node.stop();
 }
 
 const INIT_FILE: &str = r#"{
