@@ -204,6 +204,7 @@ fn warn_of_quota(quota_bytes: u64) {
 /// before.
 fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
     let mut until_progress = PROGRESS_STEPS;
+    let began = node.clock().now();
     while !node.wait_until_serving(STEP) {
         if let Some(signal) = termination.has_come() {
             return Some(signal);
@@ -211,22 +212,35 @@ fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
         until_progress -= 1;
         if until_progress == 0 {
             until_progress = PROGRESS_STEPS;
-            log_progress(node);
+            log_progress(node, node.clock().now().since(began));
         }
     }
     None
 }
 
-fn log_progress(node: &Node) {
+fn log_progress(node: &Node, elapsed: Duration) {
     for bucket in node.buckets().all() {
         let progress = bucket.bucket().warmup_progress();
+        let (loaded, total) = (progress.documents_loaded, progress.documents_total);
+        let (documents_per_second, seconds_left) = pace(loaded, total, elapsed);
         tracing::info!(
             bucket = bucket.name(),
             vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
-            documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
+            documents = format!("{loaded}/{total}"),
+            documents_per_second,
+            seconds_left,
             "loading documents"
         );
     }
+}
+
+/// How much of `total` is done in a second, and in how many seconds the rest will be, once anything
+/// is.
+fn pace(done: u64, total: u64, elapsed: Duration) -> (u64, Option<u64>) {
+    let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let per_second = done.saturating_mul(1000) / milliseconds;
+    let left = total.saturating_sub(done).saturating_mul(milliseconds) / 1000;
+    (per_second, left.checked_div(done))
 }
 
 /// Tells the person who started the node how to reach it. Nobody may be there to read it.
@@ -319,4 +333,22 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
         ready_file::write(&RealFiles, path, &ready)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_of_loading_tells_how_long_the_rest_takes() {
+        for (done, total, seconds, expected) in [
+            (0, 100, 2, (0, None)),
+            (50, 100, 2, (25, Some(2))),
+            (10, 100, 2, (5, Some(18))),
+            (100, 100, 4, (25, Some(0))),
+            (3, 0, 0, (3000, Some(0))),
+        ] {
+            assert_eq!(pace(done, total, Duration::from_secs(seconds)), expected);
+        }
+    }
 }

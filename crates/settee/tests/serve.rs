@@ -490,6 +490,30 @@ fn a_node_has_what_files_say_from_its_first_start_on() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let root = tempfile::tempdir().unwrap();
+    let settee = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_settee")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(settee(&["man", root.path().to_str().unwrap()]), "");
+    let help = settee(&["--help"]);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !["", "help"].contains(name)).collect();
+    assert!(names.len() > 25, "{names:?}");
+    for name in names {
+        let page = root.path().join(format!("settee-{name}.1"));
+        let page = platform::files::read_text(&page).unwrap();
+        assert!(page.contains("SYNOPSIS"), "{name}: {page}");
+    }
+    let page = platform::files::read_text(&root.path().join("settee-bucket-create.1")).unwrap();
+    assert!(page.contains("quota"), "{page}");
+}
+
+#[test]
 fn every_shell_completes_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
