@@ -88,7 +88,7 @@ impl RangeScan<'_> {
         let answer = answer.map_err(explain)?;
         match answer.status() {
             Some(Status::Success) => {
-                let id = answer.value().try_into();
+                let id: Result<[u8; ID_SIZE], _> = answer.value().try_into();
                 Ok(Some(id.map_err(|_| anyhow!("the server gives a scan no name of 16 bytes"))?))
             }
             Some(Status::KeyEnoent) => Ok(None),

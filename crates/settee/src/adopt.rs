@@ -252,7 +252,7 @@ mod tests {
             "bucket travel: taken over: 0 documents",
             "  vBucket 0 would be out of service: ",
             "bucket orders: taken over: ",
-            ", 1 of 1024 vBuckets, ",
+            " MB, 1 of ",
             "--bucket orders\n",
             "users, groups and their passwords",
         ] {

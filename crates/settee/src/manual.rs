@@ -23,26 +23,19 @@ pub fn write_manual(
     let mut command = command.disable_help_subcommand(true);
     // Names of commands below others become whole, and flags of the whole theirs.
     command.build();
-    let name = command.get_name().to_owned();
-    write_page(files, directory, &command, &name)
+    write_page(files, directory, &command)
 }
 
-fn write_page(
-    files: &dyn Files,
-    directory: &Path,
-    command: &Command,
-    name: &str,
-) -> anyhow::Result<usize> {
-    let mut page = Vec::new();
-    // A page is named like the command that it is of; clap wants names that never end.
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    Man::new(command.clone().name(name)).render(&mut page)?;
+fn write_page(files: &dyn Files, directory: &Path, command: &Command) -> anyhow::Result<usize> {
+    let manual = Man::new(command.clone());
+    let (name, mut page) = (manual.get_filename(), Vec::new());
+    manual.render(&mut page)?;
     files
-        .replace_all(&directory.join(format!("{name}.1")), &page)
+        .replace_all(&directory.join(&name), &page)
         .with_context(|| format!("the page {name} cannot be written"))?;
     let mut count = 1;
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        count += write_page(files, directory, below, &format!("{name}-{}", below.get_name()))?;
+        count += write_page(files, directory, below)?;
     }
     Ok(count)
 }

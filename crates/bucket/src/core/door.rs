@@ -85,9 +85,9 @@ impl BucketCore {
 
     #[cold]
     fn await_lock<'a>(&self, slot: &'a VbucketSlot, waited: &mut Duration) -> VbucketGuard<'a> {
-        let began = self.clock.now();
+        let began = self.now().monotonic;
         let place = slot.lock();
-        *waited += self.clock.now().since(began);
+        *waited += self.now().monotonic.since(began);
         place
     }
 }

@@ -33,7 +33,6 @@ pub(super) struct ShellLine {
 
 /// What a line asks for.
 #[derive(Debug, clap::Subcommand)]
-#[command(disable_version_flag = true)]
 pub(super) enum ShellOrder {
     /// Show a document
     Get(GetOrder),

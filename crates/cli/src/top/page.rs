@@ -27,9 +27,11 @@ impl Page<'_> {
             ["cmd_total", "cmd_get", "cmd_set", "cmd_delete", "parked_requests"]
                 .map(|name| self.rate(name));
         let (hits, misses) = (self.rate("get_hits"), self.rate("get_misses"));
-        let hit = match hits + misses {
-            0.0 => String::new(),
-            reads => format!("   {:.1} % of reads hit", 100.0 * hits / reads),
+        let reads = hits + misses;
+        let hit = if reads > 0.0 {
+            format!("   {:.1} % of reads hit", 100.0 * hits / reads)
+        } else {
+            String::new()
         };
         let kinds = format!("get {get:.0}   set {set:.0}   delete {delete:.0}");
         format!("{all:.0}/s   {kinds}   waited {waited:.0}{hit}")
