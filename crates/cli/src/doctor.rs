@@ -15,7 +15,6 @@ use storage::Severity;
 
 use crate::output::with_stdout;
 use crate::output_format::OutputFormat;
-use crate::verify_file::severity_name;
 use symptom::Symptom;
 
 /// Checks a data directory, explains what it finds, and proposes what to do

@@ -49,7 +49,9 @@ pub(super) fn find(order: &BigKeys, documents: &mut Documents) -> anyhow::Result
             largest.note(document.name, document.value.len());
             Ok(())
         };
-        scan.run(connection, Vbid(vbid), &mut note)?;
+        if scan.run(connection, Vbid(vbid), &mut note)?.is_break() {
+            break;
+        }
     }
     Ok(largest.to_table())
 }
