@@ -1,5 +1,5 @@
-//! Tools at the command line: documents, load generator, statistics, timings, parameters, couchstore
-//! files, backups, users, buckets and collections.
+//! Tools at the command line: documents, load generator, statistics, timings, parameters,
+//! couchstore files, backups, users, buckets and collections.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.

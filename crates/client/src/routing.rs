@@ -77,8 +77,8 @@ impl Routing {
         self.owners.iter().copied().flatten().collect()
     }
 
-    /// The node that owns a vBucket. When nobody does that is node 0, which answers what there is to
-    /// say.
+    /// The node that owns a vBucket. When nobody does that is node 0, which answers what there is
+    /// to say.
     pub fn owner(&self, vbucket: Vbid) -> &ServerAddress {
         let owner = self.owners.get(usize::from(vbucket.0)).copied().flatten().unwrap_or(0);
         self.nodes.get(owner).expect("a map has nodes, and owners are among them")
