@@ -61,6 +61,10 @@ pub(crate) const SCOPES: &str = "/pools/default/buckets/{bucket}/scopes";
 const SCOPE: &str = "/pools/default/buckets/{bucket}/scopes/{scope}";
 pub(crate) const COLLECTIONS: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections";
 const COLLECTION: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}";
+const DOCUMENTS: &str =
+    "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}/docs";
+const DOCUMENT: &str =
+    "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}/docs/{document}";
 const EXTERNAL_ADDRESS: &str = "/node/controller/setupAlternateAddresses/external";
 
 /// All requests. What is not here is for full administrators.
@@ -225,6 +229,15 @@ pub const REST_ROUTES: &[RestRoute] = &[
     route("POST", COLLECTIONS, in_scope(Privilege::CollectionWrite), "Create a collection"),
     route("PATCH", COLLECTION, in_scope(Privilege::CollectionWrite), "Edit a collection"),
     route("DELETE", COLLECTION, in_scope(Privilege::CollectionWrite), "Drop a collection"),
+    route(
+        "GET",
+        DOCUMENTS,
+        in_part(Privilege::RangeScan),
+        "Keys of a collection's documents on this node, a page at a time",
+    ),
+    route("GET", DOCUMENT, in_part(Privilege::Read), "A document of this node"),
+    route("POST", DOCUMENT, in_part(Privilege::Upsert), "Store a document"),
+    route("DELETE", DOCUMENT, in_part(Privilege::Delete), "Delete a document"),
     route("GET", "/settings/rbac/users", on_node(Privilege::SecurityRead), "All users"),
     route("GET", "/settings/rbac/users/local", on_node(Privilege::SecurityRead), "All users"),
     route("GET", "/settings/rbac/users/local/{user}", on_node(Privilege::SecurityRead), "A user"),
@@ -493,5 +506,23 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "/settings/rbac/users/external/{user}",
         on_node(Privilege::SecurityWrite),
         "Not found: there are no users of other places",
+    ),
+    route(
+        "GET",
+        "/settee/figuresStreaming",
+        on_node(Privilege::SimpleStats),
+        "The figures of each second, as server-sent events",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/vbuckets",
+        in_bucket(Privilege::BucketRead),
+        "A bucket's vBuckets: where each is, and how this node has it",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/timings",
+        in_bucket(Privilege::SimpleStats),
+        "How long a bucket's commands and its background work take, as histograms",
     ),
 ];

@@ -9,8 +9,9 @@ use bucket::{
 use cluster::{BucketMap, PendingVbucket};
 use document::{DurabilityLevel, Manifest, ManifestEdit, Vbid};
 use management::{
-    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
-    ManifestEditError, ResetError, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
+    DocumentId, FlushError, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
+    ShownDocument, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
@@ -18,8 +19,12 @@ use server::Server;
 
 use crate::backup_source;
 use crate::damage;
+use crate::document_view::{self, DocumentPlace};
 use crate::metrics;
 use crate::rate::Rate;
+
+/// The one histogram of a bucket that is not of durations.
+const BATCH_SIZES: &str = "bg_batch_size";
 
 /// What the REST port looks at.
 pub(crate) struct ViewedBucket {
@@ -54,6 +59,12 @@ impl ViewedBucket {
 
     fn bucket(&self) -> &Bucket {
         self.bucket.bucket()
+    }
+
+    /// Where its documents are.
+    fn place(&self) -> DocumentPlace<'_> {
+        let (documents, map) = (self.bucket.documents(), &self.map);
+        DocumentPlace { documents, map, cluster: self.membership.cluster_map() }
     }
 }
 
@@ -132,6 +143,56 @@ impl BucketView for ViewedBucket {
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
         let topology = damage::check_role(&self.membership, &self.name, vbid)?;
         damage::reset(self.bucket(), Vbid(vbid), topology)
+    }
+
+    fn vbuckets(&self) -> Vec<VbucketFacts> {
+        let mut all = Vec::new();
+        self.bucket().for_each_vbucket(|vbid, vbucket| {
+            all.push(VbucketFacts {
+                vbid: vbid.0,
+                state: vbucket.state().name(),
+                items: metrics::count(vbucket.document_count()),
+                non_resident_items: metrics::count(vbucket.ejected_count()),
+                high_seqno: vbucket.high_seqno().0,
+                persisted_seqno: vbucket.persisted_for_clients().0,
+                unflushed_items: metrics::count(vbucket.checkpoints().unflushed_count()),
+            });
+        });
+        all
+    }
+
+    fn timings(&self) -> Vec<Timing> {
+        let commands = self.server.timings_of(&self.name).unwrap_or_default().into_iter();
+        let commands = commands.map(|(name, values)| {
+            let unit = TimingUnit::Nanoseconds;
+            Timing { name, unit, values }
+        });
+        let own = self.bucket().timings().all().map(|(name, histogram)| {
+            let is_count = name == BATCH_SIZES;
+            let unit = if is_count { TimingUnit::Count } else { TimingUnit::Microseconds };
+            Timing { name, unit, values: histogram.snapshot() }
+        });
+        commands.chain(own).collect()
+    }
+
+    fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError> {
+        document_view::keys(self.bucket(), query)
+    }
+
+    fn read_document(&self, id: DocumentId<'_>) -> Result<ShownDocument, DocumentError> {
+        document_view::read(&self.place(), id)
+    }
+
+    fn write_document(
+        &self,
+        id: DocumentId<'_>,
+        document: &NewDocument<'_>,
+    ) -> Result<u64, DocumentError> {
+        document_view::write(&self.place(), id, document)
+    }
+
+    fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError> {
+        document_view::delete(&self.place(), id, cas)
     }
 
     fn manifest(&self) -> Arc<Manifest> {

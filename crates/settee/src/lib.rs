@@ -8,6 +8,7 @@ mod config;
 #[cfg(test)]
 mod configuration_page;
 mod damage;
+mod document_view;
 mod init_files;
 mod logging;
 mod memory_size;

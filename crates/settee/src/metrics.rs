@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use document::DurabilityLevel;
 use document::histogram::HistogramSnapshot;
 use management::{Metric, MetricKind};
 use node::{NodeBucket, NodeBuckets, VERSION};
@@ -15,6 +16,13 @@ use server::{
 const EXPORTED_BOUNDS_US: [u64; 14] = [
     10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
 ];
+/// Levels of durable writes, as the original labels them.
+const LEVELS: [(DurabilityLevel, &str); 3] = [
+    (DurabilityLevel::Majority, "majority"),
+    (DurabilityLevel::MajorityAndPersistOnMaster, "majority_and_persist_on_master"),
+    (DurabilityLevel::PersistToMajority, "persist_to_majority"),
+];
+const SYNC_WRITES_HELP: &str = "Time from the prepare of a durable write to its commit";
 /// The families of commands whose durations are exported, with the commands that stand for them.
 const TIMED_OPCODES: [(&str, &str); 3] =
     [("get_cmd", "GET"), ("store_cmd", "SET"), ("arith_cmd", "INCREMENT")];
@@ -47,6 +55,16 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, name));
     metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), name));
     metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), name));
+    for (level, label) in LEVELS {
+        let micros = bucket.timings().sync_write_commit(level).snapshot();
+        let family = Durations {
+            name: "kv_sync_write_commit_duration_seconds",
+            help: SYNC_WRITES_HELP,
+            label: ("level", label),
+            units_per_us: 1,
+        };
+        metrics.extend(family.histogram(name, &micros));
+    }
     metrics
 }
 
@@ -60,7 +78,13 @@ fn of_commands(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
     for (timed, opcode) in TIMED_OPCODES {
         let found = timings.iter().find(|(family, _)| *family == timed);
         let (_, snapshot) = found.expect("every family of commands is timed");
-        metrics.extend(histogram("kv_cmd_duration_seconds", Some(name), opcode, snapshot));
+        let family = Durations {
+            name: "kv_cmd_duration_seconds",
+            help: DURATIONS_HELP,
+            label: ("opcode", opcode),
+            units_per_us: 1_000,
+        };
+        metrics.extend(family.histogram(Some(name), snapshot));
     }
     metrics
 }
@@ -97,37 +121,44 @@ fn of_process(uptime: Duration) -> [Metric; 3] {
     ]
 }
 
-/// A histogram of nanoseconds as Prometheus reads it, in seconds.
-fn histogram(
-    name: &str,
-    bucket: Option<&str>,
-    opcode: &'static str,
-    snapshot: &HistogramSnapshot,
-) -> Vec<Metric> {
-    let sample = |suffix: &str, value: f64| {
-        let metric = Metric {
-            name: format!("{name}{suffix}").into(),
-            help: DURATIONS_HELP,
-            kind: MetricKind::Histogram,
-            labels: Vec::new(),
-            value,
+/// A histogram of durations as Prometheus reads it, in seconds.
+struct Durations {
+    name: &'static str,
+    help: &'static str,
+    label: (&'static str, &'static str),
+    /// Of what is recorded: 1000 for nanoseconds.
+    units_per_us: u64,
+}
+
+impl Durations {
+    fn histogram(&self, bucket: Option<&str>, snapshot: &HistogramSnapshot) -> Vec<Metric> {
+        let (label, value_of_label) = self.label;
+        let sample = |suffix: &str, value: f64| {
+            let metric = Metric {
+                name: format!("{}{suffix}", self.name).into(),
+                help: self.help,
+                kind: MetricKind::Histogram,
+                labels: Vec::new(),
+                value,
+            };
+            of_bucket(metric, bucket).with_label(label, value_of_label)
         };
-        of_bucket(metric, bucket).with_label("opcode", opcode)
-    };
-    let up_to = |bound_ns: u64| -> u64 {
-        snapshot.buckets().filter(|bucket| bucket.to <= bound_ns).map(|bucket| bucket.count).sum()
-    };
-    let mut metrics = Vec::new();
-    for bound_us in EXPORTED_BOUNDS_US {
-        let bound = (float(bound_us) / 1e6).to_string();
-        let below = float(up_to(bound_us * 1_000));
-        metrics.push(sample("_bucket", below).with_label("le", bound));
+        let up_to = |bound: u64| -> u64 {
+            snapshot.buckets().filter(|bucket| bucket.to <= bound).map(|bucket| bucket.count).sum()
+        };
+        let mut metrics = Vec::new();
+        for bound_us in EXPORTED_BOUNDS_US {
+            let bound = (float(bound_us) / 1e6).to_string();
+            let below = float(up_to(bound_us * self.units_per_us));
+            metrics.push(sample("_bucket", below).with_label("le", bound));
+        }
+        let total = float(snapshot.count());
+        let seconds = float(snapshot.sum()) / float(self.units_per_us) / 1e6;
+        metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
+        metrics.push(sample("_sum", seconds));
+        metrics.push(sample("_count", total));
+        metrics
     }
-    let total = float(snapshot.count());
-    metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
-    metrics.push(sample("_sum", float(snapshot.sum()) / 1e9));
-    metrics.push(sample("_count", total));
-    metrics
 }
 
 pub(crate) fn count(count: usize) -> u64 {
@@ -195,7 +226,13 @@ mod tests {
         for micros in [5, 20, 20, 900] {
             recorded.record(micros * 1_000);
         }
-        let metrics = histogram("seconds", Some("travel"), "GET", &recorded.snapshot());
+        let family = Durations {
+            name: "seconds",
+            help: DURATIONS_HELP,
+            label: ("opcode", "GET"),
+            units_per_us: 1_000,
+        };
+        let metrics = family.histogram(Some("travel"), &recorded.snapshot());
         let value = |bound: &str| {
             let is_bound = |metric: &&Metric| metric.labels.iter().any(|(_, value)| value == bound);
             metrics.iter().find(is_bound).unwrap().value

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::answers;
 use crate::bucket_view::Warmup;
 use crate::context::Context;
-use crate::metric::encode;
+use crate::metric::{Metric, encode};
 use crate::openapi;
 
 /// The content type of Prometheus' text format.
@@ -34,11 +34,17 @@ pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
 
 /// GET /metrics
 pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
+    let metrics = all_metrics(&context);
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}
+
+/// The node's samples, and those of the REST port itself.
+pub(super) fn all_metrics(context: &Context) -> Vec<Metric> {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
     metrics.extend(context.history.metrics());
-    ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+    metrics
 }
 
 /// GET /openapi.json
