@@ -252,6 +252,8 @@ pub(crate) struct FakeBucket {
     pub(crate) quota_bytes: Mutex<u64>,
     /// Its documents, by their keys.
     pub(crate) documents: Mutex<BTreeMap<String, ShownDocument>>,
+    /// Why it stores none.
+    pub(crate) document_error: Mutex<Option<DocumentError>>,
     /// What it has not carried out yet.
     pub(crate) pending: Mutex<Vec<PendingVbucket>>,
 }
@@ -272,6 +274,7 @@ impl FakeBucket {
             manifest: Mutex::default(),
             quota_bytes: Mutex::new(1 << 28),
             documents: Mutex::default(),
+            document_error: Mutex::default(),
             pending: Mutex::default(),
         }
     }
@@ -399,6 +402,9 @@ impl BucketView for FakeBucket {
         id: DocumentId<'_>,
         document: &NewDocument<'_>,
     ) -> Result<u64, DocumentError> {
+        if let Some(error) = self.document_error.lock().unwrap().clone() {
+            return Err(error);
+        }
         let mut documents = self.documents.lock().unwrap();
         let before = documents.get(id.name).map_or(0, |before| before.cas);
         match document.cas {
