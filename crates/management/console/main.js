@@ -5,6 +5,7 @@ import { collections } from "./collections.js";
 import { documents } from "./documents.js";
 import { element, labelled, notice } from "./elements.js";
 import { forget, whenStateChanges } from "./figures.js";
+import { log } from "./log.js";
 import { overview } from "./overview.js";
 import { ask, whenSignedOut } from "./requests.js";
 import { servers } from "./servers.js";
@@ -22,6 +23,7 @@ const PAGES = {
   servers: ["Servers", servers],
   vbuckets: ["vBuckets", vbuckets],
   timings: ["Timings", timings],
+  log: ["Log", log],
   users: ["Users", users],
   settings: ["Settings", settings],
 };

@@ -27,7 +27,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [ConsoleFile; 21] = [
+const FILES: [ConsoleFile; 22] = [
     file!(HTML, "index.html"),
     file!(STYLE, "console.css"),
     file!(SCRIPT, "main.js"),
@@ -43,6 +43,7 @@ const FILES: [ConsoleFile; 21] = [
     file!(SCRIPT, "servers.js"),
     file!(SCRIPT, "vbuckets.js"),
     file!(SCRIPT, "timings.js"),
+    file!(SCRIPT, "log.js"),
     file!(SCRIPT, "users.js"),
     file!(SCRIPT, "settings.js"),
     file!(SCRIPT, "uPlot.iife.min.js"),

@@ -74,6 +74,9 @@ pub trait NodeView: Send + Sync {
         None
     }
 
+    /// The last lines of the node's log, the oldest first.
+    fn log_lines(&self) -> Vec<String>;
+
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
 

@@ -507,6 +507,7 @@ pub const REST_ROUTES: &[RestRoute] = &[
         on_node(Privilege::SecurityWrite),
         "Not found: there are no users of other places",
     ),
+    route("GET", "/settee/log", on_node(Privilege::SecurityRead), "The last lines of the log"),
     route(
         "GET",
         "/settee/figuresStreaming",

@@ -100,6 +100,7 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
         .route("/metrics", get(health::metrics))
         .route("/openapi.json", get(health::openapi))
+        .route("/settee/log", get(health::log))
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {

@@ -74,7 +74,9 @@ impl Sessions {
         table.retain(|_, session| !session.is_over(now));
         if table.len() >= SESSIONS_MAX {
             let oldest = table.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
-            oldest.and_then(|id| table.remove(&id));
+            if let Some(id) = oldest {
+                table.remove(&id);
+            }
         }
         table.insert(id, Session { secret, user, credentials, began: now, used: now });
         assert!(table.len() <= SESSIONS_MAX, "a session beyond the limit takes another's place");

@@ -21,6 +21,7 @@ mod rate;
 mod ready_file;
 mod real_peers;
 mod real_world;
+mod recent_log;
 mod restore;
 mod serve;
 mod setting_table;

@@ -5,6 +5,12 @@ use std::io::{self, IsTerminal};
 
 use anyhow::Context;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
+
+use crate::recent_log::RecentLog;
+
+/// The last lines. They are the process's, as the log is.
+static RECENT: RecentLog = RecentLog::new();
 
 /// Sends log lines to standard error from now on. In a process that has done so already (tests)
 /// nothing changes.
@@ -17,12 +23,17 @@ pub(crate) fn start(filter: &str, as_json: bool) -> anyhow::Result<()> {
         .with_ansi(is_coloured)
         // Those are told on standard error, too, and panic if that fails.
         .log_internal_errors(false)
-        .with_writer(io::stderr);
+        .with_writer(io::stderr.and(|| &RECENT));
     let started = if as_json { builder.json().try_init() } else { builder.try_init() };
     if started.is_err() {
         tracing::debug!("log lines go where they went before");
     }
     Ok(())
+}
+
+/// The last lines that were sent, the oldest first.
+pub(crate) fn recent_lines() -> Vec<String> {
+    RECENT.lines()
 }
 
 /// Whether the environment asks all programs for plain text (no-color.org): by a variable that is

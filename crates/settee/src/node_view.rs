@@ -19,6 +19,7 @@ use platform::{Clock, DiskSpace, Files, Instant};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
 use crate::bucket_view::{BucketRates, ViewedBucket};
+use crate::logging;
 use crate::metrics;
 use crate::rate::Rate;
 
@@ -191,6 +192,10 @@ impl NodeView for View {
 
     fn audit_log(&self) -> Option<&AuditLog> {
         self.audit_log.as_deref()
+    }
+
+    fn log_lines(&self) -> Vec<String> {
+        logging::recent_lines()
     }
 
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {

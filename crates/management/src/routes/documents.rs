@@ -43,7 +43,7 @@ fn named(
     user: &User,
     privilege: Privilege,
 ) -> Result<Named, Response> {
-    let mut part = |name| path.remove(name).unwrap_or_default();
+    let mut part = |name: &str| path.remove(name).unwrap_or_default();
     let (scope, collection, key) = (part("scope"), part("collection"), part("document"));
     let access = user.access.in_bucket(&bucket.map().name);
     if !access.in_collection(&scope, &collection).contains(privilege) {
@@ -85,7 +85,7 @@ pub(super) async fn list(
         Ok(named) => named,
         Err(refused) => return refused,
     };
-    let number = |text: Option<String>| text.map_or(Ok(None), |text| text.parse().map(Some));
+    let number = |text: Option<String>| text.map(|text| text.parse::<u16>()).transpose();
     let (limit, vbid) = (number(query.remove("limit")), number(query.remove("vbucket")));
     let (Ok(limit), Ok(vbid)) = (limit, vbid) else {
         return answers::refused("_", "`limit` and `vbucket` are numbers");

@@ -47,6 +47,11 @@ pub(super) fn all_metrics(context: &Context) -> Vec<Metric> {
     metrics
 }
 
+/// GET /settee/log: the last lines.
+pub(super) async fn log(State(context): State<Arc<Context>>) -> Response {
+    answers::ok(&json!({"lines": context.view.log_lines()}))
+}
+
 /// GET /openapi.json
 pub(super) async fn openapi(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&openapi::document(&context.view.node().version))

@@ -209,6 +209,13 @@ fn timings_are_nanoseconds_and_the_empty_ones_are_left_out() {
     }
 }
 
+#[test]
+fn the_last_lines_of_the_log_are_told() {
+    let port = RestPort::start();
+    let told = port.ask("GET", "/settee/log").json();
+    assert_eq!(told, json!({"lines": ["INFO one", "WARN <two>"]}));
+}
+
 const DOCS: &str = "/pools/default/buckets/default/scopes/_default/collections/_default/docs";
 
 #[test]

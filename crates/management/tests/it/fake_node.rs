@@ -199,6 +199,10 @@ impl NodeView for FakeNode {
         Ok(self.silent_nodes.lock().unwrap().clone())
     }
 
+    fn log_lines(&self) -> Vec<String> {
+        vec!["INFO one".to_owned(), "WARN <two>".to_owned()]
+    }
+
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
         *self.notify.lock().unwrap() = Some(notify);
     }
