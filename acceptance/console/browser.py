@@ -18,32 +18,44 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, textar
   .map((it) => it.outerHTML)"""
 
 
-class Browser:
-    """A browser, and the console of a node in it."""
+class Chromium:
+    """The browser's process."""
 
-    def __init__(self, node):
-        self.address = f"http://{HOST}:{node.management_port}"
-        self.node = node
-        self.remarks = []
-        self.sizes = {}
+    def __init__(self):
         self._playwright = sync_playwright().start()
         # Its sandbox needs user namespaces, which containers often do not have.
-        self._browser = self._playwright.chromium.launch(
+        self.process = self._playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
-        self.page = None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self._browser.close()
+        self.process.close()
         self._playwright.stop()
+
+
+class Browser:
+    """A person's browser, and the console of a node in it."""
+
+    def __init__(self, chromium, node):
+        self.chromium = chromium
+        self.address = f"http://{HOST}:{node.management_port}"
+        self.node = node
+        self.remarks = []
+        self.sizes = {}
+        self.page = None
+
+    def close(self):
+        """Closes what is open."""
+        if self.page is not None:
+            self.page.context.close()
+            self.page = None
 
     def open(self, scheme="light"):
         """A page of somebody who has not been here before."""
-        if self.page is not None:
-            self.page.context.close()
-        context = self._browser.new_context(viewport=SIZE, color_scheme=scheme)
+        self.close()
+        context = self.chromium.process.new_context(viewport=SIZE, color_scheme=scheme)
         context.set_default_timeout(SECONDS * 1000)
         self.page = context.new_page()
         self.page.on("console", self._note_line)

@@ -9,6 +9,7 @@ import { log } from "./log.js";
 import { overview } from "./overview.js";
 import { ask, whenSignedOut } from "./requests.js";
 import { servers } from "./servers.js";
+import { setUp } from "./set_up.js";
 import { settings } from "./settings.js";
 import { timings } from "./timings.js";
 import { users } from "./users.js";
@@ -84,14 +85,18 @@ function signIn() {
 
 async function begin() {
   try {
-    signedIn = await ask("GET", "/whoami");
+    const user = await ask("GET", "/whoami");
+    const { pools } = await ask("GET", "/pools");
+    if (pools.length === 0) return setUp(content, user.id, begin);
+    signedIn = user;
   } catch (error) {
-    if (error.status === 401) return;
+    if (error.status === 401) return null;
     throw error;
   }
   document.getElementById("user").textContent = signedIn.id;
   frame.hidden = false;
   show(false);
+  return null;
 }
 
 document.getElementById("pages").append(...Object.entries(PAGES).map(([name, [title]]) =>

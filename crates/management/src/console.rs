@@ -27,7 +27,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [ConsoleFile; 22] = [
+const FILES: [ConsoleFile; 23] = [
     file!(HTML, "index.html"),
     file!(STYLE, "console.css"),
     file!(SCRIPT, "main.js"),
@@ -45,6 +45,7 @@ const FILES: [ConsoleFile; 22] = [
     file!(SCRIPT, "timings.js"),
     file!(SCRIPT, "log.js"),
     file!(SCRIPT, "users.js"),
+    file!(SCRIPT, "set_up.js"),
     file!(SCRIPT, "settings.js"),
     file!(SCRIPT, "uPlot.iife.min.js"),
     file!(STYLE, "uPlot.min.css"),
