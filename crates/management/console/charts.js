@@ -63,6 +63,7 @@ function options(plot, lines, unit) {
       label: line.label,
       stroke: colour(`--series-${at % 6}`),
       width: 1.5,
+      dash: at < 6 ? undefined : [6, 4],
       points: { show: false },
       spanGaps: true,
     }))],

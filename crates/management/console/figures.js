@@ -20,7 +20,8 @@ const REMEMBERED = [
 /** `{name, labels}` of each series, by its number; counters without their ending. */
 const series = [];
 const numbers = new Map();
-/** `{time, values}`, the oldest first; values by the numbers of series. */
+/** `{time, values, isRemembered}`, the oldest first; values by the numbers of series. What is
+ * remembered has no histograms. */
 let frames = [];
 const viewers = new Set();
 let following = null;
@@ -96,7 +97,8 @@ async function recall() {
     }
   }
   const rising = [...times].sort(([one], [other]) => one - other);
-  frames = rising.map(([time, figures]) => ({ time: time * 1000, values: valuesOf(figures) }));
+  frames = rising.map(([time, figures]) =>
+    ({ time: time * 1000, values: valuesOf(figures), isRemembered: true }));
 }
 
 function take(time, figures) {
@@ -155,7 +157,9 @@ export function now(read) {
 
 function before(at) {
   let earlier = at - 1;
-  while (earlier > 0 && frames[at].time - frames[earlier].time < WINDOW_MS) earlier -= 1;
+  const goesBack = () => earlier > 0 && !frames[earlier - 1].isRemembered
+    && frames[at].time - frames[earlier].time < WINDOW_MS;
+  while (goesBack()) earlier -= 1;
   return frames[earlier];
 }
 

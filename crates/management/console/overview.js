@@ -2,7 +2,7 @@
 
 import { chart, tile } from "./charts.js";
 import { choice, element, labelled } from "./elements.js";
-import { find, labelValues, quantile, rate, sum, watch } from "./figures.js";
+import { labelValues, now, quantile, rate, sum, watch } from "./figures.js";
 import { bytes, bytesPerSecond, count, percent, perSecond, seconds } from "./units.js";
 
 const ALL = "all buckets";
@@ -46,9 +46,9 @@ export function overview(place) {
   };
 }
 
-/** Kinds of operations that there have been. */
+/** Kinds of operations that there have been in some bucket. */
 function kinds() {
-  return labelValues("kv_ops", "op");
+  return labelValues("kv_ops", "op").filter((op) => now(sum("kv_ops", { op })) > 0);
 }
 
 function resident(labels) {
@@ -96,13 +96,12 @@ function chartsOf(bucket) {
   const kind = (op) => ({ label: op, read: rate("kv_ops", { bucket, op }) });
   const parts = { label: "parts of documents", read: rate("kv_subdoc_ops", of) };
   const gauge = (label, name) => ({ label, read: sum(name, of) });
-  const busy = kinds().filter((op) => find("kv_ops", { bucket, op }).length > 0);
   return [
     chart({
       title: "Operations by kind",
       metrics: ["kv_ops_total", "kv_subdoc_ops_total"],
       unit: perSecond,
-      lines: [...busy.map(kind), parts],
+      lines: [...kinds().map(kind), parts],
     }),
     latency("Reads", "kv_cmd_duration_seconds", { bucket, opcode: "GET" }),
     latency("Writes", "kv_cmd_duration_seconds", { bucket, opcode: "SET" }),

@@ -34,6 +34,7 @@ export function percent(value) {
 
 export function seconds(value) {
   if (!Number.isFinite(value)) return "–";
+  if (value === 0) return "0 s";
   if (value < 1e-6) return `${short(value * 1e9)} ns`;
   if (value < 1e-3) return `${short(value * 1e6)} µs`;
   if (value < 1) return `${short(value * 1e3)} ms`;
