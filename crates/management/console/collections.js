@@ -1,8 +1,10 @@
 // Scopes and collections of a bucket.
 
-import { choice, confirmed, element, labelled, noBucket, notice, table } from "./elements.js";
+import {
+  choice, confirmed, element, labelled, metricName, noBucket, notice, table,
+} from "./elements.js";
 import { ask, part } from "./requests.js";
-import { seconds } from "./units.js";
+import { exact, seconds } from "./units.js";
 
 /** The names of all buckets that the user sees. */
 export async function bucketNames() {
@@ -22,7 +24,9 @@ export function collections(place) {
 
   const load = async () => {
     try {
-      list.replaceChildren(tableOf(bucket, await scopesOf(bucket), change));
+      const [scopes, counts] = await Promise.all([
+        scopesOf(bucket), ask("GET", `/settee/buckets/${part(bucket)}/collections`)]);
+      list.replaceChildren(tableOf(bucket, scopes, counts, change));
     } catch (error) {
       list.replaceChildren(element("p", { class: "bad" }, error.message));
     }
@@ -60,10 +64,15 @@ export function collections(place) {
   return () => {};
 }
 
-function tableOf(bucket, scopes, change) {
+function tableOf(bucket, scopes, counts, change) {
   const columns = [{ title: "Scope" }, { title: "Collection" },
+    { title: "Documents of this node", isNumber: true },
     { title: "Longest life", isNumber: true }, { title: "" }];
   const isOwn = (name) => name.startsWith("_");
+  const items = (scope, collection) => {
+    const found = counts.find((it) => it.scope === scope && it.collection === collection);
+    return [exact(found?.items ?? 0), metricName("items (settee stats collections)")];
+  };
   const drop = (text, path, question) =>
     element("button", { type: "button", class: "danger", "aria-label": text,
       onclick: () => change("DELETE", path, undefined, question) }, "Drop");
@@ -76,7 +85,7 @@ function tableOf(bucket, scopes, change) {
       change("POST", `${path}/collections`, { name: name.value });
     };
     const own = scope.collections.map((it) => [
-      scope.name, it.name, it.maxTTL ? seconds(it.maxTTL) : "–",
+      scope.name, it.name, items(scope.name, it.name), it.maxTTL ? seconds(it.maxTTL) : "–",
       isOwn(scope.name) && isOwn(it.name) ? null
         : drop(`Drop the collection ${it.name} of ${scope.name}`,
           `${path}/collections/${part(it.name)}`,
@@ -84,7 +93,7 @@ function tableOf(bucket, scopes, change) {
     ]);
     const last = [scope.name,
       element("form", { onsubmit: submit }, name, " ",
-        element("button", {}, "Make collection")), "",
+        element("button", {}, "Make collection")), "", "",
       isOwn(scope.name) ? null
         : drop(`Drop the scope ${scope.name}`, path,
           `Drop the scope ${scope.name} of ${bucket} with all its collections?`)];

@@ -1,11 +1,12 @@
 //! What the REST port needs to know of a bucket.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{BucketMap, PendingVbucket};
-use document::{HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
+use document::{CollectionId, HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
 
 use crate::shown_document::{
     DocumentError, DocumentId, KeyPage, KeyQuery, NewDocument, ShownDocument,
@@ -78,6 +79,10 @@ pub trait BucketView: Send + Sync {
     /// Deletes a document, if it has that CAS; 0 stands for any. Has a thread of its own and may
     /// wait for other nodes.
     fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError>;
+
+    /// Live documents of the vBuckets that are active here, by collection; those without any may be
+    /// left out.
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64>;
 
     /// Which scopes and collections it has.
     fn manifest(&self) -> Arc<Manifest>;

@@ -522,6 +522,12 @@ pub const REST_ROUTES: &[RestRoute] = &[
     ),
     route(
         "GET",
+        "/settee/buckets/{bucket}/collections",
+        in_part(Privilege::CollectionRead),
+        "How many documents each collection has on this node",
+    ),
+    route(
+        "GET",
         "/settee/buckets/{bucket}/timings",
         in_bucket(Privilege::SimpleStats),
         "How long a bucket's commands and its background work take, as histograms",

@@ -213,6 +213,7 @@ fn statistic_routes() -> Router<Arc<Context>> {
         )
         .route("/settee/figuresStreaming", get(console::figures))
         .route("/settee/buckets/{bucket}/vbuckets", get(vbuckets::list))
+        .route("/settee/buckets/{bucket}/collections", get(collections::items))
         .route("/settee/buckets/{bucket}/timings", get(vbuckets::timings))
 }
 

@@ -1,5 +1,6 @@
 //! A bucket of the node as its REST port sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bucket::{
@@ -7,7 +8,7 @@ use bucket::{
     WarmupPhase,
 };
 use cluster::{BucketMap, PendingVbucket};
-use document::{DurabilityLevel, Manifest, ManifestEdit, Vbid};
+use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid, VbucketState};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
     DocumentId, FlushError, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
@@ -193,6 +194,21 @@ impl BucketView for ViewedBucket {
 
     fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError> {
         document_view::delete(&self.place(), id, cas)
+    }
+
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64> {
+        let mut items: BTreeMap<CollectionId, u64> = BTreeMap::new();
+        self.bucket().for_each_vbucket(|_, vbucket| {
+            if vbucket.state() != VbucketState::Active {
+                return;
+            }
+            let default = metrics::count(vbucket.default_collection_count());
+            *items.entry(CollectionId::DEFAULT).or_default() += default;
+            for (id, here) in vbucket.collections() {
+                *items.entry(id).or_default() += here.item_count;
+            }
+        });
+        items
     }
 
     fn manifest(&self) -> Arc<Manifest> {

@@ -216,6 +216,19 @@ fn the_last_lines_of_the_log_are_told() {
     assert_eq!(told, json!({"lines": ["INFO one", "WARN <two>"]}));
 }
 
+#[test]
+fn documents_are_counted_by_collection() {
+    let port = RestPort::start();
+    let scopes = "/pools/default/buckets/default/scopes";
+    assert_eq!(port.ask_with("POST", scopes, "name=s").status, 200);
+    assert_eq!(port.ask_with("POST", &format!("{scopes}/s/collections"), "name=c").status, 200);
+    let told = port.ask("GET", "/settee/buckets/default/collections").json();
+    let own = json!({"scope": "_default", "collection": "_default", "items": 40});
+    let other = json!({"scope": "s", "collection": "c", "items": 0});
+    let told = told.as_array().unwrap();
+    assert!(told.contains(&own) && told.contains(&other), "{told:?}");
+}
+
 const DOCS: &str = "/pools/default/buckets/default/scopes/_default/collections/_default/docs";
 
 #[test]

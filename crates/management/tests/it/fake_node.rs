@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use auth::{Editor, Users, UsersEdit, UsersEditError};
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, TlsPorts, Uuid};
-use document::{Histogram, Manifest, ManifestEdit};
+use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, DocumentError,
@@ -435,6 +435,10 @@ impl BucketView for FakeBucket {
         }
         self.documents.lock().unwrap().remove(id.name);
         Ok(())
+    }
+
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64> {
+        BTreeMap::from([(CollectionId::DEFAULT, 40)])
     }
 
     fn manifest(&self) -> Arc<Manifest> {
