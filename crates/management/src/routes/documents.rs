@@ -42,19 +42,20 @@ fn named(
     Path(mut path): Parts,
     user: &User,
     privilege: Privilege,
-) -> Result<Named, Response> {
+) -> Result<Named, Box<Response>> {
     let mut part = |name: &str| path.remove(name).unwrap_or_default();
     let (scope, collection, key) = (part("scope"), part("collection"), part("document"));
     let access = user.access.in_bucket(&bucket.map().name);
     if !access.in_collection(&scope, &collection).contains(privilege) {
         let place = format!("[{}:{scope}:{collection}]", bucket.map().name);
-        return Err(answers::forbidden(&privilege.permission().replace("[]", &place)));
+        let missing = privilege.permission().replace("[]", &place);
+        return Err(Box::new(answers::forbidden(&missing)));
     }
     let manifest = bucket.manifest();
     let known = manifest.scope(&scope).and_then(|scope| {
         scope.collections.iter().find(|known| known.name == collection).map(|known| known.id)
     });
-    let collection = known.ok_or_else(answers::not_found)?;
+    let collection = known.ok_or_else(|| Box::new(answers::not_found()))?;
     Ok(Named { bucket, collection, key })
 }
 
@@ -83,7 +84,7 @@ pub(super) async fn list(
 ) -> Response {
     let named = match named(bucket, path, &user, Privilege::RangeScan) {
         Ok(named) => named,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     let number = |text: Option<String>| text.map(|text| text.parse::<u16>()).transpose();
     let (limit, vbid) = (number(query.remove("limit")), number(query.remove("vbucket")));
@@ -120,7 +121,7 @@ pub(super) async fn read(
 ) -> Response {
     let named = match named(bucket, path, &user, Privilege::Read) {
         Ok(named) => named,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     match named.ask(|bucket, id| bucket.read_document(id)).await {
         Ok(document) => answers::ok(&document_json(document)),
@@ -154,7 +155,7 @@ pub(super) async fn write(
 ) -> Response {
     let named = match named(bucket, path, &user, Privilege::Upsert) {
         Ok(named) => named,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     let mut fields = form.map(|Form(fields)| fields).unwrap_or_default();
     let Some(value) = fields.remove("value") else {
@@ -188,7 +189,7 @@ pub(super) async fn delete(
 ) -> Response {
     let named = match named(bucket, path, &user, Privilege::Delete) {
         Ok(named) => named,
-        Err(refused) => return refused,
+        Err(refused) => return *refused,
     };
     let Some(cas) = number_in(&mut query, "cas") else {
         return answers::refused("cas", "The value must be a number");
