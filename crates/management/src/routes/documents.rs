@@ -146,7 +146,8 @@ fn document_json(document: ShownDocument) -> Value {
     })
 }
 
-/// POST [collection]/docs/{document}: `value`; `cas` of the version that it replaces, or `new=true`; `flags`.
+/// POST [collection]/docs/{document}: `value`; `cas` of the version that it replaces, or `new=true`;
+/// `flags`.
 pub(super) async fn write(
     NamedBucket(bucket): NamedBucket,
     Extension(user): Extension<User>,
