@@ -1,5 +1,5 @@
 //! Tools at the command line: load generator, statistics, timings, couchstore files, backups,
-//! users, buckets and collections.
+//! users, buckets, collections and health.
 //!
 //! Each tool is a clap structure and a `run`; the binary makes subcommands of them. Results go to
 //! standard output, everything else to standard error.
@@ -9,6 +9,7 @@ pub mod bucket;
 pub mod collection;
 pub mod dump;
 mod file_list;
+pub mod health;
 pub mod histogram_table;
 pub mod load;
 mod node_arguments;
@@ -26,6 +27,7 @@ pub use backup::{BackupArguments, RestoreArguments};
 pub use bucket::BucketArguments;
 pub use collection::CollectionArguments;
 pub use dump::DumpArguments;
+pub use health::HealthArguments;
 pub use load::LoadArguments;
 pub use reset_vbucket::ResetVbucketArguments;
 pub use stats::StatsArguments;

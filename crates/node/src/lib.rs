@@ -20,6 +20,7 @@ mod own_setup;
 mod peer_copies;
 mod quota_shares;
 mod remembered_map;
+mod start_check;
 mod temporary_directory;
 mod tls_part;
 mod world;
@@ -28,7 +29,7 @@ pub use bucket_changes::{BucketChanges, is_bucket_name};
 pub use bucket_settings::BucketSettings;
 pub use buckets::{NodeBucket, NodeBuckets};
 pub use config::{MakesBuckets, NodeConfig, TlsConfig};
-pub use data_directory::DataDirectory;
+pub use data_directory::{DataDirectory, FoundDirectory};
 pub use doors::cannot_listen;
 pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};
 pub use membership::{CarriedOut, Membership};
@@ -37,5 +38,6 @@ pub use own_setup::OwnSetupError;
 pub use peer_copies::{
     COPIES_GROUP, Copies, Held, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of,
 };
+pub use start_check::check_start;
 pub use temporary_directory::temporary_data_directory;
 pub use world::World;

@@ -7,6 +7,7 @@
 pub mod accounts;
 pub mod aligned_buffer;
 pub mod allocator;
+mod cgroup;
 pub mod child;
 pub mod clock;
 pub mod counting_allocator;
@@ -19,6 +20,7 @@ pub mod random;
 pub mod redaction;
 pub mod seeds;
 mod seldom;
+pub mod service_manager;
 pub mod shared_bytes;
 pub mod simulated;
 pub mod terminal;

@@ -5,6 +5,7 @@ mod backup_source;
 mod bucket_view;
 mod cluster_run;
 mod config;
+mod configuration_check;
 #[cfg(test)]
 mod configuration_page;
 mod damage;
@@ -20,8 +21,10 @@ mod rate;
 mod ready_file;
 mod real_peers;
 mod real_world;
+mod reload;
 mod restore;
 mod serve;
+mod service;
 mod setting_table;
 mod setting_values;
 mod settings;

@@ -30,6 +30,8 @@ enum Command {
     ClusterRun(Box<settee::ClusterRunArguments>),
     /// Put load on a node and measure it, with cbc-pillowfight's options.
     Load(Box<cli::LoadArguments>),
+    /// Say whether a node serves, for whoever supervises it.
+    Health(cli::HealthArguments),
     /// Show a running node's statistics.
     Stats(cli::StatsArguments),
     /// Show a running node's latency histograms.
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => settee::serve(*arguments),
         Command::ClusterRun(arguments) => settee::cluster_run(&arguments),
         Command::Load(arguments) => cli::load::run(&arguments),
+        Command::Health(arguments) => cli::health::run(&arguments),
         Command::Stats(arguments) => cli::stats::run(&arguments),
         Command::Timings(arguments) => cli::timings::run(&arguments),
         Command::User(arguments) => cli::user::run(&arguments),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::ensure;
@@ -14,13 +14,16 @@ use node::{Node, NodeBucket, VERSION, cannot_listen};
 use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
-use tls::CertificateStore;
+use platform::service_manager::ServiceNews;
 
+use crate::configuration_check;
 use crate::init_files::{InitFiles, InitTarget};
 use crate::logging;
 use crate::node_view::View;
 use crate::ready_file::{self, Ready};
 use crate::real_world::real_world;
+use crate::reload::{self, Reload};
+use crate::service::{self, MoreTime};
 use crate::setting_values::SetupMode;
 use crate::settings::{ServeConfig, Settings};
 
@@ -39,12 +42,16 @@ Examples:
   settee serve --dev                    try things out; nothing is kept
   settee serve --data-dir /srv/settee --memory-quota 4GiB --password secret
   settee serve --config settee.toml     the same names in a file: data-dir = \"/srv/settee\"
+  settee serve --config settee.toml --check
 
 Every flag can be said in the environment, too: SETTEE_DATA_DIR=/srv/settee.")]
 pub struct ServeArguments {
     /// A TOML file with any of the settings below, by the same names
     #[arg(long, value_name = "FILE", env = "SETTEE_CONFIG")]
     config: Option<PathBuf>,
+    /// Say whether a node could start with these settings and this data directory, and start none
+    #[arg(long)]
+    check: bool,
     /// Ends in order when the process with this id does, which has started it
     #[arg(long, value_name = "PID", hide = true)]
     end_with_parent: Option<u32>,
@@ -53,13 +60,13 @@ pub struct ServeArguments {
 }
 
 impl ServeArguments {
-    /// What is to be served: flags and environment, the file behind them, and defaults.
-    pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
-        let settings = match self.config {
-            Some(path) => self.settings.or(Settings::from_file(&path)?),
-            None => self.settings,
-        };
-        settings.resolve()
+    /// What is said: flags and environment, and the file behind them.
+    pub(crate) fn merged(&self) -> anyhow::Result<Settings> {
+        let settings = self.settings.clone();
+        match &self.config {
+            Some(path) => Ok(settings.or(Settings::from_file(path)?)),
+            None => Ok(settings),
+        }
     }
 }
 
@@ -67,12 +74,16 @@ impl ServeArguments {
 pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let clock = Clock::real();
     let begun = clock.now();
-    let end_with_parent = arguments.end_with_parent;
-    let config = arguments.resolve()?;
+    let begun_with = arguments.merged()?;
+    let config = begun_with.clone().resolve()?;
     logging::start(&config.log_level, config.log_json)?;
     warn_of_quota(config.memory_quota.0);
-    let termination = Termination::watch(Hangup::GoesOn(on_hangup))?;
-    if let Some(parent) = end_with_parent {
+    if arguments.check {
+        return configuration_check::run(&config);
+    }
+    let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;
+    let more_time = MoreTime::begin()?;
+    if let Some(parent) = arguments.end_with_parent {
         ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
     }
     if let Some(path) = &config.ready_file {
@@ -80,9 +91,9 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     }
     let init_files = InitFiles::read(&RealFiles, config.init_dir.as_deref())?;
     let (node, management) = start_with_management(&config)?;
-    if let Some(certificates) = node.certificates() {
-        CERTIFICATES.get_or_init(|| Arc::clone(certificates));
-    }
+    let ServeArguments { settings: said, config: file, .. } = arguments;
+    let certificates = node.certificates().cloned();
+    Reload { said, file, begun_with, certificates }.arm();
     greet(&node);
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
@@ -94,12 +105,17 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             }
             node.begin_serving();
             announce(&node, config.ready_file.as_deref(), clock.now().since(begun))?;
-            termination.wait()
+            drop(more_time);
+            service::watch_until_signal(&node, &termination)
         }
     };
     tracing::info!(signal, "stopping: answering, flushing, closing");
+    service::report(ServiceNews::Stopping);
+    service::report(ServiceNews::Status("stopping: answering, flushing, closing"));
+    let more_time = MoreTime::begin()?;
     management.shutdown();
     node.stop()?;
+    drop(more_time);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
@@ -165,20 +181,6 @@ fn open_management_door(
     Ok((listener, port))
 }
 
-/// What SIGHUP reads again. A signal belongs to the process, so this does, too.
-static CERTIFICATES: OnceLock<Arc<CertificateStore>> = OnceLock::new();
-
-/// Log lines go to standard error, which whoever rotates them opens anew. Whoever renews
-/// certificates wants them read.
-fn on_hangup() {
-    tracing::info!("SIGHUP: the node goes on; SIGTERM stops it in order");
-    let Some(certificates) = CERTIFICATES.get() else { return };
-    match certificates.reload() {
-        Ok(()) => tracing::info!("new TLS sessions show the certificate that was read now"),
-        Err(error) => tracing::error!(%error, "new TLS sessions show the certificate as before"),
-    }
-}
-
 fn warn_of_quota(quota_bytes: u64) {
     let machine_bytes = platform::process::memory_limit_bytes();
     if quota_bytes > machine_bytes {
@@ -211,12 +213,12 @@ fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
 fn log_progress(node: &Node) {
     for bucket in node.buckets().all() {
         let progress = bucket.bucket().warmup_progress();
-        tracing::info!(
-            bucket = bucket.name(),
-            vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
-            documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
-            "loading documents"
-        );
+        let vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total);
+        let documents = format!("{}/{}", progress.documents_loaded, progress.documents_total);
+        let name = bucket.name();
+        let status = format!("loading bucket {name}: {documents} documents, {vbuckets} vBuckets");
+        service::report(ServiceNews::Status(&status));
+        tracing::info!(bucket = name, vbuckets, documents, "loading documents");
     }
 }
 
@@ -309,5 +311,8 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
         };
         ready_file::write(&RealFiles, path, &ready)?;
     }
+    let status = format!("serving {documents} documents at {}:{}", config.host, node.port());
+    service::report(ServiceNews::Status(&status));
+    service::report(ServiceNews::Ready);
     Ok(())
 }

@@ -18,7 +18,7 @@ use clap::{Arg, Args};
 use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
-use crate::setting_table::{Allowed, settings, shown_value, with_default};
+use crate::setting_table::{Allowed, name_of, settings, shown_value, with_default};
 use crate::setting_values::{
     BucketNames, BucketQuotas, Choice, MemorySize, SetupMode, Switch, Threads,
 };
@@ -341,7 +341,8 @@ settings! {
           env = "SETTEE_AUDIT_LOG")]
     audit_log: bool { default: true, }
 
-    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
+    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug. SIGHUP
+    /// reads it again from the file
     #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
     log_level: String { default: "info".to_owned(), }
 

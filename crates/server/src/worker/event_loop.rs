@@ -203,6 +203,7 @@ impl EventLoop {
                 Message::BucketGone(part) => self.take_bucket_away(&part),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
+                Message::Answer(asker) => asker.send(()).unwrap_or_default(),
                 Message::Stop => self.is_stopping = true,
             }
         }

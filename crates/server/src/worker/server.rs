@@ -3,7 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use cluster::PendingVbucket;
@@ -202,6 +203,20 @@ impl Server {
     pub fn timings_of(&self, bucket: &str) -> Option<Vec<(&'static str, HistogramSnapshot)>> {
         let part = self.shared.buckets.get(bucket)?;
         Some(timings(self.shared.counters_of(&part)))
+    }
+
+    /// Whether every worker takes up a message within `patience`: one that hangs does not. Not for
+    /// workers, and not in a world without threads.
+    pub fn answers_within(&self, patience: Duration) -> bool {
+        let (answer, answers) = mpsc::channel();
+        let count = self.shared.mailboxes.count();
+        for worker in 0..count {
+            self.shared.mailboxes.send(worker, Message::Answer(answer.clone()));
+        }
+        drop(answer);
+        let clock = &self.shared.clock;
+        let deadline = clock.now().after(patience);
+        (0..count).all(|_| answers.recv_timeout(deadline.since(clock.now())).is_ok())
     }
 
     /// Closes all connections and ends the workers. Requests that were executed are answered.
