@@ -219,7 +219,7 @@ fn kib_below(directory: &Path) -> Result<u64> {
 }
 
 fn lines(lines: &[&str]) -> String {
-    lines.iter().flat_map(|line| [line, "\n"]).collect()
+    lines.iter().flat_map(|line| [*line, "\n"]).collect()
 }
 
 /// The package as Debian's tools see it.

@@ -44,16 +44,16 @@ mod tests {
     use super::*;
     use crate::config::TlsConfig;
 
-    fn checked(
-        directory: &Path,
-        change: fn(&mut NodeConfig, &Path),
-    ) -> Result<FoundDirectory, String> {
+    fn checked(directory: &Path, change: Change) -> Result<FoundDirectory, String> {
         let data_dir = directory.join("data");
         let mut config = NodeConfig { data_dir, ..NodeConfig::default() };
         change(&mut config, directory);
         let files: Arc<dyn Files> = Arc::new(RealFiles);
         check_start(&Clock::real(), &files, &config).map_err(|error| format!("{error:#}"))
     }
+
+    /// Changes a configuration for a directory with a file `key.pem` that is no key.
+    type Change = fn(&mut NodeConfig, &Path);
 
     #[test]
     fn what_would_keep_a_node_from_starting_is_found_and_nothing_is_made() {
@@ -62,8 +62,8 @@ mod tests {
         assert_eq!(checked(directory, |_, _| {}), Ok(FoundDirectory::Unused));
         assert!(RealFiles.list(directory).unwrap().is_empty());
         RealFiles.replace_all(&directory.join("key.pem"), b"no key").unwrap();
-        for (what, change) in [
-            ("key.pem", (|config, directory| config.data_dir = directory.to_owned()) as Change),
+        let cases: [(&str, Change); 4] = [
+            ("key.pem", |config, directory| config.data_dir = directory.to_owned()),
             ("missing.json", |config, _| config.cluster_map = Some(PathBuf::from("missing.json"))),
             ("missing.pem", |config, _| {
                 let certificate = Some(PathBuf::from("missing.pem"));
@@ -74,11 +74,10 @@ mod tests {
                 let (certificate, key) = (file.clone(), file);
                 config.tls = Some(TlsConfig { certificate, key, ..TlsConfig::default() });
             }),
-        ] {
+        ];
+        for (what, change) in cases {
             let why = checked(directory, change).unwrap_err();
             assert!(why.contains(what), "{what}: {why}");
         }
     }
-
-    type Change = fn(&mut NodeConfig, &Path);
 }

@@ -332,6 +332,113 @@ fn a_terminal_that_closes_does_not_end_the_node() {
     assert!(log.contains("stopped"), "in order: {log}");
 }
 
+/// Waits until the log has this in it.
+fn wait_for_log(work: &Path, what: &str) {
+    let clock = Clock::real();
+    let deadline = clock.now().after(PATIENCE);
+    while !log_of(work).contains(what) {
+        assert!(clock.now() < deadline, "{what}: {}", log_of(work));
+        platform::threads::pause(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_hangup_has_the_node_read_its_log_level_again_and_name_what_waits_for_a_restart() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let file = work.join("settee.toml");
+    let say = |text: &str| RealFiles.replace_all(&file, text.as_bytes()).unwrap();
+    say("log-level = 'info'\n");
+    let config = file.display().to_string();
+    let node = Node::start(serve_directory(work, &["--config", &config]), work);
+    say("no-such-setting = 1\n");
+    node.signal("HUP");
+    wait_for_log(work, "correct the file");
+    say("log-level = 'warn'\nenable-flush = true\n");
+    node.signal("HUP");
+    wait_for_log(work, "it counts from a restart on");
+    assert!(log_of(work).contains("enable-flush"), "{}", log_of(work));
+    node.stop();
+    let log = log_of(work);
+    assert!(!log.contains("stopping: answering"), "the level was read: {log}");
+}
+
+#[test]
+fn a_service_manager_hears_of_a_node_from_its_start_to_its_end() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let path = work.join("notify");
+        let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut heard = String::new();
+        let mut hear_until = |what: &str| {
+            while !heard.contains(what) {
+                let mut message = [0; 1024];
+                let size = manager.recv(&mut message).unwrap();
+                heard += std::str::from_utf8(&message[..size]).unwrap();
+            }
+            std::mem::take(&mut heard)
+        };
+        let node = {
+            // The watchdog is for the process that is told its own id.
+            let mut command = Command::new("sh");
+            let script = "WATCHDOG_PID=$$ exec \"$0\" \"$@\"";
+            command.args(["-c", script, env!("CARGO_BIN_EXE_settee"), "serve", "--port", "0"]);
+            command.args(["--management-port", "0", "--threads", threads, "--ready-file"]);
+            command.arg(work.join("ready")).arg("--data-dir").arg(work.join("data"));
+            command.env("SETTEE_MEMORY_QUOTA", "64MiB").env("NOTIFY_SOCKET", &path);
+            command.env("WATCHDOG_USEC", "300000").stdout(Stdio::null());
+            Node::start(command, work)
+        };
+        let start = hear_until("READY=1");
+        assert!(start.contains("STATUS=serving 0 documents"), "{start}");
+        assert!(!start.contains("WATCHDOG"), "it does not wait for a start: {start}");
+        hear_until("WATCHDOG=1");
+        hear_until("WATCHDOG=1");
+        node.stop();
+        hear_until("STOPPING=1");
+    }
+}
+
+#[test]
+fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let check = |flags: &[&str]| {
+        let mut command = serve_directory(work, flags);
+        command.arg("--check");
+        command
+    };
+    let output = check(&[]).stdout(Stdio::piped()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("a start makes the data directory"), "{said}");
+    assert_eq!(RealFiles.list(work).unwrap(), Vec::<String>::new());
+    let node = Node::start(serve_directory(work, &[]), work);
+    let output = check(&[]).stdout(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("a start goes on with the data directory"), "{said}");
+    node.stop();
+    RealFiles.create_directories(&work.join("other")).unwrap();
+    RealFiles.replace_all(&work.join("other/letter.txt"), b"Dear ...").unwrap();
+    let other = work.join("other").display().to_string();
+    for (flags, why) in [
+        (["--log-level", "a=b=c=d"], "--log-level"),
+        (["--init-dir", "missing"], "--init-dir"),
+        (["--config", "missing.toml"], "missing.toml"),
+        (["--cluster-map", "missing.json"], "--password"),
+    ] {
+        let said = refused(check(&flags));
+        assert!(said.contains(why), "{flags:?}: {said}");
+    }
+    let mut foreign = serve(work);
+    foreign.args(["--check", "--data-dir", &other]);
+    let said = refused(foreign);
+    assert!(said.contains("letter.txt"), "{said}");
+    assert_eq!(RealFiles.list(Path::new(&other)).unwrap(), ["letter.txt"]);
+}
+
 #[test]
 fn a_node_that_keeps_nothing_leaves_nothing_whatever_ends_it() {
     let root = tempfile::tempdir().unwrap();
