@@ -82,7 +82,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         return configuration_check::run(&config);
     }
     let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;
-    let more_time = MoreTime::begin()?;
+    let more_time = MoreTime::begin();
     if let Some(parent) = arguments.end_with_parent {
         ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
     }
@@ -112,7 +112,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     tracing::info!(signal, "stopping: answering, flushing, closing");
     service::report(ServiceNews::Stopping);
     service::report(ServiceNews::Status("stopping: answering, flushing, closing"));
-    let more_time = MoreTime::begin()?;
+    let more_time = MoreTime::begin();
     management.shutdown();
     node.stop()?;
     drop(more_time);

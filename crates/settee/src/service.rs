@@ -1,7 +1,6 @@
 //! What the service manager hears that has started the process, where there is one: that the node
 //! serves, what it does, that it lives, and that a start or a stop needs more time.
 
-use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -56,14 +55,20 @@ pub(crate) struct MoreTime {
 }
 
 impl MoreTime {
-    /// Begins to look.
-    pub(crate) fn begin() -> io::Result<Self> {
+    /// Begins to look. Without a thread for it nothing is looked at: neither a start nor a stop is
+    /// kept from going on.
+    pub(crate) fn begin() -> Self {
         if !is_listening() {
-            return Ok(Self { looking: None });
+            return Self { looking: None };
         }
         let (end, ended) = channel();
-        let thread = platform::threads::spawn("MoreTime", move || look_until(&ended))?;
-        Ok(Self { looking: Some((end, thread)) })
+        match platform::threads::spawn("MoreTime", move || look_until(&ended)) {
+            Ok(thread) => Self { looking: Some((end, thread)) },
+            Err(error) => {
+                tracing::warn!(%error, "the service manager is not asked for more time");
+                Self { looking: None }
+            }
+        }
     }
 }
 
