@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use node::{FoundDirectory, check_start};
-use platform::files::RealFiles;
 use platform::{Clock, Files};
 
 use crate::init_files::InitFiles;
@@ -16,11 +15,14 @@ use crate::settings::ServeConfig;
 ///
 /// # Errors
 /// What would keep a node from starting.
-pub(crate) fn run(config: &ServeConfig) -> anyhow::Result<ExitCode> {
-    InitFiles::read(&RealFiles, config.init_dir.as_deref())?;
+pub(crate) fn run(
+    clock: &Clock,
+    files: &Arc<dyn Files>,
+    config: &ServeConfig,
+) -> anyhow::Result<ExitCode> {
+    InitFiles::read(&**files, config.init_dir.as_deref())?;
     let node = config.node_config();
-    let files: Arc<dyn Files> = Arc::new(RealFiles);
-    let found = match check_start(&Clock::real(), &files, &node)? {
+    let found = match check_start(clock, files, &node)? {
         FoundDirectory::Unused => "a start makes the data directory",
         FoundDirectory::OfNode => "a start goes on with the data directory",
         FoundDirectory::OfOriginal => "a start takes over the files in the data directory",

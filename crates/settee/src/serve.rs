@@ -11,10 +11,10 @@ use anyhow::ensure;
 use clap::Args;
 use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
-use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
 use platform::service_manager::ServiceNews;
+use platform::{Clock, Files};
 
 use crate::configuration_check;
 use crate::init_files::{InitFiles, InitTarget};
@@ -79,7 +79,8 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     logging::start(&config.log_level, config.log_json)?;
     warn_of_quota(config.memory_quota.0);
     if arguments.check {
-        return configuration_check::run(&config);
+        let files: Arc<dyn Files> = Arc::new(RealFiles);
+        return configuration_check::run(&clock, &files, &config);
     }
     let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;
     let more_time = MoreTime::begin();

@@ -50,7 +50,7 @@ fn version_in(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "| What | Where | Written | Read | Where it is said |\n|---|---|---|---|---|\n\
+    const PAGE: &str = "| What | Where | Written | Read | Source |\n|---|---|---|---|---|\n\
                         | users | `users.json` | 2 | 1, 2 | [users](../crates/users.rs) |\n";
 
     #[test]
