@@ -1,6 +1,7 @@
 """The root of the container's image, run in namespaces as a container engine would."""
 
 import os
+import signal
 import subprocess
 
 from cases import expect, work_directory
@@ -13,6 +14,7 @@ ENTER = """
 mount --bind "$1" "$1"
 mount --bind "$2" "$1/var/lib/settee"
 mount -t proc proc "$1/proc"
+mount --rbind /sys "$1/sys"
 mount -o remount,bind,ro "$1"
 shift 2
 exec chroot --userspec=1000:1000 "$@"
@@ -69,7 +71,8 @@ class Container:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
-            self.process.kill()
+            # A process that takes another user no longer ends with the one that has started it.
+            os.kill(self.node_process_id(), signal.SIGKILL)
             self.process.wait()
 
     def _variables_and_path(self):
