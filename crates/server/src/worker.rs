@@ -1,5 +1,6 @@
 //! Front-end workers: threads with a readiness loop each.
 
+mod crowd;
 mod event_loop;
 mod handshake;
 mod mailbox;

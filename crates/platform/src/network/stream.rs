@@ -4,6 +4,8 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use socket2::SockRef;
+
 use crate::simulated::network as simulated;
 
 /// Silence of a peer after which it is asked whether it is there.
@@ -66,6 +68,20 @@ impl Stream {
         match self {
             Self::Real(stream) => stream.peer_addr(),
             Self::Simulated(stream) => Ok(stream.peer_address()),
+        }
+    }
+
+    /// From now on no more is taken while the system holds `bytes_max` that it has not sent. Left
+    /// alone it takes 2.5 MiB of a peer on the same machine that reads nothing, and some thousand
+    /// of those use up what all TCP of the machine may have. Best effort: a socket that takes no
+    /// option serves all the same. Source: tcp(7), TCP_NOTSENT_LOWAT.
+    pub fn bound_queue(&self, bytes_max: u32) {
+        match self {
+            Self::Real(stream) => {
+                SockRef::from(stream).set_tcp_notsent_lowat(bytes_max).ok();
+            }
+            // Its queues are bounded.
+            Self::Simulated(_) => {}
         }
     }
 }

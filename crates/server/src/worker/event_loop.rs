@@ -11,6 +11,7 @@ use executor::Looping;
 use platform::Instant;
 use platform::network::{self, Listener, Network, Poll, Readiness, Registry, Stream, Token};
 
+use super::crowd::{self, Crowd};
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer, Standing};
 use super::socket::Socket;
@@ -51,8 +52,10 @@ pub(super) struct EventLoop {
     next_worker: usize,
     peers: Vec<Option<Peer>>,
     free_tokens: Vec<usize>,
-    /// Connections that used up their turn.
+    /// Clients that used up their turn.
     ready: VecDeque<usize>,
+    /// Strangers that want one.
+    crowd: Crowd,
     /// Connections of nodes that hold durable writes.
     replicas: Vec<usize>,
     scratch: Scratch,
@@ -110,6 +113,7 @@ impl EventLoop {
             peers: Vec::new(),
             free_tokens: Vec::new(),
             ready: VecDeque::new(),
+            crowd: Crowd::default(),
             replicas: Vec::new(),
             scratch,
             counters,
@@ -162,7 +166,7 @@ impl EventLoop {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
                     peer.is_ending |= readiness.is_ending;
                     peer.is_readable |= readiness.is_readable || peer.is_ending;
-                    self.take_turn(token);
+                    self.give_turn(token);
                 }
             }
         }
@@ -336,15 +340,45 @@ impl EventLoop {
             (Entrance::Tls, None) => panic!("a door that wants TLS has what makes sessions"),
             (Entrance::Data | Entrance::Memcached, _) => Ok(Socket::Plain(socket)),
         };
-        let Ok(socket) = socket else { return self.refuse(token) };
+        let Ok(mut socket) = socket else { return self.refuse(token) };
         let connection = Connection::new(entrance, address, &self.shared.buckets);
+        socket.bound_queue(connection.holder());
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
         if entrance == Entrance::Tls {
             count(&self.counters.tls_connections);
         }
         self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
-        self.take_turn(token);
+        self.give_turn(token);
+    }
+
+    /// Gives a client its turn now, and a stranger when clients have had theirs.
+    fn give_turn(&mut self, token: usize) {
+        if self.is_stranger(token) {
+            self.crowd.enter(token);
+        } else {
+            self.take_turn(token);
+        }
+    }
+
+    fn is_stranger(&self, token: usize) -> bool {
+        let peer = self.peers.get(token).and_then(Option::as_ref);
+        peer.is_some_and(|peer| peer.connection.holder() == Holder::Stranger)
+    }
+
+    /// Gives strangers a few turns.
+    fn serve_crowd(&mut self) {
+        if self.crowd.is_empty() {
+            return;
+        }
+        let end = self.shared.clock.now().after(crowd::TIME_MAX);
+        for _ in 0..crowd::TURNS_MAX {
+            let Some(token) = self.crowd.next() else { return };
+            self.take_turn(token);
+            if self.shared.clock.now() >= end {
+                return;
+            }
+        }
     }
 
     /// What was to be a connection is none.
@@ -372,6 +406,7 @@ impl EventLoop {
         }
         match afterwards {
             Afterwards::Idle => {}
+            Afterwards::AnotherTurn if self.is_stranger(token) => self.crowd.enter(token),
             Afterwards::AnotherTurn => self.ready.push_back(token),
             Afterwards::Close => self.close(token),
         }
@@ -430,6 +465,9 @@ impl EventLoop {
         };
         let result = body(peer, &mut turn, read_buffer);
         let held = peer.held();
+        if held.holder != peer.settled.holder {
+            peer.socket.bound_queue(held.holder);
+        }
         if held != peer.settled {
             settle(&self.shared, self.index, token, peer, held);
         }
@@ -458,7 +496,8 @@ impl Looping for EventLoop {
     }
 
     fn patience(&mut self) -> Option<Duration> {
-        if self.ready.is_empty() { self.watch.patience() } else { Some(Duration::ZERO) }
+        let is_waited_for = !self.ready.is_empty() || !self.crowd.is_empty();
+        if is_waited_for { Some(Duration::ZERO) } else { self.watch.patience() }
     }
 
     fn serve(&mut self, ready: &[Readiness]) {
@@ -473,6 +512,7 @@ impl Looping for EventLoop {
                 self.take_turn(token);
             }
         }
+        self.serve_crowd();
         self.look_after_deadlines();
     }
 

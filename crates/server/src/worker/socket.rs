@@ -7,6 +7,11 @@ use tls::{Acceptor, Arrival, SESSION_BYTES, TlsStream};
 
 use crate::client_memory::Holder;
 
+/// What the system may hold unsent of a client's answers, in bytes, beside what the node holds.
+const CLIENT_QUEUE_BYTES_MAX: u32 = 256 << 10;
+/// The same of somebody who has not logged in.
+const STRANGER_QUEUE_BYTES_MAX: u32 = 16 << 10;
+
 /// What a connection reads and writes. A session lies elsewhere: plain ones are no larger for it.
 pub(super) enum Socket {
     Plain(Stream),
@@ -25,6 +30,14 @@ impl Socket {
             Self::Plain(stream) => stream,
             Self::Tls(stream) => stream.socket_mut(),
         }
+    }
+
+    /// Bounds what the system holds for a peer that does not read.
+    pub(super) fn bound_queue(&mut self, holder: Holder) {
+        self.stream().bound_queue(match holder {
+            Holder::Client => CLIENT_QUEUE_BYTES_MAX,
+            Holder::Stranger => STRANGER_QUEUE_BYTES_MAX,
+        });
     }
 
     /// Reads once. A short read of a socket has drained it: the next bytes bring an edge of their

@@ -7,8 +7,12 @@ use tls::Arrival;
 use super::handshake;
 use super::peer::{Afterwards, Peer};
 use super::socket::Socket;
+use crate::client_memory::Holder;
 use crate::connection::Turn;
 use crate::statistics::{count, count_many};
+
+/// Bytes read from a stranger in a turn: none of its requests may be larger.
+const STRANGER_TURN_BYTES: usize = 16 << 10;
 
 /// Sends what waits, executes what was kept, reads what has arrived, and sends the answers.
 pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afterwards {
@@ -17,7 +21,10 @@ pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u
     }
     peer.connection.renew_rights(turn);
     peer.connection.on_room(turn);
-    let mut budget = turn.shared.options.limits.turn_bytes_max;
+    let (mut budget, read_buffer) = match peer.connection.holder() {
+        Holder::Client => (turn.shared.options.limits.turn_bytes_max, read_buffer),
+        Holder::Stranger => (STRANGER_TURN_BYTES, &mut read_buffer[..STRANGER_TURN_BYTES]),
+    };
     while may_read(peer, turn) && budget > 0 {
         match read(peer, turn, read_buffer) {
             Ok(0) => break,
