@@ -6,6 +6,7 @@ mod counts;
 mod fuzz;
 mod measurements;
 mod needs;
+mod package;
 mod peers;
 mod races;
 mod shell;
@@ -48,6 +49,12 @@ const TASKS: &[Task] = &[
         arguments: "<suite>... [--seed n] [--rounds n]",
         about: "chosen suites of acceptance/ against the built node",
         run: acceptance::run_chosen,
+    },
+    Task {
+        name: "package",
+        arguments: "[--binary FILE] [--out DIRECTORY] [--version VERSION]",
+        about: "a Debian package of the release build, or of a binary that is there",
+        run: package::package,
     },
     Task {
         name: "fuzz",

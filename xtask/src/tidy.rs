@@ -10,6 +10,7 @@ mod opcodes;
 mod resolve;
 mod sources;
 mod tokens;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,9 @@ use manifest::Manifest;
 /// Larger files do not belong into git.
 const FILE_SIZE_MAX: u64 = 4 << 20;
 
+/// Says which versions of files are written and read.
+const VERSIONS_PAGE: &str = "docs/versions.md";
+
 /// Checks the whole tree and prints every complaint.
 pub(crate) fn tidy() -> Result<()> {
     let root = root();
@@ -33,6 +37,8 @@ pub(crate) fn tidy() -> Result<()> {
     check_crates(&root, &mut complaints)?;
     check_modules(&root, &files, &mut complaints)?;
     check_opcodes(&root, &mut complaints)?;
+    let read_source = |path: &str| read(&root.join(path)).ok();
+    complaints.extend(versions::check(&read(&root.join(VERSIONS_PAGE))?, read_source));
     for complaint in &complaints {
         println!("{complaint}");
     }

@@ -32,6 +32,7 @@ mod operations;
 mod roles;
 mod scan;
 mod start;
+mod state_statistics;
 mod statistics;
 
 pub use crate::core::{
@@ -58,9 +59,11 @@ pub use scan::{
     ScanRefused, ScanRequest, ScanSampling, ScanSink, ScanSnapshot, ScanTurn,
 };
 pub use start::{
-    DirectoryState, OpenError, SETTINGS_NAME, WarmupPhase, WarmupProgress, describe_restored,
-    directory_state, is_bucket_directory, mark_deleted, remove_remains, unmark_deleted,
+    DirectoryState, OpenError, OriginalBucket, SETTINGS_NAME, WarmupPhase, WarmupProgress,
+    describe_restored, directory_state, is_bucket_directory, look_at_original, mark_deleted,
+    remove_remains, unmark_deleted,
 };
+pub use state_statistics::StateStatistics;
 pub use statistics::BucketStatistics;
 pub use storage::{Remains, StorageError};
 pub use vbucket::eviction::EvictionPolicy;

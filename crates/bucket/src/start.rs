@@ -11,7 +11,7 @@ mod rebuild;
 pub(crate) mod warmup;
 mod warmup_state;
 
-pub use adoption::is_bucket_directory;
+pub use adoption::{OriginalBucket, is_bucket_directory, look_at_original};
 pub use bucket_file::{SETTINGS_NAME, describe_restored};
 pub use deletion::{DirectoryState, directory_state, mark_deleted, remove_remains, unmark_deleted};
 pub use open_error::OpenError;

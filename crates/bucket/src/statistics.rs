@@ -1,21 +1,24 @@
 //! What a bucket has done and how it is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use document::{Vbid, VbucketState};
+use platform::Instant;
 use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
 use vbucket::{DatatypeCounts, Drift, Vbucket, VbucketStatistics};
 
 use crate::core::{Bucket, WriteBlock};
 use crate::start::WarmupProgress;
+use crate::state_statistics::{StateStatistics, place_of};
 
 /// A bucket at one moment. Sums over vBuckets are taken one vBucket at a time.
 #[derive(Clone, Debug)]
 pub struct BucketStatistics {
     // vBuckets, and how far they are loaded.
     /// vBuckets by their role: active, replica, pending, dead.
-    pub vbucket_counts: [usize; 4],
+    pub by_state: [StateStatistics; 4],
     /// vBuckets whose files are damaged: out of service, refusing writes, or in part.
     pub damaged_vbucket_count: usize,
     /// Copies that began empty and do not have yet what the active ones held then.
@@ -56,6 +59,8 @@ pub struct BucketStatistics {
     // Memory: what is in use, and what may be.
     /// Bytes of documents in memory, and of the tables that find them.
     pub documents_bytes: u64,
+    /// The part of them that the tables are.
+    pub tables_bytes: u64,
     /// Bytes of the structure of logs.
     pub log_bytes: u64,
     /// Bytes that documents may take.
@@ -107,6 +112,8 @@ pub struct BucketStatistics {
     pub queued_item_count: usize,
     /// vBuckets that wait for a flusher.
     pub queued_vbucket_count: usize,
+    /// How long the oldest write has waited that is not durable; zero when all are.
+    pub oldest_unflushed: Duration,
     /// Commits of vBucket files.
     pub commits: u64,
     /// Commits that failed (and are tried again).
@@ -173,10 +180,12 @@ impl Bucket {
             tombstone_count: 0,
             queued_item_count: 0,
             queued_vbucket_count: core.disk.flushes_waiting_count(),
+            oldest_unflushed: Duration::ZERO,
             checkpoint_count: 0,
             datatype_counts: DatatypeCounts::default(),
             lock_count: 0,
             documents_bytes: core.account.items_bytes() + core.account.tables_bytes(),
+            tables_bytes: core.account.tables_bytes(),
             log_bytes: core.account.log_bytes(),
             checkpoints_bytes: core.account.checkpoints_bytes(),
             checkpoints_pending_bytes: core.account.pending_destruction_bytes(),
@@ -196,7 +205,7 @@ impl Bucket {
             vbuckets: VbucketStatistics::default(),
             active_drift: Drift::default(),
             replica_drift: Drift::default(),
-            vbucket_counts: [0; 4],
+            by_state: [StateStatistics::default(); 4],
             active_document_count: 0,
             parked_count: 0,
             rollbacks: load(&core.counters.rollbacks),
@@ -227,7 +236,8 @@ impl Bucket {
             incomplete_count: 0,
             warmup: core.warmup.progress(core.clock.now()),
         };
-        self.for_each_vbucket(|_, vbucket| statistics.add(vbucket));
+        let now = core.clock.now();
+        self.for_each_vbucket(|_, vbucket| statistics.add(vbucket, now));
         statistics
     }
 
@@ -266,23 +276,26 @@ impl BucketStatistics {
         self.commits_failed + self.applies_failed + journal
     }
 
-    fn add(&mut self, vbucket: &Vbucket) {
+    /// Bytes in use that are no documents: the tables that find those, logs and filters.
+    pub fn overhead_bytes(&self) -> u64 {
+        self.tables_bytes + self.log_bytes + u64::try_from(self.filter_bytes).unwrap_or(u64::MAX)
+    }
+
+    fn add(&mut self, vbucket: &Vbucket, now: Instant) {
+        self.by_state[place_of(vbucket.state())].add(vbucket);
+        let waited = vbucket.unflushed_since().map(|since| now.since(since));
+        self.oldest_unflushed = self.oldest_unflushed.max(waited.unwrap_or_default());
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
         self.parked_count += vbucket.parked_count();
         self.incomplete_count += usize::from(!vbucket.is_whole());
         match vbucket.state() {
             VbucketState::Active => {
-                self.vbucket_counts[0] += 1;
                 self.active_document_count += vbucket.document_count();
                 self.active_drift.add(vbucket.drift());
             }
-            VbucketState::Replica => {
-                self.vbucket_counts[1] += 1;
-                self.replica_drift.add(vbucket.drift());
-            }
-            VbucketState::Pending => self.vbucket_counts[2] += 1,
-            VbucketState::Dead => self.vbucket_counts[3] += 1,
+            VbucketState::Replica => self.replica_drift.add(vbucket.drift()),
+            VbucketState::Pending | VbucketState::Dead => {}
         }
         self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
         self.lookup_count += vbucket.lookup_count();
@@ -295,21 +308,6 @@ impl BucketStatistics {
         for (sum, count) in self.datatype_counts.iter_mut().zip(vbucket.datatype_counts()) {
             *sum += count;
         }
-        let (sum, one) = (&mut self.vbuckets, vbucket.statistics());
-        sum.creations += one.creations;
-        sum.updates += one.updates;
-        sum.deletions += one.deletions;
-        sum.expirations += one.expirations;
-        sum.reads += one.reads;
-        sum.rejections += one.rejections;
-        sum.deduplications += one.deduplications;
-        sum.ejections += one.ejections;
-        sum.auto_deletions += one.auto_deletions;
-        sum.purged_tombstones += one.purged_tombstones;
-        sum.rollback_items += one.rollback_items;
-        sum.foreign_stores += one.foreign_stores;
-        sum.foreign_deletions += one.foreign_deletions;
-        sum.foreign_stores_lost += one.foreign_stores_lost;
-        sum.foreign_deletions_lost += one.foreign_deletions_lost;
+        self.vbuckets += vbucket.statistics();
     }
 }

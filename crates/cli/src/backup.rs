@@ -2,7 +2,7 @@
 
 mod checked;
 mod crew;
-mod dates;
+pub(crate) mod dates;
 mod directory;
 mod held_backup;
 mod info;

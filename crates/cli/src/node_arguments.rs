@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::node_port::NodePort;
 use crate::output::print;
+use crate::output_format::OutputFormat;
 use crate::server_arguments::ServerArguments;
 use crate::table::Table;
 
@@ -18,13 +19,6 @@ pub(crate) struct NodeArguments {
     management: Option<String>,
     #[command(flatten)]
     server: ServerArguments,
-}
-
-/// How answers are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum OutputFormat {
-    Table,
-    Json,
 }
 
 impl NodeArguments {

@@ -55,6 +55,8 @@ does not have:
   scheduler, runtimes           how long tasks waited, and how long they ran
   workload                      threads of each kind, and what waits for them
   timings                       histograms; `settee timings` draws them
+  slow-operations               what took long; `settee why-slow` tells where the time went
+  hot-keys                      what is asked for most; `settee hot-keys` samples it
   items, slabs, sizes, reset    under memcached's names, as far as they apply
 
 Examples:
@@ -96,10 +98,14 @@ pub(crate) fn explain_group(error: ClientError, group: &str) -> anyhow::Error {
 /// What the server says about it, if it does.
 fn context_of(error: &ClientError) -> String {
     let ClientError::Refused { context, .. } = error else { return String::new() };
-    let body = context.trim_start_matches(": ");
-    let json: Option<Value> = serde_json::from_str(body).ok();
-    let said = json.as_ref().and_then(|json| json.pointer("/error/context")?.as_str());
-    said.unwrap_or("see settee stats --help").to_owned()
+    let said = said_context(context.trim_start_matches(": "));
+    said.unwrap_or_else(|| "see settee stats --help".to_owned())
+}
+
+/// What the body of a refusal says about it, if it does.
+pub(crate) fn said_context(body: &str) -> Option<String> {
+    let json: Value = serde_json::from_str(body).ok()?;
+    json.pointer("/error/context")?.as_str().map(str::to_owned)
 }
 
 fn to_lines(statistics: &[(String, String)]) -> String {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use client::Connection;
 use serde_json::{Map, Value};
 
 use crate::histogram_table::{HistogramTable, Row, Unit};
@@ -48,12 +49,23 @@ pub fn run(arguments: &TimingsArguments) -> anyhow::Result<ExitCode> {
         let members = chosen.iter().map(|(name, table)| (name.clone(), table.to_json()));
         format!("{}\n", Value::Object(members.collect::<Map<_, _>>()))
     } else {
-        let columns = platform::terminal::stdout_columns().unwrap_or(COLUMNS_DEFAULT);
-        let draw = |(name, table): &(String, HistogramTable)| table.render(name, columns.into());
-        chosen.iter().map(draw).collect::<Vec<_>>().join("\n")
+        draw(&chosen)
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A bucket's histograms, drawn: those of these names, or all that are not empty.
+pub(crate) fn drawn(connection: &mut Connection, names: &[String]) -> anyhow::Result<String> {
+    let statistics =
+        connection.statistics("timings").map_err(|error| explain_group(error, "timings"))?;
+    Ok(draw(&choose(parse(&statistics), names)?))
+}
+
+fn draw(chosen: &[(String, HistogramTable)]) -> String {
+    let columns = platform::terminal::stdout_columns().unwrap_or(COLUMNS_DEFAULT);
+    let draw = |(name, table): &(String, HistogramTable)| table.render(name, columns.into());
+    chosen.iter().map(draw).collect::<Vec<_>>().join("\n")
 }
 
 type Tables = BTreeMap<String, HistogramTable>;
@@ -76,7 +88,7 @@ fn parse(statistics: &[(String, String)]) -> Tables {
     histograms.into_iter().map(table).collect()
 }
 
-fn parse_row<'a>(key: &'a str, value: &str) -> Option<(&'a str, Row)> {
+pub(crate) fn parse_row<'a>(key: &'a str, value: &str) -> Option<(&'a str, Row)> {
     let (name, bounds) = key.rsplit_once('_')?;
     let (low, high) = bounds.split_once(',')?;
     let row = Row { low: low.parse().ok()?, high: high.parse().ok()?, count: value.parse().ok()? };

@@ -6,19 +6,16 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use platform::files::RealFiles;
-use platform::{Clock, FileErrorKind, Files, Instant, OpenMode, terminal};
+use platform::{Clock, FileErrorKind, Files, OpenMode};
 use serde_json::{Value, json};
 use storage::couchstore::{CouchFile, FileHeader};
 use storage::{Finding, Scope, Severity, StorageError, Verification, verify_file};
 
 use crate::file_list::{bucket_files, is_segment};
-use crate::output::{note, with_stdout};
-
-/// Between two lines of progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+use crate::output::with_stdout;
+use crate::progress::Progress;
 
 /// Checks everything in couchstore files and journals, of a running node too
 #[derive(Clone, Debug, clap::Args)]
@@ -59,14 +56,6 @@ Examples:
   settee verify-file settee-data/buckets/default/17.couch.1
   settee verify-file --json settee-data | jq 'select(.sound | not)'";
 
-/// Shows on standard error how far it is.
-struct Progress {
-    clock: Clock,
-    shown_at: Instant,
-    file_count: usize,
-    is_shown: bool,
-}
-
 /// What all files came to.
 #[derive(Default)]
 struct Totals {
@@ -88,10 +77,10 @@ pub fn write_to(
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     let paths = bucket_files(files, &arguments.paths, arguments.bucket.as_deref())?;
-    let mut progress = Progress::new(paths.len());
+    let mut progress = Progress::new(Clock::real(), "files", paths.len() as u64);
     let mut totals = Totals::default();
     for (index, path) in paths.iter().enumerate() {
-        progress.show(index, totals.bytes);
+        progress.show(index as u64, totals.bytes);
         if is_segment(path) {
             continue;
         }
@@ -132,32 +121,6 @@ impl Totals {
         if let Ok(verification) = outcome {
             self.documents += verification.document_count;
             self.bytes += verification.checked_bytes;
-        }
-    }
-}
-
-impl Progress {
-    fn new(file_count: usize) -> Self {
-        let clock = Clock::real();
-        let shown_at = clock.now();
-        Self { clock, shown_at, file_count, is_shown: false }
-    }
-
-    fn show(&mut self, index: usize, bytes: u64) {
-        let now = self.clock.now();
-        if now.since(self.shown_at) < PROGRESS_INTERVAL {
-            return;
-        }
-        self.shown_at = now;
-        let line = format!("{index} of {} files, {} MB", self.file_count, bytes / 1_000_000);
-        self.is_shown = terminal::is_stderr_terminal();
-        note(&if self.is_shown { format!("\r{line}\x1b[K") } else { format!("{line}\n") });
-    }
-
-    fn clear(&mut self) {
-        if self.is_shown {
-            note("\r\x1b[K");
-            self.is_shown = false;
         }
     }
 }
@@ -251,7 +214,7 @@ fn finding_json(finding: &Finding) -> Value {
     })
 }
 
-fn severity_name(severity: Severity) -> &'static str {
+pub(crate) fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Problem => "problem",
         Severity::Warning => "warning",
@@ -259,11 +222,11 @@ fn severity_name(severity: Severity) -> &'static str {
 }
 
 /// One a scope of what was found.
-fn advices(verification: &Verification) -> Vec<&'static str> {
+pub(crate) fn advices(verification: &Verification) -> Vec<&'static str> {
     advices_on(&verification.findings, verification.newest.is_some())
 }
 
-fn advices_on(findings: &[Finding], has_state: bool) -> Vec<&'static str> {
+pub(crate) fn advices_on(findings: &[Finding], has_state: bool) -> Vec<&'static str> {
     let findings = findings.iter();
     let scopes: BTreeSet<_> =
         findings.map(|finding| (finding.scope, finding.severity == Severity::Problem)).collect();

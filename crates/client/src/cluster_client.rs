@@ -1,5 +1,6 @@
 //! A client of a bucket: each request goes to the node that owns its document.
 
+use document::{CollectionId, Vbid};
 use protocol::client::Request;
 use protocol::{Feature, Opcode, Status};
 
@@ -37,10 +38,20 @@ impl ClusterClient {
         &self.routing
     }
 
-    /// Sends a request about the document `name` to its node and follows the document when it has
-    /// moved. Key and vBucket of `request` are filled in.
+    /// Sends a request about the document `name` of the default collection to its node and follows
+    /// the document when it has moved. Key and vBucket of `request` are filled in.
     pub fn call(
         &mut self,
+        name: &[u8],
+        request: &Request<'_>,
+    ) -> Result<OwnedResponse, ClientError> {
+        self.call_in(CollectionId::DEFAULT, name, request)
+    }
+
+    /// The same about a document of any collection.
+    pub fn call_in(
+        &mut self,
+        collection: CollectionId,
         name: &[u8],
         request: &Request<'_>,
     ) -> Result<OwnedResponse, ClientError> {
@@ -49,7 +60,8 @@ impl ClusterClient {
             let route = self.routing.route(name);
             let node = self.routing.nodes().get(route.node).cloned();
             let node = node.expect("a route leads to a node of the map");
-            let response = self.call_at(&node, name, route.vbucket.0, request)?;
+            let request = Request { vbucket: route.vbucket.0, ..*request };
+            let response = self.call_at(&node, collection, name, &request)?;
             if response.status() != Some(Status::NotMyVbucket) || moves == MOVES_MAX {
                 return Ok(response);
             }
@@ -58,17 +70,37 @@ impl ClusterClient {
         }
     }
 
+    /// The connection to the node that owns a vBucket, for requests that are about no document.
+    /// Callers that leave an answer unread open another client.
+    pub fn connection_of(&mut self, vbucket: Vbid) -> Result<&mut Connection, ClientError> {
+        let node = self.routing.owner(vbucket).clone();
+        self.connection(&node)
+    }
+
+    /// The id of a collection, by its scope and name with a point between them.
+    pub fn collection_id(&mut self, path: &str) -> Result<CollectionId, ClientError> {
+        let connection = self.connection_of(Vbid(0))?;
+        let opcode = Opcode::CollectionsGetCollectionId;
+        let answer =
+            connection.call(&Request { value: path.as_bytes(), ..Request::new(opcode) })?;
+        match answer.view().manifest_and_id() {
+            Some((_, id)) if answer.is_success() => Ok(CollectionId(id)),
+            _ if answer.is_success() => Err(connection.nonsense("a collection has an id")),
+            _ => Err(connection.refused("COLLECTIONS_GET_COLLECTION_ID", &answer)),
+        }
+    }
+
     fn call_at(
         &mut self,
         node: &ServerAddress,
+        collection: CollectionId,
         name: &[u8],
-        vbucket: u16,
         request: &Request<'_>,
     ) -> Result<OwnedResponse, ClientError> {
         let connection = self.connection(node)?;
         let mut key = Vec::new();
-        connection.encode_name(name, &mut key);
-        let answer = connection.call(&Request { key: &key, vbucket, ..*request });
+        connection.encode_name(collection, name, &mut key);
+        let answer = connection.call(&Request { key: &key, ..*request });
         if answer.is_err() {
             self.connections.retain(|(address, _)| address != node);
         }

@@ -116,10 +116,11 @@ impl Connection {
         Ok(response)
     }
 
-    /// The key of a document in the default collection, as this connection sends it.
-    pub fn encode_name(&self, name: &[u8], out: &mut Vec<u8>) {
+    /// The key of a document as this connection sends it: without its collection where the server
+    /// has none.
+    pub fn encode_name(&self, collection: CollectionId, name: &[u8], out: &mut Vec<u8>) {
         if self.features.contains(Feature::Collections) {
-            encode_key(CollectionId::DEFAULT, name, out);
+            encode_key(collection, name, out);
         } else {
             out.extend_from_slice(name);
         }

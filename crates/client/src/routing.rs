@@ -10,6 +10,7 @@ use crate::options::ServerAddress;
 /// What a client knows of a bucket's map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
+    /// Never empty.
     nodes: Vec<ServerAddress>,
     /// For each vBucket the index of its node; `None` where no node is active. Invariant: the
     /// length is a power of two, the indices are below `nodes.len()`.
@@ -43,7 +44,10 @@ impl Routing {
             None => parse_server_list(&map.server_list, &asked.host)?,
         };
         let count = u16::try_from(map.chains.len()).ok()?;
-        if !count.is_power_of_two() || count > document::limits::VBUCKET_COUNT_MAX {
+        if nodes.is_empty()
+            || !count.is_power_of_two()
+            || count > document::limits::VBUCKET_COUNT_MAX
+        {
             return None;
         }
         let owner = |chain: &Vec<i64>| {
@@ -71,6 +75,13 @@ impl Routing {
     /// The indices of the nodes that own vBuckets, in order.
     pub fn owning_nodes(&self) -> BTreeSet<usize> {
         self.owners.iter().copied().flatten().collect()
+    }
+
+    /// The node that owns a vBucket. When nobody does that is node 0, which answers what there is
+    /// to say.
+    pub fn owner(&self, vbucket: Vbid) -> &ServerAddress {
+        let owner = self.owners.get(usize::from(vbucket.0)).copied().flatten().unwrap_or(0);
+        self.nodes.get(owner).expect("a map has nodes, and owners are among them")
     }
 
     /// Where the document of this name goes. When nobody owns its vBucket that is node 0, which
@@ -158,6 +169,7 @@ mod tests {
             let vbucket = Vbid::of_name(name.as_bytes(), 4);
             let node = usize::from(vbucket.0 == 1);
             assert_eq!(routing.route(name.as_bytes()), Route { vbucket, node }, "{name}");
+            assert_eq!(routing.owner(vbucket), &routing.nodes()[node], "{name}");
         }
         assert!(routing.is_newer_than(&Routing::single(asked())));
     }
@@ -172,7 +184,8 @@ mod tests {
     #[test]
     fn what_is_no_map_of_a_bucket_is_refused() {
         let three = CONFIG.replace(",[5]", "");
-        for config in ["", "{}", "[]", r#"{"rev":1,"nodesExt":[]}"#, &three] {
+        let nobody = CONFIG.replace("kv", "index");
+        for config in ["", "{}", "[]", r#"{"rev":1,"nodesExt":[]}"#, &three, &nobody] {
             assert_eq!(Routing::parse(config.as_bytes(), &asked()), None, "{config}");
         }
     }

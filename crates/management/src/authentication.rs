@@ -1,4 +1,4 @@
-//! HTTP Basic authentication (RFC 7617) on every request.
+//! Who asks: HTTP Basic authentication (RFC 7617), a session of the console, or a certificate.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::connection::Slot;
 use crate::context::Context;
+use crate::session_cookie::{is_from_console, token_in};
 use crate::set_up::Peer;
 
 /// As the original says it. Source: docs/specification/clients.md, section 10.
@@ -32,15 +33,29 @@ pub(crate) struct User {
 #[derive(Clone, Debug)]
 pub(crate) struct CertifiedUser(pub(crate) String);
 
-/// Lets the request through when it names a user and that user's password, or when the node is
-/// still to be set up.
+/// What a request says of who asks.
+struct Said {
+    /// A user and a password.
+    login: Option<(String, Vec<u8>)>,
+    /// The user of a session.
+    session: Option<String>,
+    /// The user of the connection's certificate.
+    certified: Option<CertifiedUser>,
+}
+
+/// Lets the request through when it names a user and that user's password, belongs to a session, or
+/// when the node is still to be set up.
 pub(crate) async fn require_user(
     State(context): State<Arc<Context>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let said = basic_credentials(request.headers());
-    let certified = request.extensions().get::<CertifiedUser>().cloned();
+    let is_from_console = is_from_console(request.headers());
+    let said = Said {
+        login: basic_credentials(request.headers()),
+        session: session_user(&context, &request),
+        certified: request.extensions().get::<CertifiedUser>().cloned(),
+    };
     // Until the node is set up nobody can know a password, and clients say the one that they are
     // about to give.
     let set_up = context.view.set_up();
@@ -48,10 +63,12 @@ pub(crate) async fn require_user(
     let peer = request.extensions().get::<Peer>().copied();
     let found = match set_up.filter(|_| is_setting_up) {
         Some(set_up) => Ok(Some(set_up.administrator)),
-        None => user_of(&context, said, certified, peer).await,
+        None => user_of(&context, said, peer).await,
     };
     let user = match found {
         Ok(Some(user)) => user,
+        // A browser would ask by itself, and keep what it is told.
+        Ok(None) if is_from_console => return StatusCode::UNAUTHORIZED.into_response(),
         Ok(None) => return unauthorized(),
         Err(TooManyLogins) => return too_many_logins(),
     };
@@ -64,39 +81,62 @@ pub(crate) async fn require_user(
     next.run(request).await
 }
 
-/// Who asks: whom the request names, or else whose certificate the connection began with.
+/// The user of a request's session. A browser sends the cookie whoever has it ask, so what changes
+/// something has to say that the console asks.
+fn session_user(context: &Context, request: &Request) -> Option<String> {
+    let is_sound = request.method().is_safe() || is_from_console(request.headers());
+    let token = token_in(request.headers()).filter(|_| is_sound)?;
+    context.sessions.user_of(token, &context.users)
+}
+
+/// Who asks: whom the request names, or else whose session it is, or with whose certificate the
+/// connection began.
 async fn user_of(
     context: &Context,
-    said: Option<(String, Vec<u8>)>,
-    certified: Option<CertifiedUser>,
+    said: Said,
     peer: Option<Peer>,
 ) -> Result<Option<String>, TooManyLogins> {
-    let (user, is_user) = match (said, certified) {
-        (Some((user, password)), _) => {
-            let now = context.failed_logins.now();
-            let is_known = context.users.is_verified(&user, &password);
-            let refuses = |peer: Peer| context.users.refuses_logins_from(peer.0, now);
-            if !is_known && peer.is_some_and(refuses) {
-                return Err(TooManyLogins);
-            }
-            let is_user = is_user(context, &user, password).await?;
-            (user, is_user)
-        }
-        (None, Some(CertifiedUser(user))) => {
-            let is_user = context.users.credentials(&user).is_some();
-            (user, is_user)
-        }
-        (None, None) => return Ok(None),
-    };
-    if !is_user {
-        context.failed_logins.note(&user);
-        if let Some(Peer(address)) = peer {
-            context.users.note_failure_from(address, context.failed_logins.now());
-        }
-        context.users.note_failed_login(&user, "rest");
+    if let Some((user, password)) = said.login {
+        let is_user = logs_in(context, &user, password, peer).await?;
+        return Ok(is_user.then_some(user));
+    }
+    if said.session.is_some() {
+        return Ok(said.session);
+    }
+    let Some(CertifiedUser(user)) = said.certified else { return Ok(None) };
+    if context.users.credentials(&user).is_none() {
+        note_failure(context, &user, peer);
         return Ok(None);
     }
     Ok(Some(user))
+}
+
+/// Whether this is the user's password. What fails is counted and logged.
+pub(crate) async fn logs_in(
+    context: &Context,
+    user: &str,
+    password: Vec<u8>,
+    peer: Option<Peer>,
+) -> Result<bool, TooManyLogins> {
+    let now = context.failed_logins.now();
+    let is_known = context.users.is_verified(user, &password);
+    let refuses = |peer: Peer| context.users.refuses_logins_from(peer.0, now);
+    if !is_known && peer.is_some_and(refuses) {
+        return Err(TooManyLogins);
+    }
+    let is_user = is_user(context, user, password).await?;
+    if !is_user {
+        note_failure(context, user, peer);
+    }
+    Ok(is_user)
+}
+
+fn note_failure(context: &Context, user: &str, peer: Option<Peer>) {
+    context.failed_logins.note(user);
+    if let Some(Peer(address)) = peer {
+        context.users.note_failure_from(address, context.failed_logins.now());
+    }
+    context.users.note_failed_login(user, "rest");
 }
 
 /// Hashing takes milliseconds: it happens on threads that nobody else waits for, and not at all
@@ -135,7 +175,7 @@ pub(crate) fn unauthorized() -> Response {
 }
 
 /// Somebody tries many passwords.
-fn too_many_logins() -> Response {
+pub(crate) fn too_many_logins() -> Response {
     let body = "Too many logins are being checked, or have failed; try again in a moment.\n";
     (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "1")], body).into_response()
 }

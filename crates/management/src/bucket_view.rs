@@ -1,11 +1,16 @@
 //! What the REST port needs to know of a bucket.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{BucketMap, PendingVbucket};
-use document::{Manifest, ManifestEdit, ManifestError};
+use document::{CollectionId, HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
+
+use crate::shown_document::{
+    DocumentError, DocumentId, KeyPage, KeyQuery, NewDocument, ShownDocument,
+};
 
 /// A bucket of the node, as the REST port sees it. Calls come from several threads, must not wait
 /// for disks or locks held long ([`BucketView::flush`] may), and must not panic.
@@ -49,6 +54,36 @@ pub trait BucketView: Send + Sync {
     /// seconds.
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError>;
 
+    /// The vBuckets that this node has loaded, in order.
+    fn vbuckets(&self) -> Vec<VbucketFacts>;
+
+    /// How long its commands and its background work take.
+    fn timings(&self) -> Vec<Timing>;
+
+    /// Keys of live documents that are durable on this node. Has a thread of its own and reads
+    /// files.
+    fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError>;
+
+    /// A live document. Has a thread of its own and may wait for a file.
+    fn read_document(&self, id: DocumentId<'_>) -> Result<ShownDocument, DocumentError>;
+
+    /// Stores a document, as durably as the bucket demands, and keeps the expiry of the version
+    /// that it replaces. Returns the new version's CAS. Has a thread of its own and may wait for
+    /// other nodes.
+    fn write_document(
+        &self,
+        id: DocumentId<'_>,
+        document: &NewDocument<'_>,
+    ) -> Result<u64, DocumentError>;
+
+    /// Deletes a document, if it has that CAS; 0 stands for any. Has a thread of its own and may
+    /// wait for other nodes.
+    fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError>;
+
+    /// Live documents of the vBuckets that are active here, by collection; those without any may be
+    /// left out.
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64>;
+
     /// Which scopes and collections it has.
     fn manifest(&self) -> Arc<Manifest>;
 
@@ -63,6 +98,47 @@ pub enum ManifestEditError {
     Refused(ManifestError),
     /// Clients may try again. The text is for people.
     Failed(String),
+}
+
+/// A vBucket as this node has it.
+#[derive(Clone, Copy, Debug)]
+pub struct VbucketFacts {
+    /// Which.
+    pub vbid: u16,
+    /// `active`, `replica`, `pending` or `dead`.
+    pub state: &'static str,
+    /// Live documents.
+    pub items: u64,
+    /// Those of them whose values are on disk alone.
+    pub non_resident_items: u64,
+    /// The last change.
+    pub high_seqno: u64,
+    /// The last change that is durable here.
+    pub persisted_seqno: u64,
+    /// Changes that wait to become durable here.
+    pub unflushed_items: u64,
+}
+
+/// How long something takes, or how much it is of.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// As `settee timings` has it.
+    pub name: &'static str,
+    /// What the values are.
+    pub unit: TimingUnit,
+    /// The values since the start, or since somebody has reset them.
+    pub values: HistogramSnapshot,
+}
+
+/// What the values of a histogram are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimingUnit {
+    /// Durations.
+    Nanoseconds,
+    /// Durations.
+    Microseconds,
+    /// How many of something.
+    Count,
 }
 
 /// A vBucket whose file is damaged.

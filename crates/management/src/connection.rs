@@ -32,8 +32,17 @@ pub(crate) struct Serving {
     pub(crate) slot: Arc<Slot>,
     /// Where the client is.
     pub(crate) peer: Peer,
+    /// By which port it came.
+    pub(crate) door: Door,
     /// Who the client is by its certificate.
     pub(crate) certified: Option<CertifiedUser>,
+}
+
+/// Which of the ports a request has come to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Door {
+    /// Whether nobody can listen.
+    pub(crate) is_tls: bool,
 }
 
 /// Serves requests until the client leaves, breaks the rules, or the server stops. What ends a
@@ -49,7 +58,7 @@ pub(crate) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     serving: Serving,
 ) {
-    let Serving { router, limits, stopped, slot, peer, certified } = serving;
+    let Serving { router, limits, stopped, slot, peer, door, certified } = serving;
     let stream = TokioIo::new(StallingStream::new(stream, limits.write_stall_max));
     let mut builder = http1::Builder::new();
     builder
@@ -63,6 +72,7 @@ pub(crate) async fn serve_stream(
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(slot.clone());
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(door);
         if let Some(certified) = &certified {
             request.extensions_mut().insert(certified.clone());
         }

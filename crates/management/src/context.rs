@@ -10,7 +10,9 @@ use crate::backups::Backups;
 use crate::connection::Connections;
 use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
+use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
+use crate::sessions::Sessions;
 use crate::stats_history::StatsHistory;
 
 /// What all handlers share.
@@ -25,6 +27,10 @@ pub(crate) struct Context {
     pub(crate) backups: Arc<Backups>,
     /// Figures of the last minutes.
     pub(crate) history: Arc<StatsHistory>,
+    /// Figures of this moment.
+    pub(crate) live_figures: LiveFigures,
+    /// Who has signed in at the console.
+    pub(crate) sessions: Sessions,
     /// The node's certificates, if it speaks TLS.
     pub(crate) certificates: Option<Arc<CertificateStore>>,
     /// Turns true once.

@@ -13,11 +13,13 @@ mod backups;
 mod bucket_order;
 mod bucket_view;
 mod connection;
+mod console;
 mod context;
 mod cross_site;
 mod date;
 mod failed_logins;
 mod limits;
+mod live_figures;
 mod metric;
 mod node_view;
 mod openapi;
@@ -26,7 +28,10 @@ mod range_query;
 mod route_table;
 mod routes;
 mod server;
+mod session_cookie;
+mod sessions;
 mod set_up;
+mod shown_document;
 mod stalling_stream;
 mod stats_history;
 mod stopping;
@@ -36,7 +41,8 @@ pub use audit_log::AuditLog;
 pub use bucket_order::{BucketOrder, BucketOrderError};
 pub use bucket_view::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Warmup,
+    BucketView, DamagedVbucket, FlushError, ManifestEditError, ResetError, Timing, TimingUnit,
+    VbucketFacts, Warmup,
 };
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
@@ -45,3 +51,6 @@ pub use route_table::{NeededAt, REST_ROUTES, RestRoute};
 pub use routes::new_bucket_order;
 pub use server::{Handle, ManagementServer, Ports, TlsPort};
 pub use set_up::SetUp;
+pub use shown_document::{
+    DocumentError, DocumentId, KeyPage, KeyPosition, KeyQuery, NewDocument, ShownDocument,
+};

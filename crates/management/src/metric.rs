@@ -1,14 +1,17 @@
 //! Samples, and how Prometheus reads them (text format 0.0.4).
+//!
+//! Names that the original has do not all keep Prometheus' rules: its counters do not end in
+//! `_total`, and some of its gauges end in `_count`. Dashboards and alerts ask for them as they
+//! are, so they stay, and such a family is told without a type: Prometheus' own tool accepts that,
+//! and nothing that is asked about it depends on the type.
 
 use std::borrow::Cow;
 use std::fmt::Write;
-use std::ops::RangeInclusive;
 
-use document::HistogramSnapshot;
-
-/// The upper edges of a duration's buckets, as powers of two in nanoseconds: 1 us to 8.6 s. They
-/// are edges of the recorded histogram as well, so that no bucket is split.
-const DURATION_EDGES: RangeInclusive<u32> = 10..=33;
+/// What names of our own begin with. They keep Prometheus' rules.
+const OWN: &str = "settee_";
+/// What the names of a histogram's samples end in.
+const HISTOGRAM_ENDINGS: [&str; 3] = ["_bucket", "_sum", "_count"];
 
 /// One sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,38 +51,6 @@ impl Metric {
         Self { name: name.into(), help, kind: MetricKind::Counter, labels: Vec::new(), value }
     }
 
-    /// The samples of a histogram of durations recorded in nanoseconds. `family` ends in
-    /// `_seconds`.
-    pub fn durations(
-        family: &'static str,
-        help: &'static str,
-        nanos: &HistogramSnapshot,
-    ) -> Vec<Self> {
-        let sample = |suffix: &str, value: f64| Self {
-            name: format!("{family}_{suffix}").into(),
-            help,
-            kind: MetricKind::Histogram,
-            labels: Vec::new(),
-            value,
-        };
-        let mut samples = Vec::new();
-        let mut buckets = nanos.buckets().peekable();
-        let mut below = 0;
-        for edge in DURATION_EDGES.map(|power| 1_u64 << power) {
-            while let Some(bucket) = buckets.next_if(|bucket| bucket.to < edge) {
-                below += bucket.count;
-            }
-            let seconds = edge as f64 / 1e9;
-            samples.push(sample("bucket", below as f64).with_label("le", seconds.to_string()));
-        }
-        assert!(below <= nanos.count(), "no edge has more below it than there is");
-        let count = nanos.count() as f64;
-        samples.push(sample("bucket", count).with_label("le", "+Inf"));
-        samples.push(sample("sum", nanos.sum() as f64 / 1e9));
-        samples.push(sample("count", count));
-        samples
-    }
-
     /// The same sample with one more label.
     #[must_use]
     pub fn with_label(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
@@ -91,20 +62,40 @@ impl Metric {
         self
     }
 
-    /// Which of Prometheus' rules for names (`promtool check metrics`) it does not keep.
+    /// Which rule for names (`promtool check metrics`) it does not keep.
     pub fn broken_rule(&self) -> Option<&'static str> {
-        let is_counter = self.kind == MetricKind::Counter;
-        let is_histogram = self.kind == MetricKind::Histogram;
         let is_allowed =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        let has_own_ending =
-            ["_bucket", "_sum", "_count"].iter().any(|end| self.name.ends_with(end));
+        let is_histogram = self.kind == MetricKind::Histogram;
         match () {
             () if self.help.is_empty() || self.help.contains(['\n', '\\']) => Some("has no help"),
             () if !self.name.bytes().all(is_allowed) => Some("has other characters than a to z"),
-            () if is_counter != self.name.ends_with("_total") => Some("_total is for counters"),
-            () if is_histogram != has_own_ending => Some("endings of histograms are for those"),
+            () if is_histogram && !self.says_its_kind() => Some("has no ending of a histogram"),
+            () if self.name.starts_with(OWN) && !self.says_its_kind() => {
+                Some("_total is for counters, _bucket, _sum and _count for histograms")
+            }
             () => None,
+        }
+    }
+
+    /// Whether the name ends as Prometheus has it for its kind.
+    fn says_its_kind(&self) -> bool {
+        let is_of_histogram = HISTOGRAM_ENDINGS.iter().any(|end| self.name.ends_with(end));
+        let is_of_counter = self.name.ends_with("_total");
+        match self.kind {
+            MetricKind::Counter => is_of_counter,
+            MetricKind::Gauge => !is_of_counter && !is_of_histogram,
+            MetricKind::Histogram => is_of_histogram,
+        }
+    }
+
+    /// What Prometheus is told that it is.
+    fn told_kind(&self) -> &'static str {
+        match self.kind {
+            _ if !self.says_its_kind() => "untyped",
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         }
     }
 
@@ -113,8 +104,8 @@ impl Metric {
         if self.kind != MetricKind::Histogram {
             return &self.name;
         }
-        let suffixes = ["_bucket", "_sum", "_count"];
-        suffixes.iter().find_map(|suffix| self.name.strip_suffix(suffix)).unwrap_or(&self.name)
+        let stripped = HISTOGRAM_ENDINGS.iter().find_map(|ending| self.name.strip_suffix(ending));
+        stripped.unwrap_or(&self.name)
     }
 }
 
@@ -131,13 +122,9 @@ pub(crate) fn encode(mut metrics: Vec<Metric>) -> String {
         let Some(first) = family.first() else { continue };
         let is_one_kind = family.iter().all(|metric| metric.kind == first.kind);
         assert!(is_one_kind, "a family is of one kind: {}", first.name);
-        let kind = match first.kind {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-        };
         writeln!(text, "# HELP {} {}", first.family(), first.help).expect("a string takes all");
-        writeln!(text, "# TYPE {} {kind}", first.family()).expect("a string takes all");
+        writeln!(text, "# TYPE {} {}", first.family(), first.told_kind())
+            .expect("a string takes all");
         family.iter().for_each(|metric| encode_sample(metric, &mut text));
     }
     text
@@ -191,7 +178,7 @@ mod tests {
             ..Metric::gauge(name, "What", value)
         };
         let text = encode(vec![
-            Metric::counter("kv_ops_total", "What", 3.0)
+            Metric::counter("settee_ops_total", "What", 3.0)
                 .with_label("bucket", "b")
                 .with_label("op", "get"),
             histogram("kv_seconds_bucket", 1.0).with_label("le", "0.5"),
@@ -199,7 +186,7 @@ mod tests {
             Metric::gauge("kv_curr_items", "What", 7.0),
             histogram("kv_seconds_sum", 0.25),
             histogram("kv_seconds_count", 2.0),
-            Metric::counter("kv_ops_total", "What", 4.0)
+            Metric::counter("settee_ops_total", "What", 4.0)
                 .with_label("bucket", "b")
                 .with_label("op", "set"),
         ]);
@@ -207,40 +194,37 @@ mod tests {
             # HELP kv_curr_items What\n\
             # TYPE kv_curr_items gauge\n\
             kv_curr_items 7\n\
-            # HELP kv_ops_total What\n\
-            # TYPE kv_ops_total counter\n\
-            kv_ops_total{bucket=\"b\",op=\"get\"} 3\n\
-            kv_ops_total{bucket=\"b\",op=\"set\"} 4\n\
             # HELP kv_seconds What\n\
             # TYPE kv_seconds histogram\n\
             kv_seconds_bucket{le=\"0.5\"} 1\n\
             kv_seconds_bucket{le=\"+Inf\"} 2\n\
             kv_seconds_sum 0.25\n\
-            kv_seconds_count 2\n";
+            kv_seconds_count 2\n\
+            # HELP settee_ops_total What\n\
+            # TYPE settee_ops_total counter\n\
+            settee_ops_total{bucket=\"b\",op=\"get\"} 3\n\
+            settee_ops_total{bucket=\"b\",op=\"set\"} 4\n";
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn durations_are_counted_below_each_edge_and_in_seconds() {
-        let histogram = document::Histogram::new();
-        for nanos in [500, 1023, 1024, 1_000_000, 20_000_000_000] {
-            histogram.record(nanos);
-        }
-        let text =
-            encode(Metric::durations("kv_cmd_duration_seconds", "Time", &histogram.snapshot()));
-        for line in [
-            "# TYPE kv_cmd_duration_seconds histogram",
-            "kv_cmd_duration_seconds_bucket{le=\"0.000001024\"} 2",
-            "kv_cmd_duration_seconds_bucket{le=\"0.000002048\"} 3",
-            "kv_cmd_duration_seconds_bucket{le=\"0.001048576\"} 4",
-            "kv_cmd_duration_seconds_bucket{le=\"8.589934592\"} 4",
-            "kv_cmd_duration_seconds_bucket{le=\"+Inf\"} 5",
-            "kv_cmd_duration_seconds_sum 20.001002547",
-            "kv_cmd_duration_seconds_count 5",
+    fn names_of_the_original_stay_and_are_told_without_a_type_where_they_break_the_rules() {
+        let gauge = |name: &'static str| Metric::gauge(name, "What", 1.0);
+        let counter = |name: &'static str| Metric::counter(name, "What", 1.0);
+        for (metric, kind, is_allowed) in [
+            (gauge("kv_curr_items"), "gauge", true),
+            (gauge("kv_dcp_stream_count"), "untyped", true),
+            (gauge("sys_mem_total"), "untyped", true),
+            (counter("kv_ops"), "untyped", true),
+            (counter("sysproc_cpu_seconds_total"), "counter", true),
+            (counter("settee_groups_total"), "counter", true),
+            (counter("settee_groups"), "untyped", false),
+            (gauge("settee_stream_count"), "untyped", false),
+            (gauge("kv_Items"), "gauge", false),
         ] {
-            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+            assert_eq!(metric.told_kind(), kind, "{}", metric.name);
+            assert_eq!(metric.broken_rule().is_none(), is_allowed, "{}", metric.name);
         }
-        assert_eq!(text.matches("# TYPE").count(), 1);
     }
 
     #[test]

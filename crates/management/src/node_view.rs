@@ -74,6 +74,22 @@ pub trait NodeView: Send + Sync {
         None
     }
 
+    /// Which lines are logged, in the words of `--log-level`; `None` where none are.
+    fn log_filter(&self) -> Option<String> {
+        None
+    }
+
+    /// Has other lines logged, until the node stops.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    fn set_log_filter(&self, _filter: &str) -> Result<(), String> {
+        Err("This node does not log".to_owned())
+    }
+
+    /// The last lines of the node's log, the oldest first.
+    fn log_lines(&self) -> Vec<String>;
+
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
 
@@ -82,6 +98,9 @@ pub trait NodeView: Send + Sync {
 
     /// Samples for Prometheus. Samples of one family need not stand together.
     fn metrics(&self) -> Vec<Metric>;
+
+    /// The same of what is told by commands and collections, of which there may be thousands.
+    fn metrics_of_high_cardinality(&self) -> Vec<Metric>;
 }
 
 /// Why a plan was not carried out. The texts are for people.

@@ -4,8 +4,15 @@ use serde_json::{Map, Value, json};
 
 use crate::route_table::{NeededAt, REST_ROUTES, RestRoute};
 
-/// What is answered to everybody, and has no row in the table of what is needed.
-const HEALTH: &str = "/healthz";
+/// What is answered to everybody, and has no row in the table of what is needed: the method, the
+/// path, and what it is for.
+const FOR_EVERYBODY: [(&str, &str, &str); 5] = [
+    ("GET", "/healthz", "Whether the node serves, 503 while it warms up; no login is needed"),
+    ("GET", "/ui/", "The console; what it shows needs a login"),
+    ("GET", "/ui/{file}", "A file of the console"),
+    ("POST", "/uilogin", "Sign in at the console: the answer has a cookie"),
+    ("POST", "/uilogout", "Sign out"),
+];
 
 /// The document, of a server of this version.
 pub(crate) fn document(version: &str) -> Value {
@@ -13,10 +20,15 @@ pub(crate) fn document(version: &str) -> Value {
     for route in REST_ROUTES {
         add(&mut paths, route.path, route.method, operation(route));
     }
-    let summary = "Whether the node serves, 503 while it warms up; no login is needed";
-    let health =
-        json!({"summary": summary, "security": [], "responses": {"200": said("It serves")}});
-    add(&mut paths, HEALTH, "GET", health);
+    for (method, path, summary) in FOR_EVERYBODY {
+        let operation = json!({
+            "summary": summary,
+            "parameters": parameters_json(path),
+            "security": [],
+            "responses": {"200": said("It is so, or is done")},
+        });
+        add(&mut paths, path, method, operation);
+    }
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -40,11 +52,7 @@ fn add(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Valu
 
 /// One request: what it is for, what is in its path, and who may make it.
 fn operation(route: &RestRoute) -> Value {
-    let parameters: Value = parameters_of(route.path)
-        .map(|name| {
-            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
-        })
-        .collect();
+    let parameters = parameters_json(route.path);
     let mut responses = json!({
         "default": said("See the summary; 400 says by field what is wrong"),
         "401": said("No login, or a wrong one"),
@@ -71,6 +79,12 @@ fn operation(route: &RestRoute) -> Value {
 
 fn said(description: &str) -> Value {
     json!({"description": description})
+}
+
+fn parameters_json(path: &str) -> Value {
+    let parameter =
+        |name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}});
+    parameters_of(path).map(parameter).collect()
 }
 
 /// The names that stand in braces.

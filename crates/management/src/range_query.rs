@@ -1,12 +1,14 @@
 //! What is asked of the figures of the last minutes: from when to when, in which steps, and what is
 //! made of them. Source: the original's documentation of `/pools/default/stats/range`.
 
-use crate::stats_history::{Point, Series};
+use crate::stats_history::{INTERVAL_SECONDS_MAX, MONTH_SECONDS, Point, Series};
 
 /// Between two values, unless another step is said.
 const STEP_SECONDS: u64 = 10;
 /// What functions look back over, unless another window is said; a value is looked for as long.
 const WINDOW_SECONDS: u64 = 60;
+/// Values of one figure in an answer, as with Prometheus.
+const VALUES_MAX: u64 = 11_000;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,11 +142,12 @@ impl RangeQuery {
         let Some((oldest, newest)) = series.points.first().zip(series.points.last()) else {
             return Vec::new();
         };
+        let window = self.window_of(series);
         // Where there was nothing, or will be, there is nothing to be looked at.
         let steps_before = oldest.seconds.saturating_sub(self.start_seconds) / self.step_seconds;
         let from =
             self.start_seconds.saturating_add(steps_before.saturating_mul(self.step_seconds));
-        let to = self.end_seconds.min(newest.seconds.saturating_add(self.window_seconds));
+        let to = self.end_seconds.min(newest.seconds.saturating_add(window));
         let moments = std::iter::successors(Some(from), |at| at.checked_add(self.step_seconds));
         let moments = moments.take_while(|at| *at <= to);
         moments
@@ -152,27 +155,43 @@ impl RangeQuery {
             .collect()
     }
 
+    /// Where figures are far apart there have to be two of them in the window.
+    fn window_of(&self, series: &Series) -> u64 {
+        self.window_seconds.max(2 * series.interval_seconds)
+    }
+
+    /// From when on figures are needed: the first value may be made of those in its window.
+    pub(crate) fn needed_since_seconds(&self) -> u64 {
+        self.start_seconds.saturating_sub(self.window_seconds.max(2 * INTERVAL_SECONDS_MAX))
+    }
+
     fn value_at(&self, series: &Series, at: u64) -> Option<f64> {
-        let begin = at.saturating_sub(self.window_seconds);
-        let is_within = |point: &&Point| point.seconds > begin && point.seconds <= at;
-        let window: Vec<Point> = series.points.iter().filter(is_within).copied().collect();
+        let begin = at.saturating_sub(self.window_of(series));
+        let up_to = |seconds: u64| series.points.partition_point(|point| point.seconds <= seconds);
+        let window = series.points.get(up_to(begin)..up_to(at))?;
         match self.functions.first() {
             None => window.last().map(|point| point.value),
             // Behind the first one there are only functions of nodes, and there is one node.
-            Some(function) => function.apply(&window),
+            Some(function) => function.apply(window),
         }
     }
 
     /// # Errors
-    /// The functions cannot be applied one to what another has made.
+    /// The functions cannot be applied one to what another has made, or too much is asked for.
     pub(crate) fn check(&self) -> Result<(), String> {
         let behind_first = self.functions.iter().skip(1);
         let is_sound = behind_first.copied().all(|function| function == Function::OfNodes);
         if self.start_seconds > self.end_seconds {
             return Err("start must not be behind end".to_owned());
         }
-        let why = "behind a function there may be only sum, min, max and avg";
-        if is_sound { Ok(()) } else { Err(why.to_owned()) }
+        if !is_sound {
+            return Err("behind a function there may be only sum, min, max and avg".to_owned());
+        }
+        let span = (self.end_seconds - self.start_seconds).min(MONTH_SECONDS);
+        if span / self.step_seconds > VALUES_MAX {
+            return Err(format!("an answer has at most {VALUES_MAX} values; say a longer step"));
+        }
+        Ok(())
     }
 }
 
@@ -197,10 +216,10 @@ mod tests {
     use crate::stats_history::SeriesName;
 
     fn series(values: &[(u64, f64)]) -> Series {
-        let name = SeriesName { name: "kv_ops_total".to_owned(), labels: Vec::new() };
+        let name = SeriesName { name: "kv_ops".to_owned(), labels: Vec::new() };
         let points =
             values.iter().map(|(seconds, value)| Point { seconds: *seconds, value: *value });
-        Series { name, points: points.collect() }
+        Series { name, interval_seconds: 10, points: points.collect() }
     }
 
     #[test]
@@ -252,6 +271,18 @@ mod tests {
     }
 
     #[test]
+    fn where_figures_are_far_apart_a_rate_still_has_two_of_them() {
+        let far = Series { interval_seconds: 60, ..series(&[(600, 60.0), (660, 120.0)]) };
+        let query = RangeQuery {
+            start_seconds: 660,
+            functions: vec![Function::Rate],
+            ..RangeQuery::until(660)
+        };
+        assert_eq!(query.values_of(&far), [Point { seconds: 660, value: 1.0 }]);
+        assert_eq!(query.needed_since_seconds(), 540);
+    }
+
+    #[test]
     fn parameters_are_read_or_refused_by_their_name() {
         for (name, value, is_right) in [
             ("start", "-60", true),
@@ -277,5 +308,9 @@ mod tests {
         assert!(query.check().is_err());
         let backwards = RangeQuery { start_seconds: 2_000, ..RangeQuery::until(1_000) };
         assert!(backwards.check().is_err());
+        for (step_seconds, is_right) in [(1, false), (235, false), (236, true), (3600, true)] {
+            let all = RangeQuery { start_seconds: 0, step_seconds, ..RangeQuery::until(1 << 31) };
+            assert_eq!(all.check().is_ok(), is_right, "a month by {step_seconds} s");
+        }
     }
 }

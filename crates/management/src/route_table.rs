@@ -61,6 +61,10 @@ pub(crate) const SCOPES: &str = "/pools/default/buckets/{bucket}/scopes";
 const SCOPE: &str = "/pools/default/buckets/{bucket}/scopes/{scope}";
 pub(crate) const COLLECTIONS: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections";
 const COLLECTION: &str = "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}";
+const DOCUMENTS: &str =
+    "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}/docs";
+const DOCUMENT: &str =
+    "/pools/default/buckets/{bucket}/scopes/{scope}/collections/{collection}/docs/{document}";
 const EXTERNAL_ADDRESS: &str = "/node/controller/setupAlternateAddresses/external";
 
 /// All requests. What is not here is for full administrators.
@@ -102,6 +106,13 @@ pub const REST_ROUTES: &[RestRoute] = &[
     ),
     route("GET", "/pools/default/tasks", on_node(Privilege::TasksRead), "What is under way"),
     route("GET", "/metrics", on_node(Privilege::SimpleStats), "Samples for Prometheus"),
+    route("GET", "/_prometheusMetrics", on_node(Privilege::SimpleStats), "The same"),
+    route(
+        "GET",
+        "/_prometheusMetricsHigh",
+        on_node(Privilege::SimpleStats),
+        "Samples for Prometheus by commands and collections",
+    ),
     route(
         "GET",
         "/settee/clusterMap",
@@ -119,6 +130,13 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "/settee/users",
         on_node(Privilege::NodesWrite),
         "How nodes give each other their users",
+    ),
+    route("GET", "/settee/logLevel", on_node(Privilege::SettingsRead), "Which lines the node logs"),
+    route(
+        "POST",
+        "/settee/logLevel",
+        on_node(Privilege::SettingsWrite),
+        "Have the node log other lines, until it stops",
     ),
     route(
         "GET",
@@ -225,6 +243,15 @@ pub const REST_ROUTES: &[RestRoute] = &[
     route("POST", COLLECTIONS, in_scope(Privilege::CollectionWrite), "Create a collection"),
     route("PATCH", COLLECTION, in_scope(Privilege::CollectionWrite), "Edit a collection"),
     route("DELETE", COLLECTION, in_scope(Privilege::CollectionWrite), "Drop a collection"),
+    route(
+        "GET",
+        DOCUMENTS,
+        in_part(Privilege::RangeScan),
+        "Keys of a collection's documents on this node, a page at a time",
+    ),
+    route("GET", DOCUMENT, in_part(Privilege::Read), "A document of this node"),
+    route("POST", DOCUMENT, in_part(Privilege::Upsert), "Store a document"),
+    route("DELETE", DOCUMENT, in_part(Privilege::Delete), "Delete a document"),
     route("GET", "/settings/rbac/users", on_node(Privilege::SecurityRead), "All users"),
     route("GET", "/settings/rbac/users/local", on_node(Privilege::SecurityRead), "All users"),
     route("GET", "/settings/rbac/users/local/{user}", on_node(Privilege::SecurityRead), "A user"),
@@ -493,5 +520,30 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "/settings/rbac/users/external/{user}",
         on_node(Privilege::SecurityWrite),
         "Not found: there are no users of other places",
+    ),
+    route("GET", "/settee/log", on_node(Privilege::SecurityRead), "The last lines of the log"),
+    route(
+        "GET",
+        "/settee/figuresStreaming",
+        on_node(Privilege::SimpleStats),
+        "The figures of each second, as server-sent events",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/vbuckets",
+        in_bucket(Privilege::BucketRead),
+        "A bucket's vBuckets: where each is, and how this node has it",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/collections",
+        in_part(Privilege::CollectionRead),
+        "How many documents each collection has on this node",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/timings",
+        in_bucket(Privilege::SimpleStats),
+        "How long a bucket's commands and its background work take, as histograms",
     ),
 ];

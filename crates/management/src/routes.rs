@@ -10,10 +10,13 @@ mod cluster;
 mod cluster_nodes;
 mod cluster_plan;
 mod collections;
+mod console;
 mod damage;
+mod documents;
 mod first_start;
 mod groups;
 mod health;
+mod log_level;
 mod named_bucket;
 mod own_account;
 mod password_policy;
@@ -24,6 +27,7 @@ mod statistics;
 mod streaming;
 mod users;
 mod users_change;
+mod vbuckets;
 
 use std::sync::Arc;
 
@@ -49,7 +53,8 @@ const PLAN_EXCHANGE: &str = "/settee/clusterMap";
 /// Bytes of what nodes give each other as JSON: all users and groups, or a plan of many buckets.
 const EXCHANGE_BYTES_MAX: usize = 16 << 20;
 
-/// All requests. Only `/healthz` is answered to everybody.
+/// All requests. Only `/healthz` and the console's files are answered to everybody; what these show
+/// is not.
 pub(crate) fn router(context: Arc<Context>) -> Router {
     let known_users_only = Router::new()
         .merge(cluster_routes())
@@ -65,9 +70,19 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .fallback(async || answers::not_found())
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
         .layer(middleware::from_fn(refuse_other_sites))
-        .layer(middleware::from_fn_with_state(context.clone(), require_user));
+        .layer(middleware::from_fn_with_state(context.clone(), require_user))
+        .layer(middleware::from_fn(console::send_browsers));
+    let signing_in = Router::new()
+        .route("/uilogin", post(console::sign_in))
+        .route("/uilogout", post(console::sign_out))
+        .layer(middleware::from_fn_with_state(context.clone(), read_body))
+        .layer(middleware::from_fn(refuse_other_sites));
     Router::new()
         .route("/healthz", get(health::healthz))
+        .route("/ui", get(console::begin))
+        .route("/ui/", get(console::page))
+        .route("/ui/{file}", get(console::file))
+        .merge(signing_in)
         .merge(known_users_only)
         .with_state(context)
 }
@@ -84,8 +99,12 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route(PLAN_EXCHANGE, get(cluster_plan::show).put(cluster_plan::carry_out))
         .route("/settee/vbuckets/damaged", get(damage::list))
         .route("/settee/vbuckets/{vbid}/reset", post(damage::reset))
+        .route("/settee/logLevel", get(log_level::show).post(log_level::change))
         .route("/metrics", get(health::metrics))
+        .route("/_prometheusMetrics", get(health::metrics))
+        .route("/_prometheusMetricsHigh", get(health::metrics_of_high_cardinality))
         .route("/openapi.json", get(health::openapi))
+        .route("/settee/log", get(health::log))
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {
@@ -126,6 +145,11 @@ fn collection_routes() -> Router<Arc<Context>> {
         .route(
             &below("{scope}/collections/{collection}"),
             patch(collections::change_collection).delete(collections::drop_collection),
+        )
+        .route(&below("{scope}/collections/{collection}/docs"), get(documents::list))
+        .route(
+            &below("{scope}/collections/{collection}/docs/{document}"),
+            get(documents::read).post(documents::write).delete(documents::delete),
         )
 }
 
@@ -191,6 +215,10 @@ fn statistic_routes() -> Router<Arc<Context>> {
             "/pools/default/buckets/{bucket}/nodes/{node}/stats",
             get(bucket_statistics::of_node),
         )
+        .route("/settee/figuresStreaming", get(console::figures))
+        .route("/settee/buckets/{bucket}/vbuckets", get(vbuckets::list))
+        .route("/settee/buckets/{bucket}/collections", get(collections::items))
+        .route("/settee/buckets/{bucket}/timings", get(vbuckets::timings))
 }
 
 fn user_routes() -> Router<Arc<Context>> {

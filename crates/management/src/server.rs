@@ -13,12 +13,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connection::{Connections, Serving, serve_connection};
+use crate::connection::{Connections, Door, Serving, serve_connection};
 use crate::context::Context;
 use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
+use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
 use crate::routes;
+use crate::sessions::Sessions;
 use crate::set_up::{self, Peer};
 use crate::stopping::until_stopped;
 use crate::tls_connection::serve_tls;
@@ -118,6 +120,8 @@ impl ManagementServer {
             failed_logins: FailedLogins::default(),
             backups,
             history: Arc::default(),
+            live_figures: LiveFigures::default(),
+            sessions: Sessions::default(),
             certificates,
             stopped,
             maps_changed,
@@ -219,7 +223,8 @@ fn start_connection(
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);
     let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));
     let slot = Arc::new(slot);
-    let serving = Serving { router, limits, stopped, slot, peer, certified: None };
+    let door = Door { is_tls };
+    let serving = Serving { router, limits, stopped, slot, peer, door, certified: None };
     tasks.spawn(async move {
         match acceptor {
             None => serve_connection(stream, serving).await,

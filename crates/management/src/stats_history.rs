@@ -1,32 +1,54 @@
-//! Figures of the last minutes, for who asks for more than those of this moment.
+//! Figures of the time that has gone by, for who asks for more than those of this moment: all of
+//! them for minutes, those that dashboards show for a month, at greater distances.
 
-use std::collections::{BTreeMap, VecDeque};
+mod dashboard;
+mod packed_values;
+mod tier;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use platform::Clock;
+use tokio::time::MissedTickBehavior;
 
-use crate::metric::{Metric, MetricKind};
+pub(crate) use self::dashboard::is_on_dashboards;
+use self::tier::{Tier, TierLimits};
+use crate::metric::Metric;
 use crate::node_view::NodeView;
 
-/// Between two samples.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
-/// Samples that are kept: ten minutes, and the one that they begin with.
-const SAMPLES_MAX: usize = 61;
-/// Figures that are kept: those of thirty buckets. A sample of one takes 16 bytes.
-const SERIES_MAX: usize = 4096;
+/// Between two looks at the figures.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Figures that are kept of every second: those of forty buckets.
+const SERIES_MAX: usize = 8192;
+/// Bytes of the values of a tier that reaches far back: when there are many buckets the oldest
+/// values go earlier.
+const LONG_BYTES_MAX: usize = 16 << 20;
+
+/// Ten minutes of seconds.
+const SECONDS: TierLimits = TierLimits {
+    interval_seconds: 1,
+    samples_max: 600,
+    series_max: SERIES_MAX,
+    bytes_max: LONG_BYTES_MAX,
+    keeps: |_| true,
+};
+/// A day of every tenth second.
+const DAY: TierLimits =
+    TierLimits { interval_seconds: 10, samples_max: 24 * 360, keeps: is_on_dashboards, ..SECONDS };
+/// A month of minutes.
+const MONTH: TierLimits =
+    TierLimits { interval_seconds: INTERVAL_SECONDS_MAX, samples_max: 30 * 24 * 60, ..DAY };
+
+/// Between two samples of those that reach back furthest.
+pub(crate) const INTERVAL_SECONDS_MAX: u64 = 60;
+/// How far they reach.
+pub(crate) const MONTH_SECONDS: u64 = 30 * 24 * 3600;
 
 /// The figures of a node. Kept in memory alone.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StatsHistory {
-    table: Mutex<Table>,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    /// When samples were taken, in seconds since 1970, the oldest first.
-    times: VecDeque<u64>,
-    series: BTreeMap<SeriesName, VecDeque<Point>>,
+    /// The one with the smallest distances first.
+    tiers: Mutex<[Tier; 3]>,
 }
 
 /// What a figure is called.
@@ -50,54 +72,50 @@ pub(crate) struct Point {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) name: SeriesName,
+    /// Between two points, where none is missing.
+    pub(crate) interval_seconds: u64,
     pub(crate) points: Vec<Point>,
+}
+
+impl Default for StatsHistory {
+    fn default() -> Self {
+        Self { tiers: Mutex::new([SECONDS, DAY, MONTH].map(Tier::new)) }
+    }
 }
 
 impl StatsHistory {
     /// Takes samples until it is dropped.
     pub(crate) async fn follow(&self, node: &dyn NodeView) {
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
+            ticks.tick().await;
             self.take(Clock::real().wall_time().seconds().into(), &node.metrics());
-            tokio::time::sleep(INTERVAL).await;
         }
     }
 
-    /// Takes in what the figures are at a moment. Histograms are left to `/metrics`.
+    /// Takes in what the figures are at a moment.
     fn take(&self, seconds: u64, metrics: &[Metric]) {
-        let mut table = self.lock();
-        // A clock that was set back would have figures in no order.
-        if table.times.back().is_some_and(|last| *last >= seconds) {
-            *table = Table::default();
-        }
-        table.times.push_back(seconds);
-        if table.times.len() > SAMPLES_MAX {
-            table.times.pop_front();
-        }
-        let oldest = table.times.front().copied().unwrap_or(seconds);
-        for metric in metrics.iter().filter(|metric| metric.kind != MetricKind::Histogram) {
-            let labels = metric.labels.iter().map(|(label, value)| (*label, value.to_string()));
-            let name = SeriesName { name: metric.name.to_string(), labels: labels.collect() };
-            if table.series.len() < SERIES_MAX || table.series.contains_key(&name) {
-                let points = table.series.entry(name).or_default();
-                points.push_back(Point { seconds, value: metric.value });
-            }
-        }
-        table.series.retain(|_, points| {
-            while points.front().is_some_and(|point| point.seconds < oldest) {
-                points.pop_front();
-            }
-            !points.is_empty()
-        });
+        self.lock().iter_mut().for_each(|tier| tier.take(seconds, metrics));
     }
 
-    /// When samples were taken, in seconds since 1970, the oldest first.
-    pub(crate) fn times(&self) -> Vec<u64> {
-        self.lock().times.iter().copied().collect()
+    /// When the first and the last sample that are kept were taken, in seconds since 1970.
+    pub(crate) fn span(&self) -> Option<(u64, u64)> {
+        let tiers = self.lock();
+        let spans = || tiers.iter().filter_map(Tier::span);
+        spans().map(|(first, _)| first).min().zip(spans().map(|(_, last)| last).max())
     }
 
-    /// The figures of that name, with or without the ending of a counter, that have these labels.
-    pub(crate) fn find(&self, name: &str, labels: &[(&str, &str)]) -> Vec<Series> {
-        let table = self.lock();
+    /// The figures of that name, with or without the ending of a counter, that have these labels:
+    /// from a moment on, at the smallest distances that reach as far back, and otherwise as far
+    /// back as there are any.
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        labels: &[(&str, &str)],
+        from_seconds: u64,
+    ) -> Vec<Series> {
+        let tiers = self.lock();
         let is_wanted = |known: &SeriesName| {
             known.name.strip_suffix("_total").unwrap_or(&known.name)
                 == name.strip_suffix("_total").unwrap_or(name)
@@ -105,35 +123,46 @@ impl StatsHistory {
                     known.labels.iter().any(|(name, is)| name == label && is == value)
                 })
         };
-        let found = table.series.iter().filter(|(name, _)| is_wanted(name));
-        found
-            .map(|(name, points)| Series {
-                name: name.clone(),
-                points: points.iter().copied().collect(),
-            })
-            .collect()
+        let mut best: (u64, Vec<Series>) = (u64::MAX, Vec::new());
+        for (tier, (first, _)) in tiers.iter().filter_map(|tier| Some((tier, tier.span()?))) {
+            if first >= best.0 {
+                continue;
+            }
+            let found = tier.find(from_seconds, is_wanted);
+            if !found.is_empty() {
+                best = (first, found);
+            }
+            if best.0 <= from_seconds {
+                break;
+            }
+        }
+        best.1
     }
 
     /// How full it is.
-    pub(crate) fn metrics(&self) -> [Metric; 2] {
+    pub(crate) fn metrics(&self) -> [Metric; 3] {
         let count = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
+        let tiers = self.lock();
+        let series_count = tiers.first().map_or(0, Tier::series_count);
+        let bytes = tiers.iter().map(Tier::bytes).sum();
         [
             Metric::gauge(
                 "cm_stats_series",
                 "Figures that are kept for /pools/default/stats/range",
-                count(self.lock().series.len()),
+                count(series_count),
             ),
             Metric::gauge(
                 "cm_stats_series_max",
                 "Figures that are kept at most",
                 count(SERIES_MAX),
             ),
+            Metric::gauge("cm_stats_bytes", "Memory of the values that are kept", count(bytes)),
         ]
     }
 
     /// Held for a sample or a look-up.
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, [Tier; 3]> {
+        self.tiers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,47 +175,67 @@ mod tests {
     }
 
     #[test]
-    fn ten_minutes_are_kept_and_what_is_gone_goes() {
-        let history = StatsHistory::default();
-        history.take(5, &[items(1.0, "gone"), Metric::counter("kv_ops_total", "Operations", 1.0)]);
-        for sample in 1..100 {
-            history.take(5 + sample * 10, &[items(2.0, "b")]);
-        }
-        let found = history.find("kv_curr_items", &[]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].name.labels, [("bucket", "b".to_owned())]);
-        assert_eq!(found[0].points.len(), SAMPLES_MAX);
-        assert_eq!(history.times().first(), Some(&(5 + 39 * 10)));
-        assert!(history.find("kv_ops", &[]).is_empty());
-    }
-
-    #[test]
     fn a_figure_is_found_by_its_name_and_any_of_its_labels() {
         let history = StatsHistory::default();
-        let ops = Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get");
+        let ops = Metric::counter("settee_groups_total", "Groups", 9.0).with_label("op", "get");
         history.take(5, &[items(1.0, "a"), items(2.0, "b"), ops]);
-        let count = |name, labels: &[(&str, &str)]| history.find(name, labels).len();
+        let count = |name, labels: &[(&str, &str)]| history.find(name, labels, 0).len();
         assert_eq!(count("kv_curr_items", &[]), 2);
         assert_eq!(count("kv_curr_items", &[("bucket", "b")]), 1);
         assert_eq!(count("kv_curr_items", &[("bucket", "c")]), 0);
         assert_eq!(count("kv_curr_items", &[("op", "get")]), 0);
-        assert_eq!((count("kv_ops", &[]), count("kv_ops_total", &[("op", "get")])), (1, 1));
+        let groups = [count("settee_groups", &[]), count("settee_groups_total", &[("op", "get")])];
+        assert_eq!(groups, [1, 1]);
         assert_eq!(history.metrics()[0].value, 3.0);
     }
 
     #[test]
-    fn no_more_figures_are_kept_than_may_be_and_a_clock_may_be_set_back() {
+    fn what_is_asked_for_comes_at_the_smallest_distances_that_reach_back_to_it() {
         let history = StatsHistory::default();
-        let many: Vec<Metric> = (0..SERIES_MAX + 5)
-            .map(|number| {
-                let figure = Metric::gauge("kv_figure", "A figure", 1.0);
-                figure.with_label("number", number.to_string())
-            })
-            .collect();
-        history.take(100, &many);
-        assert_eq!(history.find("kv_figure", &[]).len(), SERIES_MAX);
-        history.take(50, &many[..3]);
-        assert_eq!(history.times(), [50]);
-        assert_eq!(history.find("kv_figure", &[]).len(), 3);
+        let other = Metric::gauge("kv_other", "Not on dashboards", 1.0);
+        let metrics = [items(1.0, "a"), other];
+        let (begin, end) = (1_000_000, 1_000_000 + 2 * 24 * 3600);
+        (begin..=end).for_each(|seconds| history.take(seconds, &metrics));
+        for (ago, distance, first) in [
+            (60, 1, end - 60),
+            (599, 1, end - 599),
+            (3600, 10, end - 3600),
+            (24 * 3600 - 10, 10, end - 24 * 3600 + 10),
+            (40 * 3600, 60, end - 40 * 3600),
+            (99 * 3600, 60, begin),
+        ] {
+            let found = history.find("kv_curr_items", &[], end - ago);
+            let points = &found[0].points;
+            assert_eq!(found[0].interval_seconds, distance, "{ago}");
+            assert!((first..first + distance).contains(&points[0].seconds), "{ago}");
+            assert_eq!(points[1].seconds - points[0].seconds, distance, "{ago}");
+            assert!(points.last().unwrap().seconds + distance > end, "{ago}");
+        }
+        assert_eq!(history.find("kv_other", &[], 0)[0].interval_seconds, 1, "all that there is");
+        assert_eq!(history.span(), Some((begin, end)));
+    }
+
+    #[test]
+    fn a_month_of_what_dashboards_show_takes_a_few_megabytes() {
+        // A bucket has about sixty.
+        const FIGURES: u64 = 6;
+        let history = StatsHistory::default();
+        let value = |seconds: u64, figure: u64| (seconds * 37 * figure) as f64;
+        for minute in 0..MONTH_SECONDS / 60 {
+            let seconds = minute * 60;
+            let metrics: Vec<Metric> = (0..FIGURES)
+                .map(|figure| {
+                    let metric = Metric::counter("kv_ops", "Operations", value(seconds, figure));
+                    metric.with_label("op", figure.to_string())
+                })
+                .collect();
+            history.take(seconds, &metrics);
+        }
+        let [series, _, bytes] = history.metrics().map(|metric| metric.value);
+        assert_eq!(series, FIGURES as f64);
+        let found = history.find("kv_ops", &[("op", "3")], 0);
+        assert_eq!(found[0].points.len(), usize::try_from(MONTH_SECONDS / 60).unwrap());
+        assert_eq!(found[0].points[5], Point { seconds: 300, value: value(300, 3) });
+        assert!(bytes < 16e6 * FIGURES as f64 / 60.0, "{bytes}");
     }
 }

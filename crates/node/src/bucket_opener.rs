@@ -1,6 +1,7 @@
 //! Opening buckets: those that a start names, those that are there, and new ones.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use bucket::Bucket;
@@ -11,6 +12,7 @@ use crate::bucket_settings::BucketSettings;
 use crate::buckets::{NodeBucket, surroundings};
 use crate::config::{MakesBuckets, NodeConfig};
 use crate::data_directory::{BucketPlaces, DataDirectory};
+use crate::document_access::Waiters;
 use crate::quota_shares::part_of_rest;
 use crate::remembered_map::Remembered;
 use crate::world::World;
@@ -60,7 +62,7 @@ impl Planned<'_> {
 pub(crate) struct BucketOpener {
     pub(crate) world: World,
     pub(crate) places: BucketPlaces,
-    mailboxes: Mailboxes,
+    waiters: Arc<Waiters>,
     /// Files of one bucket that are kept open.
     open_files_max: usize,
     /// What is not said of a bucket.
@@ -78,7 +80,7 @@ impl BucketOpener {
         Self {
             world: world.clone(),
             places: directory.places(),
-            mailboxes: mailboxes.clone(),
+            waiters: Arc::new(Waiters::new(mailboxes.clone())),
             open_files_max,
             template: config.template(),
         }
@@ -148,10 +150,10 @@ impl BucketOpener {
     }
 
     fn open_at(&self, path: &Path, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
-        let surroundings = surroundings(&self.world, &self.mailboxes);
+        let surroundings = surroundings(&self.world, &self.waiters);
         let bucket = Bucket::open(surroundings, settings.bucket_config(self.open_files_max), path)
             .with_context(|| format!("the bucket `{}`", settings.name))?;
-        Ok(NodeBucket::new(bucket, settings))
+        Ok(NodeBucket::new(bucket, settings, &self.waiters))
     }
 
     /// What a new bucket is where nobody says anything.
@@ -200,8 +202,6 @@ impl BucketOpener {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use executor::DeterministicPool;
     use platform::files::remove_content;
     use platform::simulated::{Fault, FaultError, SimulatedFiles, SimulatedNetwork};

@@ -8,9 +8,10 @@ use bucket::{Bucket, Surroundings};
 use executor::ExecutorPool;
 use platform::Clock;
 use replication::Hub;
-use server::{Mailboxes, ServedBucket};
+use server::ServedBucket;
 
 use crate::bucket_settings::BucketSettings;
+use crate::document_access::{DocumentAccess, Waiters};
 
 /// How often a node that loads before it serves says so.
 const LOADING_STEP: Duration = Duration::from_secs(2);
@@ -20,6 +21,7 @@ const LOADING_STEP: Duration = Duration::from_secs(2);
 pub struct NodeBucket {
     bucket: Bucket,
     hub: Arc<Hub>,
+    documents: DocumentAccess,
     settings: BucketSettings,
 }
 
@@ -30,9 +32,9 @@ pub struct NodeBuckets {
 }
 
 impl NodeBucket {
-    /// A bucket of which nobody knows yet who reads it. What it is tells it itself, and `settings`
-    /// the rest.
-    pub(crate) fn new(bucket: Bucket, settings: BucketSettings) -> Self {
+    /// A bucket of which nobody knows yet who reads it, and which reports to `waiters`. What it is
+    /// tells it itself, and `settings` the rest.
+    pub(crate) fn new(bucket: Bucket, settings: BucketSettings, waiters: &Arc<Waiters>) -> Self {
         let hub = Hub::new(&bucket);
         bucket.observe_streams(hub.clone());
         let settings = BucketSettings {
@@ -42,12 +44,18 @@ impl NodeBucket {
             uuid: Some(bucket.uuid().to_owned()),
             ..settings
         };
-        Self { bucket, hub, settings }
+        let documents = DocumentAccess::new(bucket.clone(), Arc::clone(waiters));
+        Self { bucket, hub, documents, settings }
     }
 
     /// The bucket.
     pub fn bucket(&self) -> &Bucket {
         &self.bucket
+    }
+
+    /// Its documents, for callers that may wait.
+    pub fn documents(&self) -> &DocumentAccess {
+        &self.documents
     }
 
     /// Its name.
@@ -169,13 +177,14 @@ impl NodeBuckets {
     }
 }
 
-/// What a bucket has around it in a node: what its requests wait for is reported to `mailboxes`.
-pub(crate) fn surroundings(world: &crate::world::World, mailboxes: &Mailboxes) -> Surroundings {
+/// What a bucket has around it in a node: what its requests wait for is reported to `waiters`.
+pub(crate) fn surroundings(world: &crate::world::World, waiters: &Arc<Waiters>) -> Surroundings {
+    let waiters = Arc::clone(waiters);
     Surroundings {
         clock: world.clock.clone(),
         files: Arc::clone(&world.files),
         pool: world.pool.clone(),
-        completions: Arc::new(mailboxes.clone()),
+        completions: waiters,
         entropy: world.entropy.clone(),
     }
 }

@@ -24,10 +24,12 @@ use serde::{Deserialize, Serialize};
 const MARK_NAME: &str = "settee.json";
 const LOCK_NAME: &str = "lock";
 const USERS_NAME: &str = "users.json";
-const CLUSTER_MAP_NAME: &str = "cluster-map.json";
+pub(crate) const CLUSTER_MAP_NAME: &str = "cluster-map.json";
 const OWN_SETUP_NAME: &str = "own-setup.json";
-const CERTIFICATES_NAME: &str = "certificates";
+pub(crate) const CERTIFICATES_NAME: &str = "certificates";
 const BUCKETS_NAME: &str = "buckets";
+/// Behind which stands why.
+const UNREADABLE: &str = "the data directory cannot be made or read; give another with --data-dir";
 /// The version of the directory's layout.
 const FORMAT: u32 = 1;
 
@@ -36,6 +38,17 @@ pub struct DataDirectory {
     path: PathBuf,
     pub(crate) cluster_uuid: Uuid,
     _lock: FileLock,
+}
+
+/// Whose a directory is that a node may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundDirectory {
+    /// Nobody's: it is empty, or not there.
+    Unused,
+    /// A node's.
+    OfNode,
+    /// The original's, with one of the buckets in it.
+    OfOriginal,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -54,23 +67,8 @@ impl DataDirectory {
         path: &Path,
         bucket_names: &[&str],
     ) -> anyhow::Result<Self> {
-        let names = files
-            .create_directories(path)
-            .and_then(|()| files.list(path))
-            .context("the data directory cannot be made or read; give another with --data-dir")?;
-        let is_ours = names.iter().any(|name| name == MARK_NAME);
-        let is_unused = names.iter().all(|name| name == LOCK_NAME);
-        let is_original = |name: &&str| original_bucket(files, path, name).is_some();
-        if !is_ours && !is_unused && !bucket_names.iter().any(is_original) {
-            bail!(
-                "{} holds files of something else ({}), and no couchstore files of the bucket \
-                 `{}`; give an empty or a new directory with --data-dir, or the name of \
-                 a bucket in it with --bucket",
-                path.display(),
-                first_names(&names),
-                bucket_names.join("`, `")
-            );
-        }
+        files.create_directories(path).context(UNREADABLE)?;
+        Self::look_at(files, path, bucket_names)?;
         let lock = files
             .try_lock(&path.join(LOCK_NAME))
             .with_context(|| format!("cannot lock {}", path.display()))?;
@@ -82,6 +80,39 @@ impl DataDirectory {
         };
         let cluster_uuid = open_mark(files, entropy, &path.join(MARK_NAME))?;
         Ok(Self { path: path.to_path_buf(), cluster_uuid, _lock: lock })
+    }
+
+    /// What a start would find at `path`, if it would use that. Nothing is made.
+    ///
+    /// # Errors
+    /// It cannot be read, or has files of something else.
+    pub(crate) fn look_at(
+        files: &dyn Files,
+        path: &Path,
+        bucket_names: &[&str],
+    ) -> anyhow::Result<FoundDirectory> {
+        let names = match files.list(path) {
+            Err(error) if error.kind == FileErrorKind::NotFound => Vec::new(),
+            names => names.context(UNREADABLE)?,
+        };
+        let is_original = |name: &&str| original_bucket(files, path, name).is_some();
+        if names.iter().any(|name| name == MARK_NAME) {
+            return Ok(FoundDirectory::OfNode);
+        }
+        if names.iter().all(|name| name == LOCK_NAME) {
+            return Ok(FoundDirectory::Unused);
+        }
+        if bucket_names.iter().any(is_original) {
+            return Ok(FoundDirectory::OfOriginal);
+        }
+        bail!(
+            "{} holds files of something else ({}), and no couchstore files of the bucket \
+             `{}`; give an empty or a new directory with --data-dir, or the name of \
+             a bucket in it with --bucket",
+            path.display(),
+            first_names(&names),
+            bucket_names.join("`, `")
+        );
     }
 
     /// Takes a directory whose node is gone, whatever ended it. `None` when there is no node's

@@ -284,6 +284,12 @@ impl Node {
         self.buckets.wait_until_serving(&self.world.clock, patience)
     }
 
+    /// Whether every front-end thread answers within `patience`. A disk that hangs does not keep
+    /// them from it.
+    pub fn answers_within(&self, patience: Duration) -> bool {
+        self.server.answers_within(patience)
+    }
+
     /// To be called once every vBucket serves.
     pub fn begin_serving(&self) {
         if self.starts_alone {

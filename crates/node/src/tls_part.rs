@@ -1,5 +1,6 @@
 //! The node's part in TLS: its certificates, and the door behind which they are shown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cluster::TlsPorts;
@@ -26,14 +27,7 @@ impl TlsPart {
         tls: &TlsConfig,
         directory: &DataDirectory,
     ) -> anyhow::Result<Self> {
-        let sources = CertificateSources {
-            directory: directory.certificates(),
-            certificate: tls.certificate.clone(),
-            key: tls.key.clone(),
-            client_authorities: tls.client_authorities.clone(),
-            node_authorities: tls.node_authorities.clone(),
-            advertised_host: config.advertised_host(),
-        };
+        let sources = sources_of(config, tls, directory.certificates());
         let files = Arc::clone(&world.files);
         let certificates = CertificateStore::open(world.clock.clone(), files, sources)?;
         let (listener, data) = open_door(&world.network, config, tls.port, "--tls-port")?;
@@ -43,5 +37,21 @@ impl TlsPart {
             ports: TlsPorts { data, management: tls.management_port },
             door: TlsDoor { listener, acceptor },
         })
+    }
+}
+
+/// Where certificates are: `directory` is the node's own for them.
+pub(crate) fn sources_of(
+    config: &NodeConfig,
+    tls: &TlsConfig,
+    directory: PathBuf,
+) -> CertificateSources {
+    CertificateSources {
+        directory,
+        certificate: tls.certificate.clone(),
+        key: tls.key.clone(),
+        client_authorities: tls.client_authorities.clone(),
+        node_authorities: tls.node_authorities.clone(),
+        advertised_host: config.advertised_host(),
     }
 }

@@ -53,6 +53,15 @@ impl Termination {
         self.0.recv().unwrap_or("SIGTERM")
     }
 
+    /// Blocks until the first signal has come, at most for `patience`, and returns its name.
+    pub fn wait_for(&self, patience: std::time::Duration) -> Option<&'static str> {
+        match self.0.recv_timeout(patience) {
+            Ok(name) => Some(name),
+            Err(mpsc::RecvTimeoutError::Timeout) => None,
+            Err(mpsc::RecvTimeoutError::Disconnected) => Some("SIGTERM"),
+        }
+    }
+
     /// The first signal's name, if it has come.
     pub fn has_come(&self) -> Option<&'static str> {
         self.0.try_recv().ok()
@@ -172,8 +181,8 @@ pub fn cpu_times() -> [std::time::Duration; 2] {
     [next(), next()]
 }
 
-/// Physical memory that this process may use, in bytes: the machine's, or the cgroup's limit when
-/// that is lower.
+/// Physical memory that this process may use, in bytes: the machine's, or the limit of a control
+/// group that it is in when that is lower.
 pub fn memory_limit_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo")
         .ok()
@@ -182,11 +191,19 @@ pub fn memory_limit_bytes() -> u64 {
             line.split_whitespace().nth(1)?.parse::<u64>().ok()
         })
         .map_or(1 << 30, |kibibytes| kibibytes * 1024);
-    let cgroup = fs::read_to_string("/sys/fs/cgroup/memory.max")
-        .ok()
-        .and_then(|limit| limit.trim().parse::<u64>().ok())
-        .unwrap_or(u64::MAX);
-    machine.min(cgroup)
+    machine.min(crate::cgroup::memory_limit_bytes().unwrap_or(u64::MAX))
+}
+
+/// Bytes that this process has read from files and written to them, by calls and by pages of maps,
+/// each counted at least once: whether it goes on, not how much it does. 0 where the system does
+/// not say.
+pub fn file_traffic_bytes() -> u64 {
+    // Source: proc(5), /proc/pid/io.
+    const COUNTED: [&str; 4] = ["rchar", "wchar", "read_bytes", "write_bytes"];
+    let counters = fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let counters = counters.lines().filter_map(|line| line.split_once(": "));
+    let counted = counters.filter(|(name, _)| COUNTED.contains(name));
+    counted.filter_map(|(_, bytes)| bytes.parse::<u64>().ok()).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -218,6 +235,14 @@ mod tests {
             assert!(clock.now() < deadline, "the signal has not arrived");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn what_is_written_to_a_file_is_traffic() {
+        let before = file_traffic_bytes();
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("file"), vec![1; 1 << 16]).unwrap();
+        assert!(file_traffic_bytes() >= before + (1 << 16));
     }
 
     #[test]

@@ -30,11 +30,11 @@ counters! {
     /// Requests that do not have the form of their command.
     invalid_requests: Counter,
     /// Bytes received at the data port.
-    bytes_read: Counter of bytes as MetricName::of("kv_read_bytes_total"),
+    bytes_read: Counter of bytes as MetricName::of("kv_read_bytes"),
     /// Bytes sent from the data port.
-    bytes_written: Counter of bytes as MetricName::of("kv_written_bytes_total"),
+    bytes_written: Counter of bytes as MetricName::of("kv_written_bytes"),
     /// Requests executed.
-    cmd_total: Counter,
+    cmd_total: Counter as MetricName::of("kv_cmd_total_ops"),
     /// Reads.
     cmd_get: Counter,
     /// Reads that found a document.
@@ -42,11 +42,11 @@ counters! {
     /// Reads that found none.
     get_misses: Counter as operations(&[("op", "get"), ("result", "miss")]),
     /// Orders to empty the bucket.
-    cmd_flush: Counter,
+    cmd_flush: Counter as operations(&[("op", "flush"), ("result", "hit")]),
     /// Stores.
     cmd_set: Counter as operations(&[("op", "set"), ("result", "hit")]),
     /// Deletions.
-    cmd_delete: Counter as operations(&[("op", "delete"), ("result", "hit")]),
+    cmd_delete: Counter,
     /// Touches.
     cmd_touch: Counter,
     /// Locks.
@@ -58,25 +58,25 @@ counters! {
     /// Changes of parts of documents.
     cmd_subdoc_mutation: Counter as subdoc_operations(&[("op", "mutation")]),
     /// Deletions that found a document.
-    delete_hits: Counter,
+    delete_hits: Counter as operations(&[("op", "delete"), ("result", "hit")]),
     /// Deletions that found none.
-    delete_misses: Counter,
+    delete_misses: Counter as operations(&[("op", "delete"), ("result", "miss")]),
     /// Increments that found a counter, or made one.
-    incr_hits: Counter,
+    incr_hits: Counter as operations(&[("op", "incr"), ("result", "hit")]),
     /// Increments that found none.
-    incr_misses: Counter,
+    incr_misses: Counter as operations(&[("op", "incr"), ("result", "miss")]),
     /// Decrements that found a counter, or made one.
-    decr_hits: Counter,
+    decr_hits: Counter as operations(&[("op", "decr"), ("result", "hit")]),
     /// Decrements that found none.
-    decr_misses: Counter,
+    decr_misses: Counter as operations(&[("op", "decr"), ("result", "miss")]),
     /// Touches, and reads that touch, that found a document.
-    touch_hits: Counter,
+    touch_hits: Counter as operations(&[("op", "touch"), ("result", "hit")]),
     /// Touches, and reads that touch, that found none.
-    touch_misses: Counter,
+    touch_misses: Counter as operations(&[("op", "touch"), ("result", "miss")]),
     /// Writes that wanted a version and found it.
-    cas_hits: Counter,
+    cas_hits: Counter as operations(&[("op", "cas"), ("result", "hit")]),
     /// Writes that wanted a version and found no document.
-    cas_misses: Counter,
+    cas_misses: Counter as operations(&[("op", "cas"), ("result", "miss")]),
     /// Writes that found another version.
     cas_badval: Counter as operations(&[("op", "cas"), ("result", "badval")]),
     /// Requests answered with a temporary failure.
@@ -86,11 +86,11 @@ counters! {
 }
 
 const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
-    MetricName::one_of("kv_ops_total", OPERATIONS_HELP, labels)
+    MetricName::one_of("kv_ops", OPERATIONS_HELP, labels)
 }
 
 const fn subdoc_operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
-    MetricName::one_of("kv_subdoc_ops_total", SUBDOC_OPERATIONS_HELP, labels)
+    MetricName::one_of("kv_subdoc_ops", SUBDOC_OPERATIONS_HELP, labels)
 }
 
 /// What one worker counts of one bucket.

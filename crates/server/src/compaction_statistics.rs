@@ -21,13 +21,14 @@ pub static COMPACTION_STATISTICS: &[Row] = &[
         .stat(&[("ep_compaction_done", &["", "compaction"])]),
     Row::counter("Compactions that failed", |it| it.failed)
         .stat(&[("ep_compaction_failed", &["", "compaction"])])
-        .metric("kv_ep_compaction_failed_total"),
+        .metric("kv_ep_compaction_failed"),
     Row::counter("Compactions given up", |it| it.aborted)
         .stat(&[("ep_compaction_aborted", &["", "compaction"])])
-        .metric("kv_ep_compaction_aborted_total"),
+        .metric("kv_ep_compaction_aborted"),
     Row::counter("What files have become smaller by", |it| it.bytes_freed)
         .bytes()
-        .stat(&[("ep_compaction_bytes_freed", &["", "compaction"])]),
+        .stat(&[("ep_compaction_bytes_freed", &["", "compaction"])])
+        .metric("settee_compaction_freed_bytes_total"),
     Row::counter("Tombstones left out", |it| it.tombstones_purged)
         .stat(&[("ep_compaction_tombstones_purged", &["", "compaction"])])
         .read_as(purged(&[("type", "tombstones")])),
@@ -41,9 +42,9 @@ pub static COMPACTION_STATISTICS: &[Row] = &[
         .stat(&[("ep_compaction_damaged_bodies", &["", "compaction"])]),
     Row::counter("Expired documents found", |it| it.expired)
         .stat(&[("ep_expired_compactor", &["", "compaction"])])
-        .metric("kv_ep_expired_compactor_total"),
+        .metric("kv_ep_expired_compactor"),
 ];
 
 const fn purged(labels: &'static [(&'static str, &'static str)]) -> MetricName {
-    MetricName::one_of("kv_ep_compaction_purged_total", PURGED_HELP, labels)
+    MetricName::one_of("settee_compaction_purged_total", PURGED_HELP, labels)
 }

@@ -3,6 +3,7 @@
 mod bucket_loss;
 mod dcp;
 mod dialect;
+mod durations;
 mod foreign;
 mod holding;
 mod identity;

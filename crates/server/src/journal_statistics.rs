@@ -20,11 +20,11 @@ pub static JOURNAL_STATISTICS: &[Row] = &[
     Row::gauge("What the journal takes", |it| it.journal.unwrap_or_default().used_bytes)
         .bytes()
         .stat(&[("used_bytes", &["journal"])])
-        .metric("kv_ep_journal_used_bytes"),
+        .metric("settee_journal_used_bytes"),
     Row::gauge("What the journal may take", |it| it.journal.unwrap_or_default().bytes_max)
         .bytes()
         .stat(&[("bytes_max", &["journal"])])
-        .metric("kv_ep_journal_max_bytes"),
+        .metric("settee_journal_max_bytes"),
     Row::gauge("Segments that are kept for later", |it| it.journal.unwrap_or_default().spare_count)
         .stat(&[("spares", &["journal"])]),
     Row::gauge("Memory in which groups are gathered", |it| {
@@ -36,7 +36,7 @@ pub static JOURNAL_STATISTICS: &[Row] = &[
         it.journal.unwrap_or_default().group_count
     })
     .stat(&[("groups", &["journal"])])
-    .metric("kv_ep_journal_groups_total"),
+    .metric("settee_journal_groups_total"),
     Row::counter("Records of the journal's groups", |it| {
         it.journal.unwrap_or_default().record_count
     })
@@ -44,7 +44,7 @@ pub static JOURNAL_STATISTICS: &[Row] = &[
     Row::counter("Bytes of the journal", |it| it.journal.unwrap_or_default().written_bytes)
         .bytes()
         .stat(&[("written_bytes", &["journal"])])
-        .metric("kv_ep_journal_written_bytes_total"),
+        .metric("settee_journal_written_bytes_total"),
     Row::counter("Writes, syncs and new segments that failed", |it| {
         it.journal.unwrap_or_default().failure_count
     })
@@ -61,7 +61,7 @@ pub static JOURNAL_STATISTICS: &[Row] = &[
         .stat(&[("full_waits", &["journal"])]),
     Row::counter("Files that followed the journal", |it| it.applies)
         .stat(&[("applies", &["journal"])])
-        .metric("kv_ep_journal_applies_total"),
+        .metric("settee_journal_applies_total"),
     Row::counter("Files that could not follow the journal, which is tried again", |it| {
         it.applies_failed
     })
@@ -71,7 +71,7 @@ pub static JOURNAL_STATISTICS: &[Row] = &[
         .stat(&[("unapplied_bytes", &["journal"])]),
     Row::gauge("Writes in the journal that no file has", |it| count(it.backlog.items))
         .stat(&[("unapplied_items", &["journal"])])
-        .metric("kv_ep_journal_unapplied_items"),
+        .metric("settee_journal_unapplied_items"),
     Row::gauge("vBuckets whose files are behind the journal", |it| count(it.backlog.vbuckets))
         .stat(&[("unapplied_vbuckets", &["journal"])]),
 ];

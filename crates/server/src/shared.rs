@@ -14,8 +14,10 @@ use crate::buckets::{BucketPart, BucketRegistry};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::SharedMap;
 use crate::command_statistics::{BucketCounters, CommandStatistics, CountersByBucket};
+use crate::hot_keys::HotKeys;
 use crate::limits::ServerLimits;
 use crate::recache_marks::RecacheMarks;
+use crate::slow_operations::SlowOperations;
 use crate::statistics::{ServerStatistics, WorkerCounters};
 use crate::strangers::Strangers;
 use crate::user_meters::UserMeters;
@@ -64,6 +66,10 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
     pub(crate) by_bucket: Vec<CountersByBucket>,
+    /// What took long.
+    pub(crate) slow_operations: SlowOperations,
+    /// What is asked for most, while somebody wants to know.
+    pub(crate) hot_keys: HotKeys,
     /// What clients of the text protocol have to make anew.
     pub(crate) recache_marks: RecacheMarks,
     /// Bounds the log lines about logins that fail.

@@ -1,6 +1,7 @@
 //! One statistic: what it is, what it is called where, and how it is read.
 
 const MICROSECONDS: &str = "microseconds";
+const PERCENT: &str = "percent";
 
 /// A number that `S` has. STAT and Prometheus read the tables of them, and docs/metrics.md is made
 /// from those.
@@ -31,7 +32,8 @@ pub enum StatisticKind {
 /// What Prometheus reads a statistic as.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricName {
-    /// The name; of a counter it ends in `_total`.
+    /// The name: the original's where it has the same, and otherwise one that begins with `settee_`
+    /// and keeps Prometheus' rules.
     pub name: &'static str,
     /// Labels that tell it from others of that name.
     pub labels: &'static [(&'static str, &'static str)],
@@ -80,14 +82,27 @@ impl<S> Statistic<S> {
         Self { unit: MICROSECONDS, ..self }
     }
 
-    /// The unit in which Prometheus reads it: times are in seconds.
+    /// The same, as a part of a hundred.
+    pub(crate) const fn percent(self) -> Self {
+        Self { unit: PERCENT, ..self }
+    }
+
+    /// The unit in which Prometheus reads it: times are in seconds, parts are of one.
     pub fn metric_unit(&self) -> &'static str {
-        if self.unit == MICROSECONDS { "seconds" } else { self.unit }
+        match self.unit {
+            MICROSECONDS => "seconds",
+            PERCENT => "ratio",
+            unit => unit,
+        }
     }
 
     /// How many of its own units one of those is.
     pub fn units_per_metric_unit(&self) -> f64 {
-        if self.unit == MICROSECONDS { 1e6 } else { 1.0 }
+        match self.unit {
+            MICROSECONDS => 1e6,
+            PERCENT => 100.0,
+            _ => 1.0,
+        }
     }
 
     /// The same, shown under these names by these groups.

@@ -78,11 +78,11 @@ counters! {
     /// Connections now.
     curr_connections: Gauge in "connections" as MetricName::of("kv_curr_connections"),
     /// Connections ever.
-    total_connections: Counter in "connections",
+    total_connections: Counter in "connections" as MetricName::of("kv_total_connections"),
     /// Connections to the port behind TLS ever.
     tls_connections: Counter in "connections",
     /// Connections closed at once because there were too many.
-    rejected_connections: Counter in "connections",
+    rejected_connections: Counter in "connections" as MetricName::of("kv_rejected_conns"),
     /// Connections without a login closed because others needed the room.
     displaced_connections: Counter in "connections",
     /// Connections closed because nobody had said in time who it is.
@@ -94,17 +94,17 @@ counters! {
     /// Requests and logins refused because of a limit of their user.
     limited_requests: Counter in "connections",
     /// Connections closed because of bytes that are not the protocol.
-    malformed_frames: Counter as MetricName::of("kv_foreign_clients_total"),
+    malformed_frames: Counter as MetricName::of("settee_foreign_clients_total"),
     /// Connections closed because of a magic that a client must not send.
     unexpected_magics: Counter,
     /// Requests before authentication that need it.
     unauthenticated_requests: Counter,
     /// Logins at the data port that failed.
-    auth_errors: Counter as MetricName::of("kv_auth_errors_total"),
+    auth_errors: Counter as MetricName::of("kv_auth_errors"),
     /// Logins at the data port that succeeded.
-    auth_successes: Counter as MetricName::of("kv_auth_successes_total"),
+    auth_successes: Counter as MetricName::of("settee_auth_successes_total"),
     /// TLS sessions that ended before they had begun.
-    tls_failures: Counter as MetricName::of("kv_tls_failures_total"),
+    tls_failures: Counter as MetricName::of("settee_tls_failures_total"),
     /// Turns that ended because a connection's reader is slow.
     slow_reader_pauses: Counter,
 }

@@ -1,5 +1,6 @@
 //! A bucket of the node as its REST port sees it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bucket::{
@@ -7,10 +8,11 @@ use bucket::{
     WarmupPhase,
 };
 use cluster::{BucketMap, PendingVbucket};
-use document::{DurabilityLevel, Manifest, ManifestEdit, Vbid};
+use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid, VbucketState};
 use management::{
-    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, FlushError,
-    ManifestEditError, ResetError, Warmup,
+    BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
+    DocumentId, FlushError, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
+    ShownDocument, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
@@ -18,8 +20,12 @@ use server::Server;
 
 use crate::backup_source;
 use crate::damage;
+use crate::document_view::{self, DocumentPlace};
 use crate::metrics;
 use crate::rate::Rate;
+
+/// The one histogram of a bucket that is not of durations.
+const BATCH_SIZES: &str = "bg_batch_size";
 
 /// What the REST port looks at.
 pub(crate) struct ViewedBucket {
@@ -54,6 +60,12 @@ impl ViewedBucket {
 
     fn bucket(&self) -> &Bucket {
         self.bucket.bucket()
+    }
+
+    /// Where its documents are.
+    fn place(&self) -> DocumentPlace<'_> {
+        let (documents, map) = (self.bucket.documents(), &self.map);
+        DocumentPlace { documents, map, cluster: self.membership.cluster_map() }
     }
 }
 
@@ -132,6 +144,71 @@ impl BucketView for ViewedBucket {
     fn reset_vbucket(&self, vbid: u16) -> Result<(), ResetError> {
         let topology = damage::check_role(&self.membership, &self.name, vbid)?;
         damage::reset(self.bucket(), Vbid(vbid), topology)
+    }
+
+    fn vbuckets(&self) -> Vec<VbucketFacts> {
+        let mut all = Vec::new();
+        self.bucket().for_each_vbucket(|vbid, vbucket| {
+            all.push(VbucketFacts {
+                vbid: vbid.0,
+                state: vbucket.state().name(),
+                items: metrics::count(vbucket.document_count()),
+                non_resident_items: metrics::count(vbucket.ejected_count()),
+                high_seqno: vbucket.high_seqno().0,
+                persisted_seqno: vbucket.persisted_for_clients().0,
+                unflushed_items: metrics::count(vbucket.checkpoints().unflushed_count()),
+            });
+        });
+        all
+    }
+
+    fn timings(&self) -> Vec<Timing> {
+        let commands = self.server.timings_of(&self.name).into_iter();
+        let commands = commands.map(|(opcode, values)| {
+            let unit = TimingUnit::Nanoseconds;
+            Timing { name: opcode.name(), unit, values }
+        });
+        let own = self.bucket().timings().all().map(|(name, histogram)| {
+            let is_count = name == BATCH_SIZES;
+            let unit = if is_count { TimingUnit::Count } else { TimingUnit::Microseconds };
+            Timing { name, unit, values: histogram.snapshot() }
+        });
+        commands.chain(own).collect()
+    }
+
+    fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError> {
+        document_view::keys(self.bucket(), query)
+    }
+
+    fn read_document(&self, id: DocumentId<'_>) -> Result<ShownDocument, DocumentError> {
+        document_view::read(&self.place(), id)
+    }
+
+    fn write_document(
+        &self,
+        id: DocumentId<'_>,
+        document: &NewDocument<'_>,
+    ) -> Result<u64, DocumentError> {
+        document_view::write(&self.place(), id, document)
+    }
+
+    fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError> {
+        document_view::delete(&self.place(), id, cas)
+    }
+
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64> {
+        let mut items: BTreeMap<CollectionId, u64> = BTreeMap::new();
+        self.bucket().for_each_vbucket(|_, vbucket| {
+            if vbucket.state() != VbucketState::Active {
+                return;
+            }
+            let default = metrics::count(vbucket.default_collection_count());
+            *items.entry(CollectionId::DEFAULT).or_default() += default;
+            for (id, here) in vbucket.collections() {
+                *items.entry(id).or_default() += here.item_count;
+            }
+        });
+        items
     }
 
     fn manifest(&self) -> Arc<Manifest> {

@@ -44,7 +44,8 @@ fn setting_row(flag: &Arg) -> String {
     let field = flag.get_id().as_str();
     let name = flag.get_long().expect("every flag has a long name");
     let variable = flag.get_env().map(|name| name.to_string_lossy().into_owned());
-    let value = flag.get_value_names().and_then(|names| names.first());
+    let values = flag.get_value_names().filter(|_| flag.get_action().takes_values());
+    let value = values.and_then(|names| names.first());
     let default = Settings::default_text(field).unwrap_or_default();
     let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
     let parameter = Settings::parameter(field).map(|name| format!("SET_PARAM {}", code(name)));

@@ -1,72 +1,100 @@
-//! What Prometheus reads of a node: under the original's names, with what its rules ask for behind
-//! them (`_total`), so that counters have it and nothing else does.
+//! What Prometheus reads of a node: under the original's names where it has the same, and under
+//! names of our own, which begin with `settee_`, for what is new.
+
+mod disk_usage;
+mod histograms;
+mod machine;
 
 use std::time::Duration;
 
-use document::histogram::HistogramSnapshot;
-use management::{Metric, MetricKind};
+use management::Metric;
 use node::{NodeBucket, NodeBuckets, VERSION};
 use server::{
-    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS,
-    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Server, Statistic, StatisticKind,
+    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
+    DCP_STATISTICS, JOURNAL_STATISTICS, RANGE_SCAN_STATISTICS, SERVER_STATISTICS, STATE_LABEL,
+    STATE_STATISTICS, STATES, Server, Statistic, StatisticKind,
 };
 
-/// Upper bounds of the buckets of exported histograms, in microseconds.
-const EXPORTED_BOUNDS_US: [u64; 14] = [
-    10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 1_000_000, 10_000_000,
-];
-/// The families of commands whose durations are exported, with the commands that stand for them.
-const TIMED_OPCODES: [(&str, &str); 3] =
-    [("get_cmd", "GET"), ("store_cmd", "SET"), ("arith_cmd", "INCREMENT")];
-const DURATIONS_HELP: &str = "Time from the end of the request before to the answer";
+pub(crate) use disk_usage::DiskUsage;
+pub(crate) use machine::MachineMeter;
 
-/// Everything.
+/// A label that several samples have, and its value.
+type Label<'a> = (&'static str, &'a str);
+
+/// Everything but what is told by commands or collections.
 pub(crate) fn all(
     buckets: &NodeBuckets,
     server: &Server,
     pending_vbucket_count: usize,
     uptime: Duration,
 ) -> Vec<Metric> {
-    let of_bucket = |bucket| of_node_bucket(bucket).into_iter().chain(of_commands(bucket, server));
+    let of_bucket = |bucket| of_node_bucket(bucket).into_iter().chain(of_clients(bucket, server));
     let buckets = buckets.all();
     let mut metrics: Vec<Metric> = buckets.iter().flat_map(of_bucket).collect();
-    metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), None));
+    metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), &[]));
     metrics.extend(of_process(uptime));
     metrics.push(Metric::gauge(
-        "kv_cluster_map_pending_vbuckets",
+        "settee_cluster_map_pending_vbuckets",
         "vBuckets that are not yet what the cluster map says",
         float(count(pending_vbucket_count)),
     ));
     metrics
 }
 
-fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
-    let (name, bucket) = (Some(bucket.name()), bucket.bucket());
-    let statistics = bucket.statistics();
-    let mut metrics = of_table(BUCKET_STATISTICS, &statistics, name);
-    metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, name));
-    metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), name));
-    metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), name));
-    metrics
-}
-
-/// What the data port has done for a bucket.
-fn of_commands(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
-    let name = bucket.name();
-    // It may go at any moment.
-    let statistics = server.commands_of(name).unwrap_or_default();
-    let mut metrics = of_table(COMMAND_STATISTICS, &statistics, Some(name));
-    let Some(timings) = server.timings_of(name) else { return metrics };
-    for (timed, opcode) in TIMED_OPCODES {
-        let found = timings.iter().find(|(family, _)| *family == timed);
-        let (_, snapshot) = found.expect("every family of commands is timed");
-        metrics.extend(histogram("kv_cmd_duration_seconds", Some(name), opcode, snapshot));
+/// What is told by commands and by collections, of which there may be thousands.
+pub(crate) fn of_high_cardinality(buckets: &NodeBuckets, server: &Server) -> Vec<Metric> {
+    let mut metrics = Vec::new();
+    for bucket in buckets.all() {
+        let of_bucket: &[Label<'_>] = &[("bucket", bucket.name())];
+        for (opcode, durations) in server.timings_of(bucket.name()) {
+            let labels = [of_bucket, &[("opcode", opcode.name())]].concat();
+            metrics.extend(histograms::of_command(&durations, &labels));
+        }
+        for (scope, collection, items) in server.collections_of(bucket.name()) {
+            let items = Metric::gauge(
+                "kv_collection_item_count",
+                "Live documents of active vBuckets, by collection",
+                float(items),
+            );
+            let names: &[Label<'_>] =
+                &[("scope", scope.as_str()), ("collection", collection.as_str())];
+            metrics.push(with_labels(items, &[of_bucket, names].concat()));
+        }
     }
     metrics
 }
 
-/// What Prometheus reads of a table, which is about a bucket if there is one.
-fn of_table<S>(table: &[Statistic<S>], of: &S, bucket: Option<&str>) -> Vec<Metric> {
+fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
+    let (labels, bucket): (&[Label<'_>], _) = (&[("bucket", bucket.name())], bucket.bucket());
+    let statistics = bucket.statistics();
+    let mut metrics = of_table(BUCKET_STATISTICS, &statistics, labels);
+    for (state, of_state) in STATES.iter().zip(&statistics.by_state) {
+        let labels = [labels, &[(STATE_LABEL, *state)]].concat();
+        metrics.extend(of_table(STATE_STATISTICS, of_state, &labels));
+    }
+    metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, labels));
+    metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), labels));
+    metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), labels));
+    metrics.extend(histograms::of_bucket(bucket.timings(), labels));
+    metrics
+}
+
+/// What the data port has done for a bucket: for its clients, and for those of its streams.
+fn of_clients(bucket: &NodeBucket, server: &Server) -> Vec<Metric> {
+    let name = bucket.name();
+    let labels: &[Label<'_>] = &[("bucket", name)];
+    // It may go at any moment.
+    let statistics = server.commands_of(name).unwrap_or_default();
+    let mut metrics = of_table(COMMAND_STATISTICS, &statistics, labels);
+    for (kind, streams) in server.dcp_of(name) {
+        let labels = [labels, &[(CONNECTION_TYPE_LABEL, kind.as_str())]].concat();
+        metrics.extend(of_table(DCP_STATISTICS, &streams, &labels));
+    }
+    metrics
+}
+
+/// What Prometheus reads of a table, each with these labels before its own.
+fn of_table<S>(table: &[Statistic<S>], of: &S, labels: &[Label<'_>]) -> Vec<Metric> {
     let metrics = table.iter().filter_map(|statistic| {
         let name = statistic.metric?;
         let value = float((statistic.read)(of)) / statistic.units_per_metric_unit();
@@ -74,60 +102,27 @@ fn of_table<S>(table: &[Statistic<S>], of: &S, bucket: Option<&str>) -> Vec<Metr
             StatisticKind::Counter => Metric::counter(name.name, statistic.metric_help(), value),
             StatisticKind::Gauge => Metric::gauge(name.name, statistic.metric_help(), value),
         };
-        let metric = of_bucket(metric, bucket);
-        Some(name.labels.iter().fold(metric, |metric, (label, of)| metric.with_label(label, *of)))
+        Some(with_labels(with_labels(metric, labels), name.labels))
     });
     metrics.collect()
 }
 
-fn of_bucket(metric: Metric, bucket: Option<&str>) -> Metric {
-    match bucket {
-        Some(bucket) => metric.with_label("bucket", bucket.to_owned()),
-        None => metric,
-    }
+fn with_labels(metric: Metric, labels: &[Label<'_>]) -> Metric {
+    let with_label =
+        |metric: Metric, (label, value): &Label<'_>| metric.with_label(*label, (*value).to_owned());
+    labels.iter().fold(metric, with_label)
 }
 
-fn of_process(uptime: Duration) -> [Metric; 3] {
+fn of_process(uptime: Duration) -> [Metric; 4] {
     let resident_bytes = float(platform::process::resident_bytes());
+    let cpu_seconds = float(platform::process::cpu_time_ns()) / 1e9;
     [
         Metric::gauge("kv_uptime_seconds", "Time since the start", uptime.as_secs_f64()),
         Metric::gauge("sysproc_mem_resident", "Bytes of physical memory", resident_bytes),
-        Metric::gauge("kv_build_info", "1, with the version as a label", 1.0)
+        Metric::counter("sysproc_cpu_seconds_total", "CPU time of the process", cpu_seconds),
+        Metric::gauge("settee_build_info", "1, with the version as a label", 1.0)
             .with_label("version", VERSION),
     ]
-}
-
-/// A histogram of nanoseconds as Prometheus reads it, in seconds.
-fn histogram(
-    name: &str,
-    bucket: Option<&str>,
-    opcode: &'static str,
-    snapshot: &HistogramSnapshot,
-) -> Vec<Metric> {
-    let sample = |suffix: &str, value: f64| {
-        let metric = Metric {
-            name: format!("{name}{suffix}").into(),
-            help: DURATIONS_HELP,
-            kind: MetricKind::Histogram,
-            labels: Vec::new(),
-            value,
-        };
-        of_bucket(metric, bucket).with_label("opcode", opcode)
-    };
-    let up_to = |bound_ns: u64| -> u64 {
-        snapshot.buckets().filter(|bucket| bucket.to <= bound_ns).map(|bucket| bucket.count).sum()
-    };
-    let mut metrics = Vec::new();
-    for bound_us in EXPORTED_BOUNDS_US {
-        let bound = (float(bound_us) / 1e6).to_string();
-        let below = float(up_to(bound_us * 1_000));
-        metrics.push(sample("_bucket", below).with_label("le", bound));
-    }
-    let total = float(snapshot.count());
-    metrics.push(sample("_bucket", total).with_label("le", "+Inf"));
-    metrics.push(sample("_sum", float(snapshot.sum()) / 1e9));
-    metrics.push(sample("_count", total));
-    metrics
 }
 
 pub(crate) fn count(count: usize) -> u64 {
@@ -179,28 +174,23 @@ mod tests {
             buckets.dedup();
             buckets
         };
-        for name in ["kv_ops_total", "kv_read_bytes_total", "kv_cmd_duration_seconds_count"] {
+        for name in [
+            "kv_ops",
+            "kv_read_bytes",
+            "kv_vb_curr_items",
+            "kv_dcp_items_remaining",
+            "kv_disk_seconds_count",
+            "kv_sync_write_commit_duration_seconds_bucket",
+        ] {
             assert_eq!(buckets_of(name), ["bucket-1", "bucket-2"], "{name}");
         }
         assert_eq!(buckets_of("kv_curr_connections"), [""], "connections are the node's");
-        for metric in &metrics {
+        let high = of_high_cardinality(node.buckets(), node.server());
+        let names: Vec<&str> = high.iter().map(|metric| &*metric.name).collect();
+        assert_eq!(names, ["kv_collection_item_count"; 2], "nobody has asked for anything");
+        for metric in metrics.iter().chain(&high) {
             assert_eq!(metric.broken_rule(), None, "{}", metric.name);
         }
         node.stop().unwrap();
-    }
-
-    #[test]
-    fn exported_buckets_count_everything_below_their_bound() {
-        let recorded = document::histogram::Histogram::default();
-        for micros in [5, 20, 20, 900] {
-            recorded.record(micros * 1_000);
-        }
-        let metrics = histogram("seconds", Some("travel"), "GET", &recorded.snapshot());
-        let value = |bound: &str| {
-            let is_bound = |metric: &&Metric| metric.labels.iter().any(|(_, value)| value == bound);
-            metrics.iter().find(is_bound).unwrap().value
-        };
-        assert_eq!((value("0.00001"), value("0.000025"), value("0.001")), (1.0, 3.0, 4.0));
-        assert_eq!(value("+Inf"), 4.0);
     }
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use client::{Connection, ConnectionOptions, Login, ServerAddress};
+use node::Node;
 use server::{
-    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, JOURNAL_STATISTICS, MetricName,
-    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, Statistic, StatisticKind,
+    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
+    DCP_STATISTICS, JOURNAL_STATISTICS, MetricName, RANGE_SCAN_STATISTICS, SERVER_STATISTICS,
+    STATE_LABEL, STATE_STATISTICS, Statistic, StatisticKind,
 };
 
 use crate::serve;
@@ -28,21 +31,18 @@ struct Row {
 
 type Rows = BTreeMap<String, Row>;
 
+/// What the tables say of metrics, by their names.
+type Known = BTreeMap<&'static str, (StatisticKind, &'static str)>;
+
 #[test]
 fn the_page_lists_every_metric_and_every_statistic_of_the_tables() {
-    let (statistics, units) = of_tables();
-    let mut lines = vec![
-        "### Metrics".to_owned(),
-        String::new(),
-        "| Metric | Kind | Unit | What it is |".to_owned(),
-        "| --- | --- | --- | --- |".to_owned(),
-    ];
-    for (name, Row { kind, help, .. }) in of_answer(&answer()) {
-        let unit = units.get(name.as_str()).copied().unwrap_or_else(|| unit_of(&name));
-        lines.push(format!("| `{name}` | {kind} | {unit} | {help} |"));
+    let (statistics, known) = of_tables();
+    let mut lines = Vec::new();
+    for (title, path) in [("Metrics", "/metrics"), ("High cardinality", "/_prometheusMetricsHigh")]
+    {
+        lines.extend(of_metrics(title, path, &known));
     }
     lines.extend([
-        String::new(),
         "### Statistics".to_owned(),
         String::new(),
         "| Statistic | Groups | Kind | Unit | Metric | What it is |".to_owned(),
@@ -55,8 +55,30 @@ fn the_page_lists_every_metric_and_every_statistic_of_the_tables() {
     blessed::check_page(PAGE, &lines.join("\n"));
 }
 
-/// What a node without documents answers Prometheus: the names do not depend on them.
-fn answer() -> String {
+/// The table of what a path answers.
+fn of_metrics(title: &str, path: &str, known: &Known) -> Vec<String> {
+    let mut lines = vec![
+        format!("### {title}"),
+        String::new(),
+        "| Metric | Kind | Unit | What it is |".to_owned(),
+        "| --- | --- | --- | --- |".to_owned(),
+    ];
+    for (name, Row { kind: told, help, .. }) in of_answer(&answer(path)) {
+        // A family that is told without a type is of one in the tables.
+        let (kind, unit) = match known.get(name.as_str()) {
+            Some((known, unit)) => (kind(*known), *unit),
+            None if told == "untyped" => ("gauge", unit_of(&name)),
+            None => (told.as_str(), unit_of(&name)),
+        };
+        lines.push(format!("| `{name}` | {kind} | {unit} | {help} |"));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// What a node answers Prometheus that has been asked for something: the names do not depend on its
+/// documents.
+fn answer(path: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let settings = Settings {
         data_dir: Some(directory.path().join("data")),
@@ -70,12 +92,23 @@ fn answer() -> String {
     };
     let (node, management) = serve::start_with_management(&settings.resolve().unwrap()).unwrap();
     let credentials = BASE64_STANDARD.encode(format!("{}:{PASSWORD}", node.config().user));
-    let url = format!("http://127.0.0.1:{}/metrics", node.management_port());
+    ask_for_something(&node);
+    let url = format!("http://127.0.0.1:{}{path}", node.management_port());
     let request = ureq::get(&url).header("Authorization", format!("Basic {credentials}"));
     let text = request.call().unwrap().body_mut().read_to_string().unwrap();
     management.shutdown();
     node.stop().unwrap();
     text
+}
+
+/// Commands are told of once there were some.
+fn ask_for_something(node: &Node) {
+    let mut options = ConnectionOptions::new("metrics-page");
+    options.login = Some(Login::new(&*node.config().user, PASSWORD));
+    options.bucket = Some("default".to_owned());
+    let mut connection =
+        Connection::open(&ServerAddress::new("127.0.0.1", node.port()), &options).unwrap();
+    assert!(!connection.statistics("").unwrap().is_empty());
 }
 
 /// The families of an answer, by name.
@@ -96,35 +129,41 @@ fn said(line: &str, beginning: &str) -> Option<(String, String)> {
     Some((name.to_owned(), rest.to_owned()))
 }
 
-/// The statistics of all tables by name, and the units of metrics.
-fn of_tables() -> (Rows, BTreeMap<&'static str, &'static str>) {
-    let (mut rows, mut units) = (Rows::new(), BTreeMap::new());
-    add(SERVER_STATISTICS, &mut rows, &mut units);
-    add(COMMAND_STATISTICS, &mut rows, &mut units);
-    add(BUCKET_STATISTICS, &mut rows, &mut units);
-    add(JOURNAL_STATISTICS, &mut rows, &mut units);
-    add(COMPACTION_STATISTICS, &mut rows, &mut units);
-    add(RANGE_SCAN_STATISTICS, &mut rows, &mut units);
-    (rows, units)
+/// The statistics of all tables by name, and what is known of metrics.
+fn of_tables() -> (Rows, Known) {
+    let (mut rows, mut known) = (Rows::new(), Known::new());
+    add(SERVER_STATISTICS, "", "", &mut rows, &mut known);
+    add(COMMAND_STATISTICS, "", "", &mut rows, &mut known);
+    add(BUCKET_STATISTICS, "", "", &mut rows, &mut known);
+    add(STATE_STATISTICS, "vb_<state>_", STATE_LABEL, &mut rows, &mut known);
+    add(DCP_STATISTICS, "<type>:", CONNECTION_TYPE_LABEL, &mut rows, &mut known);
+    add(JOURNAL_STATISTICS, "", "", &mut rows, &mut known);
+    add(COMPACTION_STATISTICS, "", "", &mut rows, &mut known);
+    add(RANGE_SCAN_STATISTICS, "", "", &mut rows, &mut known);
+    (rows, known)
 }
 
+/// Takes in a table whose names in STAT stand behind `prefix`, where Prometheus reads a label.
 fn add<S>(
-    table: &[Statistic<S>],
+    table: &'static [Statistic<S>],
+    prefix: &str,
+    label: &str,
     rows: &mut Rows,
-    units: &mut BTreeMap<&'static str, &'static str>,
+    known: &mut Known,
 ) {
     for statistic in table {
-        if let Some(metric) = statistic.metric.filter(|_| !statistic.unit.is_empty()) {
-            units.insert(metric.name, statistic.metric_unit());
+        if let Some(metric) = statistic.metric {
+            known.insert(metric.name, (statistic.kind, statistic.metric_unit()));
         }
         for (name, groups) in statistic.shown {
-            let row = rows.entry((*name).to_owned()).or_default();
+            let row = rows.entry(format!("{prefix}{name}")).or_default();
             let is_new = row.help.is_empty() || row.help == statistic.help();
-            assert!(is_new, "`{name}` is two statistics");
+            assert!(is_new, "`{prefix}{name}` is two statistics");
             row.help = statistic.help().to_owned();
             row.kind = kind(statistic.kind).to_owned();
             row.unit = statistic.unit;
-            row.metric = statistic.metric.map_or_else(String::new, metric_text);
+            let text = |metric| metric_text(metric, label);
+            row.metric = statistic.metric.map_or_else(String::new, text);
             row.groups.extend(groups.iter().map(|group| group_text(group)));
         }
     }
@@ -135,9 +174,10 @@ fn group_text(group: &str) -> String {
 }
 
 /// The name as Prometheus is asked for it.
-fn metric_text(metric: MetricName) -> String {
+fn metric_text(metric: MetricName, label: &str) -> String {
+    let own = metric.labels.iter().map(|(label, of)| format!("{label}=\"{of}\""));
     let labels: Vec<String> =
-        metric.labels.iter().map(|(label, of)| format!("{label}=\"{of}\"")).collect();
+        (!label.is_empty()).then(|| label.to_owned()).into_iter().chain(own).collect();
     match labels.is_empty() {
         true => format!("`{}`", metric.name),
         false => format!("`{}{{{}}}`", metric.name, labels.join(",")),
@@ -154,5 +194,5 @@ fn kind(kind: StatisticKind) -> &'static str {
 /// What the end of a metric's name says about its unit.
 fn unit_of(name: &str) -> &'static str {
     let name = name.trim_end_matches("_total");
-    ["bytes", "seconds"].into_iter().find(|unit| name.ends_with(unit)).unwrap_or_default()
+    ["bytes", "seconds", "ratio"].into_iter().find(|unit| name.ends_with(unit)).unwrap_or_default()
 }

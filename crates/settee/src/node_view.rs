@@ -19,7 +19,8 @@ use platform::{Clock, DiskSpace, Files, Instant};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
 use crate::bucket_view::{BucketRates, ViewedBucket};
-use crate::metrics;
+use crate::logging;
+use crate::metrics::{self, DiskUsage, MachineMeter};
 use crate::rate::Rate;
 
 /// How long a client waits for the end of a bucket that it has deleted, as with the original.
@@ -36,6 +37,8 @@ pub(crate) struct View {
     rates: Mutex<BTreeMap<String, Arc<BucketRates>>>,
     server: Arc<Server>,
     operations: Rate,
+    machine: MachineMeter,
+    disk_usage: DiskUsage,
     audit_log: Option<Arc<AuditLog>>,
     data_directory: PathBuf,
     /// Who may set the node up.
@@ -61,6 +64,8 @@ impl View {
             node_buckets: Arc::clone(node.buckets()),
             server: Arc::clone(node.server()),
             operations: Rate::default(),
+            machine: MachineMeter::default(),
+            disk_usage: DiskUsage::default(),
             audit_log,
             data_directory: node.config().data_dir.clone(),
             set_up: Mutex::new(set_up),
@@ -76,6 +81,14 @@ impl View {
         let (membership, server) = (Arc::clone(&self.membership), Arc::clone(&self.server));
         let viewed = ViewedBucket::new(self.clock.clone(), membership, server, bucket, rates)?;
         Some(Arc::new(viewed))
+    }
+}
+
+impl View {
+    /// What the disk holds that the data is on; nothing where the system does not say.
+    fn disk_space(&self) -> DiskSpace {
+        let space = RealFiles.disk_space(&self.data_directory);
+        space.unwrap_or(DiskSpace { free_bytes: 0, total_bytes: 0 })
     }
 }
 
@@ -193,6 +206,20 @@ impl NodeView for View {
         self.audit_log.as_deref()
     }
 
+    fn log_filter(&self) -> Option<String> {
+        logging::filter()
+    }
+
+    fn set_log_filter(&self, filter: &str) -> Result<(), String> {
+        logging::set_filter(filter)?;
+        tracing::info!(filter, "lines are logged by another filter, until the node stops");
+        Ok(())
+    }
+
+    fn log_lines(&self) -> Vec<String> {
+        logging::recent_lines()
+    }
+
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
         self.membership.watch(notify);
     }
@@ -201,8 +228,7 @@ impl NodeView for View {
         let memory_total_bytes = platform::process::memory_limit_bytes();
         let resident_bytes = platform::process::resident_bytes();
         let now = self.clock.now();
-        let space = RealFiles.disk_space(&self.data_directory);
-        let space = space.unwrap_or(DiskSpace { free_bytes: 0, total_bytes: 0 });
+        let space = self.disk_space();
         NodeFacts {
             version: VERSION.to_owned(),
             uptime: now.since(self.started),
@@ -224,6 +250,14 @@ impl NodeView for View {
         let uptime = self.clock.now().since(self.started);
         let buckets = self.node_buckets.all();
         let pending = buckets.iter().map(|it| self.membership.pending(it.name()).len()).sum();
-        metrics::all(&self.node_buckets, &self.server, pending, uptime)
+        let mut metrics = metrics::all(&self.node_buckets, &self.server, pending, uptime);
+        let (now, directory) = (self.clock.now(), self.data_directory.display().to_string());
+        metrics.extend(self.machine.metrics(now, &directory, self.disk_space()));
+        metrics.extend(self.disk_usage.metrics(&self.node_buckets, now));
+        metrics
+    }
+
+    fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
+        metrics::of_high_cardinality(&self.node_buckets, &self.server)
     }
 }

@@ -4,23 +4,27 @@ use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::Args;
 use management::{AuditLog, ManagementServer, Ports, SetUp, TlsPort};
 use node::{Node, NodeBucket, VERSION, cannot_listen};
-use platform::Clock;
 use platform::files::RealFiles;
 use platform::process::{Hangup, Termination};
-use tls::CertificateStore;
+use platform::service_manager::ServiceNews;
+use platform::{Clock, Files};
 
+use crate::configuration_check;
 use crate::init_files::{InitFiles, InitTarget};
+use crate::log_file::LogFile;
 use crate::logging;
 use crate::node_view::View;
 use crate::ready_file::{self, Ready};
 use crate::real_world::real_world;
+use crate::reload::{self, Reload};
+use crate::service::{self, MoreTime};
 use crate::setting_values::SetupMode;
 use crate::settings::{ServeConfig, Settings};
 
@@ -39,12 +43,16 @@ Examples:
   settee serve --dev                    try things out; nothing is kept
   settee serve --data-dir /srv/settee --memory-quota 4GiB --password secret
   settee serve --config settee.toml     the same names in a file: data-dir = \"/srv/settee\"
+  settee serve --config settee.toml --check
 
 Every flag can be said in the environment, too: SETTEE_DATA_DIR=/srv/settee.")]
 pub struct ServeArguments {
     /// A TOML file with any of the settings below, by the same names
     #[arg(long, value_name = "FILE", env = "SETTEE_CONFIG")]
     config: Option<PathBuf>,
+    /// Say whether a node could start with these settings and this data directory, and start none
+    #[arg(long)]
+    check: bool,
     /// Ends in order when the process with this id does, which has started it
     #[arg(long, value_name = "PID", hide = true)]
     end_with_parent: Option<u32>,
@@ -53,13 +61,13 @@ pub struct ServeArguments {
 }
 
 impl ServeArguments {
-    /// What is to be served: flags and environment, the file behind them, and defaults.
-    pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
-        let settings = match self.config {
-            Some(path) => self.settings.or(Settings::from_file(&path)?),
-            None => self.settings,
-        };
-        settings.resolve()
+    /// What is said: flags and environment, and the file behind them.
+    pub(crate) fn merged(&self) -> anyhow::Result<Settings> {
+        let settings = self.settings.clone();
+        match &self.config {
+            Some(path) => Ok(settings.or(Settings::from_file(path)?)),
+            None => Ok(settings),
+        }
     }
 }
 
@@ -67,12 +75,17 @@ impl ServeArguments {
 pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let clock = Clock::real();
     let begun = clock.now();
-    let end_with_parent = arguments.end_with_parent;
-    let config = arguments.resolve()?;
-    logging::start(&config.log_level, config.log_json)?;
+    let begun_with = arguments.merged()?;
+    let config = begun_with.clone().resolve()?;
+    logging::start(&config.log_level, config.log_json, open_log_file(&config)?)?;
     warn_of_quota(config.memory_quota.0);
-    let termination = Termination::watch(Hangup::GoesOn(on_hangup))?;
-    if let Some(parent) = end_with_parent {
+    if arguments.check {
+        let files: Arc<dyn Files> = Arc::new(RealFiles);
+        return configuration_check::run(&clock, &files, &config);
+    }
+    let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;
+    let more_time = MoreTime::begin();
+    if let Some(parent) = arguments.end_with_parent {
         ensure!(platform::child::end_with_parent(parent)?, "process {parent} has ended");
     }
     if let Some(path) = &config.ready_file {
@@ -80,9 +93,9 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     }
     let init_files = InitFiles::read(&RealFiles, config.init_dir.as_deref())?;
     let (node, management) = start_with_management(&config)?;
-    if let Some(certificates) = node.certificates() {
-        CERTIFICATES.get_or_init(|| Arc::clone(certificates));
-    }
+    let ServeArguments { settings: said, config: file, .. } = arguments;
+    let certificates = node.certificates().cloned();
+    Reload { said, file, begun_with, certificates }.arm();
     greet(&node);
     let signal = match load(&node, &termination) {
         Some(signal) => signal,
@@ -94,14 +107,27 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
             }
             node.begin_serving();
             announce(&node, config.ready_file.as_deref(), clock.now().since(begun))?;
-            termination.wait()
+            drop(more_time);
+            service::watch_until_signal(&node, &termination)
         }
     };
     tracing::info!(signal, "stopping: answering, flushing, closing");
+    service::report(ServiceNews::Stopping);
+    service::report(ServiceNews::Status("stopping: answering, flushing, closing"));
+    let more_time = MoreTime::begin();
     management.shutdown();
     node.stop()?;
+    drop(more_time);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// The file that log lines go to, if they go to one.
+fn open_log_file(config: &ServeConfig) -> anyhow::Result<Option<LogFile>> {
+    let Some(path) = &config.log_file else { return Ok(None) };
+    let file = LogFile::open(Arc::new(RealFiles), path, config.log_file_size.0);
+    let file = file.with_context(|| format!("--log-file {} cannot be written", path.display()));
+    file.map(Some)
 }
 
 /// Has the node have what files say that it has from its first start on.
@@ -165,20 +191,6 @@ fn open_management_door(
     Ok((listener, port))
 }
 
-/// What SIGHUP reads again. A signal belongs to the process, so this does, too.
-static CERTIFICATES: OnceLock<Arc<CertificateStore>> = OnceLock::new();
-
-/// Log lines go to standard error, which whoever rotates them opens anew. Whoever renews
-/// certificates wants them read.
-fn on_hangup() {
-    tracing::info!("SIGHUP: the node goes on; SIGTERM stops it in order");
-    let Some(certificates) = CERTIFICATES.get() else { return };
-    match certificates.reload() {
-        Ok(()) => tracing::info!("new TLS sessions show the certificate that was read now"),
-        Err(error) => tracing::error!(%error, "new TLS sessions show the certificate as before"),
-    }
-}
-
 fn warn_of_quota(quota_bytes: u64) {
     let machine_bytes = platform::process::memory_limit_bytes();
     if quota_bytes > machine_bytes {
@@ -195,6 +207,7 @@ fn warn_of_quota(quota_bytes: u64) {
 /// before.
 fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
     let mut until_progress = PROGRESS_STEPS;
+    let began = node.clock().now();
     while !node.wait_until_serving(STEP) {
         if let Some(signal) = termination.has_come() {
             return Some(signal);
@@ -202,22 +215,40 @@ fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
         until_progress -= 1;
         if until_progress == 0 {
             until_progress = PROGRESS_STEPS;
-            log_progress(node);
+            log_progress(node, node.clock().now().since(began));
         }
     }
     None
 }
 
-fn log_progress(node: &Node) {
+fn log_progress(node: &Node, elapsed: Duration) {
     for bucket in node.buckets().all() {
         let progress = bucket.bucket().warmup_progress();
+        let (loaded, total) = (progress.documents_loaded, progress.documents_total);
+        let (documents_per_second, seconds_left) = pace(loaded, total, elapsed);
+        let vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total);
+        let documents = format!("{loaded}/{total}");
+        let name = bucket.name();
+        let status = format!("loading bucket {name}: {documents} documents, {vbuckets} vBuckets");
+        service::report(ServiceNews::Status(&status));
         tracing::info!(
-            bucket = bucket.name(),
-            vbuckets = format!("{}/{}", progress.vbuckets_loaded, progress.vbuckets_total),
-            documents = format!("{}/{}", progress.documents_loaded, progress.documents_total),
+            bucket = name,
+            vbuckets,
+            documents,
+            documents_per_second,
+            seconds_left,
             "loading documents"
         );
     }
+}
+
+/// How much of `total` is done in a second, and in how many seconds the rest will be, once anything
+/// is.
+fn pace(done: u64, total: u64, elapsed: Duration) -> (u64, Option<u64>) {
+    let milliseconds = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+    let per_second = done.saturating_mul(1000) / milliseconds;
+    let left = total.saturating_sub(done).saturating_mul(milliseconds) / 1000;
+    (per_second, left.checked_div(done))
 }
 
 /// Tells the person who started the node how to reach it. Nobody may be there to read it.
@@ -309,5 +340,26 @@ fn announce(node: &Node, ready_file: Option<&Path>, waited: Duration) -> anyhow:
         };
         ready_file::write(&RealFiles, path, &ready)?;
     }
+    let status = format!("serving {documents} documents at {}:{}", config.host, node.port());
+    service::report(ServiceNews::Status(&status));
+    service::report(ServiceNews::Ready);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_of_loading_tells_how_long_the_rest_takes() {
+        for (done, total, seconds, expected) in [
+            (0, 100, 2, (0, None)),
+            (50, 100, 2, (25, Some(2))),
+            (10, 100, 2, (5, Some(18))),
+            (100, 100, 4, (25, Some(0))),
+            (3, 0, 0, (3000, Some(0))),
+        ] {
+            assert_eq!(pace(done, total, Duration::from_secs(seconds)), expected);
+        }
+    }
 }

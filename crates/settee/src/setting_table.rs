@@ -136,6 +136,15 @@ macro_rules! settings {
                 Self { $($field: self.$field.or(other.$field),)+ }
             }
 
+            /// The names of those that `other` says otherwise.
+            pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
+                let mut names = Vec::new();
+                $(if self.$field != other.$field {
+                    names.push(name_of(stringify!($field)));
+                })+
+                names
+            }
+
             /// Fills in what is not said and refuses what is not allowed.
             pub(crate) fn settled(self) -> anyhow::Result<ServeConfig> {
                 let filled =

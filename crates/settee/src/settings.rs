@@ -18,7 +18,7 @@ use clap::{Arg, Args};
 use node::{BucketSettings, NodeConfig, is_bucket_name};
 use serde::Deserialize;
 
-use crate::setting_table::{Allowed, settings, shown_value, with_default};
+use crate::setting_table::{Allowed, name_of, settings, shown_value, with_default};
 use crate::setting_values::{
     BucketNames, BucketQuotas, Choice, MemorySize, SetupMode, Switch, Threads,
 };
@@ -32,6 +32,9 @@ const MEMORY_QUOTA_MIN: MemorySize = MemorySize(bucket::MEMORY_QUOTA_BYTES_MIN);
 /// A journal that is smaller would be full of single batches.
 const JOURNAL_SIZE_MIN: MemorySize = MemorySize(64 << 20);
 const THREADS_MAX: usize = 128;
+/// A log file when nobody says how large it may be, and one that would hold nothing.
+const LOG_FILE_BYTES: u64 = 20 << 20;
+const LOG_FILE_SIZE_MIN: MemorySize = MemorySize(64 << 10);
 
 settings! {
     /// Where everything is kept; created when it is missing
@@ -341,9 +344,25 @@ settings! {
           env = "SETTEE_AUDIT_LOG")]
     audit_log: bool { default: true, }
 
-    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug
+    /// What is logged: error, warn, info, debug, trace, or filters such as bucket=debug. SIGHUP
+    /// reads it again from the file
     #[arg(long, value_name = "FILTER", env = "SETTEE_LOG_LEVEL")]
-    log_level: String { default: "info".to_owned(), }
+    log_level: String {
+        default: "info".to_owned(),
+        route: "POST /settee/logLevel",
+    }
+
+    /// A file for log lines, in the place of standard error; those of before are beside it, as
+    /// FILE.1 and so on up to FILE.5
+    #[arg(long, value_name = "FILE", env = "SETTEE_LOG_FILE")]
+    log_file: PathBuf { unsaid: "standard error", }
+
+    /// The size from which on the log file becomes one of before
+    #[arg(long, value_name = "SIZE", env = "SETTEE_LOG_FILE_SIZE")]
+    log_file_size: MemorySize {
+        default: MemorySize(LOG_FILE_BYTES),
+        allowed: Allowed::AtLeast(LOG_FILE_SIZE_MIN),
+    }
 
     /// Log lines as JSON
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",

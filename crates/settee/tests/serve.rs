@@ -1,6 +1,7 @@
 //! `settee serve` with real processes.
 #![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A node with one worker, no data yet, and any free ports.
 fn serve(work: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
-    command.args(["serve", "--port", "0", "--management-port", "0", "--threads", "1"]);
+    command.args(["serve", "--port", "0", "--management-port", "0"]).env("SETTEE_THREADS", "1");
     command.arg("--ready-file").arg(work.join("ready")).env("SETTEE_MEMORY_QUOTA", "64MiB");
     command.env_remove("SETTEE_PASSWORD").env("TMPDIR", work);
     command.stdout(Stdio::null());
@@ -202,6 +203,225 @@ fn buckets_and_collections_are_managed_with_tools() {
     node.stop();
 }
 
+/// What a tool answers that talks to the node's data port.
+fn document_tool(work: &Path, arguments: &[&str]) -> Output {
+    tool_command(work, arguments).output().unwrap()
+}
+
+fn tool_command(work: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
+    command.args(arguments).stdin(Stdio::null());
+    let port = port_of(work, "port").to_string();
+    command.args(["--password", "password", "--port", &port]);
+    command
+}
+
+/// What it prints if it does what it is to do.
+fn printed(work: &Path, arguments: &[&str]) -> String {
+    let output = document_tool(work, arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What it says on standard error if it does not.
+fn complaint(work: &Path, arguments: &[&str]) -> String {
+    let output = document_tool(work, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn documents_are_read_and_written_with_tools() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let flags = ["--password", "password", "--vbuckets", "16", "--threads", threads];
+        let mut command = serve_directory(work, &flags);
+        command.args(["--flush-interval-ms", "0"]);
+        let node = Node::start(command, work);
+        assert_eq!(complaint(work, &["get", "a"]), "settee: there is no document \"a\"\n");
+        assert_eq!(printed(work, &["set", "a", "{\"b\": 1}"]), "");
+        assert_eq!(printed(work, &["get", "a"]), "{\"b\": 1}");
+        assert!(complaint(work, &["set", "a", "c", "--add"]).contains("there is a document"));
+        let read: serde_json::Value =
+            serde_json::from_str(&printed(work, &["get", "a", "-o", "json"])).unwrap();
+        assert_eq!((&read["value"], &read["flags"]), (&"{\"b\": 1}".into(), &0x0200_0000.into()));
+        let cas = read["cas"].as_str().unwrap();
+        printed(work, &["set", "a", "c", "--cas", cas, "--durability", "persist_to_majority"]);
+        assert!(complaint(work, &["set", "a", "d", "--cas", cas]).contains("another version"));
+        assert_eq!(printed(work, &["incr", "n", "--initial", "5"]), "5\n");
+        assert_eq!(printed(work, &["incr", "n", "-2"]), "3\n");
+        assert!(complaint(work, &["incr", "a"]).contains("is no counter"));
+        printed(work, &["touch", "n", "1000"]);
+        printed(work, &["set", "n", "3", "--durability", "persist_to_majority"]);
+        assert!(complaint(work, &["touch", "x", "1"]).contains("there is no document"));
+        let all = printed(work, &["scan"]);
+        let mut keys: Vec<&str> = all.lines().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, ["a", "n"]);
+        assert_eq!(printed(work, &["scan", "n", "--with-values"]), "n\t3\n");
+        assert_eq!(printed(work, &["scan", "--limit", "1"]).lines().count(), 1);
+        assert_eq!(printed(work, &["scan", "z"]), "");
+        printed(work, &["delete", "a", "n"]);
+        assert!(complaint(work, &["delete", "a"]).contains("there is no document"));
+        let unknown = complaint(work, &["get", "a", "--collection", "shop.orders"]);
+        assert!(unknown.contains("has no collection shop.orders"), "{unknown}");
+        node.stop();
+    }
+}
+
+#[test]
+fn a_parameter_is_set_with_a_tool_until_the_node_stops() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let node = Node::start(serve_directory(work, &["--password", "password"]), work);
+    assert_eq!(printed(work, &["set-param", "mem_high_wat_percent", "0.9"]), "");
+    let config = printed(work, &["stats", "config"]);
+    assert!(config.contains("ep_mem_high_wat_percent 0.9"), "{config}");
+    let unknown = complaint(work, &["set-param", "no_such", "1"]);
+    assert!(unknown.contains("there are: num_reader_threads"), "{unknown}");
+    let wrong = complaint(work, &["set-param", "mem_high_wat_percent", "nine"]);
+    assert!(wrong.contains("is not set to \"nine\""), "{wrong}");
+    node.stop();
+}
+
+#[test]
+fn what_a_node_tells_is_collected_without_secrets() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let node = Node::start(serve_directory(work, &["--password", "password"]), work);
+    let (log, data) = (work.join("log"), work.join("data"));
+    let target = work.join("all.tar.gz");
+    let [log, data, archive] = [&log, &data, &target].map(|path| path.to_str().unwrap());
+    let arguments = ["collect", "--target", archive, "--data-dir", data, "--log", log, "--redact"];
+    assert_eq!(printed(work, &arguments), format!("{archive}\n"));
+    let listed = Command::new("tar").args(["-tzf", archive]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for name in [
+        "/node/cluster.json",
+        "/node/metrics.txt",
+        "/buckets/default/general.txt",
+        "/buckets/default/vbucket-details.txt",
+        "/files.txt",
+        "/data/audit.log",
+        "/logs/log",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(name)), "{name}: {listed}");
+    }
+    let all = Command::new("tar").args(["-xzOf", archive]).output().unwrap();
+    let all = String::from_utf8(all.stdout).unwrap();
+    for secret in ["stored_key", "server_key", "PRIVATE KEY"] {
+        assert!(!all.contains(secret), "{secret}");
+    }
+    node.stop();
+}
+
+#[test]
+fn slow_operations_and_hot_documents_are_told_with_tools() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let flags = ["--password", "password", "--vbuckets", "16", "--threads", threads];
+        let node = Node::start(serve_directory(work, &flags), work);
+        assert!(printed(work, &["why-slow"]).starts_with("nothing was slow"));
+        // From now on everything is.
+        printed(work, &["why-slow", "--set", "get=0", "--set", "SET=0"]);
+        printed(work, &["set", "a", "1"]);
+        printed(work, &["get", "a"]);
+        printed(work, &["set", "b", "1", "--durability", "persist_to_majority"]);
+        let told = printed(work, &["why-slow", "-o", "json"]);
+        let told: Vec<serde_json::Value> =
+            told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let seen: Vec<_> = told.iter().map(|it| [&it["command"], &it["key"]]).collect();
+        assert_eq!(seen, [["SET", ""], ["GET", "a"], ["SET", "a"]], "the newest first");
+        let (durable, get) = (&told[0], &told[1]);
+        assert!(durable["replication_us"].as_u64().unwrap() > 0, "{durable}");
+        assert!(durable["took_us"].as_u64() >= durable["replication_us"].as_u64(), "{durable}");
+        for span in ["fetch_us", "journal_us", "replication_us", "task_us"] {
+            assert_eq!(get[span], 0, "{span}: {get}");
+        }
+        let table = printed(work, &["why-slow", "--limit", "1"]);
+        assert!(table.contains("of the time of these went for replication"), "{table}");
+        assert!(log_of(work).contains("an operation was slow"));
+        let unknown = complaint(work, &["why-slow", "--set", "NO_SUCH=5"]);
+        assert!(unknown.contains("the name of a command"), "{unknown}");
+        let silence = document_tool(work, &["hot-keys", "--for", "1"]);
+        assert!(silence.status.success(), "{silence:?}");
+        assert!(String::from_utf8(silence.stderr).unwrap().contains("no request"));
+        let load = ["load", "--num-items", "1", "--key-prefix", "hot", "--duration", "60"];
+        let mut load = tool_command(work, &load).stdout(Stdio::null()).spawn().unwrap();
+        let hot = printed(work, &["hot-keys", "--for", "3", "--limit", "1"]);
+        load.kill().unwrap();
+        load.wait().unwrap();
+        assert!(hot.contains("100.0%") && hot.contains("hot"), "{hot}");
+        node.stop();
+    }
+}
+
+#[test]
+fn a_node_logs_to_a_file_what_it_is_told_to_log() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let file = work.join("settee.log");
+    let mut command = serve_directory(work, &["--password", "password", "--log-level", "warn"]);
+    command.arg("--log-file").arg(&file);
+    let node = Node::start(command, work);
+    let lines = || platform::files::read_text(&file).unwrap();
+    assert!(!lines().contains("serving"), "{}", lines());
+    assert_eq!(tool(work, &["set-log-level"]), "FILTER\nwarn\n");
+    assert_eq!(tool(work, &["set-log-level", "management=trace,info"]), "");
+    let shown = tool(work, &["set-log-level", "-o", "json"]);
+    assert_eq!(shown, "{\"filter\":\"management=trace,info\"}\n");
+    assert!(lines().contains("another filter"), "{}", lines());
+    let (status, body) =
+        ask(work, Some("password"), "POST", "/settee/logLevel", "filter=bucket%3Dloud");
+    assert_eq!(status, 400, "{body}");
+    assert!(body.contains("try info"), "{body}");
+    node.stop();
+    assert!(lines().contains("stopped"), "{}", lines());
+    assert!(!log_of(work).contains("stopped"), "standard error has none");
+    let mut command = serve_directory(work, &["--password", "password"]);
+    command.arg("--log-file").arg(work.join("none/settee.log"));
+    assert!(refused(command).contains("--log-file"));
+}
+
+#[test]
+fn a_shell_carries_out_lines_and_a_page_tells_what_a_node_does() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let flags = ["--password", "password", "--vbuckets", "16"];
+    let node = Node::start(serve_directory(work, &flags), work);
+    let shell = |lines: &str| {
+        let mut command = tool_command(work, &["shell"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(lines.as_bytes()).unwrap();
+        drop(input);
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    };
+    let lines = "set a 'b c'\nget a\nincr n --initial 7\n\nuse _default._default\nexit\nget x\n";
+    assert_eq!(shell(lines), (0, "b c\n7\n".to_owned(), String::new()));
+    let (code, out, error) =
+        shell("get x\nnonsense\nset a\nset d 1 --durability majority\nget d\n");
+    assert_eq!((code, out.as_str()), (1, "1\n"));
+    for part in ["no document \"x\"", "nonsense", "say the body behind the key"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let (_, out, error) = shell("stats uuid\nlatency\nbigkeys\nslowlog\nhotkeys 1\n");
+    for part in ["uuid ", "get_cmd (", "documents were looked at", "nothing was slow", "SHARE"] {
+        assert!(out.contains(part), "{part}: {out} {error}");
+    }
+    let page = printed(work, &["top", "--once", "--interval", "0.2"]);
+    for part in ["operations", "memory", "front-end threads"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    node.stop();
+}
+
 const INIT_FILE: &str = r#"{
   "buckets": [
     {"name": "mine", "ramQuotaMB": 100, "scopes": [
@@ -270,6 +490,30 @@ fn a_node_has_what_files_say_from_its_first_start_on() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let root = tempfile::tempdir().unwrap();
+    let settee = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_settee")).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(settee(&["man", root.path().to_str().unwrap()]), "");
+    let help = settee(&["--help"]);
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !["", "help"].contains(name)).collect();
+    assert!(names.len() > 25, "{names:?}");
+    for name in names {
+        let page = root.path().join(format!("settee-{name}.1"));
+        let page = platform::files::read_text(&page).unwrap();
+        assert!(page.contains("SYNOPSIS"), "{name}: {page}");
+    }
+    let page = platform::files::read_text(&root.path().join("settee-bucket-create.1")).unwrap();
+    assert!(page.contains("quota"), "{page}");
+}
+
+#[test]
 fn every_shell_completes_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_settee"));
@@ -330,6 +574,113 @@ fn a_terminal_that_closes_does_not_end_the_node() {
     let log = log_of(work);
     assert!(log.contains("--memory-quota is more"), "{log}");
     assert!(log.contains("stopped"), "in order: {log}");
+}
+
+/// Waits until the log has this in it.
+fn wait_for_log(work: &Path, what: &str) {
+    let clock = Clock::real();
+    let deadline = clock.now().after(PATIENCE);
+    while !log_of(work).contains(what) {
+        assert!(clock.now() < deadline, "{what}: {}", log_of(work));
+        platform::threads::pause(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_hangup_has_the_node_read_its_log_level_again_and_name_what_waits_for_a_restart() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let file = work.join("settee.toml");
+    let say = |text: &str| RealFiles.replace_all(&file, text.as_bytes()).unwrap();
+    say("log-level = 'info'\n");
+    let config = file.display().to_string();
+    let node = Node::start(serve_directory(work, &["--config", &config]), work);
+    say("no-such-setting = 1\n");
+    node.signal("HUP");
+    wait_for_log(work, "correct the file");
+    say("log-level = 'warn'\nenable-flush = true\n");
+    node.signal("HUP");
+    wait_for_log(work, "it counts from a restart on");
+    assert!(log_of(work).contains("enable-flush"), "{}", log_of(work));
+    node.stop();
+    let log = log_of(work);
+    assert!(!log.contains("stopping: answering"), "the level was read: {log}");
+}
+
+#[test]
+fn a_service_manager_hears_of_a_node_from_its_start_to_its_end() {
+    for threads in ["1", "4"] {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path();
+        let path = work.join("notify");
+        let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+        manager.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut heard = String::new();
+        let mut hear_until = |what: &str| {
+            while !heard.contains(what) {
+                let mut message = [0; 1024];
+                let size = manager.recv(&mut message).unwrap();
+                heard += std::str::from_utf8(&message[..size]).unwrap();
+            }
+            std::mem::take(&mut heard)
+        };
+        let node = {
+            // The watchdog is for the process that is told its own id.
+            let mut command = Command::new("sh");
+            let script = "WATCHDOG_PID=$$ exec \"$0\" \"$@\"";
+            command.args(["-c", script, env!("CARGO_BIN_EXE_settee"), "serve", "--port", "0"]);
+            command.args(["--management-port", "0", "--threads", threads, "--ready-file"]);
+            command.arg(work.join("ready")).arg("--data-dir").arg(work.join("data"));
+            command.env("SETTEE_MEMORY_QUOTA", "64MiB").env("NOTIFY_SOCKET", &path);
+            command.env("WATCHDOG_USEC", "300000").stdout(Stdio::null());
+            Node::start(command, work)
+        };
+        let start = hear_until("READY=1");
+        assert!(start.contains("STATUS=serving 0 documents"), "{start}");
+        assert!(!start.contains("WATCHDOG"), "it does not wait for a start: {start}");
+        hear_until("WATCHDOG=1");
+        hear_until("WATCHDOG=1");
+        node.stop();
+        hear_until("STOPPING=1");
+    }
+}
+
+#[test]
+fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    let check = |flags: &[&str]| {
+        let mut command = serve_directory(work, flags);
+        command.arg("--check");
+        command
+    };
+    let output = check(&[]).stdout(Stdio::piped()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("a start makes the data directory"), "{said}");
+    assert_eq!(RealFiles.list(work).unwrap(), Vec::<String>::new());
+    let node = Node::start(serve_directory(work, &[]), work);
+    let output = check(&[]).stdout(Stdio::piped()).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("a start goes on with the data directory"), "{said}");
+    node.stop();
+    RealFiles.create_directories(&work.join("other")).unwrap();
+    RealFiles.replace_all(&work.join("other/letter.txt"), b"Dear ...").unwrap();
+    let other = work.join("other").display().to_string();
+    for (flags, why) in [
+        (["--log-level", "a=b=c=d"], "--log-level"),
+        (["--init-dir", "missing"], "--init-dir"),
+        (["--config", "missing.toml"], "missing.toml"),
+        (["--cluster-map", "missing.json"], "--password"),
+    ] {
+        let said = refused(check(&flags));
+        assert!(said.contains(why), "{flags:?}: {said}");
+    }
+    let mut foreign = serve(work);
+    foreign.args(["--check", "--data-dir", &other]);
+    let said = refused(foreign);
+    assert!(said.contains("letter.txt"), "{said}");
+    assert_eq!(RealFiles.list(Path::new(&other)).unwrap(), ["letter.txt"]);
 }
 
 #[test]

@@ -69,6 +69,33 @@ impl CertificateStore {
         Ok(Self { clock, files, sources, acceptor, connector, material: Mutex::new(material) })
     }
 
+    /// Whether a node could begin with the files that it is given. Nothing is made, and what a node
+    /// makes itself is not looked at.
+    ///
+    /// # Errors
+    /// As those of [`Self::open`].
+    pub fn check(
+        clock: Clock,
+        files: &dyn Files,
+        sources: &CertificateSources,
+    ) -> Result<(), CertificateError> {
+        let read = |path: &Option<PathBuf>| {
+            path.as_ref().map_or(Ok(Vec::new()), |path| read_file(files, path))
+        };
+        let material = Material {
+            chain: read(&sources.certificate)?,
+            key: read(&sources.key)?,
+            client_authorities: read(&sources.client_authorities)?,
+            node_authorities: read(&sources.node_authorities)?,
+            clients: ClientCertificates::default(),
+        };
+        if sources.certificate.is_none() {
+            return Ok(());
+        }
+        let checked = Acceptor::new(clock, &material).map(drop);
+        checked.map_err(|error| CertificateError(error.to_string()))
+    }
+
     /// What makes sessions with them.
     pub fn acceptor(&self) -> &Arc<Acceptor> {
         &self.acceptor

@@ -38,6 +38,7 @@ const REAL: &[&str] = &[
     "crates/management/src/",
     "crates/executor/src/threads/",
     "crates/settee/src/cluster_run/",
+    "crates/settee/src/main.rs",
     "crates/settee/src/real_world.rs",
     "crates/settee/src/restore.rs",
     "crates/settee/src/serve.rs",

@@ -2,10 +2,13 @@
 //! the lock is free. Those who only look take the lock by themselves, and so do those who hold
 //! several vBuckets' files at once (`disk/flush.rs`).
 
+use std::time::Duration;
+
 use document::Vbid;
 use vbucket::{Effect, Now, Refusal, Vbucket};
 
 use super::bucket::{Bucket, BucketCore};
+use super::vbucket_slot::{VbucketGuard, VbucketSlot};
 
 impl Bucket {
     /// Shows the vBucket to `act` under its lock, and carries out the effects after it. `None` if
@@ -53,7 +56,7 @@ impl BucketCore {
     ) -> Result<T, Refusal> {
         // Dropped behind the lock where there is no vBucket, with what it may hold.
         let mut act = Some(act);
-        self.enter(vbid, effects, |entered, effects| {
+        self.enter(vbid, effects, &mut Duration::default(), |entered, effects| {
             let vbucket = entered?;
             let act = act.take().expect("a vBucket is entered once");
             Ok(act(vbucket, effects))
@@ -61,20 +64,30 @@ impl BucketCore {
     }
 
     /// The same for `act` that answers with a refusal of its own kind where there is no vBucket: an
-    /// answer within an answer would be moved once more for each request.
+    /// answer within an answer would be moved once more for each request. The time that it waits
+    /// for the lock is added to `waited`; the clock is read only where it does wait.
     #[inline]
     pub(crate) fn enter<R>(
         &self,
         vbid: Vbid,
         effects: &mut Vec<Effect>,
+        waited: &mut Duration,
         act: impl FnOnce(Result<&mut Vbucket, Refusal>, &mut Vec<Effect>) -> R,
     ) -> R {
         assert!(effects.is_empty(), "effects are carried out before the next vBucket is entered");
         let Some(slot) = self.slot(vbid) else { return act(Err(Refusal::NotActive), effects) };
-        let mut place = slot.lock();
+        let mut place = slot.try_lock().unwrap_or_else(|| self.await_lock(slot, waited));
         let result = act(place.as_mut().ok_or_else(|| slot.why_not_here()), effects);
         drop(place);
         self.carry_out(vbid, effects);
         result
+    }
+
+    #[cold]
+    fn await_lock<'a>(&self, slot: &'a VbucketSlot, waited: &mut Duration) -> VbucketGuard<'a> {
+        let began = self.now().monotonic;
+        let place = slot.lock();
+        *waited += self.now().monotonic.since(began);
+        place
     }
 }

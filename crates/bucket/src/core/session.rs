@@ -1,5 +1,7 @@
 //! What a front-end worker brings to every operation.
 
+use std::time::Duration;
+
 use document::Item;
 use vbucket::{Effect, Now, Waiter};
 
@@ -15,11 +17,19 @@ pub struct Session {
     /// in the same moment as the operation runs: so the request is answered however full memory is
     /// and whatever the pager has done since.
     pub fetched: Option<Item>,
+    /// How long the request has waited for the lock of its vBucket. The caller sets it back.
+    pub lock_waited: Duration,
     pub(crate) effects: Vec<Effect>,
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { waiter: Waiter(0), now: None, fetched: None, effects: Vec::new() }
+        Self {
+            waiter: Waiter(0),
+            now: None,
+            fetched: None,
+            lock_waited: Duration::ZERO,
+            effects: Vec::new(),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use platform::no_free::Zone;
@@ -77,6 +77,16 @@ impl VbucketSlot {
     pub(crate) fn lock(&self) -> VbucketGuard<'_> {
         let vbucket = self.vbucket.lock().unwrap_or_else(PoisonError::into_inner);
         VbucketGuard { vbucket, _zone: Zone::enter() }
+    }
+
+    /// The same, unless somebody holds the lock: then `None`.
+    pub(crate) fn try_lock(&self) -> Option<VbucketGuard<'_>> {
+        let vbucket = match self.vbucket.try_lock() {
+            Ok(vbucket) => vbucket,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(VbucketGuard { vbucket, _zone: Zone::enter() })
     }
 
     /// The right to keep the vBucket's history what it is, or to put another in its place; for the

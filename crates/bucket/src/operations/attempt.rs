@@ -20,10 +20,10 @@ impl Bucket {
         vbid: Vbid,
         operation: impl FnOnce(&mut Vbucket, &mut Vec<Effect>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
-        let Session { waiter, fetched, effects, .. } = session;
+        let Session { waiter, fetched, lock_waited, effects, .. } = session;
         // What is not run is dropped behind the lock, with the value that it may hold.
         let mut operation = Some(operation);
-        self.0.enter(vbid, effects, |entered, effects| {
+        self.0.enter(vbid, effects, lock_waited, |entered, effects| {
             let vbucket = entered?;
             let operation = operation.take().expect("a vBucket is entered once");
             if let Some(item) = fetched.take() {

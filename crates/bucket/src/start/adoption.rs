@@ -41,6 +41,33 @@ fn has_magma(names: &[String]) -> bool {
     names.iter().any(|name| name.starts_with("magma."))
 }
 
+/// How many vBuckets a bucket has whose files the original's server has left in a directory, and
+/// in which each vBucket's newest file is. Changes nothing.
+///
+/// # Errors
+/// What keeps a node from taking it over.
+pub fn look_at_original(
+    files: &dyn Files,
+    directory: &Path,
+) -> Result<Option<OriginalBucket>, OpenError> {
+    match look(files, directory)? {
+        Adoption::Nothing => Ok(None),
+        Adoption::Files { vbucket_count } => {
+            let newest = newest_files(directory, &files.list(directory)?);
+            Ok(Some(OriginalBucket { vbucket_count, files: newest }))
+        }
+    }
+}
+
+/// A bucket that the original's server has left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginalBucket {
+    /// vBuckets of the whole bucket, of which other nodes may have had some.
+    pub vbucket_count: u16,
+    /// The newest file of each vBucket that is here.
+    pub files: BTreeMap<Vbid, PathBuf>,
+}
+
 /// Looks for vBucket files in a directory that has no description. Changes nothing.
 pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, OpenError> {
     let names = files.list(directory)?;

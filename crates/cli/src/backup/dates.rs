@@ -4,7 +4,7 @@
 const DAY: u64 = 86_400;
 
 /// `20240229T235959Z`, of seconds since 1970.
-pub(super) fn compact(seconds: u64) -> String {
+pub(crate) fn compact(seconds: u64) -> String {
     let ((year, month, day), time) = (date(seconds / DAY), seconds % DAY);
     let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
@@ -22,7 +22,7 @@ pub(super) fn is_compact(text: &str) -> bool {
 }
 
 /// `2024-02-29 23:59:59`, of seconds since 1970.
-pub(super) fn readable(seconds: u64) -> String {
+pub(crate) fn readable(seconds: u64) -> String {
     let ((year, month, day), time) = (date(seconds / DAY), seconds % DAY);
     let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")

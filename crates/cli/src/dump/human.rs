@@ -10,7 +10,8 @@ use storage::journal::{
 use storage::{BodyView, DocumentView, MetadataView, StoredOperation, Witness};
 
 use super::Form;
-use super::text::{datatype_names, escaped, inflated, level_name, moment, operation_name};
+use super::text::{datatype_names, inflated, level_name, moment, operation_name};
+use crate::printable::escaped;
 
 pub(super) struct Human<'a> {
     out: &'a mut dyn Write,

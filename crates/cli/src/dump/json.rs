@@ -13,7 +13,8 @@ use storage::journal::{
 use storage::{BodyView, DocumentView, MetadataView, StoredOperation};
 
 use super::Form;
-use super::text::{as_text, datatype_names, inflated, level_name, operation_name};
+use super::text::{datatype_names, inflated, level_name, operation_name};
+use crate::printable::as_text;
 
 pub(super) struct Json<'a> {
     out: &'a mut dyn Write,

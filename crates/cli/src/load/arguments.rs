@@ -156,7 +156,7 @@ impl LoadArguments {
 
 impl Durability {
     /// The level on the wire.
-    pub(super) fn level(self) -> Option<DurabilityLevel> {
+    pub(crate) fn level(self) -> Option<DurabilityLevel> {
         match self {
             Self::None => None,
             Self::Majority => Some(DurabilityLevel::Majority),

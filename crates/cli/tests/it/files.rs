@@ -18,7 +18,7 @@ enum Tool {
     VerifyFile(VerifyFileArguments),
 }
 
-fn fixture(name: &str) -> PathBuf {
+pub(crate) fn fixture(name: &str) -> PathBuf {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../storage/tests/fixtures/couchstore");
     Path::new(directory).join(format!("{name}.couch.1"))
 }

@@ -2,6 +2,8 @@
 //! and the tools of files on files of the original.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+mod doctor;
+mod documents;
 mod files;
 mod journal;
 mod load;
@@ -9,7 +11,7 @@ mod memcached;
 mod tools;
 
 use clap::Parser;
-use cli::{LoadArguments, StatsArguments, TimingsArguments};
+use cli::{DocumentTool, GetOrder, LoadArguments, SetOrder, StatsArguments, TimingsArguments};
 use client::FakeServer;
 use client::fake_server::FakeOptions;
 
@@ -18,6 +20,8 @@ enum Tool {
     Load(Box<LoadArguments>),
     Stats(StatsArguments),
     Timings(TimingsArguments),
+    Get(Box<DocumentTool<GetOrder>>),
+    Set(Box<DocumentTool<SetOrder>>),
 }
 
 /// Runs a tool as from the command line, against `server`.
@@ -32,6 +36,8 @@ fn run_at(node: &client::ServerAddress, line: &str) -> anyhow::Result<std::proce
         Tool::Load(arguments) => cli::load::run(&arguments),
         Tool::Stats(arguments) => cli::stats::run(&arguments),
         Tool::Timings(arguments) => cli::timings::run(&arguments),
+        Tool::Get(tool) => tool.run(),
+        Tool::Set(tool) => tool.run(),
     }
 }
 

@@ -6,7 +6,7 @@ use client::fake_server::FakeOptions;
 use client::{
     ClientError, ClusterClient, Connection, ConnectionOptions, FakeServer, Login, ServerAddress,
 };
-use document::Vbid;
+use document::{CollectionId, Vbid};
 use protocol::client::{Request, store_extras};
 use protocol::request::StoreExtras;
 use protocol::{Feature, FeatureSet, Opcode, Status};
@@ -110,7 +110,7 @@ fn requests_are_pipelined_and_answered_in_order() {
     for opaque in 0..100 {
         let name = format!("document {opaque}");
         let mut key = Vec::new();
-        connection.encode_name(name.as_bytes(), &mut key);
+        connection.encode_name(CollectionId::DEFAULT, name.as_bytes(), &mut key);
         connection.send(&Request { opaque, key: &key, extras: &extras, ..set(name.as_bytes()) });
     }
     connection.flush().unwrap();

@@ -1,6 +1,7 @@
 //! The node's certificates, and what is asked of its clients.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -12,6 +13,7 @@ use tls::{CertificateError, CertificateFacts, CertificateStore, ClientCertificat
 use crate::answers;
 use crate::context::Context;
 use crate::date::rfc3339;
+use crate::metric::Metric;
 
 /// GET /pools/default/certificate: what clients are to trust, PEM.
 pub(super) async fn trusted(State(context): State<Arc<Context>>) -> Response {
@@ -31,6 +33,19 @@ pub(super) async fn chains(State(context): State<Arc<Context>>) -> Response {
         "type": if store.is_self_signed() { "generated" } else { "uploaded" },
     });
     answers::ok(&json!([described(facts, &pem, beside)]))
+}
+
+/// When the certificate ends that clients are shown; nothing without TLS.
+pub(super) fn expiry(context: &Context) -> Option<Metric> {
+    let chain = context.certificates.as_ref()?.chain();
+    let (facts, _) = chain.first()?;
+    // Before 1970 it has ended.
+    let seconds = Duration::from_secs(u64::try_from(facts.not_after_s).unwrap_or(0));
+    Some(Metric::gauge(
+        "settee_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate ends that clients are shown, in seconds since 1970",
+        seconds.as_secs_f64(),
+    ))
 }
 
 /// GET /pools/default/trustedCAs: whose signatures are believed on certificates of clients, and of

@@ -45,6 +45,24 @@ pub(super) async fn manifest(
     Extension(user): Extension<User>,
     NamedBucket(bucket): NamedBucket,
 ) -> Response {
+    answers::ok(&manifest_json(&seen_manifest(&*bucket, &user)))
+}
+
+/// GET /settee/buckets/{bucket}/collections: how many documents each has on this node.
+pub(super) async fn items(
+    Extension(user): Extension<User>,
+    NamedBucket(bucket): NamedBucket,
+) -> Response {
+    let (manifest, items) = (seen_manifest(&*bucket, &user), bucket.collection_items());
+    let told = manifest.collections().map(|(scope, collection)| {
+        let count = items.get(&collection.id).copied().unwrap_or_default();
+        json!({"scope": scope.name, "collection": collection.name, "items": count})
+    });
+    answers::ok(&told.collect())
+}
+
+/// The scopes and collections that a user may know of.
+fn seen_manifest(bucket: &dyn BucketView, user: &User) -> Manifest {
     let access = user.access.in_bucket(&bucket.map().name);
     let mut manifest = Manifest::clone(&bucket.manifest());
     manifest.scopes.retain_mut(|scope| {
@@ -54,7 +72,7 @@ pub(super) async fn manifest(
         });
         access.within_scope(name).contains(Privilege::CollectionRead)
     });
-    answers::ok(&manifest_json(&manifest))
+    manifest
 }
 
 /// POST /pools/default/buckets/{bucket}/scopes

@@ -7,10 +7,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::certificates;
 use crate::answers;
 use crate::bucket_view::Warmup;
 use crate::context::Context;
-use crate::metric::encode;
+use crate::metric::{Metric, encode};
 use crate::openapi;
 
 /// The content type of Prometheus' text format.
@@ -32,13 +33,32 @@ pub(super) async fn healthz(State(context): State<Arc<Context>>) -> Response {
     answers::json_text(status, body.to_string())
 }
 
-/// GET /metrics
+/// GET /metrics and /_prometheusMetrics
 pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
+    let metrics = all_metrics(&context);
+    ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}
+
+/// The node's samples, and those of the REST port itself.
+pub(super) fn all_metrics(context: &Context) -> Vec<Metric> {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
     metrics.push(context.failed_logins.metric());
     metrics.extend(context.history.metrics());
+    metrics.extend(certificates::expiry(context));
+    metrics
+}
+
+/// GET /_prometheusMetricsHigh: what the original keeps out of `/metrics` because there is much of
+/// it, to be read less often.
+pub(super) async fn metrics_of_high_cardinality(State(context): State<Arc<Context>>) -> Response {
+    let metrics = context.view.metrics_of_high_cardinality();
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
+}
+
+/// GET /settee/log: the last lines.
+pub(super) async fn log(State(context): State<Arc<Context>>) -> Response {
+    answers::ok(&json!({"lines": context.view.log_lines()}))
 }
 
 /// GET /openapi.json

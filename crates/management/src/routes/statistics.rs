@@ -1,4 +1,4 @@
-//! Figures of the last minutes, in the forms in which the original tells them. Source: the
+//! Figures of the last month, in the forms in which the original tells them. Source: the
 //! original's REST documentation of statistics.
 
 use std::collections::BTreeMap;
@@ -139,7 +139,8 @@ fn found(context: &Context, asked: &Asked) -> Value {
     let this = management_host(&map.this_address);
     let labels: Vec<(&str, &str)> =
         asked.labels.iter().map(|(label, value)| (label.as_str(), value.as_str())).collect();
-    let data = context.history.find(&asked.name, &labels);
+    let since = asked.query.needed_since_seconds();
+    let data = context.history.find(&asked.name, &labels, since);
     let data = data.iter().map(|series| {
         let values = asked.query.values_of(series);
         let values: Value =

@@ -1,16 +1,18 @@
 //! A node whose state, and that of its buckets, the test sets.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use auth::{Editor, Users, UsersEdit, UsersEditError};
 use cluster::{BucketMap, ClusterMap, NodeAddress, PendingVbucket, Revision, TlsPorts, Uuid};
-use document::{Manifest, ManifestEdit};
+use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
-    BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, FlushError,
-    ManifestEditError, Metric, NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError,
-    Warmup,
+    BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, DocumentError,
+    DocumentId, FlushError, KeyPage, KeyPosition, KeyQuery, ManifestEditError, Metric, NewDocument,
+    NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError, ShownDocument, Timing,
+    TimingUnit, VbucketFacts, Warmup,
 };
 use platform::Entropy;
 
@@ -197,6 +199,10 @@ impl NodeView for FakeNode {
         Ok(self.silent_nodes.lock().unwrap().clone())
     }
 
+    fn log_lines(&self) -> Vec<String> {
+        vec!["INFO one".to_owned(), "WARN <two>".to_owned()]
+    }
+
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
         *self.notify.lock().unwrap() = Some(notify);
     }
@@ -220,8 +226,14 @@ impl NodeView for FakeNode {
     fn metrics(&self) -> Vec<Metric> {
         vec![
             Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
-            Metric::counter("kv_ops_total", "Operations", 9.0).with_label("op", "get"),
+            Metric::counter("kv_ops", "Operations", 9.0).with_label("op", "get"),
+            Metric::counter("settee_groups_total", "Groups", 3.0),
         ]
+    }
+
+    fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
+        let count = Metric::gauge("kv_collection_item_count", "Live documents", 40.0);
+        vec![count.with_label("collection", "_default")]
     }
 }
 
@@ -248,6 +260,10 @@ pub(crate) struct FakeBucket {
     pub(crate) manifest: Mutex<Arc<Manifest>>,
     /// The bucket's memory quota.
     pub(crate) quota_bytes: Mutex<u64>,
+    /// Its documents, by their keys.
+    pub(crate) documents: Mutex<BTreeMap<String, ShownDocument>>,
+    /// Why it stores none.
+    pub(crate) document_error: Mutex<Option<DocumentError>>,
     /// What it has not carried out yet.
     pub(crate) pending: Mutex<Vec<PendingVbucket>>,
 }
@@ -267,6 +283,8 @@ impl FakeBucket {
             backups: Arc::default(),
             manifest: Mutex::default(),
             quota_bytes: Mutex::new(1 << 28),
+            documents: Mutex::default(),
+            document_error: Mutex::default(),
             pending: Mutex::default(),
         }
     }
@@ -347,6 +365,86 @@ impl BucketView for FakeBucket {
         }
         self.resets.lock().unwrap().push(vbid);
         Ok(())
+    }
+
+    fn vbuckets(&self) -> Vec<VbucketFacts> {
+        let facts = |vbid| VbucketFacts {
+            vbid,
+            state: "active",
+            items: 5,
+            non_resident_items: 1,
+            high_seqno: 9,
+            persisted_seqno: 7,
+            unflushed_items: 2,
+        };
+        (0..15).map(facts).collect()
+    }
+
+    fn timings(&self) -> Vec<Timing> {
+        let histogram = Histogram::new();
+        histogram.record(100);
+        let (filled, empty) = (histogram.snapshot(), Histogram::new().snapshot());
+        vec![
+            Timing { name: "get_cmd", unit: TimingUnit::Nanoseconds, values: filled.clone() },
+            Timing { name: "bg_wait", unit: TimingUnit::Microseconds, values: filled },
+            Timing { name: "compact", unit: TimingUnit::Microseconds, values: empty },
+        ]
+    }
+
+    fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError> {
+        let documents = self.documents.lock().unwrap();
+        let keys = documents.keys().filter(|key| key.starts_with(&query.prefix));
+        let mut keys: Vec<String> = keys.filter(|key| **key > query.from.behind).cloned().collect();
+        let is_whole = keys.len() <= query.count_max;
+        keys.truncate(query.count_max);
+        let behind = keys.last().cloned().unwrap_or_default();
+        let next = (!is_whole).then_some(KeyPosition { vbid: query.from.vbid, behind });
+        Ok(KeyPage { keys, next, unreadable: vec![3] })
+    }
+
+    fn read_document(&self, id: DocumentId<'_>) -> Result<ShownDocument, DocumentError> {
+        let documents = self.documents.lock().unwrap();
+        documents.get(id.name).cloned().ok_or(DocumentError::NotFound)
+    }
+
+    fn write_document(
+        &self,
+        id: DocumentId<'_>,
+        document: &NewDocument<'_>,
+    ) -> Result<u64, DocumentError> {
+        if let Some(error) = self.document_error.lock().unwrap().clone() {
+            return Err(error);
+        }
+        let mut documents = self.documents.lock().unwrap();
+        let before = documents.get(id.name).map_or(0, |before| before.cas);
+        match document.cas {
+            _ if document.is_new && before > 0 => return Err(DocumentError::Exists),
+            0 => {}
+            cas if cas == before => {}
+            _ => return Err(DocumentError::OtherVersion),
+        }
+        let stored = ShownDocument {
+            cas: before + 1,
+            flags: document.flags,
+            expiry_seconds: 0,
+            is_json: document.value.starts_with(b"{"),
+            value: document.value.to_vec(),
+        };
+        documents.insert(id.name.to_owned(), stored);
+        Ok(before + 1)
+    }
+
+    fn delete_document(&self, id: DocumentId<'_>, cas: u64) -> Result<(), DocumentError> {
+        let before = self.read_document(id)?.cas;
+        if cas != 0 && cas != before {
+            return Err(DocumentError::OtherVersion);
+        }
+        self.documents.lock().unwrap().remove(id.name);
+        Ok(())
+    }
+
+    fn collection_items(&self) -> BTreeMap<CollectionId, u64> {
+        BTreeMap::from([(CollectionId::DEFAULT, 40)])
     }
 
     fn manifest(&self) -> Arc<Manifest> {

@@ -9,6 +9,7 @@ mod authentication;
 mod backup;
 mod bucket_changes;
 mod cluster_plan;
+mod console;
 mod damage;
 mod first_start;
 mod openapi;

@@ -405,11 +405,16 @@ fn metrics_are_the_nodes_and_the_ports_own() {
     let port = RestPort::start();
     let answer = port.ask("GET", "/metrics");
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(port.ask("GET", "/_prometheusMetrics").body.contains("kv_curr_items{"));
+    let high = port.ask("GET", "/_prometheusMetricsHigh").body;
+    assert!(high.contains("kv_collection_item_count{collection=\"_default\"} 40\n"), "{high}");
+    assert!(!high.contains("kv_curr_items") && !answer.body.contains("kv_collection_item_count"));
     for line in [
         "# TYPE kv_curr_items gauge",
         "kv_curr_items{bucket=\"default\"} 40",
         "# HELP kv_curr_items Live documents",
-        "# TYPE kv_ops_total counter",
+        "# TYPE kv_ops untyped",
+        "# TYPE settee_groups_total counter",
         "cm_http_connections 1",
         "cm_http_connections_max 512",
     ] {

@@ -41,6 +41,7 @@ fn a_figure_is_told_over_time_with_its_labels_and_node() {
         ("kv_ops?start=x", "start"),
         ("kv_ops?step=0", "step"),
         ("kv_ops?start=10&end=5", "_"),
+        ("kv_ops?start=-2592000&step=1", "_"),
         ("kv_ops/median", "function"),
     ] {
         let refused = port.ask("GET", &format!("{RANGE}/{target}"));
@@ -98,6 +99,11 @@ fn exporters_find_a_buckets_figures_by_their_old_names() {
         }
         let times = told["op"]["samples"]["timestamp"].as_array().unwrap();
         assert_eq!(times.last(), Some(&told["op"]["lastTStamp"]), "{uri}");
+    }
+    for uri in [uri, of_node] {
+        let refused = port.ask("GET", &format!("{uri}?zoom=eon"));
+        assert_eq!(refused.status, 400, "{uri}");
+        assert!(refused.json()["errors"]["zoom"].is_string(), "{uri}: {}", refused.body);
     }
     *port.node.nodes.lock().unwrap() = vec![address(12_000), address(12_002)];
     let other = port.ask("GET", "/pools/default/buckets/default/nodes/127.0.0.1%3A12003/stats");

@@ -44,7 +44,7 @@ fn filled_in(path: &str) -> String {
     let path = names.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
     let path = path.replace("{user}", "u").replace("{group}", "g").replace("{backup}", "1");
     let path = path.replace("{metric}", "kv_curr_items").replace("{function}", "max_over_time");
-    path.replace("{node}", "127.0.0.1:12001")
+    path.replace("{node}", "127.0.0.1:12001").replace("{document}", "d")
 }
 
 #[test]

@@ -4,29 +4,21 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use bucket::{
-    Bucket, BucketConfig, BucketType, Completion, Completions, NewRole, Persistence, Surroundings,
-};
+use bucket::{Bucket, BucketConfig, BucketType, NewRole, Persistence, Surroundings};
 use cluster::{BucketPlan, ExternalAddress};
 use document::{Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::Files;
 use platform::simulated::SimulatedFiles;
 use platform::{Clock, Entropy};
-use vbucket::Waiter;
+use server::Mailboxes;
 
 use super::*;
 use crate::bucket_settings::BucketSettings;
 use crate::buckets::NodeBucket;
+use crate::document_access::Waiters;
 use crate::own_setup::OwnSetupError;
 use crate::peer_copies::{Copies, Held};
-
-struct NobodyWaits;
-
-impl Completions for NobodyWaits {
-    fn complete(&self, _waiter: Waiter, _completion: Completion) {}
-    fn release_memory(&self) {}
-}
 
 const DIRECTORY: &str = "/data/bucket";
 const BUCKET: &str = "default";
@@ -54,11 +46,12 @@ impl Member {
     fn of_type(files: SimulatedFiles, bucket_type: BucketType) -> Self {
         let clock = Clock::real();
         let pool = ExecutorPool::start(clock.clone(), PoolOptions::for_cpus(1)).unwrap();
+        let waiters = Arc::new(Waiters::new(Mailboxes::for_workers(1)));
         let surroundings = Surroundings {
             clock: clock.clone(),
             files: Arc::new(files.clone()),
             pool: pool.clone(),
-            completions: Arc::new(NobodyWaits),
+            completions: waiters.clone(),
             entropy: Entropy::simulated(1),
         };
         let config = BucketConfig {
@@ -74,7 +67,7 @@ impl Member {
         let path = Path::new("/data/cluster-map.json").to_path_buf();
         let remembered = RememberedMap::new(Arc::new(files.clone()), path, BUCKET);
         let buckets = NodeBuckets::of(
-            vec![NodeBucket::new(bucket.clone(), BucketSettings::default())],
+            vec![NodeBucket::new(bucket.clone(), BucketSettings::default(), &waiters)],
             BUCKET,
         );
         let path = Path::new("/data/own-setup.json").to_path_buf();

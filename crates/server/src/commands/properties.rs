@@ -1,9 +1,12 @@
 //! IOCTL_GET and IOCTL_SET: properties of the process. Source: docs/specification/protocol.md,
 //! section 18.3.
 
+mod adjustable;
+
 use protocol::Status;
 
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use adjustable::Adjustable;
 
 /// What there is to be said of a property, or of all that begin so.
 struct Property {
@@ -42,6 +45,17 @@ const PROPERTIES: [Property; 6] = [
 
 /// IOCTL_GET.
 pub(super) fn get(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    if let Some(named) = Adjustable::named(request.frame.key) {
+        let reply = request.reply(connection);
+        match named.and_then(|adjustable| adjustable.get(turn.shared)) {
+            Ok(value) => {
+                let payload = Payload::Bytes(value.as_bytes());
+                reply.send(turn, Content { payload, ..Content::default() });
+            }
+            Err(context) => reply.fail(turn, Status::Einval, context),
+        }
+        return Done::Answered;
+    }
     let Some(property) = named(connection, request, turn) else { return Done::Answered };
     let reply = request.reply(connection);
     match property.value {
@@ -54,8 +68,17 @@ pub(super) fn get(connection: &Connection, request: &Request<'_>, turn: &mut Tur
     Done::Answered
 }
 
-/// IOCTL_SET: there is none that can be set.
+/// IOCTL_SET.
 pub(super) fn set(connection: &Connection, request: &Request<'_>, turn: &mut Turn<'_>) -> Done {
+    if let Some(named) = Adjustable::named(request.frame.key) {
+        let reply = request.reply(connection);
+        let value = request.frame.value;
+        match named.and_then(|adjustable| adjustable.set(value, turn.shared)) {
+            Ok(()) => reply.done(turn),
+            Err(context) => reply.fail(turn, Status::Einval, context),
+        }
+        return Done::Answered;
+    }
     let Some(property) = named(connection, request, turn) else { return Done::Answered };
     request.reply(connection).fail(turn, Status::NotSupported, property.why_not);
     Done::Answered

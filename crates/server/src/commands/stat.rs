@@ -13,6 +13,7 @@ mod emitter;
 mod general;
 mod journal;
 mod range_scans;
+mod slow_groups;
 mod task_groups;
 mod timing_groups;
 mod vbucket_groups;
@@ -37,7 +38,7 @@ pub(super) use emitter::{Form, NoGroup};
 type Group = fn(&mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup>;
 
 /// All groups.
-const GROUPS: [(&str, Group); 43] = [
+const GROUPS: [(&str, Group); 45] = [
     ("", general::all),
     ("checkpoint", vbucket_groups::checkpoint),
     ("clocks", general::clocks),
@@ -55,6 +56,7 @@ const GROUPS: [(&str, Group); 43] = [
     ("durability-monitor", durability_groups::monitors),
     ("failovers", vbucket_groups::failovers),
     ("hash", vbucket_groups::hash),
+    ("hot-keys", slow_groups::hot_keys),
     ("info", general::info),
     ("items", classic::items),
     ("journal", journal::journal),
@@ -71,6 +73,7 @@ const GROUPS: [(&str, Group); 43] = [
     ("settings", general::settings),
     ("sizes", classic::sizes),
     ("slabs", classic::slabs),
+    ("slow-operations", slow_groups::slow_operations),
     ("tasks", task_groups::tasks),
     ("tasks-all", task_groups::tasks_all),
     ("timings", timing_groups::timings),
@@ -84,7 +87,8 @@ const GROUPS: [(&str, Group); 43] = [
 ];
 
 /// Groups that tell of the node and of everybody.
-const PRIVILEGED_GROUPS: [&str; 3] = ["reset", "settings", "tasks-all"];
+const PRIVILEGED_GROUPS: [&str; 5] =
+    ["hot-keys", "reset", "settings", "slow-operations", "tasks-all"];
 
 /// What is told of [`NoGroup::TooMuch`].
 pub(super) const TOO_MUCH: &str = "there is too much to be told at once; ask for one vBucket";

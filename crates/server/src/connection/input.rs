@@ -74,8 +74,7 @@ impl Connection {
         self.parked_count -= 1;
         self.parked_bytes -= held_bytes;
         self.is_blocked = false;
-        turn.read_clocks();
-        turn.request_started = parked.started;
+        turn.resume(parked, &completion);
         if self.dialect.is_text() {
             return self.finish_parked_text(parked, completion, turn);
         }
@@ -83,12 +82,12 @@ impl Connection {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
                 commands::answer_ended(answer, end, turn);
                 count(&turn.bucket.commands.cmd_total);
-                record_duration(answer.reply.opcode, turn);
+                self.record_duration(answer.reply.opcode, &[], turn);
             }
             (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
             (kept, other) => panic!("{kept:?} does not end by {other:?}"),
         }
-        turn.request_started = turn.now.monotonic;
+        turn.end_waits();
         self.on_kept(turn);
     }
 
@@ -262,7 +261,7 @@ impl Connection {
                 return;
             }
         }
-        record_duration(request.frame.header.opcode, turn);
+        self.record_duration(request.frame.header.opcode, request.frame.key, turn);
     }
 
     fn park(&mut self, request: &Request<'_>, kept: Kept, turn: &mut Turn<'_>) {
@@ -271,7 +270,7 @@ impl Connection {
         self.parked_count += 1;
         self.is_blocked = !self.is_reorderable(request.opcode) || request.infos.barrier;
         self.parked_bytes += kept.held_bytes();
-        let parked = ParkedRequest { token: turn.token, kept, started: turn.request_started };
+        let parked = turn.parked_request(kept);
         turn.parked.park(turn.session.waiter, parked);
     }
 
@@ -348,14 +347,6 @@ impl Connection {
     fn is_reorderable(&self, opcode: Opcode) -> bool {
         opcode.flags().is_reorderable() && self.features.contains(Feature::UnorderedExecution)
     }
-}
-
-/// Records what a request took that is answered now. The next one begins.
-fn record_duration(opcode: u8, turn: &mut Turn<'_>) {
-    let now = turn.read_clock();
-    let took = now.since(turn.request_started).as_nanos();
-    turn.bucket.timings.record(opcode, u64::try_from(took).unwrap_or(u64::MAX));
-    turn.request_started = now;
 }
 
 /// What a client may ask before it has said who it is.

@@ -8,6 +8,7 @@ use vbucket::Waiter;
 use super::identity::Reply;
 use super::known_answer::KnownAnswer;
 use crate::completed::Completed;
+use crate::slow_operations::Spans;
 
 /// The worker's number takes the upper bits of a waiter's name, a count the lower ones.
 const WORKER_SHIFT: u32 = 48;
@@ -22,6 +23,10 @@ pub(crate) struct ParkedRequest {
     pub(crate) kept: Kept,
     /// When it was received.
     pub(crate) started: platform::Instant,
+    /// When it began to wait.
+    pub(crate) parked_at: platform::Instant,
+    /// What it has waited for before.
+    pub(crate) spans: Spans,
 }
 
 /// What is kept of a request that waits.
@@ -157,7 +162,8 @@ mod tests {
     const RETRY: Completed = Completed::Bucket(Completion::Retry(None));
 
     fn request(token: usize, kept: Kept) -> ParkedRequest {
-        ParkedRequest { token, kept, started: Default::default() }
+        let (started, spans) = (platform::Instant::default(), Spans::default());
+        ParkedRequest { token, kept, started, parked_at: started, spans }
     }
 
     fn frame() -> Kept {

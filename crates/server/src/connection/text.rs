@@ -55,12 +55,12 @@ impl Connection {
             let part = self.bucket.as_ref().expect("a request of lines has its door's bucket");
             turn.begin_request();
             complete(&part.bucket, &request, &completed, *number, turn);
-            record(&request, turn);
+            self.record(&request, turn);
         } else if let Some(lines) = self.dialect.lines() {
             assert!(lines.completed.is_none(), "one request of lines waits at a time");
             lines.completed = Some(completed);
         }
-        turn.request_started = turn.now.monotonic;
+        turn.end_waits();
         self.on_kept(turn);
     }
 
@@ -162,9 +162,9 @@ impl Connection {
             Executed::Begun(number) => {
                 self.park_text(Kept::Line(line.to_vec(), number), turn);
             }
-            Executed::Answered => record(request, turn),
+            Executed::Answered => self.record(request, turn),
             Executed::Failed => {
-                record(request, turn);
+                self.record(request, turn);
                 if matches!(taken.next, TextPlace::Keys(_)) {
                     taken.next = TextPlace::RestOfLine;
                 }
@@ -180,7 +180,7 @@ impl Connection {
         self.parked_count += 1;
         self.parked_bytes += kept.held_bytes();
         self.is_blocked = true;
-        let parked = ParkedRequest { token: turn.token, kept, started: turn.request_started };
+        let parked = turn.parked_request(kept);
         turn.parked.park(turn.session.waiter, parked);
     }
 
@@ -250,20 +250,20 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Records how long a request took.
+    fn record(&self, request: &Request<'_>, turn: &mut Turn<'_>) {
+        if let Some(opcode) = timed_as(request) {
+            self.record_duration(opcode.byte(), &[], turn);
+        }
+    }
+}
+
 fn reply_to(request: &Request<'_>) -> Reply {
     match request {
         Request::Store(store) => store.reply,
         _ => Reply::Wanted,
     }
-}
-
-/// Records how long a request took.
-fn record(request: &Request<'_>, turn: &mut Turn<'_>) {
-    let Some(opcode) = timed_as(request) else { return };
-    let now = turn.read_clock();
-    let took = now.since(turn.request_started).as_nanos();
-    turn.bucket.timings.record(opcode.byte(), u64::try_from(took).unwrap_or(u64::MAX));
-    turn.request_started = now;
 }
 
 /// The binary command that a request is timed with.

@@ -1,14 +1,18 @@
 //! What a worker lends a connection for one turn.
 
+use std::time::Duration;
+
 use bucket::Session;
 use platform::{Instant, WallTime};
 use vbucket::Now;
 
 use super::output::Output;
-use super::parked::Parked;
+use super::parked::{Kept, Parked, ParkedRequest};
 use crate::buckets::BucketPart;
 use crate::command_statistics::BucketCounters;
+use crate::completed::Completed;
 use crate::shared::Shared;
+use crate::slow_operations::Spans;
 use crate::statistics::WorkerCounters;
 
 /// A turn of one connection.
@@ -28,6 +32,10 @@ pub(crate) struct Turn<'a> {
     pub(crate) now: Now,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
+    /// When what is executed now came: its bytes, or what it has waited for.
+    pub(crate) read_at: Instant,
+    /// What the request that is executed now has waited for before, parked.
+    pub(crate) spans: Spans,
     /// Bytes that were answered in turns before this one and wait for the reader.
     pub(crate) unsent_bytes: usize,
     /// Bytes that may wait for the reader before it gets no more answers. The one that goes beyond
@@ -41,6 +49,42 @@ impl Turn<'_> {
         let clock = &self.shared.clock;
         self.now = Now { monotonic: clock.now(), wall: clock.wall_time() };
         self.request_started = self.now.monotonic;
+        self.read_at = self.now.monotonic;
+    }
+
+    /// The request that had been parked is dealt with: those behind it begin now.
+    pub(crate) fn end_waits(&mut self) {
+        self.request_started = self.now.monotonic;
+        self.read_at = self.now.monotonic;
+        self.spans = Spans::default();
+    }
+
+    /// What is parked of the request that is executed now.
+    pub(crate) fn parked_request(&self, kept: Kept) -> ParkedRequest {
+        ParkedRequest {
+            token: self.token,
+            kept,
+            started: self.request_started,
+            parked_at: self.now.monotonic,
+            spans: self.spans_now(),
+        }
+    }
+
+    /// Goes on with a request that was parked, for which `completed` has come.
+    pub(crate) fn resume(&mut self, parked: &ParkedRequest, completed: &Completed) {
+        self.read_clocks();
+        self.request_started = parked.started;
+        self.read_at = parked.started;
+        let waited = self.now.monotonic.since(parked.parked_at);
+        self.spans = parked.spans.with_wait(completed, waited);
+    }
+
+    /// What the request that is executed now has waited for so far.
+    pub(crate) fn spans_now(&self) -> Spans {
+        let mut spans = self.spans;
+        spans.queue += self.request_started.since(self.read_at);
+        spans.lock += self.session.lock_waited;
+        spans
     }
 
     /// Reads the monotonic clock and moves the wall time on as far: one read instead of two.
@@ -55,6 +99,7 @@ impl Turn<'_> {
     pub(crate) fn begin_request(&mut self) {
         self.session.waiter = self.parked.next_waiter();
         self.session.now = Some(self.now);
+        self.session.lock_waited = Duration::ZERO;
     }
 
     /// From now on what is asked for is counted for the bucket that has been selected.

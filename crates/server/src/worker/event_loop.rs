@@ -24,6 +24,7 @@ use crate::client_memory::{Held, Holder};
 use crate::connection::{Connection, Output, Parked, Turn};
 use crate::entrance::Entrance;
 use crate::shared::Shared;
+use crate::slow_operations::Spans;
 use crate::statistics::{WorkerCounters, count, count_down};
 use crate::strangers::Stranger;
 
@@ -207,6 +208,7 @@ impl EventLoop {
                 Message::BucketGone(part) => self.take_bucket_away(&part),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
+                Message::Answer(asker) => asker.send(()).unwrap_or_default(),
                 Message::Stop => self.is_stopping = true,
             }
         }
@@ -460,6 +462,8 @@ impl EventLoop {
             token,
             now: Now::default(),
             request_started: Instant::default(),
+            read_at: Instant::default(),
+            spans: Spans::default(),
             unsent_bytes: peer.unsent_bytes(),
             unsent_bytes_max,
         };

@@ -1,7 +1,7 @@
 //! What other threads tell a worker, and the mailboxes of all of them.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use bucket::{Completion, Completions};
 use platform::network::{Stream, Waker};
@@ -32,6 +32,8 @@ pub(super) enum Message {
     MapChanged,
     /// Give back memory that others have freed.
     ReleaseMemory,
+    /// Say that this was taken up, if anybody still waits for it.
+    Answer(mpsc::Sender<()>),
     /// Stop: close all connections and end.
     Stop,
 }

@@ -1,9 +1,11 @@
 //! The data port as a whole: its workers, how they start and stop.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak, mpsc};
+use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use cluster::PendingVbucket;
@@ -11,6 +13,7 @@ use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, LoopHandle, Shutdown};
 use platform::network::{Listener, Network};
 use platform::{Clock, Seldom};
+use protocol::Opcode;
 use tls::Acceptor;
 
 use super::event_loop::{EventLoop, Listeners};
@@ -19,10 +22,14 @@ use crate::bucket_administrator::BucketAdministrator;
 use crate::buckets::{BucketRegistry, ServedBucket, TooManyBuckets};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
-use crate::command_statistics::{CommandStatistics, timings};
+use crate::collection_counts::collection_counts;
+use crate::command_statistics::{CommandStatistics, timings_of};
+use crate::dcp_statistics::{DcpStatistics, by_kind};
 use crate::departure::Departure;
+use crate::hot_keys::HotKeys;
 use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
+use crate::slow_operations::SlowOperations;
 use crate::statistics::ServerStatistics;
 use crate::strangers::Strangers;
 use crate::user_meters::UserMeters;
@@ -108,6 +115,8 @@ impl Server {
             connection_count: AtomicUsize::new(0),
             options,
             counters: std::iter::repeat_with(Arc::default).take(count).collect(),
+            slow_operations: SlowOperations::of_workers(count),
+            hot_keys: HotKeys::of_workers(count),
             recache_marks: RecacheMarks::default(),
             failed_logins: Seldom::every(STRANGERS_LOG_INTERVAL),
             failed_handshakes: Seldom::every(STRANGERS_LOG_INTERVAL),
@@ -198,10 +207,45 @@ impl Server {
         Some(CommandStatistics::of(self.shared.counters_of(&part)))
     }
 
-    /// How long commands of a bucket took, in nanoseconds, by name.
-    pub fn timings_of(&self, bucket: &str) -> Option<Vec<(&'static str, HistogramSnapshot)>> {
-        let part = self.shared.buckets.get(bucket)?;
-        Some(timings(self.shared.counters_of(&part)))
+    /// How long the commands of a bucket took that clients have asked for, in nanoseconds.
+    pub fn timings_of(&self, bucket: &str) -> Vec<(Opcode, HistogramSnapshot)> {
+        let Some(part) = self.shared.buckets.get(bucket) else { return Vec::new() };
+        let all = Opcode::ALL.iter();
+        all.map(|&opcode| (opcode, timings_of(opcode, self.shared.counters_of(&part))))
+            .filter(|(_, snapshot)| snapshot.count() > 0)
+            .collect()
+    }
+
+    /// What streams have done for a bucket and have before them, by the kind of their connections.
+    pub fn dcp_of(&self, bucket: &str) -> BTreeMap<String, DcpStatistics> {
+        let part = self.shared.buckets.get(bucket);
+        part.map_or_else(BTreeMap::new, |part| by_kind(&part.bucket, &part.hub, ":"))
+    }
+
+    /// The collections of a bucket, by the names of their scopes and their own, and how many
+    /// documents each has.
+    pub fn collections_of(&self, bucket: &str) -> Vec<(String, String, u64)> {
+        let Some(part) = self.shared.buckets.get(bucket) else { return Vec::new() };
+        let (manifest, counts) = (part.bucket.manifest(), collection_counts(&part.bucket));
+        let collections = manifest.collections().map(|(scope, collection)| {
+            let count = counts.get(&collection.id).copied().unwrap_or_default();
+            (scope.name.clone(), collection.name.clone(), count)
+        });
+        collections.collect()
+    }
+
+    /// Whether every worker takes up a message within `patience`: one that hangs does not. Not for
+    /// workers, and not in a world without threads.
+    pub fn answers_within(&self, patience: Duration) -> bool {
+        let (answer, answers) = mpsc::channel();
+        let count = self.shared.mailboxes.count();
+        for worker in 0..count {
+            self.shared.mailboxes.send(worker, Message::Answer(answer.clone()));
+        }
+        drop(answer);
+        let clock = &self.shared.clock;
+        let deadline = clock.now().after(patience);
+        (0..count).all(|_| answers.recv_timeout(deadline.since(clock.now())).is_ok())
     }
 
     /// Closes all connections and ends the workers. Requests that were executed are answered.

@@ -70,6 +70,17 @@ fn clients_that_come_before_the_workers_are_served_by_all_of_them() {
 }
 
 #[test]
+fn workers_answer_who_looks_after_them_until_they_end() {
+    for workers in [1, 4] {
+        let (port, clients) = Port::open_late(workers, 1);
+        assert!(port.server.answers_within(Duration::from_secs(20)));
+        drop(clients);
+        port.server.stop();
+        assert!(!port.server.answers_within(Duration::from_millis(50)));
+    }
+}
+
+#[test]
 fn connections_beyond_the_limit_are_closed_and_counted() {
     let port = Port::with_limits(ServerLimits { connections_max: 3, ..ServerLimits::default() });
     let mut clients: Vec<_> = (0..3).map(|_| port.client(&[])).collect();

@@ -34,10 +34,39 @@ fn busy() -> (Port, Client) {
 }
 
 #[test]
+fn vbuckets_are_counted_by_their_state_and_streams_by_their_kind() {
+    let (_port, mut client) = busy();
+    let told: BTreeMap<String, String> = client.statistics("").unwrap().into_iter().collect();
+    for (name, value) in [
+        ("vb_active_num", "4"),
+        ("vb_active_curr_items", "1"),
+        ("vb_active_ops_create", "1"),
+        ("vb_active_queue_size", "0"),
+        ("vb_active_queue_fill", "1"),
+        ("vb_active_queue_drain", "1"),
+        ("vb_active_eject", "1"),
+        ("vb_active_perc_mem_resident", "100"),
+        ("vb_replica_num", "0"),
+        ("vb_replica_curr_items", "0"),
+        ("vb_pending_ops_create", "0"),
+        ("vb_dead_num", "0"),
+        ("ep_storage_age", "0"),
+    ] {
+        assert_eq!(told.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    let told: BTreeMap<String, String> = client.statistics("dcpagg").unwrap().into_iter().collect();
+    for kind in ["replication", ":total"] {
+        for name in ["count", "producer_count", "items_sent", "items_remaining", "total_bytes"] {
+            assert_eq!(told[&format!("{kind}:{name}")], "0", "{kind} {name}");
+        }
+    }
+}
+
+#[test]
 fn every_group_has_statistics_and_an_end() {
     let (_port, mut client) = busy();
     let groups = groups(&mut client);
-    assert_eq!(groups.len(), 43, "as COMPAT.md says: {groups:?}");
+    assert_eq!(groups.len(), 45, "as COMPAT.md says: {groups:?}");
     for group in &groups {
         match client.statistics(group) {
             Ok(statistics) => {

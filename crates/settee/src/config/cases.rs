@@ -52,7 +52,10 @@ fn one_case_is_answered_in_a_process_of_its_own() {
     let arguments = arguments.into_string().unwrap();
     let arguments = std::iter::once("settee").chain(arguments.lines());
     let resolved = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments.serve.resolve().map_err(|error| format!("{error:#}")),
+        Ok(arguments) => {
+            let resolved = arguments.serve.merged().and_then(Settings::resolve);
+            resolved.map_err(|error| format!("{error:#}"))
+        }
         Err(error) => Err(error.to_string()),
     };
     let answer = match resolved {

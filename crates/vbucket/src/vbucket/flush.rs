@@ -113,7 +113,9 @@ impl Vbucket {
             || batch.state.topology != self.topology
             || batch.state.failover_table != self.failover_table.entries();
         if let Some(range) = &batch.range {
-            let detached = self.checkpoints.finish_read(range, batch.item_count());
+            let item_count = batch.item_count();
+            self.statistics.queue_drains += u64::try_from(item_count).unwrap_or(u64::MAX);
+            let detached = self.checkpoints.finish_read(range, item_count);
             self.destroy(detached, effects);
         }
         self.note_whole_in_file(batch.state.whole_seqno());
@@ -171,6 +173,14 @@ impl Vbucket {
     /// Whether everything is on disk, the state included.
     pub fn is_flushed(&self) -> bool {
         self.checkpoints.is_flushed() && !self.state_is_dirty
+    }
+
+    /// Since when the oldest of the writes waits that no flush has made durable; of those that have
+    /// come while one is under way, if there are any. `None` when all are durable, or it is not
+    /// known: the role changed before the first of them.
+    pub fn unflushed_since(&self) -> Option<Instant> {
+        let is_known = self.queued_since != Instant::default();
+        (is_known && self.checkpoints.unflushed_count() > 0).then_some(self.queued_since)
     }
 
     /// Tells `waiter` when everything up to `seqno` is persisted, or at `deadline` that it is not.

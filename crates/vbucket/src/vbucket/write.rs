@@ -273,8 +273,9 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
-        if queued.outcome == QueueOutcome::Replaced {
-            self.statistics.deduplications += 1;
+        match queued.outcome {
+            QueueOutcome::Replaced => self.statistics.deduplications += 1,
+            QueueOutcome::New | QueueOutcome::PersistAgain => self.statistics.queue_fills += 1,
         }
         release(queued.superseded, effects);
         self.destroy(queued.detached, effects);

@@ -1,11 +1,11 @@
 //! Groups about scopes and collections.
 
-use bucket::Bucket;
-use document::{CollectionId, Manifest, ManifestCollection, ManifestScope, Map, VbucketState};
+use document::{CollectionId, Manifest, ManifestCollection, ManifestScope};
 use protocol::collections::{CollectionPath, scope_of};
 use vbucket::Vbucket;
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::collection_counts::collection_counts;
 
 /// Collections times vBuckets that are told of in one answer.
 const DETAILS_MAX: usize = 100_000;
@@ -20,7 +20,7 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
     let is_wanted = |scope: &ManifestScope, collection: &ManifestCollection| {
         path.is_none_or(|path| scope.name == path.scope && collection.name == path.collection)
     };
-    let sums = sums(&emitter.part.bucket);
+    let sums = collection_counts(&emitter.part.bucket);
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
     let mut found = false;
     for (scope, collection) in manifest.collections() {
@@ -48,7 +48,7 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
         name => Some(scope_of(name).ok_or(NoGroup::BadArgument)?),
     };
     let manifest = emitter.sight.seen_of(&emitter.part.bucket.manifest());
-    let sums = sums(&emitter.part.bucket);
+    let sums = collection_counts(&emitter.part.bucket);
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
     let mut found = false;
     for scope in manifest.scopes.iter().filter(|scope| name.is_none_or(|name| scope.name == name)) {
@@ -107,21 +107,4 @@ fn details_of(vbucket: &Vbucket, manifest: &Manifest) -> Vec<(String, String)> {
         }
     }
     lines
-}
-
-/// Documents of the active vBuckets by collection.
-fn sums(bucket: &Bucket) -> Map<CollectionId, u64> {
-    let mut sums: Map<CollectionId, u64> = Map::default();
-    bucket.for_each_vbucket(|_, vbucket| {
-        if vbucket.state() != VbucketState::Active {
-            return;
-        }
-        let default = sums.entry(CollectionId::DEFAULT).or_default();
-        let count = vbucket.default_collection_count();
-        *default += u64::try_from(count).unwrap_or(u64::MAX);
-        for (id, here) in vbucket.collections() {
-            *sums.entry(id).or_default() += here.item_count;
-        }
-    });
-    sums
 }

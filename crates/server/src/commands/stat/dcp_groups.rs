@@ -5,9 +5,7 @@ use replication::producer::{ProducerStatus, StreamStatus};
 use replication::{LinkStatus, RelayStatus};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
-
-/// Connections of nodes to each other begin with this.
-const REPLICATION: &str = "replication";
+use crate::dcp_statistics::{DCP_STATISTICS, DcpStatistics, by_kind, in_log, remaining};
 
 /// `dcp`: every connection and its streams.
 pub(super) fn dcp(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
@@ -35,7 +33,8 @@ fn connection(emitter: &mut Emitter<'_, '_>, producer: &ProducerStatus) {
     emitter.emit(&name("type"), "producer");
     emitter.emit(&name("connected"), true);
     emitter.emit(&name("items_sent"), producer.items_sent);
-    emitter.emit(&name("items_remaining"), remaining(emitter, producer));
+    let remaining = remaining(&emitter.part.bucket, producer);
+    emitter.emit(&name("items_remaining"), remaining);
     emitter.emit(&name("total_bytes_sent"), producer.bytes_sent);
     emitter.emit(&name("max_buffer_bytes"), producer.buffer_bytes);
     emitter.emit(&name("unacked_bytes"), producer.unacked_bytes);
@@ -94,51 +93,18 @@ fn incoming(emitter: &mut Emitter<'_, '_>, connection: &str, streams: &[Incoming
     }
 }
 
-/// Items that the streams of a connection have in front of them.
-fn remaining(emitter: &Emitter<'_, '_>, producer: &ProducerStatus) -> u64 {
-    let of = |stream: &StreamStatus| {
-        let unread = stream.backfill_remaining.unwrap_or(0);
-        unread + in_log(emitter, stream) + stream.waiting_messages
-    };
-    producer.streams.iter().map(of).sum()
-}
-
-/// Items of the log in front of a stream.
-fn in_log(emitter: &Emitter<'_, '_>, stream: &StreamStatus) -> u64 {
-    let mut remaining = 0;
-    emitter.part.bucket.with_vbucket(stream.vbid, |vbucket| {
-        let cursors = vbucket.checkpoints().cursors();
-        let cursor = cursors.iter().find(|cursor| cursor.name == stream.cursor_name);
-        remaining = cursor.map_or(0, |cursor| cursor.remaining);
-    });
-    u64::try_from(remaining).unwrap_or(u64::MAX)
-}
-
 /// `dcpagg <separator>`: the same added up by the part of the names before the separator.
 pub(super) fn dcp_aggregated(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
     let separator = if argument.is_empty() { ":" } else { argument };
-    let producers = emitter.part.hub.producer_status();
-    let kind = |one: &ProducerStatus| {
-        let first = one.name.split(separator).next().unwrap_or_default();
-        if one.name.contains(separator) { first.to_owned() } else { "_other".to_owned() }
-    };
-    let mut kinds: Vec<String> = producers.iter().map(kind).collect();
-    kinds.push(REPLICATION.to_owned());
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds.push(":total".to_owned());
-    for name in kinds {
-        let is_total = name == ":total";
-        let of_kind: Vec<ProducerStatus> =
-            producers.iter().filter(|one| is_total || kind(one) == name).cloned().collect();
-        let remaining: u64 = of_kind.iter().map(|one| remaining(emitter, one)).sum();
-        let backoff = 0;
-        emitter.emit(&format!("{name}:count"), of_kind.len());
-        emitter.emit(&format!("{name}:producer_count"), of_kind.len());
-        emitter.emit(&format!("{name}:items_sent"), sum(&of_kind, |one| one.items_sent));
-        emitter.emit(&format!("{name}:items_remaining"), remaining);
-        emitter.emit(&format!("{name}:total_bytes"), sum(&of_kind, |one| one.bytes_sent));
-        emitter.emit(&format!("{name}:backoff"), backoff);
+    let kinds = by_kind(&emitter.part.bucket, &emitter.part.hub, separator);
+    let total = DcpStatistics::total(kinds.values());
+    let total = (":total".to_owned(), total);
+    for (kind, statistics) in kinds.into_iter().chain([total]) {
+        for statistic in DCP_STATISTICS {
+            for name in statistic.names_in("dcpagg") {
+                emitter.emit(&format!("{kind}:{name}"), (statistic.read)(&statistics));
+            }
+        }
     }
     Ok(())
 }
@@ -174,7 +140,7 @@ pub(super) fn takeover(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
         }
         None => ("stream_does_not_exist", number(log_items), 0, everything),
         Some(stream) => {
-            let in_log = in_log(emitter, stream);
+            let in_log = in_log(&emitter.part.bucket, stream);
             let unread = stream.backfill_remaining;
             let estimate = unread.unwrap_or(everything) + in_log + stream.waiting_messages;
             (takeover_state(stream), in_log, unread.unwrap_or(0), estimate)

@@ -5,6 +5,7 @@ use crate::bucket_statistics::BUCKET_STATISTICS;
 use crate::command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 use crate::compaction_statistics::COMPACTION_STATISTICS;
 use crate::recache_marks::RECACHE_MARKS_MAX;
+use crate::state_statistics::{STATE_STATISTICS, STATES};
 use crate::statistics::SERVER_STATISTICS;
 
 /// Group "".
@@ -17,6 +18,13 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     super::emitter::statistics(emitter, "", COMMAND_STATISTICS, &commands);
     let bucket = emitter.part.bucket.statistics();
     super::emitter::statistics(emitter, "", BUCKET_STATISTICS, &bucket);
+    for (state, of_state) in STATES.iter().zip(&bucket.by_state) {
+        for statistic in STATE_STATISTICS {
+            for name in statistic.names_in("") {
+                emitter.emit(&format!("vb_{state}_{name}"), (statistic.read)(of_state));
+            }
+        }
+    }
     let compactions = emitter.part.bucket.compaction_statistics();
     super::emitter::statistics(emitter, "", COMPACTION_STATISTICS, &compactions);
     for (name, count) in DATATYPE_NAMES.iter().zip(bucket.datatype_counts) {

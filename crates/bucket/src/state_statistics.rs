@@ -1,0 +1,65 @@
+//! What the vBuckets of one role have and have done.
+
+use document::VbucketState;
+use vbucket::{Vbucket, VbucketStatistics};
+
+/// The vBuckets of one role together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StateStatistics {
+    /// vBuckets.
+    pub vbucket_count: usize,
+    /// Documents.
+    pub document_count: usize,
+    /// Documents whose value is only in a file.
+    pub ejected_count: usize,
+    /// Bytes of documents in memory, and of the tables that find them.
+    pub documents_bytes: usize,
+    /// Items that wait for a flusher.
+    pub queued_item_count: usize,
+    /// What they have done.
+    pub done: VbucketStatistics,
+}
+
+impl StateStatistics {
+    /// One vBucket more.
+    pub(crate) fn add(&mut self, vbucket: &Vbucket) {
+        self.vbucket_count += 1;
+        self.document_count += vbucket.document_count();
+        self.ejected_count += vbucket.ejected_count();
+        self.documents_bytes += vbucket.documents_bytes();
+        self.queued_item_count += vbucket.checkpoints().unflushed_count();
+        self.done += vbucket.statistics();
+    }
+
+    /// Documents whose value is in memory, in percent; of none, all.
+    pub fn resident_percent(&self) -> usize {
+        let resident = self.document_count.saturating_sub(self.ejected_count);
+        (resident * 100).checked_div(self.document_count).unwrap_or(100)
+    }
+}
+
+/// Where the vBuckets of a role stand among those of all roles.
+pub(crate) fn place_of(state: VbucketState) -> usize {
+    match state {
+        VbucketState::Active => 0,
+        VbucketState::Replica => 1,
+        VbucketState::Pending => 2,
+        VbucketState::Dead => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_resident_is_told_in_percent_of_what_there_is() {
+        for (document_count, ejected_count, percent) in
+            [(0, 0, 100), (10, 0, 100), (3, 1, 66), (10, 10, 0)]
+        {
+            let statistics =
+                StateStatistics { document_count, ejected_count, ..StateStatistics::default() };
+            assert_eq!(statistics.resident_percent(), percent, "{document_count} {ejected_count}");
+        }
+    }
+}

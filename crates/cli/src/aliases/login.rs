@@ -1,0 +1,90 @@
+//! Which node a well-known tool means, and as whom, in the words of ours.
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Error};
+
+/// Words of a command line.
+pub(super) type Words = Vec<String>;
+
+/// A flag with its value, if there is one.
+pub(super) fn flag(name: &str, value: Option<&str>) -> Words {
+    value.map_or_else(Words::new, |value| vec![name.to_owned(), value.to_owned()])
+}
+
+/// `HOST` or `HOST:PORT` of a data port.
+pub(super) fn data_port(text: &str) -> Result<Words, Error> {
+    let (host, port) = host_and_port(text)?;
+    Ok([flag("--host", Some(host)), flag("--port", port)].concat())
+}
+
+/// `HOST`, `HOST:PORT`, `http://HOST:PORT` or `couchbase://HOST` of a cluster: its REST port.
+pub(super) fn rest_port(text: &str) -> Result<Words, Error> {
+    let rest = match text.split_once("://") {
+        None => text,
+        Some(("http" | "couchbase", rest)) => rest,
+        Some((scheme, _)) => {
+            return Err(refused(format!("{scheme}:// is not spoken here; say http://HOST:8091")));
+        }
+    };
+    let (host, port) = host_and_port(rest.trim_end_matches('/'))?;
+    // An address with colons stands in brackets.
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let url = format!("http://{host}:{}", port.unwrap_or("8091"));
+    Ok(flag("--management", Some(&url)))
+}
+
+fn host_and_port(text: &str) -> Result<(&str, Option<&str>), Error> {
+    let bad = || refused(format!("{text:?} is not HOST or HOST:PORT"));
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or_else(bad)?;
+            (
+                host,
+                if rest.is_empty() { None } else { Some(rest.strip_prefix(':').ok_or_else(bad)?) },
+            )
+        }
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    if host.is_empty() || !is_port { Err(bad()) } else { Ok((host, port)) }
+}
+
+/// A flag of the original that changes nothing here.
+pub(super) fn without_meaning(name: &'static str) -> Arg {
+    let help = "Accepted, and without meaning here";
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// What the tool is told that does not map.
+pub(super) fn refused(why: String) -> Error {
+    Error::raw(ErrorKind::ValueValidation, format!("{why}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_said_in_the_ways_of_the_original_and_nothing_else_is_one() {
+        for (text, words) in [
+            ("10.0.0.1", "--host 10.0.0.1"),
+            ("node:11999", "--host node --port 11999"),
+            ("[::1]:11210", "--host ::1 --port 11210"),
+            ("[::1]", "--host ::1"),
+        ] {
+            assert_eq!(data_port(text).unwrap().join(" "), words, "{text}");
+        }
+        for (text, url) in [
+            ("node", "http://node:8091"),
+            ("node:9000", "http://node:9000"),
+            ("http://node:8091/", "http://node:8091"),
+            ("couchbase://node", "http://node:8091"),
+            ("[::1]:9000", "http://[::1]:9000"),
+        ] {
+            assert_eq!(rest_port(text).unwrap(), ["--management", url], "{text}");
+        }
+        for text in ["", ":1", "node:", "node:x", "node:0", "[::1", "[::1]1", "https://node"] {
+            assert!(rest_port(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! `doctor` on data directories that are made of files of the original.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::DoctorArguments;
+use platform::Files;
+use platform::files::RealFiles;
+use serde_json::Value;
+
+use crate::files::fixture;
+
+#[derive(clap::Parser)]
+struct Doctor {
+    #[command(flatten)]
+    arguments: DoctorArguments,
+}
+
+/// What the tool says, and whether it has found damage.
+fn doctor(flags: &[&str], directory: &Path) -> anyhow::Result<(ExitCode, String)> {
+    let path = directory.to_str().expect("paths of tests are text");
+    let words = [&["doctor"], flags, &[path]].concat();
+    let doctor = Doctor::try_parse_from(words)?;
+    let mut out = Vec::new();
+    let code = cli::doctor::write_to(&doctor.arguments, &RealFiles, &mut out)?;
+    Ok((code, String::from_utf8(out)?))
+}
+
+/// A data directory with a bucket that has one whole file.
+fn data_directory() -> tempfile::TempDir {
+    let data = tempfile::tempdir().unwrap();
+    let bucket = data.path().join("buckets/orders");
+    RealFiles.create_directories(&bucket).unwrap();
+    let content = RealFiles.read_all(&fixture("0")).unwrap();
+    RealFiles.replace_all(&bucket.join("0.couch.1"), &content).unwrap();
+    RealFiles.replace_all(&data.path().join("settee.json"), b"{}").unwrap();
+    RealFiles.replace_all(&data.path().join("lock"), b"").unwrap();
+    let description = br#"{"bucket_type": "couchbase", "vbucket_count": 64}"#;
+    RealFiles.replace_all(&bucket.join("bucket.json"), description).unwrap();
+    data
+}
+
+#[test]
+fn of_a_sound_directory_nothing_is_said_but_what_is_there() {
+    let data = data_directory();
+    let (code, said) = doctor(&[], data.path()).unwrap();
+    assert_eq!(code, ExitCode::SUCCESS, "{said}");
+    assert!(said.contains("bucket orders: couchbase, 64 vBuckets, 1 files, 0 segments"), "{said}");
+    assert!(said.contains(": no node uses it now\n"), "{said}");
+    assert!(said.contains("1 files, ") && said.contains(": 0 problems, "), "{said}");
+    let lock = RealFiles.try_lock(&data.path().join("lock")).unwrap();
+    assert!(lock.is_some(), "the tool has let go of it");
+    // A lock of the same process is another's as well: it belongs to the open file.
+    let (_, said) = doctor(&["--quick"], data.path()).unwrap();
+    assert!(said.contains(": a node uses it now\n"), "{said}");
+    assert!(said.contains("0 files, 0 MB checked"), "{said}");
+}
+
+#[test]
+fn damage_is_explained_with_commands_that_help() {
+    let data = data_directory();
+    let bucket = data.path().join("buckets/orders");
+    let mut image = RealFiles.read_all(&fixture("golden-v14")).unwrap();
+    image[0x3a] ^= 1;
+    RealFiles.replace_all(&bucket.join("3.couch.1"), &image).unwrap();
+    RealFiles.replace_all(&bucket.join("7.couch.2.damaged"), &image).unwrap();
+    RealFiles.replace_all(&data.path().join("users.json"), b"{").unwrap();
+    let (code, said) = doctor(&[], data.path()).unwrap();
+    assert_eq!(code, ExitCode::FAILURE);
+    for part in [
+        "3.couch.1: byte 48: the checksum of a chunk",
+        "    settee reset-vbucket 3 --bucket orders --confirm\n",
+        "    settee restore --target BACKUPS --data-dir NEW --bucket orders\n",
+        "7.couch.2.damaged: was set aside when vBucket 7 began anew",
+        "users.json: is no JSON",
+        "2 problems, ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (code, said) = doctor(&["-o", "json"], data.path()).unwrap();
+    assert_eq!(code, ExitCode::FAILURE);
+    let said: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["sound"], false);
+    let symptoms = said["symptoms"].as_array().unwrap();
+    let of_file = symptoms.iter().find(|it| it["place"].as_str().unwrap().ends_with("3.couch.1"));
+    assert_eq!(of_file.unwrap()["severity"], "problem");
+}
+
+#[test]
+fn a_directory_of_something_else_is_refused_with_what_looks_at_it() {
+    let other = tempfile::tempdir().unwrap();
+    let error = doctor(&[], other.path()).unwrap_err().to_string();
+    assert!(error.contains("settee adopt --check"), "{error}");
+    let missing = doctor(&[], &other.path().join("none")).unwrap_err();
+    assert!(format!("{missing:#}").contains("cannot be read"), "{missing:#}");
+}

@@ -1,0 +1,159 @@
+//! A log file that stays small: one that is large enough becomes the first of those of before.
+//!
+//! ```text
+//! <file>      the newest lines
+//! <file>.1    those before them, and so on up to <file>.<kept>
+//! ```
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use platform::{File, FileError, FileErrorKind, Files, OpenMode};
+
+/// Files of before that are kept.
+const KEPT_MAX: u32 = 5;
+
+/// Where log lines go.
+pub(crate) struct LogFile {
+    files: Arc<dyn Files>,
+    path: PathBuf,
+    /// Bytes from which on the file becomes one of before.
+    bytes_max: u64,
+    /// The file and its size in bytes. `None` after it could not be written, until it can.
+    current: Option<(Box<dyn File>, u64)>,
+}
+
+impl LogFile {
+    /// Goes on with the file at `path`, or begins it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open(
+        files: Arc<dyn Files>,
+        path: &Path,
+        bytes_max: u64,
+    ) -> Result<Self, FileError> {
+        let current = Some(open(&*files, path)?);
+        Ok(Self { files, path: path.to_path_buf(), bytes_max, current })
+    }
+
+    /// Appends a line. One that cannot be written is left out, and the next one is tried.
+    fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
+        if self.current.as_ref().is_some_and(|(_, size)| *size >= self.bytes_max) {
+            self.current = None;
+            self.rotate()?;
+        }
+        let (file, size) = match self.current.take() {
+            Some(current) => current,
+            None => open(&*self.files, &self.path)?,
+        };
+        file.write_at(line, size)?;
+        let written = u64::try_from(line.len()).unwrap_or(u64::MAX);
+        self.current = Some((file, size.saturating_add(written)));
+        Ok(())
+    }
+
+    /// Renames every file to the name behind its own; the last one is replaced.
+    fn rotate(&self) -> Result<(), FileError> {
+        for number in (0..KEPT_MAX).rev() {
+            let (from, to) = (self.numbered(number), self.numbered(number + 1));
+            match self.files.rename(&from, &to) {
+                Err(error) if error.kind != FileErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of the file that was the newest so many files ago.
+    fn numbered(&self, number: u32) -> PathBuf {
+        if number == 0 {
+            return self.path.clone();
+        }
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        name.into()
+    }
+}
+
+impl io::Write for LogFile {
+    /// Takes all of a line, which comes at once.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.append(line).map_err(io::Error::other)?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn open(files: &dyn Files, path: &Path) -> Result<(Box<dyn File>, u64), FileError> {
+    let opened = match files.open(path, OpenMode::ReadWrite) {
+        Err(error) if error.kind == FileErrorKind::NotFound => {
+            files.open(path, OpenMode::CreateNew)
+        }
+        opened => opened,
+    };
+    let file = opened?;
+    files.make_private(path)?;
+    let size = file.size()?;
+    Ok((file, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use platform::files::RealFiles;
+
+    use super::*;
+
+    fn text(path: &Path) -> String {
+        platform::files::read_text(path).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_is_large_enough_is_kept_and_the_oldest_one_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = LogFile::open(Arc::new(RealFiles), &path, 4).unwrap();
+        for number in 0..10 {
+            log.write_all(format!("line {number}\n").as_bytes()).unwrap();
+        }
+        assert_eq!(text(&path), "line 9\n");
+        for number in 1..=KEPT_MAX {
+            assert_eq!(text(&log.numbered(number)), format!("line {}\n", 9 - number));
+        }
+        assert_eq!(RealFiles.list(directory.path()).unwrap().len(), 1 + KEPT_MAX as usize);
+    }
+
+    #[test]
+    fn a_start_goes_on_with_the_file_that_there_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        for line in ["one\n", "two\n"] {
+            let mut log = LogFile::open(Arc::new(RealFiles), &path, 1000).unwrap();
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(text(&path), "one\ntwo\n");
+        let nowhere = directory.path().join("none/log");
+        assert!(LogFile::open(Arc::new(RealFiles), &nowhere, 1000).is_err());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_tried_again_with_the_next_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = LogFile::open(Arc::new(RealFiles), &path, 4).unwrap();
+        log.write_all(b"first\n").unwrap();
+        // Nothing can be renamed to a directory that is not empty.
+        let obstacle = log.numbered(1);
+        RealFiles.create_directories(&obstacle.join("inside")).unwrap();
+        assert!(log.write_all(b"second\n").is_err());
+        platform::files::remove_tree(&obstacle).unwrap();
+        log.write_all(b"third\n").unwrap();
+        assert_eq!(text(&path), "first\nthird\n");
+    }
+}
