@@ -109,7 +109,7 @@ fn of_table<S>(table: &[Statistic<S>], of: &S, labels: &[Label<'_>]) -> Vec<Metr
 
 fn with_labels(metric: Metric, labels: &[Label<'_>]) -> Metric {
     let with_label =
-        |metric: Metric, (label, value): &Label<'_>| metric.with_label(*label, (*value).to_owned());
+        |metric: Metric, (label, value): &Label<'_>| metric.with_label(label, (*value).to_owned());
     labels.iter().fold(metric, with_label)
 }
 

@@ -70,7 +70,10 @@ fn every_group_has_statistics_and_an_end() {
     for group in &groups {
         match client.statistics(group) {
             Ok(statistics) => {
-                assert_eq!(statistics.is_empty(), group == "reset", "{group}");
+                // Nothing need have been slow.
+                if group != "slow-operations" {
+                    assert_eq!(statistics.is_empty(), group == "reset", "{group}");
+                }
                 let is_whole = |(name, value): &(String, String)| {
                     !name.is_empty() && !value.is_empty() && !value.contains('\0')
                 };
