@@ -100,6 +100,14 @@ mod tests {
                  --quota-mib 256 --replicas 1 --enable-flush true --management http://node:9000",
             ),
             (
+                "couchbase-cli bucket-list -c couchbases://node --cacert ca.pem -u a -p b",
+                "bucket list --management https://node:18091 --user a --password b --ca ca.pem",
+            ),
+            (
+                "couchbase-cli bucket-list -c https://node:9000 --no-ssl-verify",
+                "bucket list --management https://node:9000 --no-verify",
+            ),
+            (
                 "couchbase-cli bucket-edit --bucket travel --enable-flush 0",
                 "bucket edit travel --enable-flush false --management http://127.0.0.1:8091",
             ),

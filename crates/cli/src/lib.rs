@@ -13,6 +13,7 @@ mod delete;
 pub mod doctor;
 mod document_tool;
 pub mod dump;
+mod encryption;
 pub mod engine_control;
 mod file_list;
 mod get;

@@ -106,6 +106,7 @@ fn check_access(connection: &mut Connection) -> anyhow::Result<()> {
 impl<'a> Load<'a> {
     fn connect(arguments: &'a LoadArguments, stop: Arc<AtomicBool>) -> anyhow::Result<Self> {
         let target = arguments.server.target()?;
+        ensure!(target.options.tls.is_none(), "load is put on a node without TLS; leave it out");
         let (node, mut connection) = target.connect()?;
         check_access(&mut connection)?;
         let routing = fetch_routing(&mut connection, &node)?;

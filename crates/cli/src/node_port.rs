@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use client::PortKind;
 use protocol::Opcode;
 use protocol::client::Request;
 use serde_json::{Value, json};
@@ -39,13 +40,25 @@ impl NodePort {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => ask_data_port(server)?,
         };
-        ensure!(url.starts_with("http://"), "--management is a URL such as http://127.0.0.1:8091");
+        let is_encrypted = url.starts_with("https://");
+        ensure!(
+            is_encrypted || url.starts_with("http://"),
+            "--management is a URL such as http://127.0.0.1:8091, or https://127.0.0.1:18091"
+        );
+        ensure!(
+            is_encrypted || target.options.tls.is_none(),
+            "--tls, and --management {url}, which is without it; say https://"
+        );
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
             .timeout_connect(Some(Duration::from_secs_f64(server.timeout)))
             .timeout_recv_response(Some(ANSWER_TIME_MAX));
-        let agent = config.build().into();
+        let agent = if is_encrypted {
+            config.https_only(true).tls_config(server.tls.http()?).build().into()
+        } else {
+            config.build().into()
+        };
         Ok((Self { agent, url, authorization: format!("Basic {credentials}") }, bucket))
     }
 
@@ -106,7 +119,8 @@ impl NodePort {
 
     fn heard(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Response<Body>> {
         let answer = answer.with_context(|| {
-            format!("{} cannot be reached; check --spec or --management", self.url)
+            let others = if self.url.starts_with("https://") { ", and --ca" } else { "" };
+            format!("{} cannot be reached; check --spec or --management{others}", self.url)
         })?;
         if answer.status().as_u16() == 401 {
             bail!("{} does not know this user; check --username and --password", self.url);
@@ -153,13 +167,17 @@ fn ask_data_port(server: &ServerArguments) -> anyhow::Result<String> {
     let nodes = config.get("nodesExt").and_then(Value::as_array);
     let is_this = |node: &&Value| node.get("thisNode").and_then(Value::as_bool) == Some(true);
     let this = nodes.and_then(|nodes| nodes.iter().find(is_this).or(nodes.first()));
-    let port = this.and_then(|node| node.get("services")?.get("mgmt")?.as_u64());
+    let (scheme, service) = match connection.port_kind() {
+        PortKind::Plain => ("http", "mgmt"),
+        PortKind::Encrypted => ("https", "mgmtSSL"),
+    };
+    let port = this.and_then(|node| node.get("services")?.get(service)?.as_u64());
     let port = port.context("the node does not tell its REST port; say it with --management")?;
     let host = &node.host;
     Ok(if host.contains(':') {
-        format!("http://[{host}]:{port}")
+        format!("{scheme}://[{host}]:{port}")
     } else {
-        format!("http://{host}:{port}")
+        format!("{scheme}://{host}:{port}")
     })
 }
 

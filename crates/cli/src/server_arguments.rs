@@ -1,5 +1,6 @@
 //! Which server a tool talks to, and as whom.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -7,8 +8,12 @@ use client::{ClientError, Connection, ConnectionOptions, Login, ServerAddress};
 use platform::redaction::Secret;
 use protocol::Status;
 
+use crate::encryption::TlsArguments;
+
 /// The port of Couchbase-like servers.
 const DATA_PORT: u16 = 11210;
+/// Theirs behind TLS.
+const ENCRYPTED_PORT: u16 = 11207;
 /// The port of memcached.
 const MEMCACHED_PORT: u16 = 11211;
 
@@ -16,14 +21,14 @@ const MEMCACHED_PORT: u16 = 11211;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerArguments {
-    /// `couchbase://HOST:PORT/BUCKET`, or `memcached://HOST:PORT` for a server without
-    /// Couchbase's extensions; takes precedence over --host, --port and --bucket
+    /// `couchbase://HOST:PORT/BUCKET`, `couchbases://` for TLS, or `memcached://HOST:PORT` for a
+    /// server without Couchbase's extensions; takes precedence over --host, --port and --bucket
     #[arg(short = 'U', long, value_name = "URL")]
     pub spec: Option<String>,
     /// Host name or address
     #[arg(long, env = "SETTEE_HOST", default_value = "127.0.0.1")]
     pub host: String,
-    /// Data port [default: 11210, with --memcached 11211]
+    /// Data port [default: 11210, with --tls 11207, with --memcached 11211]
     #[arg(long, env = "SETTEE_PORT")]
     pub port: Option<u16>,
     /// Bucket [default: with a user "default", otherwise whatever the server gives]
@@ -44,6 +49,8 @@ pub struct ServerArguments {
     /// How long to wait for an answer
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub timeout: f64,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
 }
 
 /// Where to connect, and how.
@@ -58,11 +65,12 @@ pub struct Target {
 impl ServerArguments {
     /// Makes sense of the options.
     pub fn target(&self) -> anyhow::Result<Target> {
-        let Place { nodes, bucket, is_classic } = self.place()?;
+        let Place { nodes, bucket, scheme: Scheme { is_classic, is_encrypted } } = self.place()?;
         ensure!(self.timeout > 0.0 && self.timeout < 1e6, "--timeout is a time in seconds");
         let mut options = ConnectionOptions::new("settee-cli");
         options.timeout = Duration::from_secs_f64(self.timeout);
         options.is_classic = is_classic;
+        options.tls = is_encrypted.then(|| self.tls.connector()).transpose()?;
         let user = self.user_to_log_in();
         if let Some(user) = user.filter(|_| !is_classic) {
             let password = self.password.as_ref().context("--user needs --password")?;
@@ -86,13 +94,14 @@ impl ServerArguments {
     }
 
     fn place(&self) -> anyhow::Result<Place> {
+        let scheme = Scheme { is_classic: self.memcached, is_encrypted: self.tls.is_wanted };
         if let Some(spec) = &self.spec {
-            return Place::parse(spec, self.memcached)
+            return Place::parse(spec, scheme)
                 .with_context(|| format!("--spec {spec} is no connection string"));
         }
-        let port = self.port.unwrap_or(default_port(self.memcached));
+        let port = self.port.unwrap_or(scheme.default_port());
         let nodes = vec![ServerAddress::new(&self.host, port)];
-        Ok(Place { nodes, bucket: self.bucket.clone(), is_classic: self.memcached })
+        Ok(Place { nodes, bucket: self.bucket.clone(), scheme })
     }
 }
 
@@ -119,6 +128,12 @@ pub(crate) fn explain(error: ClientError) -> anyhow::Error {
         Some(Status::AuthError) => "check --user and --password",
         Some(Status::KeyEnoent) => "check --bucket",
         _ => match error {
+            ClientError::Lost { ref cause, .. } if cause.kind() == ErrorKind::InvalidData => {
+                "TLS: check --ca, and whether this is a port behind TLS"
+            }
+            ClientError::Nonsense { .. } => {
+                "is this a node's data port? one behind TLS wants --tls, memcached's --memcached"
+            }
             ClientError::Unreachable { .. } => "is the server running? check --host and --port",
             _ => return error.into(),
         },
@@ -129,31 +144,45 @@ pub(crate) fn explain(error: ClientError) -> anyhow::Error {
 struct Place {
     nodes: Vec<ServerAddress>,
     bucket: Option<String>,
+    scheme: Scheme,
+}
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scheme {
     is_classic: bool,
+    is_encrypted: bool,
 }
 
 impl Place {
-    fn parse(spec: &str, is_memcached: bool) -> anyhow::Result<Self> {
+    /// What a connection string says, and `flags` where it leaves that open.
+    fn parse(spec: &str, flags: Scheme) -> anyhow::Result<Self> {
         let (scheme, rest) = spec.split_once("://").unwrap_or(("couchbase", spec));
-        let is_classic = match scheme {
-            "couchbase" => is_memcached,
-            "memcached" => true,
-            "couchbases" => bail!("TLS is not supported"),
-            other => bail!("the scheme is couchbase or memcached, not {other}"),
+        let scheme = match scheme {
+            "couchbase" => flags,
+            "couchbases" => Scheme { is_encrypted: true, ..flags },
+            "memcached" => Scheme { is_classic: true, ..flags },
+            other => bail!("the scheme is couchbase, couchbases or memcached, not {other}"),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         ensure!(query.is_empty(), "options behind '?' are not supported");
         let (hosts, bucket) = rest.split_once('/').unwrap_or((rest, ""));
-        let port = default_port(is_classic);
+        let port = scheme.default_port();
         let nodes = hosts.split([',', ';']).map(|host| parse_host(host, port));
         let nodes = nodes.collect::<anyhow::Result<_>>()?;
         let bucket = (!bucket.is_empty()).then(|| bucket.to_owned());
-        Ok(Self { nodes, bucket, is_classic })
+        Ok(Self { nodes, bucket, scheme })
     }
 }
 
-fn default_port(is_classic: bool) -> u16 {
-    if is_classic { MEMCACHED_PORT } else { DATA_PORT }
+impl Scheme {
+    fn default_port(self) -> u16 {
+        match self {
+            Self { is_classic: true, .. } => MEMCACHED_PORT,
+            Self { is_encrypted: true, .. } => ENCRYPTED_PORT,
+            _ => DATA_PORT,
+        }
+    }
 }
 
 fn parse_host(text: &str, default_port: u16) -> anyhow::Result<ServerAddress> {
@@ -207,22 +236,26 @@ mod tests {
     #[test]
     fn connection_strings_are_understood() {
         let node = ServerAddress::new;
-        for (spec, nodes, bucket, is_classic) in [
-            ("couchbase://localhost/b", vec![node("localhost", 11210)], Some("b"), false),
-            ("couchbase://127.0.0.1:12000", vec![node("127.0.0.1", 12000)], None, false),
-            ("couchbase://h:12000=mcd/", vec![node("h", 12000)], None, false),
-            ("couchbase://a,b:1/x", vec![node("a", 11210), node("b", 1)], Some("x"), false),
-            ("couchbase://[::1]:5/x", vec![node("::1", 5)], Some("x"), false),
-            ("[::1]", vec![node("::1", 11210)], None, false),
-            ("memcached://h", vec![node("h", 11211)], None, true),
-            ("h/x", vec![node("h", 11210)], Some("x"), false),
+        let plain = Scheme { is_classic: false, is_encrypted: false };
+        let classic = Scheme { is_classic: true, ..plain };
+        let encrypted = Scheme { is_encrypted: true, ..plain };
+        for (spec, nodes, bucket, scheme) in [
+            ("couchbase://localhost/b", vec![node("localhost", 11210)], Some("b"), plain),
+            ("couchbase://127.0.0.1:12000", vec![node("127.0.0.1", 12000)], None, plain),
+            ("couchbase://h:12000=mcd/", vec![node("h", 12000)], None, plain),
+            ("couchbase://a,b:1/x", vec![node("a", 11210), node("b", 1)], Some("x"), plain),
+            ("couchbase://[::1]:5/x", vec![node("::1", 5)], Some("x"), plain),
+            ("[::1]", vec![node("::1", 11210)], None, plain),
+            ("memcached://h", vec![node("h", 11211)], None, classic),
+            ("h/x", vec![node("h", 11210)], Some("x"), plain),
+            ("couchbases://h,i:7", vec![node("h", 11207), node("i", 7)], None, encrypted),
         ] {
-            let place = Place::parse(spec, false).unwrap();
+            let place = Place::parse(spec, plain).unwrap();
             assert_eq!(place.nodes, nodes, "{spec}");
-            assert_eq!((place.bucket.as_deref(), place.is_classic), (bucket, is_classic));
+            assert_eq!((place.bucket.as_deref(), place.scheme), (bucket, scheme));
         }
-        for spec in ["http://h", "couchbases://h", "couchbase://", "h:port", "h/b?x=1", "a,,b"] {
-            assert!(Place::parse(spec, false).is_err(), "{spec}");
+        for spec in ["http://h", "couchbase://", "h:port", "h/b?x=1", "a,,b"] {
+            assert!(Place::parse(spec, plain).is_err(), "{spec}");
         }
     }
 }

@@ -109,7 +109,8 @@ impl ClusterClient {
 
     /// Takes the map out of a NOT_MY_VBUCKET response, or asks the node for it.
     fn refresh(&mut self, node: &ServerAddress, config: &[u8]) -> Result<(), ClientError> {
-        let routing = match Routing::parse(config, node) {
+        let kind = self.connection(node)?.port_kind();
+        let routing = match Routing::parse(config, node, kind) {
             Some(routing) => Some(routing),
             None => fetch_routing(self.connection(node)?, node)?,
         };
@@ -146,5 +147,7 @@ pub fn fetch_routing(
         return Ok(None);
     }
     let response = connection.call(&Request::new(Opcode::GetClusterConfig))?;
-    Ok(if response.is_success() { Routing::parse(response.value(), node) } else { None })
+    let kind = connection.port_kind();
+    let parse = || Routing::parse(response.value(), node, kind);
+    Ok(if response.is_success() { parse() } else { None })
 }

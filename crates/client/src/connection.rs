@@ -13,6 +13,7 @@ use crate::handshake;
 use crate::options::{ConnectionOptions, ServerAddress};
 use crate::receive_buffer::ReceiveBuffer;
 use crate::response::OwnedResponse;
+use crate::routing::PortKind;
 use crate::transport::{Stream, Transport};
 
 /// A blocking connection. After any error but [`ClientError::Refused`] it is of no further use.
@@ -21,6 +22,7 @@ pub struct Connection {
     stream: Stream,
     address: String,
     timeout: std::time::Duration,
+    is_encrypted: bool,
     features: FeatureSet,
     /// Requests that were encoded and not sent.
     unsent: Vec<u8>,
@@ -30,7 +32,14 @@ pub struct Connection {
 impl Connection {
     /// Connects, says hello, logs in and selects the bucket.
     pub fn open(node: &ServerAddress, options: &ConnectionOptions) -> Result<Self, ClientError> {
-        Self::begin(Stream::Socket(connect(node, options)?), node, options)
+        let socket = connect(node, options)?;
+        let Some(connector) = &options.tls else {
+            return Self::begin(Stream::Socket(socket), node, options);
+        };
+        let session = connector.connect_blocking(&node.host, socket);
+        let session = session
+            .map_err(|cause| ClientError::Unreachable { address: node.to_string(), cause })?;
+        Self::over(session, node, options)
     }
 
     /// The same over a stream that is there.
@@ -51,6 +60,7 @@ impl Connection {
             stream,
             address: node.to_string(),
             timeout: options.timeout,
+            is_encrypted: options.tls.is_some(),
             features: FeatureSet::NONE,
             unsent: Vec::new(),
             received: ReceiveBuffer::new(),
@@ -64,6 +74,11 @@ impl Connection {
     /// What the server granted.
     pub fn features(&self) -> FeatureSet {
         self.features
+    }
+
+    /// The ports of nodes to which this connection is one.
+    pub fn port_kind(&self) -> PortKind {
+        if self.is_encrypted { PortKind::Encrypted } else { PortKind::Plain }
     }
 
     /// Host and port, for messages.
@@ -145,7 +160,7 @@ impl Connection {
         }
     }
 
-    /// The socket of a connection that was [opened](Connection::open), for callers that bring their
+    /// The socket of a connection that was [opened](Connection::open) without TLS, for callers that bring their
     /// own loop. Nothing may be under way.
     pub fn into_stream(self) -> TcpStream {
         assert!(self.unsent.is_empty(), "every request was sent");

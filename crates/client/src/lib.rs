@@ -21,5 +21,5 @@ pub use fake_server::FakeServer;
 pub use options::{ConnectionOptions, Login, ServerAddress};
 pub use receive_buffer::ReceiveBuffer;
 pub use response::OwnedResponse;
-pub use routing::Routing;
+pub use routing::{PortKind, Routing};
 pub use transport::Transport;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use auth::Mechanism;
 use auth::client::KeyCache;
 use protocol::{Feature, FeatureSet};
+use tls::Connector;
 
 /// Where a node listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct ConnectionOptions {
     pub bucket: Option<String>,
     /// How long to wait for the connection and for each response.
     pub timeout: Duration,
+    /// What begins sessions of TLS; plain bytes go over the sockets without it.
+    pub tls: Option<Arc<Connector>>,
     /// Speak as a memcached client does: no HELLO, no login, no bucket, vBucket 0.
     pub is_classic: bool,
 }
@@ -97,6 +100,7 @@ impl ConnectionOptions {
             login: None,
             bucket: None,
             timeout: Duration::from_secs(10),
+            tls: None,
             is_classic: false,
         }
     }

@@ -19,6 +19,15 @@ pub struct Routing {
     revision: (i64, i64),
 }
 
+/// Which of a node's data ports clients use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// Bytes as they are.
+    Plain,
+    /// The one behind TLS.
+    Encrypted,
+}
+
 /// Where a document goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -35,12 +44,13 @@ impl Routing {
     }
 
     /// Reads a bucket's configuration as `asked`, the node that was asked, sent it. `None` when it
-    /// is none, or says nothing about vBuckets.
-    pub fn parse(config: &[u8], asked: &ServerAddress) -> Option<Self> {
+    /// is none, says nothing about vBuckets, or names no ports of this kind.
+    pub fn parse(config: &[u8], asked: &ServerAddress, kind: PortKind) -> Option<Self> {
         let config: Config = serde_json::from_slice(config).ok()?;
         let map = config.server_map?;
         let nodes = match config.nodes_ext {
-            Some(nodes) => nodes.iter().filter_map(|node| node.address(&asked.host)).collect(),
+            Some(nodes) => nodes_of(&nodes, &asked.host, kind)?,
+            None if kind == PortKind::Encrypted => return None,
             None => parse_server_list(&map.server_list, &asked.host)?,
         };
         let count = u16::try_from(map.chains.len()).ok()?;
@@ -118,6 +128,8 @@ struct ExtendedNode {
 #[derive(Deserialize, Default)]
 struct Services {
     kv: Option<u16>,
+    #[serde(rename = "kvSSL")]
+    kv_encrypted: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -129,11 +141,23 @@ struct ServerMap {
 }
 
 impl ExtendedNode {
-    /// A node without a name is the one that was asked; a node without data is none for us.
-    fn address(&self, asked: &str) -> Option<ServerAddress> {
+    /// A node without a name is the one that was asked.
+    fn address(&self, asked: &str, kind: PortKind) -> Option<ServerAddress> {
+        let port = match kind {
+            PortKind::Plain => self.services.kv?,
+            PortKind::Encrypted => self.services.kv_encrypted?,
+        };
         let host = self.hostname.as_deref().unwrap_or("$HOST");
-        Some(ServerAddress::new(host.replace("$HOST", asked), self.services.kv?))
+        Some(ServerAddress::new(host.replace("$HOST", asked), port))
     }
+}
+
+/// The nodes with data, in the order in which a map numbers them. `None` when one of them has no
+/// port of this kind.
+fn nodes_of(nodes: &[ExtendedNode], asked: &str, kind: PortKind) -> Option<Vec<ServerAddress>> {
+    let has_data =
+        |node: &&ExtendedNode| node.services.kv.is_some() || node.services.kv_encrypted.is_some();
+    nodes.iter().filter(has_data).map(|node| node.address(asked, kind)).collect()
 }
 
 fn parse_server_list(servers: &[String], asked: &str) -> Option<Vec<ServerAddress>> {
@@ -151,7 +175,7 @@ mod tests {
 
     const CONFIG: &str = r#"{"rev":7,"revEpoch":1,
         "nodesExt":[{"hostname":"a","services":{"kv":1}},{"services":{"mgmt":9}},
-                    {"services":{"kv":2}}],
+                    {"services":{"kv":2,"kvSSL":3}}],
         "vBucketServerMap":{"serverList":["a:1","$HOST:2"],
                             "vBucketMap":[[0,1],[1,0],[-1,0],[5]]}}"#;
 
@@ -161,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_map_routes_each_document_to_its_node() {
-        let routing = Routing::parse(CONFIG.as_bytes(), &asked()).unwrap();
+        let routing = Routing::parse(CONFIG.as_bytes(), &asked(), PortKind::Plain).unwrap();
         let expected = [ServerAddress::new("a", 1), ServerAddress::new("asked", 2)];
         assert_eq!(routing.nodes(), expected);
         assert_eq!(routing.vbucket_count(), 4);
@@ -177,7 +201,7 @@ mod tests {
     #[test]
     fn an_older_server_has_only_a_server_list() {
         let config = CONFIG.replace("nodesExt", "other");
-        let routing = Routing::parse(config.as_bytes(), &asked()).unwrap();
+        let routing = Routing::parse(config.as_bytes(), &asked(), PortKind::Plain).unwrap();
         assert_eq!(routing.nodes(), [ServerAddress::new("a", 1), ServerAddress::new("asked", 2)]);
     }
 
@@ -186,8 +210,19 @@ mod tests {
         let three = CONFIG.replace(",[5]", "");
         let nobody = CONFIG.replace("kv", "index");
         for config in ["", "{}", "[]", r#"{"rev":1,"nodesExt":[]}"#, &three, &nobody] {
-            assert_eq!(Routing::parse(config.as_bytes(), &asked()), None, "{config}");
+            let parsed = Routing::parse(config.as_bytes(), &asked(), PortKind::Plain);
+            assert_eq!(parsed, None, "{config}");
         }
+    }
+
+    #[test]
+    fn behind_tls_nodes_have_other_ports_and_a_map_without_one_is_none() {
+        let map = CONFIG.replace("\"kv\":1", "\"kvSSL\":4");
+        let routing = Routing::parse(map.as_bytes(), &asked(), PortKind::Encrypted).unwrap();
+        assert_eq!(routing.nodes(), [ServerAddress::new("a", 4), ServerAddress::new("asked", 3)]);
+        assert_eq!(Routing::parse(CONFIG.as_bytes(), &asked(), PortKind::Encrypted), None);
+        let older = CONFIG.replace("nodesExt", "other");
+        assert_eq!(Routing::parse(older.as_bytes(), &asked(), PortKind::Encrypted), None);
     }
 
     #[test]

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use platform::Clock;
 use rustls::client::Resumption;
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::time_provider::TimeProvider;
-use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, ConfigBuilder, StreamOwned, WantsVerifier};
 
 use crate::acceptor::{
     InvalidMaterial, Material, NODE_AUTHORITIES, WallClock, authorities, certificates,
 };
+use crate::anyone::Anyone;
 use crate::stream::TlsStream;
 
 /// Begins sessions with nodes whose certificates are of given authorities.
@@ -39,6 +40,22 @@ impl Connector {
     /// It cannot be used.
     pub fn new(clock: Clock, material: &Material) -> Result<Self, InvalidMaterial> {
         let current = Current::of(&clock, material)?;
+        Ok(Self { clock, current: Mutex::new(Arc::new(current)) })
+    }
+
+    /// One that begins sessions with whoever answers: nobody listens in between, unless it is the
+    /// one who answers.
+    ///
+    /// # Errors
+    /// There is no TLS to speak.
+    pub fn with_anyone(clock: Clock) -> Result<Self, InvalidMaterial> {
+        let provider = Arc::new(ring::default_provider());
+        let config = config_builder(&clock, Arc::clone(&provider))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+            .with_no_client_auth();
+        let (authorities, chain, key) = Default::default();
+        let current = Current { config: Arc::new(config), authorities, chain, key };
         Ok(Self { clock, current: Mutex::new(Arc::new(current)) })
     }
 
@@ -114,17 +131,23 @@ fn name_of(host: &str) -> io::Result<ServerName<'static>> {
     })
 }
 
+fn config_builder(
+    clock: &Clock,
+    provider: Arc<CryptoProvider>,
+) -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, InvalidMaterial> {
+    let time: Arc<dyn TimeProvider> = Arc::new(WallClock(clock.clone()));
+    ClientConfig::builder_with_details(provider, time)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| InvalidMaterial { what: "TLS", why: error.to_string() })
+}
+
 impl Current {
     fn of(clock: &Clock, material: &Material) -> Result<Self, InvalidMaterial> {
         let invalid = |what, why: String| InvalidMaterial { what, why };
         let believed = certificates(NODE_AUTHORITIES, &material.node_authorities)?;
         let roots = authorities(NODE_AUTHORITIES, &material.node_authorities)?;
-        let time: Arc<dyn TimeProvider> = Arc::new(WallClock(clock.clone()));
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_details(provider, time)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| invalid("TLS", error.to_string()))?
-            .with_root_certificates(roots);
+        let builder = config_builder(clock, provider)?.with_root_certificates(roots);
         let mut chain = Vec::new();
         let mut config = if material.chain.is_empty() {
             builder.with_no_client_auth()
@@ -222,6 +245,15 @@ mod tests {
                 (result, refusal) => panic!("{host}: {:?}, not {refusal:?}", result.err()),
             }
         }
+    }
+
+    #[test]
+    fn who_does_not_care_begins_a_session_with_anyone() {
+        let (ours, other) = (authority("ours"), authority("other"));
+        let shown = material(&other, "n1.example", &ours);
+        let acceptor = Acceptor::new(Clock::simulated(NOW), &shown).unwrap();
+        let connector = Connector::with_anyone(Clock::simulated(NOW)).unwrap();
+        assert!(begin(&connector, &acceptor, "n2.example").is_ok());
     }
 
     #[test]

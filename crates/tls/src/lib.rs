@@ -7,6 +7,7 @@
 #![warn(clippy::indexing_slicing)]
 
 mod acceptor;
+mod anyone;
 mod authority_directory;
 mod certificate_facts;
 mod client_auth;

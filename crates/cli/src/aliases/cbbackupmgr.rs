@@ -3,7 +3,7 @@
 use clap::{Error, Parser, Subcommand};
 use platform::redaction::Secret;
 
-use super::login::{Words, flag, refused, rest_port};
+use super::login::{Trust, Words, flag, refused, rest_port};
 
 /// Backups, with cbbackupmgr's options: the archive and the repository are one target
 #[derive(Parser)]
@@ -21,6 +21,8 @@ enum Verb {
     Backup {
         #[command(flatten)]
         place: Place,
+        #[command(flatten)]
+        trust: Trust,
         /// The cluster
         #[arg(short = 'c', long)]
         cluster: String,
@@ -76,7 +78,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
         Verb::Config(place) => {
             Ok([vec!["backup".to_owned(), "--info".to_owned()], place.flag()].concat())
         }
-        Verb::Backup { place, cluster, username, password, include_data, threads } => {
+        Verb::Backup { place, trust, cluster, username, password, include_data, threads } => {
             let Some(bucket) = include_data else {
                 let why = "a backup is of one bucket: say which with --include-data BUCKET";
                 return Err(refused(why.to_owned()));
@@ -85,6 +87,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
                 vec!["backup".to_owned()],
                 place.flag(),
                 rest_port(&cluster)?,
+                trust.words(),
                 flag("--user", username.as_deref()),
                 flag("--password", password.as_deref()),
                 flag("--bucket", Some(&bucket)),

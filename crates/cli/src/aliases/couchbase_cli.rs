@@ -3,7 +3,7 @@
 use clap::{Arg, Error, Parser, Subcommand};
 use platform::redaction::Secret;
 
-use super::login::{Words, flag, refused, rest_port, without_meaning};
+use super::login::{Trust, Words, flag, refused, rest_port, without_meaning};
 
 /// How answers are shown.
 const OUTPUTS: [&str; 2] = [STANDARD, JSON];
@@ -26,6 +26,8 @@ struct CouchbaseCli {
     /// standard or json
     #[arg(short = 'o', long, global = true, default_value = STANDARD, value_parser = OUTPUTS)]
     output: String,
+    #[command(flatten)]
+    trust: Trust,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -162,7 +164,7 @@ struct UserAction {
 
 /// The command line of ours that does the same.
 pub(super) fn translate(words: Words) -> Result<Words, Error> {
-    let CouchbaseCli { cluster, username, password, output, verb } =
+    let CouchbaseCli { cluster, username, password, output, trust, verb } =
         CouchbaseCli::try_parse_from(words)?;
     let is_json = output == JSON;
     Ok([
@@ -171,6 +173,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
         flag("--user", username.as_deref()),
         flag("--password", password.as_deref()),
         flag("--output", is_json.then_some(JSON)),
+        trust.words(),
     ]
     .concat())
 }

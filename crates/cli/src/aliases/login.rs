@@ -17,11 +17,13 @@ pub(super) fn data_port(text: &str) -> Result<Words, Error> {
     Ok([flag("--host", Some(host)), flag("--port", port)].concat())
 }
 
-/// `HOST`, `HOST:PORT`, `http://HOST:PORT` or `couchbase://HOST` of a cluster: its REST port.
+/// `HOST`, `HOST:PORT`, or either behind `http://`, `https://`, `couchbase://` or `couchbases://`,
+/// of a cluster: its REST port.
 pub(super) fn rest_port(text: &str) -> Result<Words, Error> {
-    let rest = match text.split_once("://") {
-        None => text,
-        Some(("http" | "couchbase", rest)) => rest,
+    let (rest, scheme, default_port) = match text.split_once("://") {
+        None => (text, "http", "8091"),
+        Some(("http" | "couchbase", rest)) => (rest, "http", "8091"),
+        Some(("https" | "couchbases", rest)) => (rest, "https", "18091"),
         Some((scheme, _)) => {
             return Err(refused(format!("{scheme}:// is not spoken here; say http://HOST:8091")));
         }
@@ -29,7 +31,7 @@ pub(super) fn rest_port(text: &str) -> Result<Words, Error> {
     let (host, port) = host_and_port(rest.trim_end_matches('/'))?;
     // An address with colons stands in brackets.
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-    let url = format!("http://{host}:{}", port.unwrap_or("8091"));
+    let url = format!("{scheme}://{host}:{}", port.unwrap_or(default_port));
     Ok(flag("--management", Some(&url)))
 }
 
@@ -47,6 +49,24 @@ fn host_and_port(text: &str) -> Result<(&str, Option<&str>), Error> {
     };
     let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     if host.is_empty() || !is_port { Err(bad()) } else { Ok((host, port)) }
+}
+
+/// What the original says of TLS.
+#[derive(clap::Args)]
+pub(super) struct Trust {
+    /// Who signs the cluster's certificates (PEM)
+    #[arg(long, global = true, value_name = "FILE")]
+    cacert: Option<String>,
+    /// Believe whoever answers
+    #[arg(long, global = true)]
+    no_ssl_verify: bool,
+}
+
+impl Trust {
+    pub(super) fn words(&self) -> Words {
+        let blind = self.no_ssl_verify.then(|| "--no-verify".to_owned());
+        [flag("--ca", self.cacert.as_deref()), blind.into_iter().collect()].concat()
+    }
 }
 
 /// A flag of the original that changes nothing here.
@@ -80,10 +100,13 @@ mod tests {
             ("http://node:8091/", "http://node:8091"),
             ("couchbase://node", "http://node:8091"),
             ("[::1]:9000", "http://[::1]:9000"),
+            ("https://node", "https://node:18091"),
+            ("couchbases://node", "https://node:18091"),
+            ("https://node:9000/", "https://node:9000"),
         ] {
             assert_eq!(rest_port(text).unwrap(), ["--management", url], "{text}");
         }
-        for text in ["", ":1", "node:", "node:x", "node:0", "[::1", "[::1]1", "https://node"] {
+        for text in ["", ":1", "node:", "node:x", "node:0", "[::1", "[::1]1", "ftp://node"] {
             assert!(rest_port(text).is_err(), "{text}");
         }
     }

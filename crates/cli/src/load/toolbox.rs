@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{ClientError, ConnectionOptions, Routing, ServerAddress};
+use client::{ClientError, ConnectionOptions, PortKind, Routing, ServerAddress};
 use platform::network::{Registry, Token};
 use platform::{Clock, Random};
 
@@ -96,7 +96,7 @@ impl NodeMap {
 
     /// Takes the map out of a NOT_MY_VBUCKET response of node number `from`.
     pub(super) fn learn_from(&mut self, config: &[u8], from: usize) {
-        match Routing::parse(config, self.node(from)) {
+        match Routing::parse(config, self.node(from), PortKind::Plain) {
             Some(routing) => self.learn(routing),
             None => self.is_stale = true,
         }
@@ -133,7 +133,8 @@ mod tests {
             "vBucketServerMap": {"vBucketMap": [[last], [last]]},
         });
         let asked = ServerAddress::new("asked", 1);
-        Routing::parse(config.to_string().as_bytes(), &asked).expect("it is a map")
+        let config = config.to_string();
+        Routing::parse(config.as_bytes(), &asked, PortKind::Plain).expect("it is a map")
     }
 
     #[test]
