@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import axe_playwright_python
 from playwright.sync_api import sync_playwright
 
 from node import HOST
@@ -17,6 +18,25 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, textar
     || it.closest("label")?.textContent.trim()))
   .map((it) => it.outerHTML)"""
 
+# Rules of WCAG 2.2 up to AA, and what axe-core advises besides, by the lines of what breaks them.
+BREACHES = """async () => (await axe.run(document)).violations.flatMap(
+  (rule) => rule.nodes.map((node) => `${rule.id}: ${node.html}`))"""
+
+# What has the focus, and whether that is to be seen.
+FOCUS = """() => {
+  const it = document.activeElement;
+  const style = getComputedStyle(it);
+  const isSeen = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  return [it.tagName, (it.getAttribute("aria-label") || it.textContent).trim(), isSeen];
+}"""
+
+
+def axe_source():
+    """The script of axe-core."""
+    directory = os.path.dirname(axe_playwright_python.__file__)
+    with open(os.path.join(directory, "axe.min.js"), encoding="utf-8") as file:
+        return file.read()
+
 
 class Chromium:
     """The browser's process."""
@@ -26,6 +46,7 @@ class Chromium:
         # Its sandbox needs user namespaces, which containers often do not have.
         self.process = self._playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        self.axe = axe_source()
 
     def __enter__(self):
         return self
@@ -38,7 +59,8 @@ class Chromium:
 class Browser:
     """A person's browser, and the console of a node in it."""
 
-    def __init__(self, chromium, node):
+    def __init__(self, chromium, node, suffix=""):
+        self.suffix = suffix
         self.chromium = chromium
         self.address = f"http://{HOST}:{node.management_port}"
         self.node = node
@@ -65,11 +87,11 @@ class Browser:
         self.page.goto(f"{self.address}/")
         return self.page
 
-    def sign_in(self, scheme="light"):
-        """The same, signed in."""
+    def sign_in(self, scheme="light", user=None, password=None):
+        """The same, signed in: as the administrator, unless another user is said."""
         page = self.open(scheme)
-        page.get_by_label("User").fill(self.node.user)
-        page.get_by_label("Password").fill(self.node.password)
+        page.get_by_label("User").fill(user or self.node.user)
+        page.get_by_label("Password").fill(password or self.node.password)
         page.get_by_role("button", name="Sign in").click()
         page.get_by_role("heading", name="Overview").wait_for()
         return page
@@ -83,12 +105,25 @@ class Browser:
     def picture(self, name):
         """Keeps what is seen now, for people who look at it after the run."""
         directory = os.path.join(kept_directory("console"), "pictures")
+        name = f"{name}{self.suffix}"
         os.makedirs(directory, exist_ok=True)
         self.page.screenshot(path=os.path.join(directory, f"{name}.png"), full_page=True)
 
     def nameless(self):
         """Controls whose purpose is not said."""
         return self.page.evaluate(NAMELESS)
+
+    def breaches(self):
+        """What axe-core finds on this page that some people cannot use."""
+        if not self.page.evaluate("() => typeof axe === 'object'"):
+            # As a debugger does, to which the page's policy does not apply.
+            self.page.evaluate(self.chromium.axe)
+        return self.page.evaluate(BREACHES)
+
+    def press_tab(self):
+        """The next place by the keyboard: what it is, its name, and whether that is to be seen."""
+        self.page.keyboard.press("Tab")
+        return self.page.evaluate(FOCUS)
 
     def take_remarks(self):
         """What the browser has found wrong since the last time."""

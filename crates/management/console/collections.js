@@ -71,7 +71,7 @@ function tableOf(bucket, scopes, counts, change) {
   const isOwn = (name) => name.startsWith("_");
   const items = (scope, collection) => {
     const found = counts.find((it) => it.scope === scope && it.collection === collection);
-    return [exact(found?.items ?? 0), metricName("items (settee stats collections)")];
+    return [exact(found?.items ?? 0), metricName("kv_collection_item_count")];
   };
   const drop = (text, path, question) =>
     element("button", { type: "button", class: "danger", "aria-label": text,

@@ -10,14 +10,14 @@ const WINDOW_MS = 5000;
 
 /** What is asked of the past when the console is opened. */
 const REMEMBERED = [
-  "kv_ops", "kv_subdoc_ops", "kv_mem_used_bytes", "kv_ep_mem_low_wat_bytes",
-  "kv_ep_mem_high_wat_bytes", "kv_ep_max_size", "kv_curr_items", "kv_curr_items_tot",
-  "kv_ep_num_non_resident", "kv_ep_diskqueue_items", "kv_ep_total_persisted", "kv_ep_bg_fetched",
-  "kv_read_bytes", "kv_written_bytes", "kv_ep_tmp_oom_errors", "kv_curr_connections",
-  "kv_cluster_map_pending_vbuckets", "kv_ep_vbuckets_incomplete",
+  "kv_ops", "kv_subdoc_ops", "kv_mem_used_bytes", "kv_ep_mem_low_wat", "kv_ep_mem_high_wat",
+  "kv_ep_max_size", "kv_curr_items", "kv_curr_items_tot", "kv_ep_num_non_resident",
+  "kv_ep_diskqueue_items", "kv_ep_total_persisted", "kv_ep_bg_fetched", "kv_read_bytes",
+  "kv_written_bytes", "kv_ep_tmp_oom_errors", "kv_curr_connections", "kv_dcp_items_remaining",
+  "couch_docs_actual_disk_size", "sysproc_cpu_utilization", "sys_cpu_utilization_rate",
 ];
 
-/** `{name, labels}` of each series, by its number; counters without their ending. */
+/** `{name, labels}` of each series, by its number. */
 const series = [];
 const numbers = new Map();
 /** `{time, values, isRemembered}`, the oldest first; values by the numbers of series. What is
@@ -25,6 +25,8 @@ const numbers = new Map();
 let frames = [];
 const viewers = new Set();
 let following = null;
+/** When the newest frame came, by the clock of the browser. */
+let seen = 0;
 let state = "";
 let onState = () => {};
 
@@ -33,7 +35,10 @@ export function watch(act) {
   viewers.add(act);
   if (frames.length > 0) act();
   follow();
-  return () => viewers.delete(act);
+  return () => {
+    viewers.delete(act);
+    if (viewers.size === 0) pause("");
+  };
 }
 
 /** Calls `act` with what is to be said of the stream. */
@@ -46,21 +51,28 @@ export function forget() {
   following?.abort();
   following = null;
   frames = [];
+  seen = 0;
 }
 
 /** Nobody sees a page that is hidden: nothing is read for it. */
 document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) return follow();
+  if (document.hidden) pause("paused");
+  else follow();
+});
+
+/** Ends the stream until somebody looks again. */
+function pause(why) {
   following?.abort();
   following = null;
-  say("paused");
-});
+  say(why);
+}
 
 async function follow() {
   if (following || document.hidden || viewers.size === 0) return;
   const aborted = new AbortController();
   following = aborted;
-  if (frames.length === 0) await recall().catch(() => {});
+  // What was missed meanwhile the node remembers.
+  if (Date.now() - seen > WINDOW_MS) await recall().catch(() => {});
   while (following === aborted) {
     try {
       say("connecting");
@@ -106,6 +118,7 @@ function take(time, figures) {
   // A clock that was set back would have frames in no order.
   if (last && last.time >= time) frames = [];
   frames.push({ time, values: valuesOf(figures) });
+  seen = Date.now();
   frames = frames.slice(frames.findIndex((frame) => frame.time >= time - MEMORY_MS));
   viewers.forEach((act) => act());
 }
@@ -113,11 +126,10 @@ function take(time, figures) {
 function valuesOf(figures) {
   const values = [];
   for (const [name, labels, value] of figures) {
-    const plain = name.replace(/_total$/, "");
-    const key = JSON.stringify([plain, Object.entries(labels).sort()]);
+    const key = JSON.stringify([name, Object.entries(labels).sort()]);
     let number = numbers.get(key);
     if (number === undefined) {
-      number = series.push({ name: plain, labels }) - 1;
+      number = series.push({ name, labels }) - 1;
       numbers.set(key, number);
     }
     values[number] = value;
@@ -125,8 +137,8 @@ function valuesOf(figures) {
   return values;
 }
 
-/** The numbers of the series of this name (without `_total`) that have these labels; a label that
- * is null may be anything. */
+/** The numbers of the series of this name that have these labels; a label that is null may be
+ * anything. */
 export function find(name, labels = {}) {
   const wanted = Object.entries(labels).filter(([, value]) => value !== null);
   const fits = (it) => it.name === name && wanted.every(([key, value]) => it.labels[key] === value);

@@ -1,6 +1,6 @@
 // The last lines of the node's log.
 
-import { choice, element, labelled } from "./elements.js";
+import { choice, element, labelled, notice } from "./elements.js";
 import { ask } from "./requests.js";
 
 const REFRESH_MS = 2000;
@@ -19,9 +19,10 @@ export function log(place) {
   });
   const said = element("p", { class: "faint", role: "status" });
   const list = element("pre", { class: "card log", tabindex: 0, "aria-label": "Lines" });
-  place.append(element("h1", {}, "Log"),
-    element("div", { class: "row" }, labelled("Lines with", words), labelled("At least", level)),
-    said, list);
+  const controls = element("div", { class: "row" },
+    labelled("Lines with", words), labelled("At least", level));
+  place.append(element("h1", {}, "Log"), controls, said, list);
+  filter(controls);
 
   const draw = () => {
     const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
@@ -47,4 +48,28 @@ export function log(place) {
   load();
   const timer = setInterval(load, REFRESH_MS);
   return () => clearInterval(timer);
+}
+
+/** Which lines are logged at all, to be changed by who may. */
+async function filter(place) {
+  let now;
+  try {
+    ({ filter: now } = await ask("GET", "/settee/logLevel"));
+  } catch {
+    return;
+  }
+  const control = element("input", { required: true, value: now ?? "", size: 28,
+    placeholder: "bucket=debug,info" });
+  const submit = async (event) => {
+    event.preventDefault();
+    try {
+      await ask("POST", "/settee/logLevel", { filter: control.value });
+      notice("The node logs other lines, until it stops");
+    } catch (error) {
+      notice(error.message, true);
+    }
+  };
+  place.append(element("form", { class: "row", onsubmit: submit },
+    labelled("The node logs (a level, or module=level)", control),
+    element("button", {}, "Log these")));
 }

@@ -5,12 +5,14 @@ import { collections } from "./collections.js";
 import { documents } from "./documents.js";
 import { element, labelled, notice } from "./elements.js";
 import { forget, whenStateChanges } from "./figures.js";
+import { hotKeys } from "./hot_keys.js";
 import { log } from "./log.js";
 import { overview } from "./overview.js";
 import { ask, whenSignedOut } from "./requests.js";
 import { servers } from "./servers.js";
 import { setUp } from "./set_up.js";
 import { settings } from "./settings.js";
+import { slow } from "./slow.js";
 import { timings } from "./timings.js";
 import { users } from "./users.js";
 import { vbuckets } from "./vbuckets.js";
@@ -24,6 +26,8 @@ const PAGES = {
   servers: ["Servers", servers],
   vbuckets: ["vBuckets", vbuckets],
   timings: ["Timings", timings],
+  slow: ["Slow operations", slow],
+  hot: ["Hot keys", hotKeys],
   log: ["Log", log],
   users: ["Users", users],
   settings: ["Settings", settings],

@@ -33,7 +33,7 @@ export function overview(place) {
   };
   const unwatch = watch(() => {
     // Kinds of operations and buckets come while the page is open.
-    const known = [labelValues("kv_curr_items", "bucket"), kinds()].join();
+    const known = [labelValues("kv_curr_items", "bucket"), kinds(), streamKinds()].join();
     if (known !== shown) {
       shown = known;
       return build();
@@ -51,6 +51,14 @@ function kinds() {
   return labelValues("kv_ops", "op").filter((op) => now(sum("kv_ops", { op })) > 0);
 }
 
+/** Kinds of connections that streams go out on. */
+function streamKinds() {
+  return labelValues("kv_dcp_items_remaining", "connection_type");
+}
+
+/** Percent that are told as such. */
+const share = (value) => percent(value / 100);
+
 function resident(labels) {
   const [cold, all] = [sum("kv_ep_num_non_resident", labels), sum("kv_curr_items_tot", labels)];
   return (frame) => {
@@ -62,22 +70,26 @@ function resident(labels) {
 function tilesOf(bucket) {
   const of = { bucket };
   const one = (title, unit, read, ...metrics) => tile({ title, unit, read, metrics });
+  const gauge = (title, unit, name, labels = of) => one(title, unit, sum(name, labels), name);
+  const counter = (title, name) => one(title, perSecond, rate(name, of), name);
   return [
-    one("Operations", perSecond, rate("kv_ops", of), "kv_ops_total"),
-    one("Documents", count, sum("kv_curr_items", of), "kv_curr_items"),
-    one("Memory", bytes, sum("kv_mem_used_bytes", of), "kv_mem_used_bytes"),
+    counter("Operations", "kv_ops"),
+    gauge("Documents", count, "kv_curr_items"),
+    gauge("Memory", bytes, "kv_mem_used_bytes"),
     one("Resident", percent, resident(of), "kv_ep_num_non_resident", "kv_curr_items_tot"),
-    one("Waiting for the disk", count, sum("kv_ep_diskqueue_items", of), "kv_ep_diskqueue_items"),
-    one("Read from disk", perSecond, rate("kv_ep_bg_fetched", of), "kv_ep_bg_fetched_total"),
-    one("Writes without memory", perSecond, rate("kv_ep_tmp_oom_errors", of),
-      "kv_ep_tmp_oom_errors_total"),
-    one("Copies not whole", count, sum("kv_ep_vbuckets_incomplete", of),
-      "kv_ep_vbuckets_incomplete"),
-    one("Connections", count, sum("kv_curr_connections"), "kv_curr_connections"),
-    one("vBuckets pending", count, sum("kv_cluster_map_pending_vbuckets"),
-      "kv_cluster_map_pending_vbuckets"),
-    one("Up for", seconds, sum("kv_uptime_seconds"), "kv_uptime_seconds"),
-    one("Resident memory", bytes, sum("sysproc_mem_resident"), "sysproc_mem_resident"),
+    gauge("Waiting for the disk", count, "kv_ep_diskqueue_items"),
+    counter("Read from disk", "kv_ep_bg_fetched"),
+    gauge("Files", bytes, "couch_docs_actual_disk_size"),
+    gauge("Behind on other nodes", count, "kv_dcp_items_remaining",
+      { ...of, connection_type: "replication" }),
+    counter("Writes without memory", "kv_ep_tmp_oom_errors"),
+    gauge("Copies not whole", count, "settee_vbuckets_incomplete"),
+    gauge("Damaged vBuckets", count, "settee_vbuckets_damaged"),
+    gauge("Connections", count, "kv_curr_connections", {}),
+    gauge("vBuckets pending", count, "settee_cluster_map_pending_vbuckets", {}),
+    one("CPU of the node", share, sum("sysproc_cpu_utilization"), "sysproc_cpu_utilization"),
+    gauge("Physical memory", bytes, "sysproc_mem_resident", {}),
+    gauge("Up for", seconds, "kv_uptime_seconds", {}),
   ];
 }
 
@@ -93,52 +105,34 @@ function latency(title, name, labels) {
 
 function chartsOf(bucket) {
   const of = { bucket };
-  const kind = (op) => ({ label: op, read: rate("kv_ops", { bucket, op }) });
-  const parts = { label: "parts of documents", read: rate("kv_subdoc_ops", of) };
-  const gauge = (label, name) => ({ label, read: sum(name, of) });
+  const gauge = (label, name, labels = of) => ({ label, read: sum(name, labels) });
+  const speed = (label, name, labels = of) => ({ label, read: rate(name, labels) });
+  const one = (title, unit, metrics, ...lines) => chart({ title, unit, metrics, lines });
   return [
-    chart({
-      title: "Operations by kind",
-      metrics: ["kv_ops_total", "kv_subdoc_ops_total"],
-      unit: perSecond,
-      lines: [...kinds().map(kind), parts],
-    }),
+    one("Operations by kind", perSecond, ["kv_ops", "kv_subdoc_ops"],
+      ...kinds().map((op) => speed(op, "kv_ops", { bucket, op })),
+      speed("parts of documents", "kv_subdoc_ops")),
     latency("Reads", "kv_cmd_duration_seconds", { bucket, opcode: "GET" }),
     latency("Writes", "kv_cmd_duration_seconds", { bucket, opcode: "SET" }),
     latency("Durable writes", "kv_sync_write_commit_duration_seconds", of),
-    chart({
-      title: "Memory and its marks",
-      metrics: ["kv_mem_used_bytes", "kv_ep_mem_low_wat_bytes", "kv_ep_mem_high_wat_bytes",
-        "kv_ep_max_size"],
-      unit: bytes,
-      lines: [gauge("used", "kv_mem_used_bytes"), gauge("low", "kv_ep_mem_low_wat_bytes"),
-        gauge("high", "kv_ep_mem_high_wat_bytes"), gauge("quota", "kv_ep_max_size")],
-    }),
-    chart({
-      title: "Values in memory",
-      metrics: ["kv_ep_num_non_resident", "kv_curr_items_tot"],
-      unit: percent,
-      lines: [{ label: "resident", read: resident(of) }],
-    }),
-    chart({
-      title: "Disk queue",
-      metrics: ["kv_ep_diskqueue_items"],
-      unit: count,
-      lines: [gauge("waiting", "kv_ep_diskqueue_items")],
-    }),
-    chart({
-      title: "Disk",
-      metrics: ["kv_ep_total_persisted_total", "kv_ep_bg_fetched_total"],
-      unit: perSecond,
-      lines: [{ label: "made durable", read: rate("kv_ep_total_persisted", of) },
-        { label: "read", read: rate("kv_ep_bg_fetched", of) }],
-    }),
-    chart({
-      title: "Bytes in and out",
-      metrics: ["kv_read_bytes_total", "kv_written_bytes_total"],
-      unit: bytesPerSecond,
-      lines: [{ label: "in", read: rate("kv_read_bytes", of) },
-        { label: "out", read: rate("kv_written_bytes", of) }],
-    }),
+    one("Memory and its marks", bytes,
+      ["kv_mem_used_bytes", "kv_ep_mem_low_wat", "kv_ep_mem_high_wat", "kv_ep_max_size"],
+      gauge("used", "kv_mem_used_bytes"), gauge("low", "kv_ep_mem_low_wat"),
+      gauge("high", "kv_ep_mem_high_wat"), gauge("quota", "kv_ep_max_size")),
+    one("Values in memory", percent, ["kv_ep_num_non_resident", "kv_curr_items_tot"],
+      { label: "resident", read: resident(of) }),
+    one("Disk queue", count, ["kv_ep_diskqueue_items"],
+      gauge("waiting", "kv_ep_diskqueue_items")),
+    one("Disk", perSecond, ["kv_ep_total_persisted", "kv_ep_bg_fetched"],
+      speed("made durable", "kv_ep_total_persisted"), speed("read", "kv_ep_bg_fetched")),
+    one("Still to be sent to others", count, ["kv_dcp_items_remaining"],
+      ...streamKinds().map((connection_type) =>
+        gauge(connection_type.replace(/^_/, ""), "kv_dcp_items_remaining",
+          { bucket, connection_type }))),
+    one("Bytes in and out", bytesPerSecond, ["kv_read_bytes", "kv_written_bytes"],
+      speed("in", "kv_read_bytes"), speed("out", "kv_written_bytes")),
+    one("CPU", share, ["sysproc_cpu_utilization", "sys_cpu_utilization_rate"],
+      gauge("this node, of one CPU", "sysproc_cpu_utilization", {}),
+      gauge("the machine", "sys_cpu_utilization_rate", {})),
   ];
 }

@@ -39,10 +39,10 @@ function nodesTable(pool) {
       element("span", { class: kind }, `${node.status}, ${node.clusterMembership}`),
       node.version,
       [seconds(Number(node.uptime)), metricName("kv_uptime_seconds")],
-      [perSecond(stats.ops), metricName("kv_ops_total")],
+      [perSecond(stats.ops), metricName("kv_ops")],
       [count(stats.curr_items), metricName("kv_curr_items")],
       [bytes(stats.mem_used), metricName("kv_mem_used_bytes")],
-      bytes(stats.couch_docs_actual_disk_size),
+      [bytes(stats.couch_docs_actual_disk_size), metricName("couch_docs_actual_disk_size")],
     ];
   });
   return table(`The cluster ${pool.clusterName || "has no name"}`, columns, rows);

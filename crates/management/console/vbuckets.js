@@ -115,12 +115,15 @@ function description(vbucket, { nodes, thisNode }) {
     replicas.length > 0 ? `Replicas on ${replicas.map(node).join(", ")}` : "No replicas"];
   const { here } = vbucket;
   if (here) {
-    const lag = here.highSeqno - here.persistedSeqno;
+    const undurable = here.highSeqno - here.persistedSeqno;
     lines.push(
       `Here ${here.state}, ${exact(here.items)} documents, `
         + `${exact(here.nonResidentItems)} with values on disk alone`,
       `Seqno ${exact(here.highSeqno)}, durable ${exact(here.persistedSeqno)}: `
-        + `${exact(lag)} behind, ${exact(here.unflushedItems)} waiting for the disk`);
+        + `${exact(undurable)} behind, ${exact(here.unflushedItems)} waiting for the disk`);
+    if (here.replicationLag !== null) {
+      lines.push(`${exact(here.replicationLag)} changes still to be sent to other nodes`);
+    }
   }
   if (vbucket.isIncomplete) lines.push("Not whole: it began empty and lacks what others hold");
   if (vbucket.pending) {
@@ -129,5 +132,5 @@ function description(vbucket, { nodes, thisNode }) {
   if (vbucket.damage) lines.push(`Damaged: ${vbucket.damage.kind}. ${vbucket.damage.reason}`);
   return [element("h2", {}, `vBucket ${vbucket.id}`),
     ...lines.map((line) => element("p", {}, line)),
-    metricName("vb_N:high_seqno", "vb_N:persistence_seqno", "(settee stats vbucket-details)")];
+    metricName("vb_N:high_seqno", "vb_N:persistence_seqno", "(settee stats vbucket-details),", "kv_dcp_items_remaining")];
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use cluster::{BucketMap, PendingVbucket};
 use document::{CollectionId, HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
 
+use crate::observed::{HotKeys, SlowOperation};
 use crate::shown_document::{
     DocumentError, DocumentId, KeyPage, KeyQuery, NewDocument, ShownDocument,
 };
@@ -59,6 +60,12 @@ pub trait BucketView: Send + Sync {
 
     /// How long its commands and its background work take.
     fn timings(&self) -> Vec<Timing>;
+
+    /// What was slow, the newest first.
+    fn slow_operations(&self) -> Vec<SlowOperation>;
+
+    /// What was asked for most in the last sampling.
+    fn hot_keys(&self) -> HotKeys;
 
     /// Keys of live documents that are durable on this node. Has a thread of its own and reads
     /// files.
@@ -117,6 +124,9 @@ pub struct VbucketFacts {
     pub persisted_seqno: u64,
     /// Changes that wait to become durable here.
     pub unflushed_items: u64,
+    /// Changes that the copy that is the furthest behind does not have yet; `None` where no other
+    /// node copies it from here.
+    pub replication_lag: Option<u64>,
 }
 
 /// How long something takes, or how much it is of.

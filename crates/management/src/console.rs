@@ -27,7 +27,7 @@ macro_rules! file {
     };
 }
 
-const FILES: [ConsoleFile; 23] = [
+const FILES: [ConsoleFile; 25] = [
     file!(HTML, "index.html"),
     file!(STYLE, "console.css"),
     file!(SCRIPT, "main.js"),
@@ -43,6 +43,8 @@ const FILES: [ConsoleFile; 23] = [
     file!(SCRIPT, "servers.js"),
     file!(SCRIPT, "vbuckets.js"),
     file!(SCRIPT, "timings.js"),
+    file!(SCRIPT, "slow.js"),
+    file!(SCRIPT, "hot_keys.js"),
     file!(SCRIPT, "log.js"),
     file!(SCRIPT, "users.js"),
     file!(SCRIPT, "set_up.js"),

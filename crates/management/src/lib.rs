@@ -22,6 +22,7 @@ mod limits;
 mod live_figures;
 mod metric;
 mod node_view;
+mod observed;
 mod openapi;
 mod permission;
 mod range_query;
@@ -47,6 +48,7 @@ pub use bucket_view::{
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{CarryOutError, NodeFacts, NodeView, SetupChange, SetupError};
+pub use observed::{HotKeys, SlowOperation};
 pub use route_table::{NeededAt, REST_ROUTES, RestRoute};
 pub use routes::new_bucket_order;
 pub use server::{Handle, ManagementServer, Ports, TlsPort};

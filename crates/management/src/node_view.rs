@@ -90,6 +90,21 @@ pub trait NodeView: Send + Sync {
     /// The last lines of the node's log, the oldest first.
     fn log_lines(&self) -> Vec<String>;
 
+    /// Milliseconds from which on commands are slow, by the commands' names.
+    fn slow_thresholds(&self) -> Vec<(&'static str, u64)>;
+
+    /// From now on a command, or `all`, is slow from so many milliseconds on.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    fn set_slow_threshold(&self, command: &str, milliseconds: &str) -> Result<(), String>;
+
+    /// Has the documents that are asked for most sampled for so many seconds.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    fn sample_hot_keys(&self, seconds: &str) -> Result<(), String>;
+
     /// Has `notify` called whenever the maps have changed. Called once.
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>);
 

@@ -546,4 +546,34 @@ pub const REST_ROUTES: &[RestRoute] = &[
         in_bucket(Privilege::SimpleStats),
         "How long a bucket's commands and its background work take, as histograms",
     ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/slowOperations",
+        on_node(Privilege::Stats),
+        "What was slow, and where the time went",
+    ),
+    route(
+        "GET",
+        "/settee/slowThresholds",
+        on_node(Privilege::Stats),
+        "From how many milliseconds on commands are slow",
+    ),
+    route(
+        "POST",
+        "/settee/slowThresholds",
+        on_node(Privilege::Administrator),
+        "Have commands be slow from another duration on, until the node stops",
+    ),
+    route(
+        "GET",
+        "/settee/buckets/{bucket}/hotKeys",
+        on_node(Privilege::Stats),
+        "Which documents were asked for most in the last sampling",
+    ),
+    route(
+        "POST",
+        "/settee/hotKeys",
+        on_node(Privilege::Administrator),
+        "Sample which documents are asked for most, for some seconds",
+    ),
 ];

@@ -18,6 +18,7 @@ mod groups;
 mod health;
 mod log_level;
 mod named_bucket;
+mod observed;
 mod own_account;
 mod password_policy;
 mod settings;
@@ -219,6 +220,13 @@ fn statistic_routes() -> Router<Arc<Context>> {
         .route("/settee/buckets/{bucket}/vbuckets", get(vbuckets::list))
         .route("/settee/buckets/{bucket}/collections", get(collections::items))
         .route("/settee/buckets/{bucket}/timings", get(vbuckets::timings))
+        .route("/settee/buckets/{bucket}/slowOperations", get(observed::slow_operations))
+        .route(
+            "/settee/slowThresholds",
+            get(observed::slow_thresholds).post(observed::change_slow_threshold),
+        )
+        .route("/settee/buckets/{bucket}/hotKeys", get(observed::hot_keys))
+        .route("/settee/hotKeys", post(observed::sample_hot_keys))
 }
 
 fn user_routes() -> Router<Arc<Context>> {

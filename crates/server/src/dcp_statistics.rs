@@ -108,17 +108,32 @@ pub(crate) fn by_kind(
     kinds
 }
 
+/// Items that other nodes do not have yet, by vBucket: of the copy that is the furthest behind.
+/// vBuckets that no node copies are left out.
+pub(crate) fn replication_lag(bucket: &Bucket, hub: &Hub, separator: &str) -> BTreeMap<u16, u64> {
+    let mut lag: BTreeMap<u16, u64> = BTreeMap::new();
+    let producers = hub.producer_status();
+    let to_nodes = producers.iter().filter(|it| kind_of(&it.name, separator) == REPLICATION);
+    for stream in to_nodes.flat_map(|producer| &producer.streams) {
+        let of_vbucket = lag.entry(stream.vbid.0).or_default();
+        *of_vbucket = (*of_vbucket).max(items_before(bucket, stream));
+    }
+    lag
+}
+
 fn kind_of<'a>(name: &'a str, separator: &str) -> &'a str {
     name.split_once(separator).map_or(OTHER, |(kind, _)| kind)
 }
 
 /// Items that the streams of a connection have in front of them.
 pub(crate) fn remaining(bucket: &Bucket, producer: &ProducerStatus) -> u64 {
-    let of = |stream: &StreamStatus| {
-        let unread = stream.backfill_remaining.unwrap_or(0);
-        unread + in_log(bucket, stream) + stream.waiting_messages
-    };
-    producer.streams.iter().map(of).sum()
+    producer.streams.iter().map(|stream| items_before(bucket, stream)).sum()
+}
+
+/// Items that a stream has in front of it.
+fn items_before(bucket: &Bucket, stream: &StreamStatus) -> u64 {
+    let unread = stream.backfill_remaining.unwrap_or(0);
+    unread + in_log(bucket, stream) + stream.waiting_messages
 }
 
 /// Items of the log in front of a stream.

@@ -12,7 +12,7 @@ use platform::Instant;
 /// Names that are counted by each worker at once.
 const COUNTED_MAX: usize = 256;
 /// One of so many requests is counted.
-pub(crate) const SAMPLED_EVERY: u64 = 8;
+pub const SAMPLED_EVERY: u64 = 8;
 /// A sampling goes on for this long at most.
 pub(crate) const SECONDS_MAX: u64 = 600;
 
@@ -36,10 +36,11 @@ struct Sample {
 
 /// A document that is asked for often.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HotKey {
-    pub(crate) key: Vec<u8>,
+pub struct HotKey {
+    /// As it was sent.
+    pub key: Vec<u8>,
     /// Of the requests that were counted.
-    pub(crate) count: u64,
+    pub count: u64,
 }
 
 impl HotKeys {
@@ -57,6 +58,11 @@ impl HotKeys {
             drop(before);
         }
         self.until_ns.store(now.after(time).0, Ordering::Relaxed);
+    }
+
+    /// For how long requests are still sampled.
+    pub(crate) fn time_left(&self, now: Instant) -> Duration {
+        Instant(self.until_ns.load(Ordering::Relaxed)).since(now)
     }
 
     /// Whether requests are to be told of.

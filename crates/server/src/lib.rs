@@ -3,6 +3,7 @@
 //! A worker is one thread with one readiness loop. A connection belongs to one worker for life; it
 //! is bytes in, bytes out, and completions by token, and knows neither socket nor thread.
 
+mod adjustable;
 mod bucket_administrator;
 mod bucket_statistics;
 mod buckets;
@@ -44,12 +45,14 @@ pub use command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 pub use compaction_statistics::COMPACTION_STATISTICS;
 pub use dcp_statistics::{CONNECTION_TYPE_LABEL, DCP_STATISTICS, DcpStatistics};
 pub use departure::Departure;
+pub use hot_keys::{HotKey, SAMPLED_EVERY};
 pub use journal_statistics::JOURNAL_STATISTICS;
 pub use limits::ServerLimits;
 pub use parameters::{Buckets, PARAMETERS, RuntimeParameter, ShownIn};
 pub use privileges::{Need, NeededIn, needed_for};
 pub use range_scan_statistics::RANGE_SCAN_STATISTICS;
 pub use shared::ServerOptions;
+pub use slow_operations::{SlowOperation, Spans};
 pub use state_statistics::{STATE_LABEL, STATE_STATISTICS, STATES};
 pub use statistic::{MetricName, Statistic, StatisticKind};
 pub use statistics::{SERVER_STATISTICS, ServerStatistics};

@@ -39,35 +39,40 @@ pub(crate) struct SlowOperations {
 /// Where the time of a request went, as far as it waited. What is left was work, or the wait for a
 /// CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spans {
+pub struct Spans {
     /// From when its bytes were read until the requests in front of it were done. Not a part of
     /// what it took.
-    pub(crate) queue: Duration,
+    pub queue: Duration,
     /// For the lock of its vBucket.
-    pub(crate) lock: Duration,
+    pub lock: Duration,
     /// For what was read from the file.
-    pub(crate) fetch: Duration,
+    pub fetch: Duration,
     /// For the write to be durable on this node.
-    pub(crate) journal: Duration,
+    pub journal: Duration,
     /// For the end of a durable write: the disks and nodes that its level names, this one's
     /// included.
-    pub(crate) replication: Duration,
+    pub replication: Duration,
     /// For a task in the background.
-    pub(crate) task: Duration,
+    pub task: Duration,
 }
 
 /// A request that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SlowOperation {
-    pub(crate) ended_at: WallTime,
-    pub(crate) opcode: u8,
+pub struct SlowOperation {
+    /// When it was answered.
+    pub ended_at: WallTime,
+    /// The command's byte.
+    pub opcode: u8,
     /// The bucket that its connection had selected.
-    pub(crate) bucket: Option<String>,
+    pub bucket: Option<String>,
     /// The document's name; empty where none is known any more.
-    pub(crate) key: Vec<u8>,
-    pub(crate) client: String,
-    pub(crate) took: Duration,
-    pub(crate) spans: Spans,
+    pub key: Vec<u8>,
+    /// Where the client is, and what it calls itself.
+    pub client: String,
+    /// Without the time in the queue.
+    pub took: Duration,
+    /// Where the time went.
+    pub spans: Spans,
 }
 
 impl SlowOperations {
@@ -133,6 +138,13 @@ impl SlowOperations {
     }
 }
 
+impl SlowOperation {
+    /// The command's name.
+    pub fn command(&self) -> &'static str {
+        Opcode::from_byte(self.opcode).map_or("UNKNOWN", Opcode::name)
+    }
+}
+
 impl Spans {
     /// With a wait of a request that has been parked, which `completed` has ended.
     #[must_use]
@@ -150,7 +162,7 @@ impl Spans {
     }
 
     /// All of them by name.
-    pub(crate) fn named(&self) -> [(&'static str, Duration); 6] {
+    pub fn named(&self) -> [(&'static str, Duration); 6] {
         let Self { queue, lock, fetch, journal, replication, task } = *self;
         [
             ("queue", queue),

@@ -11,12 +11,12 @@ use cluster::{BucketMap, PendingVbucket};
 use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid, VbucketState};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
-    DocumentId, FlushError, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
-    ShownDocument, Timing, TimingUnit, VbucketFacts, Warmup,
+    DocumentId, FlushError, HotKeys, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
+    ShownDocument, SlowOperation, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
-use server::Server;
+use server::{HotKey, SAMPLED_EVERY, Server};
 
 use crate::backup_source;
 use crate::damage;
@@ -24,6 +24,8 @@ use crate::document_view::{self, DocumentPlace};
 use crate::metrics;
 use crate::rate::Rate;
 
+/// Documents that are told of a sampling.
+const HOT_KEYS_MAX: usize = 50;
 /// The one histogram of a bucket that is not of durations.
 const BATCH_SIZES: &str = "bg_batch_size";
 
@@ -148,6 +150,7 @@ impl BucketView for ViewedBucket {
 
     fn vbuckets(&self) -> Vec<VbucketFacts> {
         let mut all = Vec::new();
+        let replication_lag = self.server.replication_lag_of(&self.name);
         self.bucket().for_each_vbucket(|vbid, vbucket| {
             all.push(VbucketFacts {
                 vbid: vbid.0,
@@ -157,6 +160,7 @@ impl BucketView for ViewedBucket {
                 high_seqno: vbucket.high_seqno().0,
                 persisted_seqno: vbucket.persisted_for_clients().0,
                 unflushed_items: metrics::count(vbucket.checkpoints().unflushed_count()),
+                replication_lag: replication_lag.get(&vbid.0).copied(),
             });
         });
         all
@@ -174,6 +178,17 @@ impl BucketView for ViewedBucket {
             Timing { name, unit, values: histogram.snapshot() }
         });
         commands.chain(own).collect()
+    }
+
+    fn slow_operations(&self) -> Vec<SlowOperation> {
+        self.server.slow_operations_of(&self.name).iter().map(slow_operation).collect()
+    }
+
+    fn hot_keys(&self) -> HotKeys {
+        let (hot, counted, time_left) = self.server.hot_keys_of(&self.name);
+        let named = |HotKey { key, count }| (String::from_utf8_lossy(&key).into_owned(), count);
+        let keys = hot.into_iter().take(HOT_KEYS_MAX).map(named).collect();
+        HotKeys { keys, counted, sampled_every: SAMPLED_EVERY, time_left }
     }
 
     fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError> {
@@ -220,6 +235,17 @@ impl BucketView for ViewedBucket {
             ManifestChangeError::Refused(error) => ManifestEditError::Refused(error),
             ManifestChangeError::Failed(error) => ManifestEditError::Failed(error.to_string()),
         })
+    }
+}
+
+fn slow_operation(operation: &server::SlowOperation) -> SlowOperation {
+    SlowOperation {
+        ended_at_ms: operation.ended_at.0 / 1_000_000,
+        command: operation.command(),
+        key: String::from_utf8_lossy(&operation.key).into_owned(),
+        client: operation.client.clone(),
+        took: operation.took,
+        spans: operation.spans.named().to_vec(),
     }
 }
 

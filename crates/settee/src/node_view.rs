@@ -220,6 +220,21 @@ impl NodeView for View {
         logging::recent_lines()
     }
 
+    fn slow_thresholds(&self) -> Vec<(&'static str, u64)> {
+        let thresholds = self.server.slow_thresholds().into_iter();
+        thresholds.map(|(opcode, ms)| (opcode.name(), ms)).collect()
+    }
+
+    fn set_slow_threshold(&self, command: &str, milliseconds: &str) -> Result<(), String> {
+        let property = format!("slow_ms.{command}");
+        self.server.set_property(&property, milliseconds).map_err(str::to_owned)
+    }
+
+    fn sample_hot_keys(&self, seconds: &str) -> Result<(), String> {
+        let set = self.server.set_property("hot_keys.sample_seconds", seconds);
+        set.map_err(str::to_owned)
+    }
+
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
         self.membership.watch(notify);
     }

@@ -26,6 +26,7 @@ use crate::connection::{Door, Slot};
 use crate::console;
 use crate::context::Context;
 use crate::live_figures::INTERVAL;
+use crate::metric::Metric;
 use crate::session_cookie::{forgetting, is_from_console, keeping, token_in};
 use crate::set_up::Peer;
 use crate::stopping::until_stopped;
@@ -134,6 +135,15 @@ pub(super) async fn figures(
     (headers, Body::new(events)).into_response()
 }
 
+/// What the console shows: all metrics, and of those of high cardinality how long commands take.
+fn shown_figures(context: &Context) -> Vec<Metric> {
+    let mut figures = all_metrics(context);
+    let high = context.view.metrics_of_high_cardinality();
+    let is_of_command = |it: &Metric| it.labels.iter().any(|(label, _)| *label == "opcode");
+    figures.extend(high.into_iter().filter(is_of_command));
+    figures
+}
+
 /// Who looks at figures.
 struct Viewer {
     user: String,
@@ -175,7 +185,7 @@ impl hyper::body::Body for Events {
             return Poll::Ready(None);
         }
         let context = &self.context;
-        let event = context.live_figures.event(&Clock::real(), || all_metrics(context));
+        let event = context.live_figures.event(&Clock::real(), || shown_figures(context));
         self.next = Box::pin(until_next(self.context.stopped.clone()));
         Poll::Ready(Some(Ok(Frame::data(event))))
     }

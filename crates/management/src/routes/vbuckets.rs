@@ -65,6 +65,7 @@ fn facts_json(facts: &VbucketFacts) -> Value {
         "highSeqno": facts.high_seqno,
         "persistedSeqno": facts.persisted_seqno,
         "unflushedItems": facts.unflushed_items,
+        "replicationLag": facts.replication_lag,
     })
 }
 

@@ -155,7 +155,11 @@ fn figures_come_every_second_until_the_session_ends() {
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
     let first = event_of(&client.read_chunk().unwrap());
     let items = json!(["kv_curr_items", {"bucket": "default"}, 40.0]);
-    assert!(first["figures"].as_array().unwrap().contains(&items), "{first}");
+    let durations = json!(["kv_cmd_duration_seconds_count", {"opcode": "GET"}, 3.0]);
+    let figures = first["figures"].as_array().unwrap();
+    assert!(figures.contains(&items) && figures.contains(&durations), "{first}");
+    let names = figures.iter().map(|figure| figure[0].as_str().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("kv_collection")).count(), 0, "{first}");
     let second = event_of(&client.read_chunk().unwrap());
     assert!(second["time"].as_u64().unwrap() > first["time"].as_u64().unwrap());
     ask(&port, "POST /uilogout", &format!("{session}{CONSOLE}"), "");
@@ -190,6 +194,8 @@ fn vbuckets_are_told_with_their_place_their_seqnos_and_what_is_wrong() {
     assert_eq!(third["damage"], json!({"kind": "out of service", "reason": "a header"}));
     assert_eq!(third["here"]["highSeqno"], 9);
     assert_eq!(third["here"]["persistedSeqno"], 7);
+    assert_eq!(third["here"]["replicationLag"], 4);
+    assert_eq!(told["vbuckets"][4]["here"]["replicationLag"], json!(null));
     assert_eq!(told["vbuckets"][15].get("here"), None, "it is not loaded here");
     assert_eq!(told["vbuckets"][4]["damage"], json!(null));
 }
@@ -333,5 +339,31 @@ fn every_reason_why_a_document_is_not_stored_has_its_status() {
         *port.bucket.document_error.lock().unwrap() = Some(error);
         let answer = port.ask_with("POST", &format!("{DOCS}/k"), "value=x");
         assert_eq!((answer.status, &answer.json()["_"]), (status, &json!("why")));
+    }
+}
+
+#[test]
+fn slow_operations_and_hot_documents_are_told_and_sampled_on_demand() {
+    let port = RestPort::start();
+    let slow = port.ask("GET", "/settee/buckets/default/slowOperations").json();
+    let spans = json!({"queue": 0, "fetch": 100_000});
+    let expected = json!([{"endedAt": 1_700_000_000_000_u64, "command": "GET", "key": "<b>",
+        "client": "127.0.0.1", "took": 120_000, "spans": spans}]);
+    assert_eq!(slow, expected);
+    let hot = port.ask("GET", "/settee/buckets/default/hotKeys").json();
+    assert_eq!(hot["keys"][0], json!({"key": "hot", "count": 7}));
+    assert_eq!((&hot["counted"], &hot["secondsLeft"]), (&json!(10), &json!(1.5)));
+    let thresholds = port.ask("GET", "/settee/slowThresholds").json();
+    assert_eq!(thresholds, json!({"GET": 100, "SET": 100}));
+    for (path, body, status) in [
+        ("/settee/slowThresholds", "command=GET&milliseconds=5", 200),
+        ("/settee/slowThresholds", "command=NO&milliseconds=5", 400),
+        ("/settee/slowThresholds", "command=GET&milliseconds=x", 400),
+        ("/settee/slowThresholds", "command=GET", 400),
+        ("/settee/hotKeys", "seconds=10", 200),
+        ("/settee/hotKeys", "seconds=x", 400),
+        ("/settee/hotKeys", "", 400),
+    ] {
+        assert_eq!(port.ask_with("POST", path, body).status, status, "{path} {body}");
     }
 }

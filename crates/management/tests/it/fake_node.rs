@@ -10,9 +10,9 @@ use document::{CollectionId, Histogram, Manifest, ManifestEdit};
 use management::{
     BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket, BucketFacts, BucketKind,
     BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, DocumentError,
-    DocumentId, FlushError, KeyPage, KeyPosition, KeyQuery, ManifestEditError, Metric, NewDocument,
-    NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError, ShownDocument, Timing,
-    TimingUnit, VbucketFacts, Warmup,
+    DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery, ManifestEditError, Metric,
+    MetricKind, NewDocument, NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError,
+    ShownDocument, SlowOperation, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use platform::Entropy;
 
@@ -203,6 +203,19 @@ impl NodeView for FakeNode {
         vec!["INFO one".to_owned(), "WARN <two>".to_owned()]
     }
 
+    fn slow_thresholds(&self) -> Vec<(&'static str, u64)> {
+        vec![("GET", 100), ("SET", 100)]
+    }
+
+    fn set_slow_threshold(&self, command: &str, milliseconds: &str) -> Result<(), String> {
+        milliseconds.parse::<u64>().map_err(|error| error.to_string())?;
+        if command == "GET" { Ok(()) } else { Err("no such command".to_owned()) }
+    }
+
+    fn sample_hot_keys(&self, seconds: &str) -> Result<(), String> {
+        seconds.parse::<u64>().map(|_| ()).map_err(|error| error.to_string())
+    }
+
     fn watch_maps(&self, notify: Box<dyn Fn() + Send + Sync>) {
         *self.notify.lock().unwrap() = Some(notify);
     }
@@ -233,7 +246,9 @@ impl NodeView for FakeNode {
 
     fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
         let count = Metric::gauge("kv_collection_item_count", "Live documents", 40.0);
-        vec![count.with_label("collection", "_default")]
+        let mut durations = Metric::counter("kv_cmd_duration_seconds_count", "Durations", 3.0);
+        durations.kind = MetricKind::Histogram;
+        vec![count.with_label("collection", "_default"), durations.with_label("opcode", "GET")]
     }
 }
 
@@ -376,6 +391,7 @@ impl BucketView for FakeBucket {
             high_seqno: 9,
             persisted_seqno: 7,
             unflushed_items: 2,
+            replication_lag: (vbid == 3).then_some(4),
         };
         (0..15).map(facts).collect()
     }
@@ -389,6 +405,22 @@ impl BucketView for FakeBucket {
             Timing { name: "bg_wait", unit: TimingUnit::Microseconds, values: filled },
             Timing { name: "compact", unit: TimingUnit::Microseconds, values: empty },
         ]
+    }
+
+    fn slow_operations(&self) -> Vec<SlowOperation> {
+        vec![SlowOperation {
+            ended_at_ms: 1_700_000_000_000,
+            command: "GET",
+            key: "<b>".to_owned(),
+            client: "127.0.0.1".to_owned(),
+            took: Duration::from_millis(120),
+            spans: vec![("queue", Duration::ZERO), ("fetch", Duration::from_millis(100))],
+        }]
+    }
+
+    fn hot_keys(&self) -> HotKeys {
+        let keys = vec![("hot".to_owned(), 7), ("warm".to_owned(), 2)];
+        HotKeys { keys, counted: 10, sampled_every: 8, time_left: Duration::from_millis(1500) }
     }
 
     fn document_keys(&self, query: &KeyQuery) -> Result<KeyPage, DocumentError> {

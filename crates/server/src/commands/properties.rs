@@ -1,12 +1,10 @@
 //! IOCTL_GET and IOCTL_SET: properties of the process. Source: docs/specification/protocol.md,
 //! section 18.3.
 
-mod adjustable;
-
 use protocol::Status;
 
+use crate::adjustable::Adjustable;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
-use adjustable::Adjustable;
 
 /// What there is to be said of a property, or of all that begin so.
 struct Property {

@@ -18,18 +18,19 @@ use tls::Acceptor;
 
 use super::event_loop::{EventLoop, Listeners};
 use super::mailbox::{Mailboxes, Message};
+use crate::adjustable::Adjustable;
 use crate::bucket_administrator::BucketAdministrator;
 use crate::buckets::{BucketRegistry, ServedBucket, TooManyBuckets};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
 use crate::collection_counts::collection_counts;
 use crate::command_statistics::{CommandStatistics, timings_of};
-use crate::dcp_statistics::{DcpStatistics, by_kind};
+use crate::dcp_statistics::{DcpStatistics, by_kind, replication_lag};
 use crate::departure::Departure;
-use crate::hot_keys::HotKeys;
+use crate::hot_keys::{HotKey, HotKeys};
 use crate::recache_marks::RecacheMarks;
 use crate::shared::{STRANGERS_LOG_INTERVAL, ServerOptions, Shared};
-use crate::slow_operations::SlowOperations;
+use crate::slow_operations::{SlowOperation, SlowOperations};
 use crate::statistics::ServerStatistics;
 use crate::strangers::Strangers;
 use crate::user_meters::UserMeters;
@@ -216,10 +217,44 @@ impl Server {
             .collect()
     }
 
+    /// What was slow of a bucket, the newest first.
+    pub fn slow_operations_of(&self, bucket: &str) -> Vec<SlowOperation> {
+        self.shared.slow_operations.of(bucket)
+    }
+
+    /// Milliseconds from which on commands are slow. Quiet forms are as the others.
+    pub fn slow_thresholds(&self) -> Vec<(Opcode, u64)> {
+        let loud = Opcode::ALL.iter().filter(|opcode| opcode.loud() == **opcode);
+        loud.map(|&opcode| (opcode, self.shared.slow_operations.threshold_ms(opcode))).collect()
+    }
+
+    /// What was asked for most of a bucket in the last sampling, among how many requests, and for
+    /// how long the sampling goes on.
+    pub fn hot_keys_of(&self, bucket: &str) -> (Vec<HotKey>, u64, Duration) {
+        let (hot, counted) = self.shared.hot_keys.of(bucket);
+        (hot, counted, self.shared.hot_keys.time_left(self.shared.clock.now()))
+    }
+
+    /// Sets a property as a client does with IOCTL_SET.
+    ///
+    /// # Errors
+    /// Why not, for people.
+    pub fn set_property(&self, name: &str, value: &str) -> Result<(), &'static str> {
+        let named = Adjustable::named(name.as_bytes()).ok_or("there is no such property")?;
+        named?.set(value.as_bytes(), &self.shared)
+    }
+
     /// What streams have done for a bucket and have before them, by the kind of their connections.
     pub fn dcp_of(&self, bucket: &str) -> BTreeMap<String, DcpStatistics> {
         let part = self.shared.buckets.get(bucket);
         part.map_or_else(BTreeMap::new, |part| by_kind(&part.bucket, &part.hub, ":"))
+    }
+
+    /// Items of a bucket that other nodes do not have yet, by vBucket: of the copy that is the
+    /// furthest behind. vBuckets that no node copies are left out.
+    pub fn replication_lag_of(&self, bucket: &str) -> BTreeMap<u16, u64> {
+        let part = self.shared.buckets.get(bucket);
+        part.map_or_else(BTreeMap::new, |part| replication_lag(&part.bucket, &part.hub, ":"))
     }
 
     /// The collections of a bucket, by the names of their scopes and their own, and how many

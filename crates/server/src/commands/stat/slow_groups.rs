@@ -1,6 +1,5 @@
 //! What was slow, and what is asked for most.
 
-use protocol::Opcode;
 use serde_json::{Map, Value, json};
 
 use super::emitter::{Emitter, NoGroup};
@@ -38,14 +37,13 @@ pub(super) fn hot_keys(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result
 }
 
 fn to_json(operation: &SlowOperation) -> Value {
-    let SlowOperation { ended_at, opcode, key, client, took, spans, .. } = operation;
-    let name = Opcode::from_byte(*opcode).map_or("UNKNOWN", Opcode::name);
+    let SlowOperation { ended_at, key, client, took, spans, .. } = operation;
     let micros = |duration: std::time::Duration| {
         Value::from(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
     };
     let mut members = Map::new();
     members.insert("ended_at_ms".to_owned(), (ended_at.0 / 1_000_000).into());
-    members.insert("command".to_owned(), name.into());
+    members.insert("command".to_owned(), operation.command().into());
     members.insert("key".to_owned(), String::from_utf8_lossy(key).into());
     members.insert("client".to_owned(), client.as_str().into());
     members.insert("took_us".to_owned(), micros(*took));

@@ -16,7 +16,7 @@ const HOT: &str = "hot_keys.sample_seconds";
 
 /// A property that can be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Adjustable {
+pub(crate) enum Adjustable {
     /// From when on a command is slow.
     Slow(Opcode),
     /// The same of all commands.
@@ -27,7 +27,7 @@ pub(super) enum Adjustable {
 
 impl Adjustable {
     /// The property with this name, or why there is none although it begins like one.
-    pub(super) fn named(key: &[u8]) -> Option<Result<Self, &'static str>> {
+    pub(crate) fn named(key: &[u8]) -> Option<Result<Self, &'static str>> {
         let name = std::str::from_utf8(key).ok()?;
         if name == HOT {
             return Some(Ok(Self::Hot));
@@ -42,7 +42,7 @@ impl Adjustable {
     }
 
     /// What it is now.
-    pub(super) fn get(self, shared: &Shared) -> Result<String, &'static str> {
+    pub(crate) fn get(self, shared: &Shared) -> Result<String, &'static str> {
         match self {
             Self::Slow(opcode) => Ok(shared.slow_operations.threshold_ms(opcode).to_string()),
             Self::AllSlow => Err("commands have thresholds of their own; ask for one's"),
@@ -51,7 +51,7 @@ impl Adjustable {
     }
 
     /// Makes it something else.
-    pub(super) fn set(self, value: &[u8], shared: &Shared) -> Result<(), &'static str> {
+    pub(crate) fn set(self, value: &[u8], shared: &Shared) -> Result<(), &'static str> {
         let number = std::str::from_utf8(value).ok().and_then(|value| value.parse::<u64>().ok());
         let number = number.ok_or("the value is a decimal number")?;
         match self {
