@@ -10,6 +10,8 @@ import subprocess
 import time
 
 HOST = "127.0.0.1"
+# Of nodes whose flags say nothing of it.
+VBUCKETS = int(os.environ.get("VBUCKETS", "1024"))
 READY_SECONDS = 30
 STOP_SECONDS = 10
 
@@ -81,6 +83,8 @@ class Node:
             "--password", self.password,
             "--ready-file", self.ready_path,
         ]
+        if "VBUCKETS" in os.environ and "--vbuckets" not in self._flags:
+            arguments += ["--vbuckets", str(VBUCKETS)]
         return arguments + self._flags
 
     def spawn(self):
