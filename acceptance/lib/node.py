@@ -83,7 +83,8 @@ class Node:
             "--password", self.password,
             "--ready-file", self.ready_path,
         ]
-        if "VBUCKETS" in os.environ and "--vbuckets" not in self._flags:
+        is_said = any(flag.startswith("--vbuckets") for flag in self._flags)
+        if "VBUCKETS" in os.environ and not is_said:
             arguments += ["--vbuckets", str(VBUCKETS)]
         return arguments + self._flags
 
