@@ -10,6 +10,8 @@ import subprocess
 import time
 
 HOST = "127.0.0.1"
+# Of nodes whose flags say nothing of it.
+VBUCKETS = int(os.environ.get("VBUCKETS", "1024"))
 READY_SECONDS = 30
 STOP_SECONDS = 10
 
@@ -81,6 +83,9 @@ class Node:
             "--password", self.password,
             "--ready-file", self.ready_path,
         ]
+        is_said = any(flag.startswith("--vbuckets") for flag in self._flags)
+        if "VBUCKETS" in os.environ and not is_said:
+            arguments += ["--vbuckets", str(VBUCKETS)]
         return arguments + self._flags
 
     def spawn(self):

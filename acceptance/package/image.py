@@ -9,14 +9,19 @@ from node import free_port
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 ASSEMBLE = os.path.join(ROOT, "packaging", "container", "assemble-root")
-# Its processes see a root that is read-only, a volume, and nothing of this machine.
+# Its processes see a root that is read-only, a volume, and nothing of this machine; with a third
+# argument that is not empty, the control groups of a directory, as its root of version 2.
 ENTER = """
 mount --bind "$1" "$1"
 mount --bind "$2" "$1/var/lib/settee"
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
+if [ -n "$3" ]; then
+    mount --bind "$3" "$1/sys/fs/cgroup"
+    mount --bind "$3/joined" "$1/proc/1/cgroup"
+fi
 mount -o remount,bind,ro "$1"
-shift 2
+shift 3
 exec chroot --userspec=1000:1000 "$@"
 """
 
@@ -40,7 +45,8 @@ def size_bytes(root):
 class Container:
     """A node in the image, with a volume; stopped as an engine stops it."""
 
-    def __init__(self, name, groups=(), **variables):
+    def __init__(self, name, groups=(), limits=None, **variables):
+        self._limits = self._written(name, limits)
         self._joined = "".join(f"echo $$ > {group}/cgroup.procs; " for group in groups)
         self._root = assemble()
         self._volume = os.path.join(work_directory(), f"{name}-volume")
@@ -54,10 +60,23 @@ class Container:
             **variables}
         self.process = None
 
+    @staticmethod
+    def _written(name, limits):
+        """A directory of these files, as a group's of version 2; of none, no directory."""
+        if limits is None:
+            return ""
+        directory = os.path.join(work_directory(), f"{name}-groups")
+        os.makedirs(directory)
+        for file, text in {"cgroup.controllers": "cpu memory", "joined": "0::/", **limits}.items():
+            with open(os.path.join(directory, file), "w", encoding="ascii") as written:
+                written.write(f"{text}\n")
+        return directory
+
     def _command(self, *arguments):
         namespaces = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork",
                       "--kill-child"]
-        inside = ["sh", "-euc", ENTER, "enter", self._root, self._volume, self._root]
+        inside = ["sh", "-euc", ENTER, "enter", self._root, self._volume, self._limits,
+                  self._root]
         return ["sh", "-euc", self._joined + 'exec "$0" "$@"', *namespaces, *inside,
                 "/usr/bin/settee", *arguments]
 

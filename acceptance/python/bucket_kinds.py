@@ -16,10 +16,9 @@ from couchbase.options import UpsertOptions
 from couchbase.transcoder import RawBinaryTranscoder
 from mcbp import (DATATYPE_SNAPPY, FEATURE_SNAPPY, GET, SEQNO_PERSISTENCE, SET, open_bucket,
                   vbucket_of)
-from node import Node
+from node import VBUCKETS, Node
 from sdk import BUCKET, Sdk
 
-VBUCKETS = 1024
 STAT, SET_PARAM = 0x10, 0x82
 NOT_SUPPORTED, NO_MEMORY, TEMPORARY_FAILURE = 0x83, 0x82, 0x86
 FLUSH_GROUP = struct.pack(">I", 1)

@@ -9,9 +9,9 @@ from couchbase.exceptions import CouchbaseException, DocumentNotFoundException
 from couchbase.options import GetOptions, UpsertOptions
 from couchbase.transcoder import RawBinaryTranscoder, RawJSONTranscoder, RawStringTranscoder
 from mcbp import DATATYPE_SNAPPY, FEATURE_SNAPPY, GET, open_bucket, vbucket_of
+from node import VBUCKETS
 
 VALUE_BYTES_MAX = 20 * 1024 * 1024
-VBUCKETS = 1024
 
 # The SDK takes seconds of CPU time for the first large value that it reads on a connection.
 PATIENCE = timedelta(seconds=30)

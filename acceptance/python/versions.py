@@ -8,8 +8,8 @@ import struct
 from bucket_kinds import node_of_its_own
 from cases import expect, expect_equal
 from mcbp import GET, SUCCESS, open_bucket, vbucket_of
+from node import VBUCKETS
 
-VBUCKETS = 1024
 GET_META, SET_WITH_META, DEL_WITH_META = 0xA0, 0xA2, 0xA8
 KEY_EXISTS, INVALID = 0x02, 0x04
 # Options.

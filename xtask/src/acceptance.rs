@@ -49,13 +49,21 @@ pub(crate) fn suites() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// What suites of rounds are told, by the names of their environment. What is not said they choose.
-const OPTIONS: &[(&str, &str)] = &[("--seed", "SEED"), ("--rounds", "ROUNDS")];
+/// What suites are told, by the names of their environment. What is not said they choose.
+const OPTIONS: [(&str, &str); 4] = [
+    ("--seed", "SEED"),
+    ("--rounds", "ROUNDS"),
+    ("--starts", "STARTS"),
+    ("--vbuckets", "VBUCKETS"),
+];
+
+/// How lines begin that tell what was measured; they are shown whatever became of the cases.
+const FIGURE: &str = "FIGURE ";
 
 /// Variables for suites.
 type Environment = Vec<(&'static str, String)>;
 
-/// `cargo xtask acceptance <suite>... [--seed n] [--rounds n]`
+/// `cargo xtask acceptance <suite>... [--seed n] [--rounds n] [--starts n] [--vbuckets n]`
 pub(crate) fn run_chosen(arguments: &[String]) -> Result<()> {
     let known = suites()?;
     let (names, environment) = parse(arguments)?;
@@ -78,13 +86,14 @@ fn parse(arguments: &[String]) -> Result<(Vec<String>, Environment)> {
             names.push(argument.clone());
             continue;
         }
-        let option = OPTIONS.iter().find(|(option, _)| option == argument);
-        let Some((option, variable)) = option else {
-            bail!("there is no option `{argument}`; there are --seed and --rounds");
+        let option = OPTIONS.iter().find(|(option, _)| *option == argument);
+        let Some(&(option, variable)) = option else {
+            let options = OPTIONS.map(|(option, _)| option).join(", ");
+            bail!("there is no option `{argument}`; there are {options}");
         };
         let value = rest.next().with_context(|| format!("{option} needs a number"))?;
         value.parse::<u64>().with_context(|| format!("{option} {value} is no number"))?;
-        environment.push((*variable, value.clone()));
+        environment.push((variable, value.clone()));
     }
     Ok((names, environment))
 }
@@ -212,6 +221,8 @@ fn judge(output: &str, succeeded: bool) -> (Counts, Option<String>) {
     if counts.failed > 0 {
         println!("{output}");
     } else {
+        let figures = output.lines().filter(|line| line.starts_with(FIGURE));
+        figures.for_each(|figure| println!("{figure}"));
         println!("{counts}");
     }
     (counts, remark.map(str::to_owned))

@@ -46,7 +46,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "acceptance",
-        arguments: "<suite>... [--seed n] [--rounds n]",
+        arguments: "<suite>... [--seed n] [--rounds n] [--starts n] [--vbuckets n]",
         about: "chosen suites of acceptance/ against the built node",
         run: acceptance::run_chosen,
     },
