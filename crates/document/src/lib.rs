@@ -18,6 +18,7 @@ pub mod manifest_event;
 pub mod map;
 pub mod placeholders;
 pub mod vbucket_state;
+pub mod wanted_manifest;
 pub mod xattr;
 
 pub use datatype::Datatype;
@@ -34,3 +35,4 @@ pub use manifest_event::ManifestEvent;
 pub use map::{Map, Set};
 pub use placeholders::{PlaceholderKind, Placeholders};
 pub use vbucket_state::VbucketState;
+pub use wanted_manifest::{WantedCollection, WantedManifest, WantedScope};

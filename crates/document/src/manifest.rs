@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::ids::{CollectionId, ScopeId};
 use crate::map::{Map, Set};
+use crate::wanted_manifest::WantedManifest;
 
 /// The name of the scope, and of the collection in it, that a bucket begins with.
 pub const DEFAULT_NAME: &str = "_default";
@@ -101,6 +102,11 @@ pub enum ManifestEdit<'a> {
         /// Its name.
         collection: &'a str,
     },
+    /// All of them become what is wanted. The uid rises by as many as single changes would be.
+    Replace {
+        /// What there is to be.
+        wanted: &'a WantedManifest,
+    },
 }
 
 /// Why a manifest does not change. The first two are told by their words, which clients look for.
@@ -168,28 +174,41 @@ impl Manifest {
         self.collections().find(|(_, collection)| collection.id == id)
     }
 
-    /// The manifest that follows by one change.
+    /// The manifest that follows by one change: this one where nothing changes.
     ///
     /// # Errors
     /// [`ManifestError`], but for [`ManifestError::NotNext`].
     pub fn edited(&self, edit: ManifestEdit<'_>) -> Result<Self, ManifestError> {
         let mut next = self.clone();
         match edit {
-            ManifestEdit::CreateScope { scope } => next.create_scope(scope)?,
+            ManifestEdit::Replace { wanted } => {
+                wanted.check(self)?;
+                wanted.edits_of(self).into_iter().try_for_each(|edit| next.apply(edit))?;
+            }
+            edit => next.apply(edit)?,
+        }
+        next.check()?;
+        Ok(next)
+    }
+
+    /// Makes one change, which is not [`ManifestEdit::Replace`].
+    fn apply(&mut self, edit: ManifestEdit<'_>) -> Result<(), ManifestError> {
+        match edit {
+            ManifestEdit::CreateScope { scope } => self.create_scope(scope)?,
             ManifestEdit::DropScope { scope } => {
-                let index = next.index_of(scope)?;
+                let index = self.index_of(scope)?;
                 if scope.starts_with('_') {
                     let why = format!("Deleting {scope} scope is not allowed");
                     return Err(ManifestError::Invalid("_", why));
                 }
-                next.scopes.remove(index);
+                self.scopes.remove(index);
             }
             ManifestEdit::CreateCollection { scope, collection, max_ttl, history } => {
-                next.create_collection(scope, collection, max_ttl, history)?;
+                self.create_collection(scope, collection, max_ttl, history)?;
             }
             ManifestEdit::ChangeCollection { scope, collection, max_ttl, history } => {
                 check_max_ttl(max_ttl.flatten())?;
-                let found = next.collection_mut(scope, collection)?;
+                let found = self.collection_mut(scope, collection)?;
                 if found.id == CollectionId::DEFAULT {
                     let why = "The default collection has no properties of its own".to_owned();
                     return Err(ManifestError::Invalid("_", why));
@@ -198,19 +217,19 @@ impl Manifest {
                 found.history = history.unwrap_or(found.history);
             }
             ManifestEdit::DropCollection { scope, collection } => {
-                let index = next.index_of(scope)?;
-                let id = next.collection_mut(scope, collection)?.id;
+                let index = self.index_of(scope)?;
+                let id = self.collection_mut(scope, collection)?.id;
                 if id == CollectionId::DEFAULT {
                     let why = "Deleting the default collection is not supported".to_owned();
                     return Err(ManifestError::Invalid("_", why));
                 }
-                next.scopes[index].collections.retain(|collection| collection.id != id);
+                self.scopes[index].collections.retain(|collection| collection.id != id);
             }
+            ManifestEdit::Replace { .. } => unreachable!("a replacement is made of single changes"),
         }
         let used_up = || ManifestError::Invalid("_", "All uids are used up".to_owned());
-        next.uid = next.uid.checked_add(1).ok_or_else(used_up)?;
-        next.check()?;
-        Ok(next)
+        self.uid = self.uid.checked_add(1).ok_or_else(used_up)?;
+        Ok(())
     }
 
     fn create_scope(&mut self, name: &str) -> Result<(), ManifestError> {

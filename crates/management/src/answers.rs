@@ -5,10 +5,6 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// Why this version refuses to replace all scopes and collections at once.
-pub(crate) const ONE_BY_ONE: &str =
-    "This version creates and deletes scopes and collections one by one";
-
 /// 200 with a JSON document.
 pub(crate) fn ok(body: &Value) -> Response {
     json_text(StatusCode::OK, body.to_string())

@@ -3,13 +3,14 @@
 //! ```text
 //! {"time":text,"event":"change","user":"<ud>bob</ud>","request":"PUT /settings/...","status":200}
 //! {"time":text,"event":"login failed","user":"<ud>bob</ud>","door":"rest"}
+//! {"time":text,"event":"audit log","user":"<ud>bob</ud>","is_on":false}
 //! ```
 //!
 //! A line never has the body of a request, so no secret. Lines are written by a thread of their
 //! own; one too many is left out, and the next one says how many were.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -24,13 +25,22 @@ use crate::date::rfc3339;
 /// Lines that wait to be written.
 const WAITING_MAX: usize = 1_024;
 /// Bytes of the file behind which it becomes the one of before.
-const FILE_BYTES_MAX: u64 = 20 << 20;
+pub(crate) const FILE_BYTES_MAX: u64 = 20 << 20;
 /// Bytes that are shown of what a client has said.
 const SHOWN_BYTES_MAX: usize = 512;
+
+/// Beside the file, and there while it is switched off.
+const OFF_SUFFIX: &str = ".off";
 
 /// The audit log. Dropping it writes what waits.
 pub struct AuditLog {
     clock: Clock,
+    files: Arc<dyn Files>,
+    /// The mark that it is off, which is there after a start, too.
+    off_mark: PathBuf,
+    is_on: AtomicBool,
+    /// Held while it is switched.
+    switching: Mutex<()>,
     lines: Mutex<Option<SyncSender<String>>>,
     left_out: AtomicU64,
     thread: Option<JoinHandle<()>>,
@@ -38,15 +48,55 @@ pub struct AuditLog {
 
 impl AuditLog {
     /// Begins, or goes on with, the file at `path`; the one of before is beside it, as `<path>.1`.
+    /// It is on unless it was switched off.
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// There is no thread for it, or nobody can tell whether it is on.
     pub fn start(clock: Clock, files: Arc<dyn Files>, path: PathBuf) -> std::io::Result<Self> {
+        let off_mark = with_suffix(&path, OFF_SUFFIX);
+        let is_off = files.exists(&off_mark).map_err(std::io::Error::other)?;
         let (lines, waiting) = sync_channel(WAITING_MAX);
+        let for_marks = Arc::clone(&files);
         let run = move || write_all(&*files, &path, FILE_BYTES_MAX, &waiting);
         let thread = Some(platform::threads::spawn("Audit", run)?);
         let lines = Mutex::new(Some(lines));
-        Ok(Self { clock, lines, left_out: AtomicU64::new(0), thread })
+        Ok(Self {
+            clock,
+            files: for_marks,
+            off_mark,
+            is_on: AtomicBool::new(!is_off),
+            switching: Mutex::default(),
+            lines,
+            left_out: AtomicU64::new(0),
+            thread,
+        })
+    }
+
+    /// Whether anything is noted.
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Switches it on or off, durably. Who has done so is the last thing noted, or the first.
+    ///
+    /// # Errors
+    /// It is as it was.
+    pub fn switch(&self, is_on: bool, user: &str) -> Result<(), FileError> {
+        let _one_at_a_time = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_on == self.is_on() {
+            return Ok(());
+        }
+        if is_on {
+            self.files.remove(&self.off_mark)?;
+        } else {
+            self.files.replace_all(&self.off_mark, b"")?;
+        }
+        // It is on while the note is taken.
+        self.is_on.store(true, Ordering::Relaxed);
+        let event = json!({"event": "audit log", "user": marked(user)});
+        self.record(event, "is_on", is_on.into());
+        self.is_on.store(is_on, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Somebody has asked for a change; `path` is that of the request.
@@ -62,6 +112,9 @@ impl AuditLog {
     }
 
     fn record(&self, mut event: Value, name: &str, value: Value) {
+        if !self.is_on() {
+            return;
+        }
         let Some(fields) = event.as_object_mut() else { return };
         let seconds = self.clock.wall_time().seconds();
         fields.insert("time".to_owned(), rfc3339(seconds.into()).into());
@@ -93,6 +146,12 @@ fn marked(said: &str) -> String {
     UserData(shown).to_string()
 }
 
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
 /// Writes lines as they come. A disk that takes none keeps nobody from anything.
 fn write_all(files: &dyn Files, path: &Path, bytes_max: u64, lines: &Receiver<String>) {
     let mut current = None;
@@ -116,9 +175,7 @@ fn write(
 ) -> Result<(), FileError> {
     if current.as_ref().is_some_and(|(_, size)| *size >= bytes_max) {
         *current = None;
-        let mut before = path.as_os_str().to_owned();
-        before.push(".1");
-        files.rename(path, Path::new(&before))?;
+        files.rename(path, &with_suffix(path, ".1"))?;
     }
     if current.is_none() {
         *current = Some(open(files, path)?);
@@ -164,6 +221,28 @@ mod tests {
         assert_eq!(lines[0]["user"], "<ud>bob</ud>");
         assert_eq!(lines[0]["status"], 200);
         assert_eq!(lines[3]["door"], "rest");
+    }
+
+    #[test]
+    fn what_is_switched_off_stays_off_over_starts_and_says_who_did_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        for (is_on_before, is_on) in [(true, false), (false, false), (false, true), (true, true)] {
+            let log = AuditLog::start(Clock::real(), Arc::new(RealFiles), path.clone()).unwrap();
+            assert_eq!(log.is_on(), is_on_before);
+            log.switch(is_on, "bob").unwrap();
+            assert_eq!(log.is_on(), is_on);
+            log.login_failed("eve", "rest");
+        }
+        let text = platform::files::read_text(&path).unwrap();
+        let events = text.lines().map(|line| {
+            let line: Value = serde_json::from_str(line).unwrap();
+            (line["event"].as_str().unwrap().to_owned(), line["is_on"].as_bool())
+        });
+        let failed = || ("login failed".to_owned(), None);
+        let switched = |is_on| ("audit log".to_owned(), Some(is_on));
+        let expected = [switched(false), switched(true), failed(), failed()];
+        assert_eq!(events.collect::<Vec<_>>(), expected);
     }
 
     #[test]

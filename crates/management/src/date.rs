@@ -17,6 +17,33 @@ pub(crate) fn rfc3339(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.000Z")
 }
 
+/// Milliseconds since 1970 of a moment that is written so, with any part of a second; `None` for
+/// anything else. Source: `days_from_civil` of the same.
+pub(crate) fn unix_milliseconds(written: &str) -> Option<i64> {
+    let (date, time) = written.strip_suffix('Z')?.split_once('T')?;
+    let number = |part: &str| part.parse::<i64>().ok().filter(|it| (0..10_000).contains(it));
+    let [year, month, day] = three(date, '-')?.map(number);
+    let (month, day) = (month?, day?);
+    let [hour, minute, second] = three(time, ':')?;
+    let (second, fraction) = second.split_once('.').unwrap_or((second, ""));
+    let milliseconds = format!("{fraction:0<3}").get(..3)?.parse::<i64>().ok()?;
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let year = year? - i64::from(month <= 2);
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let month_index = (month + 9) % 12;
+    let day_of_year = (153 * month_index + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = era * 146_097 + day_of_era - 719_468;
+    let seconds = ((days * 24 + number(hour)?) * 60 + number(minute)?) * 60 + number(second)?;
+    Some(seconds * 1_000 + milliseconds)
+}
+
+fn three(text: &str, between: char) -> Option<[&str; 3]> {
+    text.splitn(3, between).collect::<Vec<_>>().try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,6 +60,26 @@ mod tests {
             (1_704_067_200, "2024-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(rfc3339(seconds), written);
+            assert_eq!(unix_milliseconds(written), Some(seconds * 1_000));
+        }
+    }
+
+    #[test]
+    fn what_is_no_moment_is_none() {
+        assert_eq!(unix_milliseconds("1970-01-01T00:00:00.0421Z"), Some(42));
+        assert_eq!(unix_milliseconds("1970-01-01T00:00:01Z"), Some(1_000));
+        for text in [
+            "",
+            "Z",
+            "2024-01-01",
+            "2024-13-01T00:00:00Z",
+            "2024-01-00T00:00:00Z",
+            "-024-01-01T00:00:00Z",
+            "2024-01-01T00:00Z",
+            "2024-01-01T00:00:00.\u{fc}Z",
+            "99999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(unix_milliseconds(text), None, "{text}");
         }
     }
 }

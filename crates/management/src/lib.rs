@@ -20,6 +20,7 @@ mod date;
 mod failed_logins;
 mod limits;
 mod live_figures;
+mod log_entry;
 mod metric;
 mod node_view;
 mod observed;

@@ -199,6 +199,18 @@ pub const REST_ROUTES: &[RestRoute] = &[
     ),
     route(
         "POST",
+        "/pools/default/buckets/{bucket}/controller/compactDatabases",
+        in_bucket(Privilege::BucketCompact),
+        "The same",
+    ),
+    route(
+        "POST",
+        "/pools/default/buckets/{bucket}/controller/unsafePurgeBucket",
+        in_bucket(Privilege::BucketCompact),
+        "Refused: deletions are forgotten by their age",
+    ),
+    route(
+        "POST",
         "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
         in_bucket(Privilege::BucketCompact),
         "Stop compacting a bucket's files",
@@ -226,7 +238,7 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "PUT",
         SCOPES,
         in_bucket(Privilege::CollectionWrite),
-        "Refused: scopes and collections are changed one by one",
+        "Have these scopes and collections, and no others",
     ),
     route(
         "POST",
@@ -406,6 +418,54 @@ pub const REST_ROUTES: &[RestRoute] = &[
     ),
     route(
         "GET",
+        "/settings/alerts",
+        on_node(Privilege::SettingsRead),
+        "Who is sent a mail: nobody",
+    ),
+    route(
+        "POST",
+        "/settings/alerts",
+        on_node(Privilege::SettingsWrite),
+        "Confirm that nobody is sent a mail",
+    ),
+    route(
+        "POST",
+        "/settings/alerts/testEmail",
+        on_node(Privilege::SettingsWrite),
+        "Refused: nobody is sent a mail",
+    ),
+    route(
+        "GET",
+        "/settings/audit",
+        on_node(Privilege::SecurityRead),
+        "Whether changes are noted in the audit log",
+    ),
+    route(
+        "POST",
+        "/settings/audit",
+        on_node(Privilege::SecurityWrite),
+        "Switch the audit log on or off",
+    ),
+    route(
+        "GET",
+        "/settings/audit/descriptors",
+        on_node(Privilege::SecurityRead),
+        "The events of the audit log",
+    ),
+    route(
+        "GET",
+        "/settings/security",
+        on_node(Privilege::SecurityRead),
+        "What holds for connections and sessions",
+    ),
+    route(
+        "POST",
+        "/settings/security",
+        on_node(Privilege::SecurityWrite),
+        "Confirm what holds for connections and sessions",
+    ),
+    route(
+        "GET",
         "/settings/stats",
         on_node(Privilege::SettingsRead),
         "Whether figures are sent to anybody",
@@ -522,6 +582,12 @@ pub const REST_ROUTES: &[RestRoute] = &[
         "Not found: there are no users of other places",
     ),
     route("GET", "/settee/log", on_node(Privilege::SecurityRead), "The last lines of the log"),
+    route(
+        "GET",
+        "/logs",
+        on_node(Privilege::SecurityRead),
+        "The last lines of the log, as the original lists events",
+    ),
     route(
         "GET",
         "/settee/figuresStreaming",

@@ -1,5 +1,6 @@
 //! Which request is answered by whom.
 
+mod audit;
 mod backup;
 mod bucket_changes;
 mod bucket_form;
@@ -14,9 +15,11 @@ mod console;
 mod damage;
 mod documents;
 mod first_start;
+mod fixed_settings;
 mod groups;
 mod health;
 mod log_level;
+mod logs;
 mod named_bucket;
 mod observed;
 mod own_account;
@@ -29,6 +32,7 @@ mod streaming;
 mod users;
 mod users_change;
 mod vbuckets;
+mod wanted_manifest;
 
 use std::sync::Arc;
 
@@ -105,7 +109,8 @@ fn cluster_routes() -> Router<Arc<Context>> {
         .route("/_prometheusMetrics", get(health::metrics))
         .route("/_prometheusMetricsHigh", get(health::metrics_of_high_cardinality))
         .route("/openapi.json", get(health::openapi))
-        .route("/settee/log", get(health::log))
+        .route("/settee/log", get(logs::lines))
+        .route("/logs", get(logs::entries))
 }
 
 fn bucket_routes() -> Router<Arc<Context>> {
@@ -123,6 +128,14 @@ fn bucket_routes() -> Router<Arc<Context>> {
         .route("/pools/default/buckets/{bucket}/controller/doFlush", post(buckets::flush))
         .route("/pools/default/buckets/{bucket}/controller/compactBucket", post(buckets::compact))
         .route(
+            "/pools/default/buckets/{bucket}/controller/compactDatabases",
+            post(buckets::compact),
+        )
+        .route(
+            "/pools/default/buckets/{bucket}/controller/unsafePurgeBucket",
+            post(buckets::refuse_purge),
+        )
+        .route(
             "/pools/default/buckets/{bucket}/controller/cancelBucketCompaction",
             post(buckets::cancel_compaction),
         )
@@ -136,9 +149,7 @@ fn collection_routes() -> Router<Arc<Context>> {
     Router::new()
         .route(
             scopes,
-            get(collections::manifest)
-                .post(collections::create_scope)
-                .put(collections::refuse_bulk),
+            get(collections::manifest).post(collections::create_scope).put(collections::replace),
         )
         .route(&below("@ensureManifest/{uid}"), post(collections::ensure_manifest))
         .route(&below("{scope}"), delete(collections::drop_scope))
@@ -191,6 +202,14 @@ fn setting_routes() -> Router<Arc<Context>> {
         )
         .route("/settings/indexes", post(first_start::indexes))
         .route("/settings/stats", get(settings::stats).post(first_start::stats))
+        .route("/settings/alerts", get(fixed_settings::alerts).post(fixed_settings::confirm_alerts))
+        .route("/settings/alerts/testEmail", post(fixed_settings::test_mail))
+        .route("/settings/audit", get(audit::show).post(audit::change))
+        .route("/settings/audit/descriptors", get(audit::descriptors))
+        .route(
+            "/settings/security",
+            get(fixed_settings::security).post(fixed_settings::confirm_security),
+        )
         .route("/settings/web", get(settings::administrator).post(first_start::administrator))
 }
 

@@ -11,7 +11,7 @@ use platform::{Clock, Entropy, Instant};
 use subtle::ConstantTimeEq;
 
 /// A session that nobody uses ends. A page that is open uses it.
-const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
+pub(crate) const IDLE_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// After that somebody signs in again, whatever happens.
 const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// Sessions at a time; the one that was used least lately makes room.

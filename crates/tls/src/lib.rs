@@ -30,6 +30,12 @@ pub use self_signed::{Authority, IssueError};
 pub use store::{CertificateSources, CertificateStore};
 pub use stream::{Arrival, Handshake, SESSION_BYTES, TlsStream};
 
+/// The names of the cipher suites that sessions have, the best first.
+pub fn cipher_suites() -> Vec<String> {
+    let suites = crypto_provider().cipher_suites.clone();
+    suites.iter().map(|suite| format!("{:?}", suite.suite())).collect()
+}
+
 /// The cryptography of every session, for whoever makes sessions otherwise.
 pub fn crypto_provider() -> std::sync::Arc<rustls::crypto::CryptoProvider> {
     std::sync::Arc::new(rustls::crypto::ring::default_provider())

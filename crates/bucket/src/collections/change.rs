@@ -62,8 +62,8 @@ impl Bucket {
         self.0.max_ttl_seconds.store(seconds, Ordering::Relaxed);
     }
 
-    /// Changes the manifest. It is durable on return, and the active vBuckets that are loaded
-    /// follow it; the others do when they are. Not for front-end workers.
+    /// Changes the manifest, if that changes anything. It is durable on return, and the active
+    /// vBuckets that are loaded follow it; the others do when they are. Not for front-end workers.
     ///
     /// # Errors
     /// See [`ManifestChangeError`].
@@ -72,7 +72,11 @@ impl Bucket {
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
         let changing = self.0.manifest.lock();
-        let next = self.manifest().edited(edit).map_err(ManifestChangeError::Refused)?;
+        let current = self.manifest();
+        let next = current.edited(edit).map_err(ManifestChangeError::Refused)?;
+        if next.uid == current.uid {
+            return Ok(current);
+        }
         self.0.change_manifest(next)?;
         let changed = self.manifest();
         drop(changing);

@@ -159,6 +159,12 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
     })
 }
 
+/// POST .../controller/unsafePurgeBucket
+pub(super) async fn refuse_purge(_: NamedBucket) -> Response {
+    let why = "Deletions are forgotten by their age alone, as replicas may not have them yet";
+    answers::refused("_", why)
+}
+
 /// What can be done to the bucket. Clients take `flush` as the promise that it is enabled.
 fn controllers(name: &str, flush_enabled: bool) -> Value {
     let route = |what: &str| format!("/pools/default/buckets/{name}/controller/{what}");

@@ -308,6 +308,6 @@ pub(super) fn management_host(address: &NodeAddress) -> String {
 }
 
 /// The name of a node among those of its cluster: several may run on one host.
-fn node_name(address: &NodeAddress) -> String {
+pub(super) fn node_name(address: &NodeAddress) -> String {
     format!("ns_1@{}", management_host(address))
 }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use auth::Privilege;
 use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Path, State};
+use axum::extract::{Form, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use document::{Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope};
+use document::{
+    Manifest, ManifestCollection, ManifestEdit, ManifestError, ManifestScope, WantedManifest,
+};
 use serde_json::{Value, json};
 
 use super::named_bucket::{Fields, NamedBucket};
+use super::wanted_manifest;
 use crate::answers;
 use crate::authentication::User;
 use crate::bucket_view::{BucketView, ManifestEditError};
@@ -30,6 +34,7 @@ enum OwnedEdit {
     CreateCollection { scope: String, collection: String, properties: Properties },
     ChangeCollection { scope: String, collection: String, properties: Properties },
     DropCollection { scope: String, collection: String },
+    Replace { wanted: WantedManifest },
 }
 
 /// What a form says of a collection.
@@ -166,9 +171,17 @@ pub(super) async fn ensure_manifest(
     answers::json_text(StatusCode::GATEWAY_TIMEOUT, body.to_string())
 }
 
-/// PUT /pools/default/buckets/{bucket}/scopes
-pub(super) async fn refuse_bulk(_: NamedBucket) -> Response {
-    answers::refused("_", answers::ONE_BY_ONE)
+/// PUT /pools/default/buckets/{bucket}/scopes: all of them at once, as JSON of the form in which
+/// they are shown.
+pub(super) async fn replace(
+    NamedBucket(bucket): NamedBucket,
+    Query(query): Query<Fields>,
+    body: Bytes,
+) -> Response {
+    match wanted_manifest::read(&query, &body) {
+        Ok(wanted) => change(bucket, OwnedEdit::Replace { wanted }).await,
+        Err((field, why)) => answers::refused(&field, &why),
+    }
 }
 
 /// The scope and the collection of a path.
@@ -187,13 +200,13 @@ impl Properties {
         let mut properties = Self::default();
         for (name, value) in fields {
             match (name.as_str(), value.as_str()) {
-                // None, whatever the bucket has; and as the bucket has it, which has no limit.
-                ("maxTTL", "-1") => properties.max_ttl = Some(Some(0)),
-                ("maxTTL", "0") => properties.max_ttl = Some(None),
-                ("maxTTL", seconds) => match seconds.parse() {
-                    Ok(seconds) => properties.max_ttl = Some(Some(seconds)),
-                    Err(_) => return Err((name, "The value must be an integer")),
-                },
+                ("maxTTL", seconds) => {
+                    let seconds = seconds.parse().ok().and_then(max_ttl_of);
+                    if seconds.is_none() {
+                        return Err((name, "The value must be an integer"));
+                    }
+                    properties.max_ttl = seconds;
+                }
                 ("history", "true") => properties.history = Some(true),
                 ("history", "false") => properties.history = Some(false),
                 ("history", _) => return Err((name, "The value must be one of: true, false")),
@@ -221,7 +234,18 @@ impl OwnedEdit {
             Self::DropCollection { scope, collection } => {
                 ManifestEdit::DropCollection { scope, collection }
             }
+            Self::Replace { wanted } => ManifestEdit::Replace { wanted },
         }
+    }
+}
+
+/// What clients say of the longest life: -1 for none, whatever the bucket has, and 0 for the one
+/// that the bucket has. `None` for what they cannot mean.
+pub(super) fn max_ttl_of(said: i64) -> Option<Option<u32>> {
+    match said {
+        -1 => Some(Some(0)),
+        0 => Some(None),
+        seconds => Some(Some(u32::try_from(seconds).ok()?)),
     }
 }
 

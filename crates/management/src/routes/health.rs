@@ -56,11 +56,6 @@ pub(super) async fn metrics_of_high_cardinality(State(context): State<Arc<Contex
     ([(header::CONTENT_TYPE, METRICS_TYPE)], encode(metrics)).into_response()
 }
 
-/// GET /settee/log: the last lines.
-pub(super) async fn log(State(context): State<Arc<Context>>) -> Response {
-    answers::ok(&json!({"lines": context.view.log_lines()}))
-}
-
 /// GET /openapi.json
 pub(super) async fn openapi(State(context): State<Arc<Context>>) -> Response {
     answers::ok(&openapi::document(&context.view.node().version))

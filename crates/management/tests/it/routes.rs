@@ -180,6 +180,16 @@ const ROUTES: &[Route] = &[
     ("POST", "/controller/changePassword", 400, &["/errors/password"]),
     ("POST", "/pools/default/checkPermissions", 200, &[]),
     ("GET", "/healthz", 200, &["/status", "/warmup/progress"]),
+    ("GET", "/logs", 200, &["/list/0/node", "/list/0/type", "/list/0/tstamp", "/list/1/text"]),
+    ("GET", "/settings/alerts", 200, &["/enabled", "/emailServer/host", "/recipients"]),
+    ("GET", "/settings/audit", 200, &["/auditdEnabled", "/logPath", "/rotateSize"]),
+    ("GET", "/settings/audit/descriptors", 200, &["/0/id", "/0/name", "/0/description"]),
+    ("GET", "/settings/security", 200, &["/tlsMinVersion", "/supportedCipherSuites/0"]),
+    ("POST", "/settings/alerts", 400, &["/errors/enabled"]),
+    ("POST", "/settings/alerts/testEmail", 400, &["/error"]),
+    ("POST", "/pools/default/buckets/default/controller/compactDatabases", 200, &[]),
+    ("POST", "/pools/default/buckets/default/controller/unsafePurgeBucket", 400, REFUSED),
+    ("POST", "/pools/default/buckets/other/controller/unsafePurgeBucket", 404, &[]),
     ("GET", "/no/such/thing", 404, &[]),
     ("POST", "/whoami", 405, &[]),
     ("GET", "/pools/default/b/%ff", 400, &[]),
@@ -250,6 +260,10 @@ fn every_node_has_every_field_and_one_name_whoever_is_asked() {
     }
 }
 
+/// What a bucket begins with.
+const DEFAULT_SCOPE: &str =
+    r#"{"scopes":[{"name":"_default","collections":[{"name":"_default"}]}]}"#;
+
 #[test]
 fn scopes_and_collections_come_and_go_in_the_words_that_clients_look_for() {
     let port = RestPort::start();
@@ -271,14 +285,64 @@ fn scopes_and_collections_come_and_go_in_the_words_that_clients_look_for() {
         ("GET", "", "", 200, r#""history":true,"maxTTL":0,"name":"c","uid":"9""#),
         ("DELETE", "/s/collections/d", "", 404, "is not found"),
         ("DELETE", "/s/collections/c", "", 200, r#"{"uid":"5"}"#),
+        (
+            "PUT",
+            "?validOnUid=5",
+            r#"{"uid":"5","scopes":[{"name":"_default","collections":[{"name":"_default",
+                "maxTTL":0}]},{"name":"s","collections":[{"name":"e","maxTTL":-1}]}]}"#,
+            200,
+            r#"{"uid":"6"}"#,
+        ),
+        ("GET", "", "", 200, r#""maxTTL":-1,"name":"e""#),
+        (
+            "PUT",
+            "?validOnUid=5",
+            DEFAULT_SCOPE,
+            400,
+            r#"{"errors":{"validOnUid":"The manifest has"#,
+        ),
+        ("PUT", "?validOnUid=x", DEFAULT_SCOPE, 400, r#"{"errors":{"validOnUid":"The value must"#),
+        ("PUT", "?what=x", DEFAULT_SCOPE, 400, "Unsupported key"),
+        ("PUT", "", r#"{"scopes":[]}"#, 400, "Deleting _default scope is not allowed"),
+        ("PUT", "", "name=s", 400, "Invalid manifest"),
+        ("DELETE", "/s/collections/e", "", 200, r#"{"uid":"7"}"#),
         ("DELETE", "/_default/collections/_default", "", 400, "is not supported"),
         ("DELETE", "/_default", "", 400, "is not allowed"),
-        ("DELETE", "/s", "", 200, r#"{"uid":"6"}"#),
+        ("DELETE", "/s", "", 200, r#"{"uid":"8"}"#),
+        ("PUT", "", DEFAULT_SCOPE, 200, r#"{"uid":"8"}"#),
         ("DELETE", "/s", "", 404, r#"Scope with name \"s\" is not found"#),
     ] {
         let answer = client.ask(method, &format!("{scopes}{rest}"), form);
         assert_eq!(answer.status, status, "{method} {rest} {form}: {}", answer.body);
         assert!(answer.body.contains(words), "{method} {rest} {form}: {}", answer.body);
+    }
+}
+
+#[test]
+fn a_setting_is_what_a_form_says_already_or_says_what_to_do() {
+    let port = RestPort::start();
+    let mut client = port.connect();
+    for (path, form, status, words) in [
+        ("security", "", 200, ""),
+        ("security", "tlsMinVersion=tlsv1.2&uiSessionTimeout=3600&cipherSuites=[]", 200, ""),
+        ("security", "clusterEncryptionLevel=control&disableUIOverHttp=false", 200, ""),
+        ("security", "tlsMinVersion=tlsv1.3", 400, "1.2 and 1.3 are spoken"),
+        ("security", "disableUIOverHttp=true&uiSessionTimeout=60", 400, "after an hour"),
+        ("security", "clusterEncryptionLevel=all", 400, "--tls-node-ca"),
+        ("security", "what=1", 400, r#"{"errors":{"what":"Unsupported key"}}"#),
+        ("alerts", "enabled=false&recipients=a%40b&emailHost=h", 200, ""),
+        ("alerts", "enabled=true", 400, "sends no mail"),
+        ("alerts", "enabled=maybe", 400, "true, false"),
+        ("audit", "auditdEnabled=false&disabled=&rotateSize=20971520", 200, ""),
+        ("audit", "auditdEnabled=true", 400, "--audit-log"),
+        ("audit", "auditdEnabled=perhaps", 400, "true, false"),
+        ("audit", "disabledUsers=bob%2Flocal", 400, "Every event is noted"),
+        ("audit", "logPath=%2Fvar", 400, "`audit.log` of the data directory"),
+        ("audit", "rotateInterval=900&auditdEnabled=false", 400, "by its size alone"),
+    ] {
+        let answer = client.ask("POST", &format!("/settings/{path}"), form);
+        assert_eq!(answer.status, status, "{path} {form}: {}", answer.body);
+        assert!(answer.body.contains(words), "{path} {form}: {}", answer.body);
     }
 }
 

@@ -62,7 +62,11 @@ impl Membership {
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
         for _ in 0..ATTEMPTS_MAX {
             self.exchange_manifest_of(bucket, plan);
-            let next = bucket.manifest().edited(edit).map_err(ManifestChangeError::Refused)?;
+            let current = bucket.manifest();
+            let next = current.edited(edit).map_err(ManifestChangeError::Refused)?;
+            if next.uid == current.uid {
+                return Ok(current);
+            }
             match self.precede(bucket, plan, &next) {
                 Precedence::Here => return bucket.edit_manifest(edit),
                 Precedence::Other => {}
