@@ -5,10 +5,14 @@
 //! `CASE name SKIP why`. It exits with 0 when no case failed. Beside it, `needs.toml` names what it
 //! needs from the machine.
 
+use std::collections::VecDeque;
 use std::env::{join_paths, split_paths};
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -112,13 +116,36 @@ pub(crate) fn run_all() -> Result<Vec<SuiteResult>> {
     Ok(results)
 }
 
-/// Builds the node once and runs these suites, one after the other.
+/// Builds the node once and runs these suites: those first that bear a neighbour, two at a time,
+/// then the others one after the other. The results are in the order of the names.
 fn run_with(names: &[String], environment: &Environment) -> Result<Vec<SuiteResult>> {
     if names.is_empty() {
         return Ok(Vec::new());
     }
     let binary = step("build", build_node)?;
-    Ok(names.iter().map(|name| run_suite(name, &binary, environment)).collect())
+    let (mut side_by_side, mut alone) = (VecDeque::new(), Vec::new());
+    for name in names {
+        if Needs::read(&root().join("acceptance").join(name))?.is_side_by_side() {
+            side_by_side.push_back(name);
+        } else {
+            alone.push(name);
+        }
+    }
+    let side_by_side = Mutex::new(side_by_side);
+    let next = || side_by_side.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let lane = || {
+        let suites = iter::from_fn(next);
+        suites.map(|name| run_suite(name, &binary, environment)).collect::<Vec<_>>()
+    };
+    let mut results = thread::scope(|scope| {
+        let beside = scope.spawn(lane);
+        let mut results = lane();
+        results.extend(beside.join().expect("a suite that fails is a result, not a panic"));
+        results
+    });
+    results.extend(alone.into_iter().map(|name| run_suite(name, &binary, environment)));
+    results.sort_by_key(|result| names.iter().position(|name| *name == result.name));
+    Ok(results)
 }
 
 /// Prints a table and a closing line with the sum; an error when anything failed, or was skipped in

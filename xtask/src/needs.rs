@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -22,6 +23,8 @@ pub(crate) struct Needs {
     go: bool,
     /// Why a run of everything leaves the suite out; it is run by its name.
     left_out: Option<String>,
+    /// Whether the suite waits more than it computes and bears a neighbour: two such run at a time.
+    side_by_side: bool,
 }
 
 /// A machine that has what a suite needs, or the reason why it has not.
@@ -48,6 +51,11 @@ impl Needs {
         self.left_out.as_deref()
     }
 
+    /// Whether another suite may run beside it.
+    pub(crate) fn is_side_by_side(&self) -> bool {
+        self.side_by_side
+    }
+
     /// A program that a Debian package of the same name brings.
     pub(crate) fn of_program(name: &str) -> Self {
         let names = vec![name.to_owned()];
@@ -56,6 +64,9 @@ impl Needs {
 
     /// Installs what is missing, where that is possible. `suite` names the environment.
     pub(crate) fn meet(&self, suite: &str) -> Result<Met> {
+        // Packages are installed by one at a time.
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |program: &String| !has_program(program);
         if self.programs.iter().any(is_missing) && !self.apt.is_empty() && is_root() {
             self.install_packages();
