@@ -12,8 +12,16 @@ pub struct StateStatistics {
     pub document_count: usize,
     /// Documents whose value is only in a file.
     pub ejected_count: usize,
-    /// Bytes of documents in memory, and of the tables that find them.
+    /// Bytes of documents in memory.
     pub documents_bytes: usize,
+    /// Bytes of the tables that find them.
+    pub tables_bytes: usize,
+    /// Bytes of the filters of keys.
+    pub filter_bytes: usize,
+    /// Bytes of checkpoints: items in full although tables hold them, too.
+    pub checkpoints_bytes: usize,
+    /// Durable writes that have not ended.
+    pub sync_write_count: usize,
     /// Items that wait for a flusher.
     pub queued_item_count: usize,
     /// What they have done.
@@ -26,7 +34,11 @@ impl StateStatistics {
         self.vbucket_count += 1;
         self.document_count += vbucket.document_count();
         self.ejected_count += vbucket.ejected_count();
-        self.documents_bytes += vbucket.documents_bytes();
+        self.documents_bytes += vbucket.documents_bytes() - vbucket.tables_bytes();
+        self.tables_bytes += vbucket.tables_bytes();
+        self.filter_bytes += vbucket.key_filter().bytes();
+        self.checkpoints_bytes += vbucket.checkpoints().extent().bytes();
+        self.sync_write_count += vbucket.prepare_count();
         self.queued_item_count += vbucket.checkpoints().unflushed_count();
         self.done += vbucket.statistics();
     }

@@ -265,6 +265,12 @@ impl Bucket {
 }
 
 impl BucketStatistics {
+    /// vBuckets of all roles.
+    pub fn vbucket_count(&self) -> u64 {
+        let count: usize = self.by_state.iter().map(|of_state| of_state.vbucket_count).sum();
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
     /// All bytes that the bucket takes.
     pub fn used_bytes(&self) -> u64 {
         self.documents_bytes + self.log_bytes

@@ -111,11 +111,24 @@ pub trait NodeView: Send + Sync {
     /// The node in figures.
     fn node(&self) -> NodeFacts;
 
-    /// Samples for Prometheus. Samples of one family need not stand together.
-    fn metrics(&self) -> Vec<Metric>;
+    /// Samples for Prometheus, without histograms: what the node remembers. Samples of one family
+    /// need not stand together.
+    fn figures(&self) -> Vec<Metric>;
+
+    /// The histograms beside them.
+    fn histograms(&self) -> Vec<Metric>;
 
     /// The same of what is told by commands and collections, of which there may be thousands.
     fn metrics_of_high_cardinality(&self) -> Vec<Metric>;
+}
+
+impl dyn NodeView {
+    /// What `/metrics` tells.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = self.figures();
+        metrics.extend(self.histograms());
+        metrics
+    }
 }
 
 /// Why a plan was not carried out. The texts are for people.

@@ -90,7 +90,7 @@ impl StatsHistory {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;
-            self.take(Clock::real().wall_time().seconds().into(), &node.metrics());
+            self.take(Clock::real().wall_time().seconds().into(), &node.figures());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use bucket::BucketStatistics;
 
+use crate::command_statistics::operations;
 use crate::statistic::{MetricName, Statistic, count};
 
 type Row = Statistic<BucketStatistics>;
@@ -10,6 +11,9 @@ const DRIFT_HELP: &str = "Time between the clocks of others and this one";
 const DRIFT_COUNT_HELP: &str = "Versions of other clocks";
 const AHEAD_HELP: &str = "Versions too far ahead of this node's clock";
 const BEHIND_HELP: &str = "Versions too far behind this node's clock";
+
+const LOST_HELP: &str = "Versions from elsewhere that did not win, by what they were";
+const DATATYPE_HELP: &str = "Documents in memory, by their datatype";
 
 const ACTIVE: &[(&str, &str)] = &[("state", "active")];
 const REPLICA: &[(&str, &str)] = &[("state", "replica")];
@@ -20,6 +24,9 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .bytes()
         .stat(&[("mem_used", &["", "memory"]), ("total_malloced", &["slabs"])])
         .metric("kv_mem_used_bytes"),
+    Row::gauge("Memory that counts against the quota", BucketStatistics::used_bytes)
+        .bytes()
+        .metric("kv_total_memory_used_bytes"),
     Row::gauge("Documents in memory, and the tables that find them", |it| it.documents_bytes)
         .bytes()
         .stat(&[
@@ -54,26 +61,31 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         it.checkpoints_upper_mark_bytes
     })
     .bytes()
-    .stat(&[("ep_checkpoint_memory_recovery_upper_mark_bytes", &[""])]),
+    .stat(&[("ep_checkpoint_memory_recovery_upper_mark_bytes", &[""])])
+    .metric("kv_ep_checkpoint_memory_recovery_upper_mark_bytes"),
     Row::gauge("Memory of checkpoints down to which it is recovered", |it| {
         it.checkpoints_lower_mark_bytes
     })
     .bytes()
-    .stat(&[("ep_checkpoint_memory_recovery_lower_mark_bytes", &[""])]),
+    .stat(&[("ep_checkpoint_memory_recovery_lower_mark_bytes", &[""])])
+    .metric("kv_ep_checkpoint_memory_recovery_lower_mark_bytes"),
     Row::counter("Runs of the recovery of checkpoints' memory", |it| it.checkpoint_recoveries)
         .stat(&[("ep_checkpoint_memory_recovery_runs", &[""])]),
     Row::gauge("What an open checkpoint may take while there are streams", |it| {
         count(it.checkpoint_bytes_max)
     })
     .bytes()
-    .stat(&[("ep_checkpoint_computed_max_size", &[""])]),
+    .stat(&[("ep_checkpoint_computed_max_size", &[""])])
+    .metric("kv_ep_checkpoint_computed_max_size_bytes"),
     Row::counter("Items that have left logs", |it| it.checkpoint_items_removed)
-        .stat(&[("ep_items_rm_from_checkpoints", &[""])]),
+        .stat(&[("ep_items_rm_from_checkpoints", &[""])])
+        .metric("kv_ep_items_rm_from_checkpoints"),
     Row::counter("What items that have left logs were, with their slots", |it| {
         it.checkpoint_bytes_removed
     })
     .bytes()
-    .stat(&[("ep_mem_freed_by_checkpoint_removal", &[""])]),
+    .stat(&[("ep_mem_freed_by_checkpoint_removal", &[""])])
+    .metric("kv_ep_mem_freed_by_checkpoint_removal_bytes"),
     Row::counter("Cursors of streams that the recovery dropped", |it| it.cursors_dropped)
         .stat(&[("ep_cursors_dropped", &[""])])
         .metric("kv_ep_cursors_dropped"),
@@ -135,6 +147,12 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::gauge("Writes that wait to become durable", |it| count(it.queued_item_count))
         .stat(&[("ep_diskqueue_items", &[""])])
         .metric("kv_ep_diskqueue_items"),
+    Row::counter("Writes queued to become durable", |it| it.vbuckets.queue_fills)
+        .stat(&[("ep_diskqueue_fill", &[""]), ("ep_total_enqueued", &[""])])
+        .metric("kv_ep_diskqueue_fill"),
+    Row::counter("Queued writes made durable", |it| it.vbuckets.queue_drains)
+        .stat(&[("ep_diskqueue_drain", &[""])])
+        .metric("kv_ep_diskqueue_drain"),
     Row::gauge("vBuckets that wait for a flusher", |it| count(it.queued_vbucket_count))
         .stat(&[("ep_flusher_todo", &[""])])
         .metric("kv_ep_flusher_todo"),
@@ -151,7 +169,8 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[("ep_commit_num", &[""]), ("rw_0:commits", &["kvstore"])])
         .metric("kv_ep_commit_num"),
     Row::counter("Commits that failed, and were tried again", |it| it.commits_failed)
-        .stat(&[("ep_item_commit_failed", &[""]), ("rw_0:failure_set", &["kvstore"])]),
+        .stat(&[("ep_item_commit_failed", &[""]), ("rw_0:failure_set", &["kvstore"])])
+        .metric("kv_ep_item_commit_failed"),
     Row::counter("Writes that failed", BucketStatistics::write_failures)
         .stat(&[("ep_data_write_failed", &[""])])
         .metric("kv_ep_data_write_failed"),
@@ -169,7 +188,8 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::counter("Queued versions that a newer one in the same flush made superfluous", |it| {
         it.flusher_deduplications
     })
-    .stat(&[("ep_total_deduplicated_flusher", &[""])]),
+    .stat(&[("ep_total_deduplicated_flusher", &[""])])
+    .metric("kv_ep_total_deduplicated_flusher"),
     Row::counter("Values read from disk", |it| it.values_fetched)
         .stat(&[("ep_bg_fetched", &[""])])
         .metric("kv_ep_bg_fetched"),
@@ -197,8 +217,7 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     .stat(&[("ep_bloom_filter_keys", &[""])]),
     Row::gauge("Memory of the filters of keys", |it| count(it.filter_bytes))
         .bytes()
-        .stat(&[("ep_bloom_filter_memory", &[""])])
-        .metric("kv_ep_bloom_filter_memory_bytes"),
+        .stat(&[("ep_bloom_filter_memory", &[""])]),
     Row::gauge("Documents of which nothing is in memory", |it| count(it.evicted_count))
         .stat(&[("ep_num_evicted_items", &[""])]),
     Row::counter("Rounds of the expiry pager", |it| it.expiry_pager_rounds)
@@ -213,21 +232,24 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::counter("Rounds of the defragmenter", |it| it.defragmenter_rounds)
         .stat(&[("ep_defragmenter_runs", &[""])]),
     Row::counter("Documents that the defragmenter moved", |it| it.defragmenter_moved)
-        .stat(&[("ep_defragmenter_num_moved", &[""])]),
+        .stat(&[("ep_defragmenter_num_moved", &[""])])
+        .metric("kv_ep_defragmenter_num_moved"),
     Row::counter("Documents that a full ephemeral bucket deleted", |it| it.vbuckets.auto_deletions)
         .stat(&[("evictions", &[""]), ("items:1:evicted", &["items"])]),
     Row::counter("Versions taken that came about elsewhere", |it| it.vbuckets.foreign_stores)
         .stat(&[("ep_num_ops_set_meta", &[""])])
-        .metric("kv_ep_num_ops_set_meta"),
+        .read_as(operations(&[("op", "set_meta"), ("result", "hit")])),
     Row::counter("Tombstones taken that came about elsewhere", |it| it.vbuckets.foreign_deletions)
         .stat(&[("ep_num_ops_del_meta", &[""])])
-        .metric("kv_ep_num_ops_del_meta"),
+        .read_as(operations(&[("op", "del_meta"), ("result", "hit")])),
     Row::counter("Versions from elsewhere that did not win", |it| it.vbuckets.foreign_stores_lost)
-        .stat(&[("ep_num_ops_set_meta_res_fail", &[""])]),
+        .stat(&[("ep_num_ops_set_meta_res_fail", &[""])])
+        .read_as(lost(&[("op", "set_meta")])),
     Row::counter("Tombstones from elsewhere that did not win", |it| {
         it.vbuckets.foreign_deletions_lost
     })
-    .stat(&[("ep_num_ops_del_meta_res_fail", &[""])]),
+    .stat(&[("ep_num_ops_del_meta_res_fail", &[""])])
+    .read_as(lost(&[("op", "del_meta")])),
     Row::counter("Time between the clocks of others and this one, in active vBuckets", |it| {
         it.active_drift.total_us
     })
@@ -272,15 +294,63 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::gauge("Requests that wait for pending vBuckets to take up another role", |it| {
         count(it.parked_count)
     })
-    .stat(&[("ep_pending_ops", &[""])]),
+    .stat(&[("ep_pending_ops", &[""])])
+    .metric("kv_ep_pending_ops"),
     Row::counter("Rollbacks of vBuckets", |it| it.rollbacks)
         .stat(&[("ep_rollback_count", &[""])])
         .metric("kv_ep_rollback_count"),
+    Row::gauge("vBuckets of all roles", BucketStatistics::vbucket_count)
+        .stat(&[("ep_vb_total", &[""])])
+        .metric("kv_ep_vb_total"),
     Row::gauge("Dead vBuckets", |it| count(it.by_state[3].vbucket_count))
         .stat(&[("vb_dead_num", &[""])]),
+    datatypes(&[("ep_active_datatype_raw", &[""])], &[("datatype", "raw")], |it| {
+        count(it.datatype_counts[0])
+    }),
+    datatypes(&[("ep_active_datatype_json", &[""])], &[("datatype", "json")], |it| {
+        count(it.datatype_counts[1])
+    }),
+    datatypes(&[("ep_active_datatype_snappy", &[""])], &[("datatype", "snappy")], |it| {
+        count(it.datatype_counts[2])
+    }),
+    datatypes(&[("ep_active_datatype_snappy,json", &[""])], &[("datatype", "snappy,json")], |it| {
+        count(it.datatype_counts[3])
+    }),
+    datatypes(&[("ep_active_datatype_xattr", &[""])], &[("datatype", "xattr")], |it| {
+        count(it.datatype_counts[4])
+    }),
+    datatypes(&[("ep_active_datatype_json,xattr", &[""])], &[("datatype", "json,xattr")], |it| {
+        count(it.datatype_counts[5])
+    }),
+    datatypes(
+        &[("ep_active_datatype_snappy,xattr", &[""])],
+        &[("datatype", "snappy,xattr")],
+        |it| count(it.datatype_counts[6]),
+    ),
+    datatypes(
+        &[("ep_active_datatype_snappy,json,xattr", &[""])],
+        &[("datatype", "snappy,json,xattr")],
+        |it| count(it.datatype_counts[7]),
+    ),
     Row::counter("Items that rollbacks took back", |it| it.vbuckets.rollback_items)
-        .stat(&[("rollback_item_count", &[""])]),
+        .stat(&[("rollback_item_count", &[""])])
+        .metric("kv_rollback_item_count"),
 ];
+
+/// Versions from elsewhere that a resolution of conflicts has refused.
+const fn lost(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+    MetricName::one_of("kv_ops_failed", LOST_HELP, labels)
+}
+
+/// The documents of one datatype.
+const fn datatypes(
+    shown: &'static [(&'static str, &'static [&'static str])],
+    labels: &'static [(&'static str, &'static str)],
+    read: fn(&BucketStatistics) -> u64,
+) -> Row {
+    let name = MetricName::one_of("kv_datatype_count", DATATYPE_HELP, labels);
+    Row::gauge(DATATYPE_HELP, read).stat(shown).read_as(name)
+}
 
 fn drift_exceptions(it: &BucketStatistics) -> u64 {
     let of = |drift: vbucket::Drift| drift.ahead_exceeded + drift.behind_exceeded;

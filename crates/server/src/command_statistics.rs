@@ -41,6 +41,8 @@ counters! {
     get_hits: Counter as operations(&[("op", "get"), ("result", "hit")]),
     /// Reads that found none.
     get_misses: Counter as operations(&[("op", "get"), ("result", "miss")]),
+    /// Reads of what is known of a document but its value.
+    ep_num_ops_get_meta: Counter as operations(&[("op", "get_meta"), ("result", "hit")]),
     /// Orders to empty the bucket.
     cmd_flush: Counter as operations(&[("op", "flush"), ("result", "hit")]),
     /// Stores.
@@ -83,9 +85,20 @@ counters! {
     temporary_failures: Counter,
     /// Requests that waited for something.
     parked_requests: Counter,
+    also Statistic::counter("Reads of documents and of parts of them", |it: &CommandStatistics| {
+        it.cmd_get + it.cmd_subdoc_lookup
+    })
+    .stat(&[("cmd_lookup", &[""])])
+    .metric("kv_cmd_lookup"),
+    also Statistic::counter("Writes of documents and of parts of them", |it: &CommandStatistics| {
+        it.mutations()
+    })
+    .stat(&[("cmd_mutation", &[""])])
+    .metric("kv_cmd_mutation"),
 }
 
-const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
+/// The operations of one kind.
+pub(crate) const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricName {
     MetricName::one_of("kv_ops", OPERATIONS_HELP, labels)
 }
 
@@ -146,6 +159,12 @@ impl CountersByBucket {
 }
 
 impl CommandStatistics {
+    /// Requests that change a document.
+    fn mutations(&self) -> u64 {
+        let whole = self.cmd_set + self.cmd_delete + self.cmd_touch + self.cmd_arithmetic;
+        whole + self.cmd_subdoc_mutation
+    }
+
     /// The sums of several workers or buckets.
     pub(crate) fn of<'a>(counters: impl Iterator<Item = &'a BucketCounters>) -> Self {
         let mut sum = Self::default();

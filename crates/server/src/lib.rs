@@ -35,6 +35,7 @@ mod statistics;
 mod strangers;
 mod timings;
 mod user_meters;
+mod warmup_statistics;
 mod worker;
 
 pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords};
@@ -56,4 +57,5 @@ pub use slow_operations::{SlowOperation, Spans};
 pub use state_statistics::{STATE_LABEL, STATE_STATISTICS, STATES};
 pub use statistic::{MetricName, Statistic, StatisticKind};
 pub use statistics::{SERVER_STATISTICS, ServerStatistics};
+pub use warmup_statistics::WARMUP_STATISTICS;
 pub use worker::{Doors, Mailboxes, Parts, Server, TlsDoor, open_door};

@@ -27,12 +27,25 @@ pub static STATE_STATISTICS: &[Row] = &[
         .percent()
         .stat(&[("perc_mem_resident", &[""])])
         .metric("kv_vb_perc_mem_resident_ratio"),
-    Row::gauge("Documents in memory, and the tables that find them", |it| {
-        count(it.documents_bytes)
-    })
-    .bytes()
-    .stat(&[("ht_memory", &[""])])
-    .metric("kv_vb_ht_memory_bytes"),
+    Row::gauge("Tables that find documents", |it| count(it.tables_bytes))
+        .bytes()
+        .stat(&[("ht_memory", &[""])])
+        .metric("kv_vb_ht_memory_bytes"),
+    Row::gauge("Documents in memory", |it| count(it.documents_bytes))
+        .bytes()
+        .stat(&[("ht_item_memory", &[""])])
+        .metric("kv_vb_ht_item_memory_bytes"),
+    Row::gauge("Memory of the filters of keys", |it| count(it.filter_bytes))
+        .bytes()
+        .stat(&[("bloom_filter_memory", &[""])])
+        .metric("kv_vb_bloom_filter_memory_bytes"),
+    Row::gauge("Memory of checkpoints", |it| count(it.checkpoints_bytes))
+        .bytes()
+        .stat(&[("checkpoint_memory", &[""])])
+        .metric("kv_vb_checkpoint_memory_bytes"),
+    Row::gauge("Durable writes that have not ended", |it| count(it.sync_write_count))
+        .stat(&[("dm_num_tracked", &[""])])
+        .metric("kv_vb_dm_num_tracked"),
     Row::gauge("Writes that wait to become durable", |it| count(it.queued_item_count))
         .stat(&[("queue_size", &[""])])
         .metric("kv_vb_queue_size"),

@@ -13,7 +13,7 @@ pub(crate) trait Clear {
 
 /// Counters that each worker has for itself, their sums, and the table of those. A row has what it
 /// is, its name in the general group of STAT, its kind, its unit, the other group that shows it,
-/// and what Prometheus reads it as.
+/// and what Prometheus reads it as. Behind them are statistics that are made of several counters.
 macro_rules! counters {
     (
         $(#[doc = $counters_doc:tt])+ $counters:ident;
@@ -23,6 +23,7 @@ macro_rules! counters {
             $(#[doc = $doc:tt])+
             $name:ident: $kind:ident $(of $unit:ident)? $(in $group:literal)? $(as $metric:expr)?,
         )+
+        $(also $sum:expr,)*
     ) => {
         $(#[doc = $counters_doc])+
         #[derive(Debug, Default)]
@@ -49,6 +50,7 @@ macro_rules! counters {
                 .stat(&[(stringify!($name), &["" $(, $group)?])])
                 $(.read_as($metric))?,
             )+
+            $($sum,)*
         ];
 
         impl $sums {
@@ -82,7 +84,7 @@ counters! {
     /// Connections to the port behind TLS ever.
     tls_connections: Counter in "connections",
     /// Connections closed at once because there were too many.
-    rejected_connections: Counter in "connections" as MetricName::of("kv_rejected_conns"),
+    rejected_connections: Counter in "connections" as MetricName::of("kv_rejected_connections"),
     /// Connections without a login closed because others needed the room.
     displaced_connections: Counter in "connections",
     /// Connections closed because nobody had said in time who it is.
@@ -107,6 +109,15 @@ counters! {
     tls_failures: Counter as MetricName::of("settee_tls_failures_total"),
     /// Turns that ended because a connection's reader is slow.
     slow_reader_pauses: Counter,
+    // Every port is one for users.
+    also Statistic::gauge("Connections of users", |it: &ServerStatistics| it.curr_connections)
+        .metric("kv_user_connections"),
+    also Statistic::gauge("Always 0: no port is for the system alone", |_| 0)
+        .metric("kv_system_connections"),
+    also Statistic::counter("Logins at the data port", |it: &ServerStatistics| {
+        it.auth_errors + it.auth_successes
+    })
+    .metric("kv_auth_cmds"),
 }
 
 /// Counts one. Only the worker that owns the counter does so.

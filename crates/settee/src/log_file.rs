@@ -148,8 +148,10 @@ mod tests {
         let path = directory.path().join("log");
         let mut log = LogFile::open(Arc::new(RealFiles), &path, 4).unwrap();
         log.write_all(b"first\n").unwrap();
-        // Nothing can be renamed to a directory that is not empty.
-        let obstacle = log.numbered(1);
+        // No file can be renamed to a directory.
+        let last_but_one = log.numbered(KEPT_MAX - 1);
+        drop(LogFile::open(Arc::new(RealFiles), &last_but_one, 4).unwrap());
+        let obstacle = log.numbered(KEPT_MAX);
         RealFiles.create_directories(&obstacle.join("inside")).unwrap();
         assert!(log.write_all(b"second\n").is_err());
         platform::files::remove_tree(&obstacle).unwrap();

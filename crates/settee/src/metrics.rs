@@ -12,7 +12,7 @@ use node::{NodeBucket, NodeBuckets, VERSION};
 use server::{
     BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
     DCP_STATISTICS, JOURNAL_STATISTICS, RANGE_SCAN_STATISTICS, SERVER_STATISTICS, STATE_LABEL,
-    STATE_STATISTICS, STATES, Server, Statistic, StatisticKind,
+    STATE_STATISTICS, STATES, Server, Statistic, StatisticKind, WARMUP_STATISTICS,
 };
 
 pub(crate) use disk_usage::DiskUsage;
@@ -21,8 +21,8 @@ pub(crate) use machine::MachineMeter;
 /// A label that several samples have, and its value.
 type Label<'a> = (&'static str, &'a str);
 
-/// Everything but what is told by commands or collections.
-pub(crate) fn all(
+/// Everything but histograms, and what is told by commands or collections.
+pub(crate) fn figures(
     buckets: &NodeBuckets,
     server: &Server,
     pending_vbucket_count: usize,
@@ -39,6 +39,14 @@ pub(crate) fn all(
         float(count(pending_vbucket_count)),
     ));
     metrics
+}
+
+/// How long the background work of buckets takes.
+pub(crate) fn histograms(buckets: &NodeBuckets) -> Vec<Metric> {
+    let of_bucket = |bucket: &NodeBucket| {
+        histograms::of_bucket(bucket.bucket().timings(), &[("bucket", bucket.name())])
+    };
+    buckets.all().iter().flat_map(of_bucket).collect()
 }
 
 /// What is told by commands and by collections, of which there may be thousands.
@@ -74,8 +82,8 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     }
     metrics.extend(of_table(JOURNAL_STATISTICS, &statistics, labels));
     metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), labels));
+    metrics.extend(of_table(WARMUP_STATISTICS, &statistics.warmup, labels));
     metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), labels));
-    metrics.extend(histograms::of_bucket(bucket.timings(), labels));
     metrics
 }
 
@@ -166,7 +174,8 @@ mod tests {
         };
         let world = real_world(config.pool_options()).unwrap();
         let node = Node::start(world, config, 8091).unwrap();
-        let metrics = all(node.buckets(), node.server(), 0, Duration::from_secs(1));
+        let mut metrics = figures(node.buckets(), node.server(), 0, Duration::from_secs(1));
+        metrics.extend(histograms(node.buckets()));
         assert!(metrics.len() > 60);
         let buckets_of = |name: &str| -> Vec<&str> {
             let of_name = metrics.iter().filter(|metric| metric.name == name);

@@ -9,7 +9,7 @@ use node::Node;
 use server::{
     BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
     DCP_STATISTICS, JOURNAL_STATISTICS, MetricName, RANGE_SCAN_STATISTICS, SERVER_STATISTICS,
-    STATE_LABEL, STATE_STATISTICS, Statistic, StatisticKind,
+    STATE_LABEL, STATE_STATISTICS, Statistic, StatisticKind, WARMUP_STATISTICS,
 };
 
 use crate::serve;
@@ -139,6 +139,7 @@ fn of_tables() -> (Rows, Known) {
     add(DCP_STATISTICS, "<type>:", CONNECTION_TYPE_LABEL, &mut rows, &mut known);
     add(JOURNAL_STATISTICS, "", "", &mut rows, &mut known);
     add(COMPACTION_STATISTICS, "", "", &mut rows, &mut known);
+    add(WARMUP_STATISTICS, "", "", &mut rows, &mut known);
     add(RANGE_SCAN_STATISTICS, "", "", &mut rows, &mut known);
     (rows, known)
 }

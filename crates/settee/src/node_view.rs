@@ -261,15 +261,19 @@ impl NodeView for View {
         }
     }
 
-    fn metrics(&self) -> Vec<Metric> {
+    fn figures(&self) -> Vec<Metric> {
         let uptime = self.clock.now().since(self.started);
         let buckets = self.node_buckets.all();
         let pending = buckets.iter().map(|it| self.membership.pending(it.name()).len()).sum();
-        let mut metrics = metrics::all(&self.node_buckets, &self.server, pending, uptime);
+        let mut metrics = metrics::figures(&self.node_buckets, &self.server, pending, uptime);
         let (now, directory) = (self.clock.now(), self.data_directory.display().to_string());
         metrics.extend(self.machine.metrics(now, &directory, self.disk_space()));
         metrics.extend(self.disk_usage.metrics(&self.node_buckets, now));
         metrics
+    }
+
+    fn histograms(&self) -> Vec<Metric> {
+        metrics::histograms(&self.node_buckets)
     }
 
     fn metrics_of_high_cardinality(&self) -> Vec<Metric> {

@@ -320,6 +320,11 @@ impl Vbucket {
         self.locks.count()
     }
 
+    /// Bytes of the hash table, without what it holds.
+    pub fn tables_bytes(&self) -> usize {
+        self.hash_table.slots_bytes()
+    }
+
     /// Bytes of the hash table and what it holds.
     pub fn documents_bytes(&self) -> usize {
         self.hash_table.bytes()

@@ -236,12 +236,16 @@ impl NodeView for FakeNode {
         }
     }
 
-    fn metrics(&self) -> Vec<Metric> {
+    fn figures(&self) -> Vec<Metric> {
         vec![
             Metric::gauge("kv_curr_items", "Live documents", 40.0).with_label("bucket", "default"),
             Metric::counter("kv_ops", "Operations", 9.0).with_label("op", "get"),
             Metric::counter("settee_groups_total", "Groups", 3.0),
         ]
+    }
+
+    fn histograms(&self) -> Vec<Metric> {
+        Vec::new()
     }
 
     fn metrics_of_high_cardinality(&self) -> Vec<Metric> {

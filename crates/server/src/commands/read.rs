@@ -94,6 +94,7 @@ pub(super) fn get_meta(
         Err(Refused::NotFound) => return answer_miss(connection, request, turn),
         Err(refused) => return refuse(connection, request, refused, turn),
     };
+    count(&turn.bucket.commands.ep_num_ops_get_meta);
     let now_seconds = turn.shared.clock.wall_time().seconds();
     let is_gone = item.is_deleted() || document::expiry::is_past(item.expiry(), now_seconds);
     let mut extras = Vec::with_capacity(21);

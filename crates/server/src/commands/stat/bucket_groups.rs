@@ -5,6 +5,7 @@ use bucket::{BucketType, Named};
 use super::emitter::{Emitter, NoGroup};
 use crate::bucket_statistics::BUCKET_STATISTICS;
 use crate::parameters::ShownIn;
+use crate::warmup_statistics::WARMUP_STATISTICS;
 
 /// Group "warmup".
 pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), NoGroup> {
@@ -18,15 +19,7 @@ pub(super) fn warmup(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     emitter.emit("ep_warmup_state", progress.phase.name());
     emitter.emit("ep_warmup_thread", if is_done { "complete" } else { "running" });
     emitter.emit("ep_warmup_clean_shutdown", progress.was_clean);
-    emitter.emit("ep_warmup_vbuckets_total", progress.vbuckets_total);
-    emitter.emit("ep_warmup_vbuckets_loaded", progress.vbuckets_loaded);
-    emitter.emit("ep_warmup_vbuckets_failed", progress.vbuckets_failed);
-    emitter.emit("ep_warmup_estimated_key_count", progress.documents_total);
-    emitter.emit("ep_warmup_key_count", progress.documents_loaded);
-    emitter.emit("ep_warmup_estimated_value_count", progress.documents_total);
-    emitter.emit("ep_warmup_value_count", progress.values_loaded);
-    emitter.emit("ep_warmup_keys_time", progress.metadata_took.as_micros());
-    emitter.emit("ep_warmup_time", progress.took.as_micros());
+    super::emitter::statistics(emitter, "warmup", WARMUP_STATISTICS, &progress);
     Ok(())
 }
 

@@ -27,23 +27,8 @@ pub(super) fn all(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(), 
     }
     let compactions = emitter.part.bucket.compaction_statistics();
     super::emitter::statistics(emitter, "", COMPACTION_STATISTICS, &compactions);
-    for (name, count) in DATATYPE_NAMES.iter().zip(bucket.datatype_counts) {
-        emitter.emit(&format!("ep_active_datatype_{name}"), count);
-    }
     Ok(())
 }
-
-/// The names of datatypes, by their bits.
-const DATATYPE_NAMES: [&str; 8] = [
-    "raw",
-    "json",
-    "snappy",
-    "snappy,json",
-    "xattr",
-    "json,xattr",
-    "snappy,xattr",
-    "snappy,json,xattr",
-];
 
 fn process(emitter: &mut Emitter<'_, '_>) {
     let shared = emitter.turn.shared;

@@ -52,7 +52,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
         let vbid = vbucket.vbid();
         let statistics = vbucket.statistics();
         let (filter, drift) = (vbucket.key_filter(), vbucket.drift());
-        let numbers: [(&str, u64); 35] = [
+        let numbers: [(&str, u64); 36] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -60,7 +60,8 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("bloom_filter_key_count", number(filter.key_count())),
             ("bloom_filter_memory", number(filter.bytes())),
             ("ht_num_deleted_items", number(vbucket.tombstone_count())),
-            ("ht_memory", number(vbucket.documents_bytes())),
+            ("ht_memory", number(vbucket.tables_bytes())),
+            ("ht_item_memory", number(vbucket.documents_bytes() - vbucket.tables_bytes())),
             ("queue_size", number(vbucket.checkpoints().unflushed_count())),
             ("ops_create", statistics.creations),
             ("ops_update", statistics.updates),
