@@ -168,6 +168,10 @@ mod tests {
             ("couchbase-cli user-manage --rbac-username bob", "--list"),
             ("cbbackupmgr backup -a /b -r d -c node", "--include-data"),
             ("cbbackupmgr restore -a /b -r d", "settee restore --target /b/d"),
+            (
+                "cbbackupmgr restore -a /b -r d -c node -u a -p b -t 4 --include-data travel",
+                "settee restore --target /b/d",
+            ),
         ] {
             let refused = meant_by(typed).unwrap_err();
             assert!(refused.contains(says), "{typed}: {refused}");

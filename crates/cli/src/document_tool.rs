@@ -7,8 +7,8 @@ use anyhow::{anyhow, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use client::{ClusterClient, OwnedResponse, status_name};
+use document::CollectionId;
 use document::limits::KEY_SIZE_MAX;
-use document::{CollectionId, Vbid};
 use platform::{Clock, terminal};
 use protocol::client::Request;
 use protocol::{Feature, Status};
@@ -141,9 +141,8 @@ impl Documents {
     }
 
     /// Whether the server has granted a feature.
-    pub(crate) fn has(&mut self, feature: Feature) -> anyhow::Result<bool> {
-        let connection = self.client.connection_of(Vbid(0)).map_err(explain)?;
-        Ok(connection.features().contains(feature))
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        self.client.features().contains(feature)
     }
 
     /// Says that there is no such document, which is no error of the tool.

@@ -47,7 +47,7 @@ impl DocumentOrder for ScanOrder {
         documents: &mut Documents,
         out: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
-        let is_known = documents.has(Feature::Collections)?;
+        let is_known = documents.has(Feature::Collections);
         ensure!(is_known, "only servers with Couchbase's extensions have scans");
         let (format, collection) = (documents.format, documents.collection);
         let mut left = self.limit;

@@ -69,7 +69,7 @@ impl DocumentOrder for SetOrder {
         let is_json = is_json(&value);
         let flags = flags_of(&value, is_json).to_be_bytes();
         let expiry = expiry_in(&Clock::real(), self.expiry);
-        let has_datatypes = documents.has(Feature::Json)?;
+        let has_datatypes = documents.has(Feature::Json);
         let datatype = if is_json && has_datatypes { Datatype::JSON } else { Datatype::RAW };
         let request = Request {
             cas: self.cas.unwrap_or(0),
@@ -122,12 +122,9 @@ impl SetOrder {
         Ok(value)
     }
 
-    fn requirement(
-        &self,
-        documents: &mut Documents,
-    ) -> anyhow::Result<Option<DurabilityRequirement>> {
+    fn requirement(&self, documents: &Documents) -> anyhow::Result<Option<DurabilityRequirement>> {
         let Some(level) = self.durability.level() else { return Ok(None) };
-        let is_known = documents.has(Feature::SyncReplication)?;
+        let is_known = documents.has(Feature::SyncReplication);
         ensure!(is_known, "the server knows no durable writes; leave out --durability");
         Ok(Some(DurabilityRequirement { level, timeout_ms: None }))
     }

@@ -2,7 +2,7 @@
 
 use document::{CollectionId, Vbid};
 use protocol::client::Request;
-use protocol::{Feature, Opcode, Status};
+use protocol::{Feature, FeatureSet, Opcode, Status};
 
 use crate::connection::Connection;
 use crate::error::ClientError;
@@ -17,6 +17,8 @@ const MOVES_MAX: u32 = 10;
 #[derive(Debug)]
 pub struct ClusterClient {
     options: ConnectionOptions,
+    /// What the first node granted.
+    features: FeatureSet,
     routing: Routing,
     /// By address, because a new map may number the nodes anew.
     connections: Vec<(ServerAddress, Connection)>,
@@ -29,8 +31,14 @@ impl ClusterClient {
         let mut connection = Connection::open(node, &options)?;
         let routing = fetch_routing(&mut connection, node)?;
         let routing = routing.unwrap_or_else(|| Routing::single(node.clone()));
+        let features = connection.features();
         let connections = vec![(node.clone(), connection)];
-        Ok(Self { options, routing, connections })
+        Ok(Self { options, features, routing, connections })
+    }
+
+    /// What the first node granted; the others are asked for the same.
+    pub fn features(&self) -> FeatureSet {
+        self.features
     }
 
     /// The map.
@@ -79,7 +87,12 @@ impl ClusterClient {
 
     /// The id of a collection, by its scope and name with a point between them.
     pub fn collection_id(&mut self, path: &str) -> Result<CollectionId, ClientError> {
-        let connection = self.connection_of(Vbid(0))?;
+        // Every node knows it: one that is connected already answers, whoever else hangs.
+        let node = match self.connections.first() {
+            Some((node, _)) => node.clone(),
+            None => self.routing.owner(Vbid(0)).clone(),
+        };
+        let connection = self.connection(&node)?;
         let opcode = Opcode::CollectionsGetCollectionId;
         let answer =
             connection.call(&Request { value: path.as_bytes(), ..Request::new(opcode) })?;

@@ -160,8 +160,8 @@ impl Connection {
         }
     }
 
-    /// The socket of a connection that was [opened](Connection::open) without TLS, for callers that bring their
-    /// own loop. Nothing may be under way.
+    /// The socket of a connection that was [opened](Connection::open) without TLS, for callers that
+    /// bring their own loop. Nothing may be under way.
     pub fn into_stream(self) -> TcpStream {
         assert!(self.unsent.is_empty(), "every request was sent");
         assert_eq!(self.received.unread_size(), 0, "every response was read");

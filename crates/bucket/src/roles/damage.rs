@@ -42,6 +42,11 @@ impl Bucket {
 }
 
 impl BucketCore {
+    /// What an operator types to see what a vBucket would lose that begins anew.
+    pub(crate) fn reset_command(&self, vbid: Vbid) -> String {
+        format!("settee reset-vbucket {vbid} --bucket {}", self.config.name)
+    }
+
     /// The file of a vBucket that was to be loaded cannot be read. Others go on.
     pub(crate) fn give_up_loading(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
@@ -56,7 +61,8 @@ impl BucketCore {
             %error,
             vbucket = vbid.0,
             "the vBucket's file cannot be read and the vBucket does not serve; promote a replica \
-             of it, or see what `settee reset-vbucket` says"
+             of it, or see what `{}` says",
+            self.reset_command(vbid)
         );
     }
 
@@ -74,7 +80,8 @@ impl BucketCore {
             %error,
             vbucket = vbid.0,
             "the vBucket cannot be flushed and refuses writes; a replica is built anew by itself; \
-             of an active one promote a replica, or see what `settee reset-vbucket` says"
+             of an active one promote a replica, or see what `{}` says",
+            self.reset_command(vbid)
         );
         self.tell_streams(|streams| streams.file_damaged(vbid));
     }

@@ -59,7 +59,10 @@ impl Bucket {
                  are served from the journal until there is room: make some"
             );
         }
-        report.ignored.iter().for_each(report_file);
+        for ignored in &report.ignored {
+            let command = ignored.vbid().map(|vbid| self.0.reset_command(vbid));
+            report_file(ignored, &advice(command.as_deref().unwrap_or("settee reset-vbucket")));
+        }
     }
 
     fn report_journal(&self, report: &StartReport) {
@@ -101,12 +104,15 @@ impl Bucket {
 }
 
 /// What to do about a file that is not believed.
-const ADVICE: &str = "the vBucket does not serve, and its file stays as it is; put back the file \
-                      as it was, promote a replica, or see what `settee reset-vbucket` says \
-                      (docs/storage.md, Out of service)";
+fn advice(command: &str) -> String {
+    format!(
+        "the vBucket does not serve, and its file stays as it is; put back the file as it was, \
+         promote a replica, or see what `{command}` says (docs/storage.md, Out of service)"
+    )
+}
 
 /// Says why a file is not used, and what to do.
-fn report_file(ignored: &IgnoredFile) {
+fn report_file(ignored: &IgnoredFile, advice: &str) {
     let IgnoredFile { name, why } = ignored;
     match why {
         WhyIgnored::Foreign if bucket_file::is_own_name(name) => {}
@@ -122,32 +128,32 @@ fn report_file(ignored: &IgnoredFile) {
             tracing::error!(
                 file = name,
                 "the file holds documents and no vBucket state; {}",
-                ADVICE
+                advice
             );
         }
         WhyIgnored::OutsideSnapshot => tracing::error!(
             file = name,
             "the replica's file ends outside of its snapshot, so that something of it is missing; \
              {}",
-            ADVICE
+            advice
         ),
         WhyIgnored::Corrupt(error) => {
-            tracing::error!(%error, file = name, "the file is damaged; {}", ADVICE);
+            tracing::error!(%error, file = name, "the file is damaged; {}", advice);
         }
         WhyIgnored::Unreadable(error) => {
-            tracing::error!(%error, file = name, "the file cannot be read; {}", ADVICE);
+            tracing::error!(%error, file = name, "the file cannot be read; {}", advice);
         }
         WhyIgnored::OtherHistory(error) => tracing::error!(
             %error,
             file = name,
-            "the file and the journal are of different times, and the journal is kept; {}", ADVICE
+            "the file and the journal are of different times, and the journal is kept; {}", advice
         ),
         WhyIgnored::Contradicted { known, found: None } => tracing::error!(
             file = name,
             position = known.header_position,
             high_seqno = known.high_seqno.0,
             "the file was there and is missing; {}",
-            ADVICE
+            advice
         ),
         WhyIgnored::Contradicted { known, found: Some(found) } => tracing::error!(
             file = name,
@@ -158,7 +164,7 @@ fn report_file(ignored: &IgnoredFile) {
             position = known.header_position,
             high_seqno = known.high_seqno.0,
             "the file is not what it was: its end is missing, or it is an older copy; {}",
-            ADVICE
+            advice
         ),
     }
 }

@@ -3,7 +3,7 @@
 use clap::{Error, Parser, Subcommand};
 use platform::redaction::Secret;
 
-use super::login::{Trust, Words, flag, refused, rest_port};
+use super::login::{Trust, Words, flag, refused, rest_port, unheard};
 
 /// Backups, with cbbackupmgr's options: the archive and the repository are one target
 #[derive(Parser)]
@@ -49,6 +49,14 @@ enum Verb {
         json: bool,
     },
     /// Put a backup back: not into a running node
+    #[command(
+        arg = unheard("cluster").short('c'),
+        arg = unheard("username").short('u'),
+        arg = unheard("password").short('p'),
+        arg = unheard("threads").short('t'),
+        arg = unheard("include-data"),
+        arg = unheard("map-data")
+    )]
     Restore(Place),
 }
 

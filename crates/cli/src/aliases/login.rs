@@ -75,6 +75,11 @@ pub(super) fn without_meaning(name: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
+/// An option of the original whose value nobody needs, because the verb is refused with what to do.
+pub(super) fn unheard(name: &'static str) -> Arg {
+    Arg::new(name).long(name).num_args(1).help("Accepted, and without meaning here")
+}
+
 /// What the tool is told that does not map.
 pub(super) fn refused(why: String) -> Error {
     Error::raw(ErrorKind::ValueValidation, format!("{why}\n"))

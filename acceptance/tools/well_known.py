@@ -1,0 +1,75 @@
+"""Cases: well-known command lines, as they are typed for the original."""
+
+import json
+
+from cases import expect, expect_equal
+from node import HOST
+from typing_in import settee
+
+
+def statistics_are_asked_for_as_ever(nodes, threads):
+    """cbstats, mctimings and cbepctl, options before and behind what they are about."""
+    node = nodes.of(threads)
+    place = f"{HOST}:{node.port}"
+    login = ["-u", node.user, "-p", node.password, "-b", "default"]
+    settee("set", "a", "b", "--port", node.port, "--user", node.user, "--password", node.password)
+    for words in ([place, *login, "all"], [place, "all", *login], [*login, place, "all"]):
+        said = settee("cbstats", *words).out
+        expect("\ncurr_items " in said and "\nep_total_persisted " in said, said[:500])
+    table = json.loads(settee("cbstats", place, *login, "-j", "vbucket-details", "3").out)
+    expect(table["vb_3"] == "active" and "vb_3:high_seqno" in table, str(table)[:300])
+    for group in ("memory", "dcp", "checkpoint", "config", "kvstore", "hash", "scheduler",
+                  "warmup", "tasks", "diskinfo", "failovers 0", "collections", "timings"):
+        settee("cbstats", place, *login, *group.split())
+    expect("nonsense" in settee("cbstats", place, *login, "nonsense", status=1).err, "no group")
+    drawn = settee("mctimings", "-h", place, "-u", node.user, "-P", node.password, "-b", "default",
+                   "SET", "GET")
+    expect("store_cmd" in drawn.out, drawn.out)
+    settee("cbepctl", place, *login, "set", "flush_param", "mem_high_wat_percent", "0.85")
+    said = settee("cbepctl", place, *login, "set", "flush_param", "nonsense", "1", status=1)
+    expect("there is no such parameter" in said.err, said.err)
+    settee("cbepctl", place, *login, "drain")
+
+
+def the_cluster_is_changed_as_ever(nodes, threads):
+    """couchbase-cli makes, edits, flushes and deletes a bucket, with its collections and users."""
+    node = nodes.of(threads)
+    cluster = ["-c", f"{HOST}:{node.management_port}", "-u", node.user, "-p", node.password]
+
+    def typed(verb, *words, status=0):
+        return settee("couchbase-cli", verb, *cluster, *words, status=status)
+
+    def bucket():
+        listed = json.loads(typed("bucket-list", "-o", "json").out)
+        return next((one for one in listed if one["name"] == "x"), None)
+    typed("bucket-create", "--bucket", "x", "--bucket-type", "couchbase", "--bucket-ramsize", "100",
+          "--bucket-replica", "0", "--enable-flush", "1", "--wait")
+    expect_equal(bucket()["quota"]["rawRAM"], 100 << 20, "its quota")
+    typed("bucket-edit", "--bucket", "x", "--bucket-ramsize", "200")
+    expect_equal(bucket()["quota"]["rawRAM"], 200 << 20, "another quota")
+    typed("bucket-flush", "--bucket", "x", "--force")
+    of_x = ["--bucket", "x"]
+    typed("collection-manage", *of_x, "--create-scope", "s")
+    typed("collection-manage", *of_x, "--create-collection", "s.c", "--max-ttl", "60")
+    expect("c" in typed("collection-manage", *of_x, "--list-collections").out, "a collection")
+    typed("collection-manage", *of_x, "--drop-collection", "s.c")
+    typed("collection-manage", *of_x, "--drop-scope", "s")
+    typed("user-manage", "--set", "--rbac-username", "ann", "--rbac-password", "anns-secret",
+          "--rbac-name", "Ann", "--roles", "data_reader[x],data_writer[x]", "--auth-domain",
+          "local")
+    expect("ann" in typed("user-manage", "--list").out, "a user")
+    ann = ["--user", "ann", "--password", "anns-secret", "--port", node.port, "--bucket", "x"]
+    settee("set", "a", "anns", *ann)
+    expect_equal(settee("get", "a", *ann).out, "anns", "the user reads and writes")
+    typed("user-manage", "--delete", "--rbac-username", "ann")
+    settee("get", "a", *ann, status=1)
+    typed("bucket-delete", "--bucket", "x")
+    expect_equal(bucket(), None, "the bucket")
+    said = typed("rebalance", status=2)
+    expect("rebalance" in said.err, said.err)
+    said = settee("couchbase-cli", "bucket-list", "-c", f"{HOST}:{node.management_port}", "-u",
+                  node.user, "-p", "wrong", status=1)
+    expect("does not know this user" in said.err, said.err)
+
+
+CASES = (statistics_are_asked_for_as_ever, the_cluster_is_changed_as_ever)
