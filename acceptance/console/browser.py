@@ -77,7 +77,8 @@ class Browser:
     def open(self, scheme="light"):
         """A page of somebody who has not been here before."""
         self.close()
-        context = self.chromium.process.new_context(viewport=SIZE, color_scheme=scheme)
+        context = self.chromium.process.new_context(
+            viewport=SIZE, color_scheme=scheme, reduced_motion="reduce")
         context.set_default_timeout(SECONDS * 1000)
         self.page = context.new_page()
         self.page.on("console", self._note_line)

@@ -16,7 +16,8 @@ export function element(name, attributes = {}, ...children) {
 /** A table: columns are `{title, isNumber}`, rows lists of cells. */
 export function table(caption, columns, rows) {
   const kind = (column) => (column.isNumber ? "number" : null);
-  const head = columns.map((it) => element("th", { scope: "col", class: kind(it) }, it.title));
+  const head = columns.map((it) => (it.title === "" ? element("td")
+    : element("th", { scope: "col", class: kind(it) }, it.title)));
   const line = (cells) =>
     element("tr", {}, cells.map((cell, at) => element("td", { class: kind(columns[at]) }, cell)));
   return element("div", { class: "scroll" },

@@ -108,15 +108,20 @@ async function recall() {
       times.get(time).push([name, labels, Number(value)]);
     }
   }
-  const rising = [...times].sort(([one], [other]) => one - other);
-  frames = rising.map(([time, figures]) =>
+  const remembered = [...times].map(([time, figures]) =>
     ({ time: time * 1000, values: valuesOf(figures), isRemembered: true }));
+  // What was seen here is denser, and has histograms.
+  const live = frames.filter((frame) => !frame.isRemembered);
+  const isSeen = ({ time }) => live.some((frame) => Math.abs(frame.time - time) < WINDOW_MS);
+  frames = [...live, ...remembered.filter((frame) => !isSeen(frame))];
+  frames.sort((one, other) => one.time - other.time);
 }
 
 function take(time, figures) {
-  const last = frames.at(-1);
+  // The moment of what is remembered is known to a second alone: too little for a rate.
+  if (frames.at(-1)?.isRemembered && time - frames.at(-1).time < WINDOW_MS) frames.pop();
   // A clock that was set back would have frames in no order.
-  if (last && last.time >= time) frames = [];
+  if (frames.at(-1)?.time >= time) frames = [];
   frames.push({ time, values: valuesOf(figures) });
   seen = Date.now();
   frames = frames.slice(frames.findIndex((frame) => frame.time >= time - MEMORY_MS));

@@ -6,6 +6,7 @@ import { ask, part } from "./requests.js";
 import { exact, seconds } from "./units.js";
 
 const REFRESH_MS = 2000;
+const SHOWN_MAX = 50;
 /** What the time went for, in the order in which the spans are drawn. What is left is work. */
 const SPANS = {
   queue: "behind requests of the same connection that had come before; not a part of what it took",
@@ -22,14 +23,15 @@ export function slow(place) {
   const chooser = element("div", { class: "row" });
   const list = element("div", {});
   place.append(element("h1", {}, "Slow operations"),
-    element("p", { class: "faint" }, "The newest ones of this node, which keeps them in memory."),
+    element("p", { class: "faint" }, `The ${SHOWN_MAX} newest ones of this node.`),
     chooser, meaning(), list);
   let bucket = null;
   let shown = "";
   const load = async () => {
     if (document.hidden || !bucket) return;
     try {
-      const all = await ask("GET", `/settee/buckets/${part(bucket)}/slowOperations`);
+      const told = await ask("GET", `/settee/buckets/${part(bucket)}/slowOperations`);
+      const all = told.slice(0, SHOWN_MAX);
       const now = JSON.stringify([bucket, all]);
       if (now === shown) return;
       shown = now;

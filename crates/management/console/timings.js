@@ -54,16 +54,22 @@ function histogram({ name, unit, count: total, mean, max, quantiles, buckets }) 
       element("td", { class: "number" }, exact(row.count)),
       element("td", { "aria-hidden": "true" }, bar));
   };
-  const heads = ["From – to", "Up to here", "Events", ""].map((it) =>
-    element("th", { scope: "col" }, it));
+  const heads = ["From – to", "Up to here", "Events"].map((it) =>
+    element("th", { scope: "col", class: "number" }, it));
   return element("section", { class: "card" },
-    element("h2", {}, name), metricName(`settee timings ${name}`),
+    element("h2", {}, name), metricName(metricOf(name)),
     element("p", {}, `${exact(total)} events, mean ${show(mean)}, ${parts.join(", ")}, `
       + `max ${show(max)}`),
     element("div", { class: "scroll" },
       element("table", { class: "bars" },
-        element("thead", {}, element("tr", {}, heads)),
+        element("thead", {}, element("tr", {}, heads, element("td"))),
         element("tbody", {}, rows.map(line)))));
+}
+
+/** Commands are written in capitals. */
+function metricOf(name) {
+  return name === name.toUpperCase() ? `kv_cmd_duration_seconds{opcode="${name}"}`
+    : `settee timings ${name}`;
 }
 
 /** Buckets together up to the next part of all events that ends a row. */

@@ -132,5 +132,6 @@ function description(vbucket, { nodes, thisNode }) {
   if (vbucket.damage) lines.push(`Damaged: ${vbucket.damage.kind}. ${vbucket.damage.reason}`);
   return [element("h2", {}, `vBucket ${vbucket.id}`),
     ...lines.map((line) => element("p", {}, line)),
-    metricName("vb_N:high_seqno", "vb_N:persistence_seqno", "(settee stats vbucket-details),", "kv_dcp_items_remaining")];
+    metricName("vb_N:high_seqno", "vb_N:persistence_seqno", "(settee stats vbucket-details),",
+      "kv_dcp_items_remaining")];
 }

@@ -1,6 +1,8 @@
 //! docs/metrics.md, as a node answers Prometheus and as the tables of statistics say it.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -18,6 +20,8 @@ use crate::settings::Settings;
 
 const PAGE: &str = "docs/metrics.md";
 const PASSWORD: &str = "secret";
+/// What names of metrics begin with.
+const METRIC_BEGINNINGS: [&str; 6] = ["kv_", "cm_", "sys_", "sysproc_", "couch_", "settee_"];
 
 /// What a page says of one name.
 #[derive(Default)]
@@ -53,6 +57,33 @@ fn the_page_lists_every_metric_and_every_statistic_of_the_tables() {
         lines.push(format!("| `{name}` | {groups} | {kind} | {unit} | {metric} | {help} |"));
     }
     blessed::check_page(PAGE, &lines.join("\n"));
+}
+
+#[test]
+fn every_metric_that_the_console_names_is_there() {
+    let paths = ["/metrics", "/_prometheusMetricsHigh"];
+    let known: Rows = paths.into_iter().flat_map(|path| of_answer(&answer(path))).collect();
+    let mut named = 0;
+    for (file, text) in console_texts() {
+        for name in text.split(|it: char| !it.is_ascii_alphanumeric() && it != '_') {
+            let is_metric = METRIC_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+            if is_metric {
+                assert!(known.contains_key(name), "{file} names {name}, which there is not");
+                named += 1;
+            }
+        }
+    }
+    assert!(named > 50, "{named}");
+}
+
+/// What the console's files say, and what is expected of them in a browser.
+fn console_texts() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let scripts = fs::read_dir(root.join("crates/management/console")).unwrap();
+    let scripts = scripts.map(|entry| entry.unwrap().path());
+    let own = scripts.filter(|path| path.extension().is_some_and(|it| it == "js"));
+    let files = own.chain([root.join("acceptance/console/run")]);
+    files.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
 }
 
 /// The table of what a path answers.

@@ -1,5 +1,6 @@
 //! The console: its files, its sessions, and what its pages ask for.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use management::{DocumentError, ShownDocument};
@@ -165,6 +166,31 @@ fn figures_come_every_second_until_the_session_ends() {
     ask(&port, "POST /uilogout", &format!("{session}{CONSOLE}"), "");
     let later = std::iter::from_fn(|| client.read_chunk()).count();
     assert!(later <= 1, "what was on its way: {later}");
+}
+
+#[test]
+fn figures_are_read_while_somebody_looks_and_not_otherwise() {
+    let port = RestPort::start();
+    let session = sign_in(&port, USER, PASSWORD);
+    let reads = || port.node.high_reads.load(Ordering::Relaxed);
+    assert_eq!(reads(), 0, "nobody has looked");
+    let viewers: Vec<HttpClient> = (0..2)
+        .map(|_| {
+            let mut client = port.connect();
+            send(&mut client, "GET /settee/figuresStreaming", &session, "");
+            assert_eq!(client.read_head().unwrap().status, 200);
+            event_of(&client.read_chunk().unwrap());
+            client
+        })
+        .collect();
+    assert!(reads() > 0, "somebody looks");
+    drop(viewers);
+    let is_still = || {
+        let before = reads();
+        std::thread::sleep(Duration::from_millis(1500));
+        reads() == before
+    };
+    assert!((0..20).any(|_| is_still()), "nobody looks any more");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A node whose state, and that of its buckets, the test sets.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub(crate) struct FakeNode {
     pub(crate) set_up: Mutex<Option<SetUp>>,
     /// To be called when the maps have changed.
     notify: Mutex<Option<Box<dyn Fn() + Send + Sync>>>,
+    /// How often metrics of high cardinality were read.
+    pub(crate) high_reads: AtomicUsize,
 }
 
 /// A node on this machine.
@@ -83,6 +86,7 @@ impl FakeNode {
             setup_error: Mutex::default(),
             set_up: Mutex::default(),
             notify: Mutex::default(),
+            high_reads: AtomicUsize::new(0),
         }
     }
 
@@ -249,6 +253,7 @@ impl NodeView for FakeNode {
     }
 
     fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
+        self.high_reads.fetch_add(1, Ordering::Relaxed);
         let count = Metric::gauge("kv_collection_item_count", "Live documents", 40.0);
         let mut durations = Metric::counter("kv_cmd_duration_seconds_count", "Durations", 3.0);
         durations.kind = MetricKind::Histogram;
