@@ -85,7 +85,7 @@ impl DataDirectory {
     /// What a start would find at `path`, if it would use that. Nothing is made.
     ///
     /// # Errors
-    /// It cannot be read, or has files of something else.
+    /// It cannot be read, has files of something else, or is of a newer version.
     pub(crate) fn look_at(
         files: &dyn Files,
         path: &Path,
@@ -97,6 +97,8 @@ impl DataDirectory {
         };
         let is_original = |name: &&str| original_bucket(files, path, name).is_some();
         if names.iter().any(|name| name == MARK_NAME) {
+            let mark = path.join(MARK_NAME);
+            read_mark(&mark, &files.read_all(&mark).context(UNREADABLE)?)?;
             return Ok(FoundDirectory::OfNode);
         }
         if names.iter().all(|name| name == LOCK_NAME) {
@@ -283,20 +285,7 @@ fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf
 
 fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<Uuid> {
     match files.read_all(path) {
-        Ok(content) => {
-            let damaged = || {
-                format!(
-                    "{} is damaged; a node makes another, with a new identity of the cluster, once \
-                     it is moved away",
-                    path.display()
-                )
-            };
-            let mark: Mark = serde_json::from_slice(&content).with_context(damaged)?;
-            if mark.format != FORMAT {
-                bail!("{} was written by a newer version; use that version", path.display());
-            }
-            Uuid::parse(&mark.cluster_uuid).with_context(damaged)
-        }
+        Ok(content) => read_mark(path, &content),
         Err(error) if error.kind == FileErrorKind::NotFound => {
             let uuid = Uuid::random(entropy);
             let mark = Mark { format: FORMAT, cluster_uuid: uuid.to_string() };
@@ -305,6 +294,22 @@ fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Resul
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The cluster that a mark names.
+fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Uuid> {
+    let damaged = || {
+        format!(
+            "{} is damaged; a node makes another, with a new identity of the cluster, once it is \
+             moved away",
+            path.display()
+        )
+    };
+    let mark: Mark = serde_json::from_slice(content).with_context(damaged)?;
+    if mark.format != FORMAT {
+        bail!("{} was written by a newer version; use that version", path.display());
+    }
+    Uuid::parse(&mark.cluster_uuid).with_context(damaged)
 }
 
 fn first_names(names: &[String]) -> String {

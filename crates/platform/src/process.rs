@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 
-/// SIGTERM and SIGINT, watched from the moment that this value is made.
+/// SIGTERM and SIGINT, watched from the moment that this value is made. SIGUSR1, by which other
+/// programs are told that their log was moved, does nothing.
 pub struct Termination(mpsc::Receiver<&'static str>);
 
 /// What SIGHUP means, which comes when a terminal closes, and from who rotates logs.
@@ -22,13 +23,15 @@ impl Termination {
     /// Watches the signals: they no longer end the process at once. A second one does, whatever
     /// the first has set going.
     pub fn watch(hangup: Hangup) -> io::Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+        let watched = [SIGTERM, SIGINT, SIGHUP, SIGUSR1];
+        let mut signals = signal_hook::iterator::Signals::new(watched)?;
         let (sender, receiver) = mpsc::channel();
         crate::threads::spawn("Signals", move || {
             let mut is_ending = false;
             for signal in signals.forever() {
                 let name = match (signal, hangup) {
+                    (SIGUSR1, _) => continue,
                     (SIGHUP, Hangup::GoesOn(tell)) => {
                         tell();
                         continue;

@@ -14,8 +14,12 @@ const DEV_PASSWORD: &str = "password";
 
 impl Settings {
     /// Fills in the defaults and refuses what cannot work.
-    pub(crate) fn resolve(self) -> anyhow::Result<ServeConfig> {
+    pub(crate) fn resolve(mut self) -> anyhow::Result<ServeConfig> {
         self.check_together()?;
+        if self.dev == Some(true) {
+            // Tests empty their bucket between each other.
+            self.enable_flush.get_or_insert(true);
+        }
         let mut config = self.settled()?;
         config.read_password_file()?;
         config.check_quota()?;

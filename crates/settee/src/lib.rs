@@ -33,6 +33,7 @@ mod service;
 mod setting_table;
 mod setting_values;
 mod settings;
+mod unknown_variables;
 
 pub use adopt::{AdoptArguments, adopt};
 pub use cluster_run::{ClusterRunArguments, cluster_run};

@@ -27,6 +27,7 @@ use crate::reload::{self, Reload};
 use crate::service::{self, MoreTime};
 use crate::setting_values::SetupMode;
 use crate::settings::{ServeConfig, Settings};
+use crate::unknown_variables;
 
 /// The audit log in the data directory.
 const AUDIT_LOG_NAME: &str = "audit.log";
@@ -79,6 +80,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let config = begun_with.clone().resolve()?;
     logging::start(&config.log_level, config.log_json, open_log_file(&config)?)?;
     warn_of_quota(config.memory_quota.0);
+    unknown_variables::warn(&ServeArguments::augment_args(clap::Command::new("serve")));
     if arguments.check {
         let files: Arc<dyn Files> = Arc::new(RealFiles);
         return configuration_check::run(&clock, &files, &config);

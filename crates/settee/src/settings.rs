@@ -369,7 +369,7 @@ settings! {
           env = "SETTEE_LOG_JSON")]
     log_json: bool { default: false, }
 
-    /// Try things out: a temporary data directory, and the password `password`
+    /// Try things out: a temporary data directory, the password `password`, and --enable-flush
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
           env = "SETTEE_DEV")]
     dev: bool { default: false, }

@@ -557,10 +557,11 @@ fn what_a_directory_has_is_not_changed_by_the_way() {
 }
 
 #[test]
-fn a_terminal_that_closes_does_not_end_the_node() {
+fn neither_a_terminal_that_closes_nor_who_rotates_logs_ends_the_node() {
     let root = tempfile::tempdir().unwrap();
     let work = root.path();
     let mut node = Node::start(serve_directory(work, &["--memory-quota", "900TiB"]), work);
+    node.signal("USR1");
     for _ in 0..2 {
         node.signal("HUP");
         let clock = Clock::real();
