@@ -4,13 +4,15 @@ import os
 import resource
 
 from attack import Attack, crowd_size, keep_open, member, stranger
-from mcbp import HEADER, SET
+from cases import expect
+from mcbp import HEADER, SET, open_bucket
 
 MIB = 1 << 20
 VALUE_BYTES = 20 * MIB
 HALF_REQUESTS = 600
 IDLE = 3000
 DESCRIPTORS = 1024
+STRANGERS_OF_ADDRESS = 200
 # What the node may open beyond what it has when its descriptors are taken away.
 DESCRIPTORS_LEFT = 100
 
@@ -40,6 +42,16 @@ def idle_strangers(node, stop):
     return keep_open([lambda: stranger(node.port)], crowd_size(IDLE), stop)
 
 
+def strangers_of_one_address(node, stop):
+    """The same where there are far fewer than there may be connections: the oldest go."""
+    with open_bucket(node) as member_before:
+        report = idle_strangers(node, stop)
+        counted = member_before.statistics("connections")
+    expect(int(counted["strangers"]) <= STRANGERS_OF_ADDRESS, f"{counted['strangers']} strangers")
+    expect(int(counted["crowded_connections"]) > 0, "nobody went because of the address")
+    return report
+
+
 def idle_without_descriptors(node, stop):
     """The same when the node cannot accept them: its limit is lowered behind its back."""
     pid = node.process.pid
@@ -53,6 +65,9 @@ ATTACKS = [
     Attack("half-requests", half_requests, flags=("--memcached-port", "0")),
     Attack("idle-connections", idle, flags=("--memcached-port", "0"), descriptors=DESCRIPTORS),
     Attack("idle-strangers", idle_strangers, descriptors=DESCRIPTORS, lets_newcomers_in=True),
+    Attack("idle-strangers-of-one-address", strangers_of_one_address,
+           flags=("--strangers-of-address-max", str(STRANGERS_OF_ADDRESS)),
+           lets_newcomers_in=True),
     Attack("idle-connections-beyond-all-descriptors", idle_without_descriptors,
            flags=("--memcached-port", "0"), administrator_seconds=None,
            log_lines=("too many open files",), stops_writes=True),

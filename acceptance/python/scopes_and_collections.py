@@ -1,14 +1,17 @@
 """Cases: scopes and collections, and documents in them."""
 
+import json
 import time
 from datetime import timedelta
 
 from cases import expect, expect_equal, expect_error, wait_until
+from certificates import rest
 from couchbase.exceptions import (CollectionAlreadyExistsException, CollectionNotFoundException,
                                   CouchbaseException, DocumentNotFoundException,
                                   ScopeAlreadyExistsException, ScopeNotFoundException,
                                   UnAmbiguousTimeoutException)
 from couchbase.management.collections import CreateCollectionSettings
+from sdk import BUCKET
 
 GONE = (CollectionNotFoundException, ScopeNotFoundException, UnAmbiguousTimeoutException)
 BRIEF = timedelta(seconds=1)
@@ -17,7 +20,7 @@ BRIEF = timedelta(seconds=1)
 def declare(cases):
     """In the order of running."""
     for function in (collections_come_and_go, documents_in_collections, dropped_collection,
-                     collection_expiry, unknown_collection):
+                     collection_expiry, unknown_collection, all_collections_at_once):
         cases.case(function)
 
 
@@ -96,3 +99,29 @@ def unknown_collection(sdk):
     unknown = sdk.bucket.scope("_default").collection("unknown")
     expect_error(GONE, unknown.get, "k", timeout=BRIEF)
     expect_error(GONE, sdk.bucket.scope("unknown").collection("c").get, "k", timeout=BRIEF)
+
+
+def all_collections_at_once(sdk):
+    path = f"/pools/default/buckets/{BUCKET}/scopes"
+    kept = created(sdk, "kept", "one")
+    kept.upsert("k", {"n": 1})
+    created(sdk, "gone", "one")
+    manifest = json.loads(rest(sdk.node, "GET", path)[1])
+    scopes = [scope for scope in manifest["scopes"] if scope["name"] != "gone"]
+    next(scope for scope in scopes if scope["name"] == "kept")["collections"].append(
+        {"name": "two", "maxTTL": 60})
+    scopes.append({"name": "fresh", "collections": [{"name": "one"}]})
+    body = json.dumps({"scopes": scopes}).encode()
+    wanted = f"{path}?validOnUid={manifest['uid']}"
+    expect_equal(rest(sdk.node, "PUT", wanted, body)[0], 200, "status")
+    expect_equal(rest(sdk.node, "PUT", wanted, body)[0], 400, "status behind a change")
+    names = listed(sdk.bucket.collections())
+    expect("gone" not in names, "a scope that is not wanted goes")
+    expect_equal((names["kept"], names["fresh"]), (["one", "two"], ["one"]), "collections")
+    expect_equal(kept.get("k").content_as[dict], {"n": 1}, "a document of what stays")
+    fresh = sdk.bucket.scope("fresh").collection("one")
+    fresh.upsert("k", {"n": 2})
+    expect_equal(fresh.get("k").content_as[dict], {"n": 2}, "a document of what came")
+    before = json.loads(rest(sdk.node, "GET", path)[1])
+    answer = rest(sdk.node, "PUT", path, body)
+    expect_equal(json.loads(answer[1])["uid"], before["uid"], "nothing changes the second time")

@@ -3,7 +3,12 @@
 //! Each input follows from one seed, and seeds are tried in order, so the seed that is printed with
 //! a failure makes the same input again.
 
+// The node that the tests of `management` have.
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../../crates/management/tests/it/fake_node.rs"]
+mod fake_node;
 mod mutation;
+mod rest;
 mod targets;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::rest;
+
 /// A reader of foreign bytes.
 pub(crate) struct Target {
     pub(crate) name: &'static str,
@@ -28,6 +30,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
     Target { name: "scram", read: auth::fuzzing::scram, corpus: scram_messages },
     Target { name: "user_texts", read: auth::fuzzing::user_texts, corpus: user_texts },
+    Target { name: "rest", read: rest::request, corpus: rest::corpus },
     Target { name: "cluster_plan", read: cluster::fuzzing::cluster_plan, corpus: cluster_plans },
     Target {
         name: "subdocument_path",

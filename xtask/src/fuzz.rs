@@ -16,6 +16,7 @@ const TARGETS: &[&str] = &[
     "journal_segment",
     "scram",
     "user_texts",
+    "rest",
     "cluster_plan",
     "subdocument_path",
     "subdocument_request",

@@ -1,17 +1,17 @@
 //! Addresses from which too many logins fail.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use platform::Instant;
+use platform::network::counted_address;
 
 /// Addresses that are remembered.
 const ADDRESSES_MAX: usize = 10_000;
 const MINUTE_NS: u64 = 60 * 1_000_000_000;
 
-/// Counts failed logins by address, of all doors of a node. An IPv6 address stands for its network
-/// of 64 bits: whoever has one has them all.
+/// Counts failed logins by address, of all doors of a node.
 ///
 /// Its lock is taken for logins alone, and not at all where nothing is limited.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl AddressLimit {
     /// Whether logins from there are refused without being looked at, for the rest of this minute.
     pub(crate) fn refuses(&self, address: IpAddr, now: Instant) -> bool {
         let Some(most) = self.failures_per_minute_max else { return false };
-        let failures = self.lock().get(&network_of(address)).copied();
+        let failures = self.lock().get(&counted_address(address)).copied();
         failures.is_some_and(|failures| failures.minute == minute_of(now) && failures.count >= most)
     }
 
@@ -45,7 +45,7 @@ impl AddressLimit {
             return;
         }
         let (minute, mut failures) = (minute_of(now), self.lock());
-        let network = network_of(address);
+        let network = counted_address(address);
         if failures.len() >= ADDRESSES_MAX && !failures.contains_key(&network) {
             failures.retain(|_, failures| failures.minute == minute);
             // Whoever has that many addresses is not kept out by counting them.
@@ -67,13 +67,6 @@ impl AddressLimit {
 
 fn minute_of(now: Instant) -> u64 {
     now.0 / MINUTE_NS
-}
-
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
-        address => address,
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One connection, and how many there are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use platform::network::counted_address;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
@@ -98,6 +100,8 @@ pub(crate) async fn serve_stream(
 #[derive(Debug)]
 pub(crate) struct Connections {
     max: usize,
+    /// Those without a login from one address, at most.
+    strangers_of_address_max: usize,
     table: Mutex<Table>,
     /// Connections closed at once because there were too many.
     refused: AtomicU64,
@@ -109,14 +113,31 @@ pub(crate) struct Connections {
 struct Table {
     next_id: u64,
     /// Those without a login, the oldest first.
-    strangers: BTreeMap<u64, Arc<Notify>>,
+    strangers: BTreeMap<u64, Stranger>,
     /// Those with one.
     known: BTreeSet<u64>,
+}
+
+/// A connection on which nobody has logged in yet.
+#[derive(Debug)]
+struct Stranger {
+    /// Where it comes from, as limits count it.
+    address: IpAddr,
+    displaced: Arc<Notify>,
 }
 
 impl Table {
     fn open(&self) -> usize {
         self.strangers.len() + self.known.len()
+    }
+
+    /// The oldest stranger from `address`, if there are `max` from there.
+    fn oldest_of_crowd(&self, address: IpAddr, max: usize) -> Option<u64> {
+        let is_neighbour = |stranger: &&Stranger| stranger.address == address;
+        let count = self.strangers.values().filter(is_neighbour).count();
+        let mut all = self.strangers.iter();
+        let oldest = all.find(|(_, stranger)| stranger.address == address)?;
+        (count >= max).then_some(*oldest.0)
     }
 }
 
@@ -129,28 +150,33 @@ pub(crate) struct Slot {
 }
 
 impl Connections {
-    pub(crate) fn new(max: usize) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         let (refused, displaced) = (AtomicU64::new(0), AtomicU64::new(0));
-        assert!(max > 0, "somebody can reach the port");
-        Self { max, table: Mutex::default(), refused, displaced }
+        let Limits { connections_max: max, strangers_of_address_max, .. } = *limits;
+        assert!(max > 0 && strangers_of_address_max > 0, "somebody can reach the port");
+        Self { max, strangers_of_address_max, table: Mutex::default(), refused, displaced }
     }
 
-    /// A slot; when all are taken, that of the oldest connection without a login. `None` when there
-    /// is none.
-    pub(crate) fn try_open(self: &Arc<Self>) -> Option<Slot> {
+    /// A slot for a client at `address`; when all are taken, or too many by strangers from there,
+    /// that of the oldest of these. `None` when there is none.
+    pub(crate) fn try_open(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
+        let address = counted_address(address);
         let mut table = self.lock();
-        if table.open() >= self.max {
-            let Some((_, oldest)) = table.strangers.pop_first() else {
+        let crowded = table.oldest_of_crowd(address, self.strangers_of_address_max);
+        let needs_place = crowded.is_some() || table.open() >= self.max;
+        if needs_place {
+            let oldest = crowded.or_else(|| table.strangers.keys().next().copied());
+            let Some(oldest) = oldest.and_then(|id| table.strangers.remove(&id)) else {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return None;
             };
             self.displaced.fetch_add(1, Ordering::Relaxed);
-            oldest.notify_one();
+            oldest.displaced.notify_one();
         }
         let id = table.next_id;
         table.next_id += 1;
         let displaced = Arc::new(Notify::new());
-        table.strangers.insert(id, displaced.clone());
+        table.strangers.insert(id, Stranger { address, displaced: displaced.clone() });
         assert!(table.open() <= self.max, "a connection beyond the limit takes another's place");
         Some(Slot { connections: self.clone(), id, displaced })
     }

@@ -8,6 +8,9 @@ pub struct Limits {
     /// Connections at a time. Further ones take the place of the oldest without a login, or are
     /// closed at once; both are counted.
     pub connections_max: usize,
+    /// Those of them without a login from one address, or one IPv6 network of 64 bits: the oldest
+    /// gives way to the next.
+    pub strangers_of_address_max: usize,
     /// Bytes of one request's line and headers together.
     pub header_bytes_max: usize,
     /// Headers of one request.
@@ -30,6 +33,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 512,
+            strangers_of_address_max: 256,
             header_bytes_max: 32 * 1024,
             headers_max: 64,
             body_bytes_max: 512 * 1024,

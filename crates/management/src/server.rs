@@ -106,7 +106,7 @@ impl ManagementServer {
             Listeners { plain: listener_of(plain)?, tls: tls.map(listener_of).transpose()? }
         };
         let (stop, stopped) = watch::channel(false);
-        let connections = Arc::new(Connections::new(limits.connections_max));
+        let connections = Arc::new(Connections::new(&limits));
         let backups = Arc::default();
         let (maps, maps_changed) = watch::channel(());
         view.watch_maps(Box::new(move || maps.send_replace(())));
@@ -217,7 +217,7 @@ fn start_connection(
     tasks: &mut JoinSet<()>,
 ) {
     // With as many logins as there may be connections the stream is dropped here, which closes it.
-    let Some(slot) = context.connections.try_open() else { return };
+    let Some(slot) = context.connections.try_open(accepted.peer.0) else { return };
     let Accepted { stream, peer, is_tls } = accepted;
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);

@@ -33,6 +33,7 @@ pub(crate) fn server_limits(config: &NodeConfig, open_files_limit: u64) -> Serve
     ServerLimits {
         connections_max: left.clamp(CONNECTIONS_MIN, defaults.connections_max),
         client_bytes_max: memory.unwrap_or(usize::MAX).max(CLIENT_MEMORY_MIN_BYTES),
+        strangers_of_address_max: config.strangers_of_address_max,
         ..defaults
     }
 }

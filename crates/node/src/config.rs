@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use executor::{PoolOptions, TaskKind, ThreadCounts, ThreadSetting};
 use platform::redaction::Secret;
+use server::ServerLimits;
 
 use crate::bucket_settings::BucketSettings;
 
@@ -42,6 +43,8 @@ pub struct NodeConfig {
     /// Logins that may fail in a minute from one address before others from there are refused for
     /// the rest of it; `None` for any number.
     pub failed_logins_per_minute_max: Option<u32>,
+    /// Connections to the data port without a login from one address, at most.
+    pub strangers_of_address_max: usize,
     /// Front-end threads.
     pub threads: usize,
     /// Threads that read for clients.
@@ -108,6 +111,7 @@ impl Default for NodeConfig {
             password: None,
             set_password: false,
             failed_logins_per_minute_max: None,
+            strangers_of_address_max: ServerLimits::default().strangers_of_address_max,
             threads: (platform::threads::available_cpus() * 3 / 4).max(1),
             reader_threads: ThreadSetting::default(),
             writer_threads: ThreadSetting::default(),

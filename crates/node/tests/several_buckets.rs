@@ -1,8 +1,10 @@
 //! One node with two buckets, as clients of either see it, over a restart too.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail their tests")]
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -10,9 +12,9 @@ use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, S
 use cluster::{BucketPlan, ClusterPlan};
 use executor::ExecutorPool;
 use node::{BucketSettings, Copies, Node, NodeConfig, PeerLogin, Peers, World};
-use platform::files::RealFiles;
+use platform::files::{OpenMode, RealFiles};
 use platform::network::Network;
-use platform::{Clock, Entropy};
+use platform::{Clock, Entropy, File, FileError, Files};
 use protocol::client::{Request, store_extras};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
@@ -61,11 +63,15 @@ impl Peers for Nobody {
 }
 
 fn start(config: NodeConfig) -> anyhow::Result<Node> {
+    start_on(Arc::new(RealFiles), config)
+}
+
+fn start_on(files: Arc<dyn Files>, config: NodeConfig) -> anyhow::Result<Node> {
     let clock = Clock::real();
     let world = World {
         pool: ExecutorPool::start(clock.clone(), config.pool_options()).unwrap(),
         clock,
-        files: Arc::new(RealFiles),
+        files,
         network: Network::real(),
         entropy: Entropy::real(),
         peers: Arc::new(Nobody),
@@ -187,4 +193,227 @@ fn a_bucket_that_is_left_out_is_not_forgotten() {
     let node = start(one_more).unwrap();
     assert_eq!(node.buckets().all().len(), 3, "a new one beside all that there are");
     node.stop().unwrap();
+}
+
+/// Files of which those of one bucket take no writes while it is full.
+struct FullFor {
+    bucket: &'static str,
+    is_full: Arc<AtomicBool>,
+}
+
+/// One of them.
+struct FullFile {
+    file: Box<dyn File>,
+    is_full: Arc<AtomicBool>,
+}
+
+fn refuse_if(is_full: &AtomicBool) -> Result<(), FileError> {
+    if !is_full.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    Err(FileError::new("write", Path::new("full"), io::ErrorKind::QuotaExceeded.into()))
+}
+
+impl FullFor {
+    fn refuse(&self, path: &Path) -> Result<(), FileError> {
+        if self.is_of_bucket(path) { refuse_if(&self.is_full) } else { Ok(()) }
+    }
+
+    fn is_of_bucket(&self, path: &Path) -> bool {
+        path.components().any(|part| part.as_os_str() == self.bucket)
+    }
+
+    fn watched(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
+        match self.is_of_bucket(path) {
+            true => Box::new(FullFile { file, is_full: Arc::clone(&self.is_full) }),
+            false => file,
+        }
+    }
+}
+
+impl Files for FullFor {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        if mode == OpenMode::CreateNew {
+            self.refuse(path)?;
+        }
+        Ok(self.watched(path, RealFiles.open(path, mode)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        self.refuse(to)?;
+        RealFiles.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), FileError> {
+        RealFiles.remove(path)
+    }
+
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        RealFiles.remove_directory(directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
+        RealFiles.sync_directory(directory)
+    }
+
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        RealFiles.create_directory(directory)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
+        RealFiles.list(directory)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
+        RealFiles.exists(path)
+    }
+}
+
+impl File for FullFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError> {
+        self.file.read_at(buffer, position)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError> {
+        refuse_if(&self.is_full)?;
+        self.file.write_at(bytes, position)
+    }
+
+    fn sync(&self) -> Result<(), FileError> {
+        refuse_if(&self.is_full)?;
+        self.file.sync()
+    }
+
+    fn size(&self) -> Result<u64, FileError> {
+        self.file.size()
+    }
+
+    fn set_size(&self, size: u64) -> Result<(), FileError> {
+        refuse_if(&self.is_full)?;
+        self.file.set_size(size)
+    }
+}
+
+/// How many changes of a bucket are not durable yet.
+fn unflushed(node: &Node, bucket: &str) -> u64 {
+    let mut count = 0;
+    node.buckets().get(bucket).unwrap().bucket().for_each_vbucket(|_, vbucket| {
+        count += vbucket.high_seqno().0 - vbucket.persisted_seqno().0;
+    });
+    count
+}
+
+/// Waits until every change of a bucket is durable.
+fn wait_until_durable(node: &Node, bucket: &str) {
+    let clock = Clock::real();
+    let deadline = clock.now().after(PATIENCE);
+    while unflushed(node, bucket) > 0 {
+        assert!(clock.now() < deadline, "{} changes of {bucket} wait", unflushed(node, bucket));
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_bucket_whose_disk_is_full_holds_no_other_up() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let files = Arc::new(FullFor { bucket: "travel", is_full: Arc::clone(&is_full) });
+        let node = start_on(files, NodeConfig { threads, ..config(directory.path()) }).unwrap();
+        let (mut travel, mut orders) =
+            (client(&node, "travel").unwrap(), client(&node, "orders").unwrap());
+        set(&mut travel, b"before", b"v");
+        wait_until_durable(&node, "travel");
+        is_full.store(true, Ordering::Relaxed);
+        set(&mut travel, b"during", b"v");
+        for round in 0..20_u8 {
+            for number in 0..20_u8 {
+                set(&mut orders, &[b'k', round, number], b"v");
+            }
+            wait_until_durable(&node, "orders");
+        }
+        assert!(unflushed(&node, "travel") > 0, "its disk took nothing");
+        assert_eq!(get(&mut travel, b"before").as_deref(), Some(&b"v"[..]), "it is read meanwhile");
+        is_full.store(false, Ordering::Relaxed);
+        wait_until_durable(&node, "travel");
+        node.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_bucket_whose_files_are_damaged_holds_no_other_up() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let started = NodeConfig { threads, ..config(directory.path()) };
+        let node = start(started.clone()).unwrap();
+        for bucket in ["travel", "orders"] {
+            let mut client = client(&node, bucket).unwrap();
+            (0..40_u8).for_each(|number| set(&mut client, &[b'k', number], b"v"));
+        }
+        let path = directory.path().join("data/buckets/travel");
+        node.stop().unwrap();
+        let names = RealFiles.list(&path).unwrap();
+        assert!(names.iter().any(|name| name.contains(".couch.")), "{names:?}");
+        for name in names.iter().filter(|name| name.contains(".couch.")) {
+            let file = RealFiles.open(&path.join(name), OpenMode::ReadWrite).unwrap();
+            file.write_at(&[0xa5; 64], file.size().unwrap().saturating_sub(64)).unwrap();
+        }
+        let node = start(started).unwrap();
+        let mut orders = client(&node, "orders").unwrap();
+        for number in 0..40_u8 {
+            assert_eq!(get(&mut orders, &[b'k', number]).as_deref(), Some(&b"v"[..]));
+            set(&mut orders, &[b'n', number], b"v");
+        }
+        wait_until_durable(&node, "orders");
+        // What becomes of the damaged one is said elsewhere.
+        node.stop().unwrap_or_default();
+    }
+}
+
+#[test]
+fn a_bucket_whose_memory_is_full_refuses_its_own_writes_alone() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let files = Arc::new(FullFor { bucket: "travel", is_full: Arc::clone(&is_full) });
+        let node = start_on(files, NodeConfig { threads, ..config(directory.path()) }).unwrap();
+        let mut orders = client(&node, "orders").unwrap();
+        // What cannot be written to the disk cannot leave memory.
+        is_full.store(true, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let crowd = (0..4_u8).map(|number| {
+                scope.spawn({
+                    let mut travel = client(&node, "travel").unwrap();
+                    move || fill(&mut travel, number)
+                })
+            });
+            for crowd in crowd.collect::<Vec<_>>() {
+                for number in 0..100_u8 {
+                    set(&mut orders, &[b'k', number], b"v");
+                }
+                crowd.join().unwrap();
+            }
+        });
+        (0..100_u8).for_each(|number| set(&mut orders, &[b'n', number], b"v"));
+        wait_until_durable(&node, "orders");
+        is_full.store(false, Ordering::Relaxed);
+        wait_until_durable(&node, "travel");
+        node.stop().unwrap();
+    }
+}
+
+/// Writes until the bucket has no memory for more.
+fn fill(client: &mut ClusterClient, writer: u8) {
+    let extras = store_extras(StoreExtras { flags: [0; 4], expiry: 0 });
+    let value = vec![writer; 256 << 10];
+    for number in 0..u16::MAX {
+        let request = Request { extras: &extras, value: &value, ..Request::new(Opcode::Set) };
+        let key = [&[writer][..], &number.to_be_bytes()].concat();
+        match client.call(&key, &request).unwrap().status() {
+            Some(Status::Success) => {}
+            Some(Status::Etmpfail | Status::Enomem) => return,
+            status => panic!("{status:?}"),
+        }
+    }
+    panic!("the quota ends somewhere");
 }

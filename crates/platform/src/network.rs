@@ -8,7 +8,7 @@ mod real;
 mod stream;
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use crate::simulated::network::Host;
 
@@ -68,6 +68,15 @@ impl From<Host> for Network {
     /// A simulated network, as one of its machines sees it.
     fn from(host: Host) -> Self {
         Self(Kind::Simulated(host))
+    }
+}
+
+/// What limits count an address as: an IPv6 address stands for its network of 64 bits, as whoever
+/// has one has them all.
+pub fn counted_address(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
     }
 }
 

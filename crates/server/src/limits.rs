@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct ServerLimits {
     /// Connections of all workers.
     pub connections_max: usize,
+    /// Connections without a login from one address, or one IPv6 network of 64 bits.
+    pub strangers_of_address_max: usize,
     /// Bytes of a frame, header included; larger ones close the connection.
     pub packet_bytes_max: usize,
     /// The same before authentication.
@@ -31,6 +33,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             connections_max: 65_000,
+            strangers_of_address_max: 1_000,
             packet_bytes_max: 30 << 20,
             unauthenticated_packet_bytes_max: 16 << 10,
             unsent_bytes_max: 1 << 20,

@@ -87,6 +87,8 @@ counters! {
     rejected_connections: Counter in "connections" as MetricName::of("kv_rejected_connections"),
     /// Connections without a login closed because others needed the room.
     displaced_connections: Counter in "connections",
+    /// Connections without a login closed because their address had too many.
+    crowded_connections: Counter in "connections",
     /// Connections closed because nobody had said in time who it is.
     login_timeouts: Counter in "connections",
     /// Connections closed because their client took no answers for too long.

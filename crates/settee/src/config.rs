@@ -224,6 +224,7 @@ impl ServeConfig {
             set_password: config.set_password,
             failed_logins_per_minute_max: (config.failed_logins_max > 0)
                 .then_some(config.failed_logins_max.into()),
+            strangers_of_address_max: config.strangers_of_address_max,
             threads: config.threads,
             reader_threads: config.reader_threads.0,
             writer_threads: config.writer_threads.0,

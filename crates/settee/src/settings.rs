@@ -299,6 +299,14 @@ settings! {
     #[arg(long, value_name = "COUNT", env = "SETTEE_FAILED_LOGINS_MAX")]
     failed_logins_max: u16 { default: 0, }
 
+    /// Connections to the data port from one address, or one IPv6 network of 64 bits, that have not
+    /// logged in: of more the oldest is closed. Addresses of this machine count like others
+    #[arg(long, value_name = "COUNT", env = "SETTEE_STRANGERS_OF_ADDRESS_MAX")]
+    strangers_of_address_max: usize {
+        default: of_node().strangers_of_address_max,
+        allowed: Allowed::AtLeast(1),
+    }
+
     /// Front-end threads
     #[arg(long, value_name = "COUNT", env = "SETTEE_THREADS")]
     threads: usize {

@@ -82,10 +82,14 @@ pub(super) async fn change(
 
 /// GET /settings/audit/descriptors: the events that there are.
 pub(super) async fn descriptors() -> Response {
-    let event = |id: u32, name: &str, description: &str| json!({"id": id, "name": name, "module": "settee", "description": description});
-    answers::ok(&json!([
-        event(1, "change", "Somebody has asked for a change over REST, with its outcome"),
-        event(2, "login failed", "Somebody could not log in, at any door"),
-        event(3, "audit log", "Somebody has switched the audit log on or off"),
-    ]))
+    const EVENTS: [(&str, &str); 3] = [
+        ("change", "Somebody has asked for a change over REST, with its outcome"),
+        ("login failed", "Somebody could not log in, at any door"),
+        ("audit log", "Somebody has switched the audit log on or off"),
+    ];
+    let numbered = (1_u32..).zip(EVENTS);
+    let described = numbered.map(|(id, (name, description))| {
+        json!({"id": id, "name": name, "module": "settee", "description": description})
+    });
+    answers::ok(&described.collect())
 }

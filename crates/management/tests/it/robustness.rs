@@ -134,6 +134,21 @@ fn who_opens_many_connections_and_says_nothing_shuts_nobody_out() {
 }
 
 #[test]
+fn one_too_many_of_an_address_takes_the_place_of_the_oldest_without_a_login() {
+    let port = RestPort::start_with(Limits { strangers_of_address_max: 2, ..Limits::default() });
+    let mut known = port.connect();
+    assert_eq!(known.ask("GET", "/whoami", "").status, 200);
+    let mut strangers: Vec<_> = (0..2).map(|_| port.connect()).collect();
+    assert_eq!(strangers[1].ask("GET", "/whoami", "").status, 200, "it is a stranger no more");
+    strangers.push(port.connect());
+    strangers.push(port.connect());
+    assert!(strangers.remove(0).is_closed(), "the oldest gives way");
+    assert_eq!(strangers[2].ask("GET", "/whoami", "").status, 200);
+    let metrics = known.ask("GET", "/metrics", "").body;
+    assert!(metrics.contains("cm_http_connections_displaced_total 1\n"), "{metrics}");
+}
+
+#[test]
 fn a_page_of_another_site_changes_nothing() {
     let port = RestPort::start();
     let login = basic(USER, PASSWORD);

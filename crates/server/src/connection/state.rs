@@ -1,10 +1,11 @@
 //! What a connection remembers between its turns.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use auth::PrivilegeSet;
+use platform::network::counted_address;
 use protocol::{FeatureSet, FrameLimits};
 use replication::{Producer, Relay};
 
@@ -171,6 +172,11 @@ impl Connection {
     /// Where it comes from, as people read it.
     pub(crate) fn peer_name(&self) -> String {
         self.peer.map_or_else(|| "an unknown address".to_owned(), |peer| peer.to_string())
+    }
+
+    /// Where it comes from, as limits count it.
+    pub(crate) fn counted_address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| counted_address(peer.ip()))
     }
 
     /// Whether it is known who this is.

@@ -204,7 +204,8 @@ impl EventLoop {
                 }
                 Message::Wake(token) => self.take_turn(token),
                 Message::AcceptMore(entrance) => self.accept(entrance),
-                Message::GiveWay(stranger) => self.displace(stranger),
+                Message::GiveWay(stranger) => self.displace(stranger, false),
+                Message::LeaveCrowd(stranger) => self.displace(stranger, true),
                 Message::BucketGone(part) => self.take_bucket_away(&part),
                 Message::MapChanged => self.push_map(),
                 Message::ReleaseMemory => platform::allocator::release_unused(),
@@ -315,10 +316,13 @@ impl EventLoop {
     }
 
     /// Ends a connection that gives way, unless it has logged in or gone meanwhile.
-    fn displace(&mut self, stranger: Stranger) {
+    fn displace(&mut self, stranger: Stranger, is_crowded: bool) {
         let Some(Some(peer)) = self.peers.get(stranger.token) else { return };
         if peer.opened == stranger.opened && peer.settled.holder == Holder::Stranger {
             count(&self.counters.displaced_connections);
+            if is_crowded {
+                count(&self.counters.crowded_connections);
+            }
             self.close(stranger.token);
         }
     }
@@ -530,9 +534,14 @@ fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: H
     let before = std::mem::replace(&mut peer.settled, held);
     shared.client_memory.settle(before, held);
     if before.holder != held.holder {
-        let stranger = Stranger { opened: peer.opened, worker, token };
+        let (opened, address) = (peer.opened, peer.connection.counted_address());
+        let stranger = Stranger { opened, worker, token, address };
         match held.holder {
-            Holder::Stranger => shared.strangers.enter(stranger),
+            Holder::Stranger => {
+                if let Some(oldest) = shared.strangers.enter(stranger) {
+                    shared.mailboxes.send(oldest.worker, Message::LeaveCrowd(oldest));
+                }
+            }
             Holder::Client => shared.strangers.leave(stranger),
         }
     }

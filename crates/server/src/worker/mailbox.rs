@@ -26,6 +26,8 @@ pub(super) enum Message {
     AcceptMore(Entrance),
     /// A connection without a login makes room for another, if it still is one.
     GiveWay(Stranger),
+    /// Its address has more strangers than it may.
+    LeaveCrowd(Stranger),
     /// Connections that have this bucket lose it.
     BucketGone(Arc<BucketPart>),
     /// There is a newer map of the cluster.

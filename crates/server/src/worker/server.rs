@@ -111,7 +111,7 @@ impl Server {
             pool: parts.pool,
             mailboxes: parts.mailboxes,
             client_memory: ClientMemory::with_limit(options.limits.client_bytes_max),
-            strangers: Strangers::default(),
+            strangers: Strangers::new(options.limits.strangers_of_address_max),
             user_meters: UserMeters::default(),
             connection_count: AtomicUsize::new(0),
             options,

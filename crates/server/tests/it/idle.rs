@@ -121,6 +121,30 @@ fn who_has_not_logged_in_gives_way_to_who_comes_later() {
 }
 
 #[test]
+fn of_an_address_with_too_many_strangers_the_oldest_goes_and_members_stay() {
+    for workers in [1, 4] {
+        let limits = ServerLimits { strangers_of_address_max: 5, ..ServerLimits::default() };
+        let port = Port::with_workers(workers, limits);
+        let mut members: Vec<_> = (0..8).map(|_| port.client(&[])).collect();
+        let mut silent = Vec::new();
+        for number in 9..29 {
+            silent.push(port.connect());
+            port.wait_for("it is in", |statistics| statistics.total_connections == number);
+        }
+        port.wait_for("a crowd", |statistics| statistics.crowded_connections == 15);
+        for stranger in &mut silent[..15] {
+            assert!(stranger.is_closed());
+        }
+        members.push(port.client(&[]));
+        for member in &mut members {
+            assert_eq!(member.ask(get(b"k")).status, 1, "{workers}");
+        }
+        assert_eq!(port.counter("displaced_connections"), 16, "the newcomer was one, too");
+        assert_eq!(port.counter("rejected_connections"), 0);
+    }
+}
+
+#[test]
 fn a_node_without_requests_wakes_no_background_thread() {
     let port = Port::open();
     let mut client = port.client(&[0x07, 0x0a, 0x0b, 0x0e, 0x12]);

@@ -56,6 +56,14 @@ impl Port {
         Self::with(limits, false)
     }
 
+    /// The same with so many workers.
+    pub(crate) fn with_workers(workers: usize, limits: ServerLimits) -> Self {
+        let (data, port) =
+            server::open_door(&Network::real(), (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = (Ipv4Addr::LOCALHOST, port).into();
+        Self::behind(data, address, workers, vec![bucket_config()], limits, false, None)
+    }
+
     /// A server whose bucket has no disk.
     pub(crate) fn ephemeral(policy: FullPolicy, memory_quota_bytes: u64) -> Self {
         let config = BucketConfig {

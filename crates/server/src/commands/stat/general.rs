@@ -58,6 +58,8 @@ pub(super) fn connections(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Res
     let limits = emitter.turn.shared.options.limits;
     super::emitter::statistics(emitter, "connections", SERVER_STATISTICS, &statistics);
     emitter.emit("connections_max", limits.connections_max);
+    emitter.emit("strangers", emitter.turn.shared.strangers.count());
+    emitter.emit("strangers_of_address_max", limits.strangers_of_address_max);
     emitter.emit("packet_bytes_max", limits.packet_bytes_max);
     emitter.emit("unsent_bytes_max", limits.unsent_bytes_max);
     emitter.emit("unauthenticated_unsent_bytes_max", limits.unauthenticated_unsent_bytes_max);
