@@ -14,7 +14,7 @@ use server::{
 use crate::bucket_opener::BucketOpener;
 use crate::bucket_settings::BucketSettings;
 use crate::bucket_steps::BucketKeeper;
-use crate::bucket_words::Moment;
+use crate::bucket_words::{AT_NEXT_START, Moment};
 use crate::buckets::{NodeBucket, NodeBuckets};
 use crate::closing::{Closing, Leaving};
 use crate::membership::{Membership, PlanOrder};
@@ -355,7 +355,9 @@ impl BucketKeeper for BucketChanges {
         is_trial: bool,
     ) -> Result<(), BucketRefusal> {
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        let words: BucketWords = settings.clone().into_iter().collect();
+        let mut words: BucketWords = settings.clone().into_iter().collect();
+        // What a start has to bring about has been ordered with that.
+        words.push((AT_NEXT_START.to_owned(), "true".to_owned()));
         let wanted = known.settings().with_words(&words, Moment::Running)?;
         if wanted.words() == known.settings().words() {
             return Ok(());

@@ -18,6 +18,8 @@ use crate::bucket_settings::BucketSettings;
 
 /// More replicas than this no chain of the protocol has.
 const REPLICA_COUNT_MAX: usize = 3;
+/// Says that what only a start can bring about is kept until the next one.
+pub(crate) const AT_NEXT_START: &str = "at_next_start";
 /// Settings of the original's that mean nothing here, and are taken.
 const IGNORED: [&str; 5] = ["backend", "couch_bucket", "dbname", "ht_size", "ht_locks"];
 
@@ -41,11 +43,12 @@ impl BucketSettings {
         moment: Moment,
     ) -> Result<Self, BucketRefusal> {
         let mut settings = self.clone();
-        for (name, value) in words {
+        let may_wait = words.iter().any(|(name, value)| name == AT_NEXT_START && value == "true");
+        for (name, value) in words.iter().filter(|(name, _)| name != AT_NEXT_START) {
             let refuse = |why: String| BucketRefusal::Invalid(name.clone(), why);
             settings.say(name, value).map_err(refuse)?;
             if moment == Moment::Running {
-                self.check_fixed(&settings).map_err(refuse)?;
+                self.check_fixed(&settings, may_wait).map_err(refuse)?;
             }
         }
         Ok(settings)
@@ -105,7 +108,7 @@ impl BucketSettings {
     }
 
     /// Refuses what a bucket that runs cannot become.
-    fn check_fixed(&self, wanted: &Self) -> Result<(), String> {
+    fn check_fixed(&self, wanted: &Self, may_wait: bool) -> Result<(), String> {
         let fixed = |what: &str| Err(format!("{what} is fixed when the bucket is made"));
         if wanted.bucket_type.unwrap_or_default() != self.bucket_type.unwrap_or_default() {
             return fixed("the type");
@@ -121,10 +124,13 @@ impl BucketSettings {
         if wanted.uuid != self.uuid {
             return fixed("the uuid");
         }
-        let same_policies = wanted.eviction_policy == self.eviction_policy
-            && wanted.ephemeral_full_policy == self.ephemeral_full_policy;
-        if !same_policies {
+        if wanted.ephemeral_full_policy != self.ephemeral_full_policy {
             return fixed("what leaves memory when it is full");
+        }
+        if wanted.eviction_policy != self.eviction_policy && !may_wait {
+            let why = "what leaves memory when it is full changes when the node starts again: \
+                       say noRestart=true to have it kept until then";
+            return Err(why.to_owned());
         }
         if wanted.durability_impossible_fallback != self.durability_impossible_fallback {
             return fixed("what becomes of durable writes without replicas");
@@ -257,6 +263,9 @@ mod tests {
             let is_it = matches!(&refused, BucketRefusal::Invalid(of, _) if of == name);
             assert!(is_it, "{name}={value}: {refused}");
         }
+        let kept = [("item_eviction_policy", "full_eviction"), (AT_NEXT_START, "true")];
+        let kept = settings.with_words(&words(&kept), Moment::Running).unwrap();
+        assert_eq!(kept.eviction_policy, EvictionPolicy::Full);
         let same = words(&[("bucket_type", "persistent"), ("conflict_resolution_type", "seqno")]);
         assert!(settings.with_words(&same, Moment::Running).is_ok(), "what it is already");
     }

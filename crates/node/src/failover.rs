@@ -168,7 +168,7 @@ mod tests {
             model.pass();
             anyhow::ensure!(!model.silent.contains(&member), "{member} does not answer");
             let seqno = model.held_seqnos[&member];
-            let held = Held { is_whole: true, prepared_seqno: seqno, high_seqno: seqno };
+            let held = Held { is_whole: true, prepared_seqno: seqno, high_seqno: seqno, uuid: 0 };
             Ok(BTreeMap::from([(VBID, held)]))
         }
     }

@@ -3,6 +3,7 @@
 mod bucket_member;
 mod changing_buckets;
 mod exchange;
+mod flushing;
 mod manifests;
 mod own_words;
 mod plan_exchange;

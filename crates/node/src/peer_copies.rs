@@ -16,6 +16,8 @@ pub struct Held {
     pub prepared_seqno: u64,
     /// The last thing that has come.
     pub high_seqno: u64,
+    /// Names the history that it is of.
+    pub uuid: u64,
 }
 
 /// The group of STAT in which a node says how far its copies of a bucket are.
@@ -209,6 +211,7 @@ pub fn copies_of(statistics: &[(String, String)]) -> Copies {
             ("high_prepared_seqno", Ok(seqno)) => {
                 copies.entry(vbid).or_default().prepared_seqno = seqno;
             }
+            ("uuid", Ok(uuid)) => copies.entry(vbid).or_default().uuid = uuid,
             ("high_seqno", Ok(seqno)) => copies.entry(vbid).or_default().high_seqno = seqno,
             ("whole", _) => copies.entry(vbid).or_default().is_whole = value == "true",
             _ => {}
@@ -228,14 +231,19 @@ mod tests {
             ("vb_17:high_seqno", "7"),
             ("vb_17:high_prepared_seqno", "5"),
             ("vb_17:whole", "true"),
+            ("vb_17:uuid", "9"),
             ("vb_3:whole", "false"),
             ("vb_3:high_seqno", "2"),
             ("x", "5"),
         ];
         let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let held =
-            |is_whole, prepared_seqno, high_seqno| Held { is_whole, prepared_seqno, high_seqno };
-        let expected = [(17, held(true, 5, 7)), (3, held(false, 0, 2))];
+        let held = |is_whole, prepared_seqno, high_seqno| Held {
+            is_whole,
+            prepared_seqno,
+            high_seqno,
+            uuid: 0,
+        };
+        let expected = [(17, Held { uuid: 9, ..held(true, 5, 7) }), (3, held(false, 0, 2))];
         assert_eq!(copies_of(&lines), BTreeMap::from(expected));
         assert!(held(true, 5, 7) > held(true, 4, 9) && held(true, 5, 8) > held(true, 5, 7));
         assert!(held(true, 0, 1) > held(false, 4, 9));

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::bail;
+use bucket::EvictionPolicy;
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::NodeAddress;
 use document::ManifestEdit;
@@ -233,6 +234,41 @@ fn a_bucket_limits_the_lives_of_documents_whose_collection_says_nothing_of_them(
     let node = start(directory.path(), 1);
     assert!(is_limited(life(&mut client(&node, "orders").unwrap(), 0)), "it is kept");
     node.stop().unwrap();
+}
+
+#[test]
+fn what_leaves_memory_is_kept_until_the_next_start_and_nothing_is_lost() {
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut node = start(directory.path(), threads);
+        node.bucket_changes().create("orders", &words(&[])).unwrap();
+        set(&mut client(&node, "orders").unwrap(), b"k");
+        for (policy, expected) in
+            [("full_eviction", EvictionPolicy::Full), ("value_only", EvictionPolicy::ValueOnly)]
+        {
+            let changes = node.bucket_changes();
+            let now = [("item_eviction_policy", policy)];
+            let later = [("item_eviction_policy", policy), ("at_next_start", "true")];
+            assert!(changes.change("orders", &words(&now), false).is_err(), "{policy}");
+            let before = policy_of(&node);
+            changes.change("orders", &words(&later), false).unwrap();
+            assert_eq!(policy_of(&node), before, "until the next start");
+            set(&mut client(&node, "orders").unwrap(), policy.as_bytes());
+            node.stop().unwrap();
+            node = start(directory.path(), threads);
+            assert_eq!(policy_of(&node), expected);
+            for key in [b"k", policy.as_bytes()] {
+                let mut orders = client(&node, "orders").unwrap();
+                let got = orders.call(key, &Request::new(Opcode::Get)).unwrap();
+                assert_eq!(got.status(), Some(Status::Success), "{policy}");
+            }
+        }
+        node.stop().unwrap();
+    }
+}
+
+fn policy_of(node: &Node) -> EvictionPolicy {
+    node.buckets().get("orders").unwrap().bucket().config().eviction.policy
 }
 
 #[test]

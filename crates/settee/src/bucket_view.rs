@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bucket::{
     Bucket, BucketType, DurabilityMinLevel, EvictionPolicy, FullPolicy, ManifestChangeError, Named,
@@ -28,6 +29,10 @@ use crate::rate::Rate;
 const HOT_KEYS_MAX: usize = 50;
 /// The one histogram of a bucket that is not of durations.
 const BATCH_SIZES: &str = "bg_batch_size";
+
+/// How long replicas may take to follow a flush, and how often they are asked.
+const FOLLOW_TIME_MAX: Duration = Duration::from_secs(10);
+const FOLLOW_PAUSE: Duration = Duration::from_millis(20);
 
 /// What the REST port looks at.
 pub(crate) struct ViewedBucket {
@@ -119,7 +124,13 @@ impl BucketView for ViewedBucket {
             return Err(FlushError::Disabled);
         }
         let flush_here = || self.bucket().flush_all().map_err(|error| error.to_string());
-        self.membership.flush_everywhere(&self.name, flush_here).map_err(FlushError::Failed)
+        let end = self.clock.now().after(FOLLOW_TIME_MAX);
+        let pause = || {
+            std::thread::park_timeout(FOLLOW_PAUSE);
+            self.clock.now() < end
+        };
+        let flushed = self.membership.flush_everywhere(&self.name, flush_here, pause);
+        flushed.map_err(FlushError::Failed)
     }
 
     fn compact(&self) -> Result<(), String> {

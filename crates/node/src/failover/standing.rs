@@ -79,11 +79,11 @@ mod tests {
     const BUCKET: &str = "default";
 
     fn held(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
-        BTreeMap::from([(7, Held { is_whole: true, prepared_seqno, high_seqno })])
+        BTreeMap::from([(7, Held { is_whole: true, prepared_seqno, high_seqno, uuid: 0 })])
     }
 
     fn in_part(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
-        BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno })])
+        BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno, uuid: 0 })])
     }
 
     #[test]

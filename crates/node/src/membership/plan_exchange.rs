@@ -237,36 +237,13 @@ impl Membership {
         Ok(())
     }
 
-    /// Has every node of the cluster empty its part of a bucket; this one with `flush_here`, first.
-    ///
-    /// # Errors
-    /// In words: some nodes may have emptied theirs. Nobody has where one does not answer before.
-    pub fn flush_everywhere(
-        &self,
-        bucket: &str,
-        flush_here: impl FnOnce() -> Result<(), String>,
-    ) -> Result<(), String> {
-        let plan = self.plan();
-        let Some(peers) = self.plans.peers.get().filter(|_| !self.is_alone()) else {
-            return flush_here();
-        };
-        let text = plan.to_json();
-        for node in self.other_members(&plan) {
-            let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
-            asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
-        }
-        flush_here()?;
-        for node in self.other_members(&plan) {
-            let flushed = peers.flush(&node.address, bucket);
-            flushed.map_err(|error| {
-                format!("{} has not emptied its part; flush again: {error:#}", node.name)
-            })?;
-        }
-        Ok(())
+    /// The other nodes, if this one speaks with any.
+    pub(super) fn plan_peers(&self) -> Option<&PlanPeers> {
+        self.plans.peers.get()
     }
 
     /// The members of a plan but this node; none if this one is none.
-    fn other_members<'a>(&self, plan: &'a ClusterPlan) -> Vec<&'a PlannedNode> {
+    pub(super) fn other_members<'a>(&self, plan: &'a ClusterPlan) -> Vec<&'a PlannedNode> {
         let this = self.this_node_in(plan);
         let nodes = plan.nodes.iter().enumerate();
         let others = nodes.filter(|(index, _)| this.is_some_and(|this| this != *index));
@@ -274,7 +251,7 @@ impl Membership {
     }
 
     /// Offers a node a plan. Returns the one that it has behind that.
-    fn tell_plan(
+    pub(super) fn tell_plan(
         &self,
         peers: &PlanPeers,
         node: &PlannedNode,

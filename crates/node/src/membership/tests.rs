@@ -314,7 +314,7 @@ fn start(plan: &ClusterPlan, member: Member) -> (Member, SharedAnswer) {
 }
 
 fn copies<const COUNT: usize>(high_seqnos: [(u16, u64); COUNT]) -> Copies {
-    let held = |high_seqno| Held { is_whole: true, prepared_seqno: 0, high_seqno };
+    let held = |high_seqno| Held { is_whole: true, high_seqno, ..Held::default() };
     high_seqnos.map(|(vbid, high_seqno)| (vbid, held(high_seqno))).into()
 }
 

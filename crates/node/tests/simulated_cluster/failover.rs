@@ -114,6 +114,40 @@ fn run(seed: u64) -> Outcome {
 }
 
 #[test]
+fn a_failover_behind_a_flush_brings_nothing_back() {
+    for seed in platform::seeds::seeds(3) {
+        let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1], 3))));
+        let mut client = Client::new(&cluster, BUCKETS[0]);
+        (0..24_u8).for_each(|number| client.write_until_durable(&[b'k', number], b"value"));
+        let membership = Arc::clone(cluster.lock().node(1).membership());
+        let here = cluster.lock().node(1).buckets().get(BUCKETS[0]).unwrap();
+        let mut waits = 0;
+        let pause = || {
+            waits += 1;
+            cluster.lock().run(Duration::from_millis(20));
+            waits < 3000
+        };
+        let empty = || here.bucket().flush_all().map_err(|error| error.to_string());
+        membership.flush_everywhere(BUCKETS[0], empty, pause).unwrap();
+        assert!(waits > 0, "replicas follow behind, seed {seed}");
+        drop((here, membership));
+        cluster.lock().power_cut(LOST);
+        client.connections.clear();
+        Manager { cluster: cluster.clone() }.give_up(LOST).unwrap();
+        let mut cluster = cluster.lock();
+        cluster.run(Duration::from_secs(5));
+        for index in [1, SILENT] {
+            let bucket = cluster.node(index).buckets().get(BUCKETS[0]).unwrap();
+            bucket.bucket().for_each_vbucket(|vbid, vbucket| {
+                let count = vbucket.default_collection_count();
+                assert_eq!(count, 0, "{vbid:?} of machine {index}, seed {seed}");
+            });
+        }
+        [1, SILENT].into_iter().for_each(|index| cluster.power_cut(index));
+    }
+}
+
+#[test]
 fn nobody_guesses_about_a_silent_member_and_the_failover_goes_on_when_it_answers() {
     let seeds = platform::seeds::seeds(3);
     let outcomes: Vec<(u64, Outcome)> = seeds.map(|seed| (seed, run(seed))).collect();

@@ -116,10 +116,16 @@ impl Peers for Others {
         let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
         let mut copies = Copies::new();
         bucket.bucket().for_each_vbucket(|vbid, vbucket| {
-            let high_seqno = vbucket.high_seqno().0;
-            copies.insert(vbid.0, Held { high_seqno, ..Held::default() });
+            let (high_seqno, uuid) = (vbucket.high_seqno().0, vbucket.uuid().0);
+            copies.insert(vbid.0, Held { high_seqno, uuid, ..Held::default() });
         });
         Ok(copies)
+    }
+
+    fn flush(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
+        let (buckets, _) = self.find(&node.host)?;
+        let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
+        Ok(bucket.bucket().flush_all()?)
     }
 }
 

@@ -1,0 +1,101 @@
+//! A bucket that all nodes empty. Replicas follow their active copies, and until they have a
+//! failover would bring back what was in them.
+
+use std::collections::BTreeMap;
+
+use cluster::ClusterPlan;
+
+use super::Membership;
+use crate::peer_copies::{Copies, Held, PlanOffer};
+
+impl Membership {
+    /// Has every node of the cluster empty its part of a bucket, this one with `flush_here`, first,
+    /// and waits until the replicas have followed: `pause` waits a moment, and says whether to look
+    /// again.
+    ///
+    /// # Errors
+    /// In words: some nodes may have emptied theirs. Nobody has where one does not answer before.
+    pub fn flush_everywhere(
+        &self,
+        bucket: &str,
+        flush_here: impl FnOnce() -> Result<(), String>,
+        mut pause: impl FnMut() -> bool,
+    ) -> Result<(), String> {
+        let plan = self.plan();
+        let Some(peers) = self.plan_peers().filter(|_| !self.is_alone()) else {
+            return flush_here();
+        };
+        let text = plan.to_json();
+        for node in self.other_members(&plan) {
+            let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
+            asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
+        }
+        flush_here()?;
+        for node in self.other_members(&plan) {
+            let flushed = peers.flush(&node.address, bucket);
+            flushed.map_err(|error| {
+                format!("{} has not emptied its part; flush again: {error:#}", node.name)
+            })?;
+        }
+        while let Some(reason) = self.unfollowed(bucket, &plan) {
+            if !pause() {
+                return Err(format!(
+                    "The bucket is empty, but a failover could bring back what was in it: \
+                     {reason}; flush again"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Why not all replicas are known to be of the histories that their active copies have now.
+    fn unfollowed(&self, bucket: &str, plan: &ClusterPlan) -> Option<String> {
+        let chains = &plan.buckets.get(bucket)?.chains;
+        let mut copies = BTreeMap::new();
+        for (vbid, chain) in (0_u16..).zip(chains) {
+            let [Some(active), replicas @ ..] = chain.as_slice() else { continue };
+            let replicas: Vec<usize> = replicas.iter().copied().flatten().collect();
+            for member in replicas.iter().chain([active]).copied().filter(|_| !replicas.is_empty())
+            {
+                if !copies.contains_key(&member) {
+                    match self.copies_of_member(bucket, plan, member) {
+                        Ok(held) => copies.insert(member, held),
+                        Err(error) => return Some(format!("{error:#}")),
+                    };
+                }
+            }
+            let history = |member: &usize| Some(copies.get(member)?.get(&vbid)?.uuid);
+            let Some(current) = history(active) else { continue };
+            let is_behind = |member: &&usize| history(member).is_some_and(|it| it != current);
+            if let Some(member) = replicas.iter().find(is_behind) {
+                let name = plan.nodes.get(*member).map_or("", |node| node.name.as_str());
+                return Some(format!("{name} still has what vBucket {vbid} was"));
+            }
+        }
+        None
+    }
+
+    /// The copies that a member has, or this node itself.
+    fn copies_of_member(
+        &self,
+        bucket: &str,
+        plan: &ClusterPlan,
+        member: usize,
+    ) -> anyhow::Result<Copies> {
+        let (node, ask) = (plan.nodes.get(member), self.ask_peer.get());
+        if let (Some(node), Some(ask)) = (node, ask)
+            && self.this_node_in(plan) != Some(member)
+        {
+            let asked = ask(&node.address, bucket);
+            return asked.map_err(|error| error.context(format!("{} does not say", node.name)));
+        }
+        let mut copies = Copies::new();
+        if let Some(member) = self.member(bucket) {
+            member.bucket.for_each_vbucket(|vbid, vbucket| {
+                let held = Held { uuid: vbucket.uuid().0, ..Held::default() };
+                copies.insert(vbid.0, held);
+            });
+        }
+        Ok(copies)
+    }
+}
