@@ -53,13 +53,17 @@ enum Action {
 /// The groups of parameters and their numbers. Source: docs/specification/protocol.md, section
 /// 18.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
 enum Group {
-    FlushParam = 1,
-    CheckpointParam = 3,
-    DcpParam = 4,
-    VbucketParam = 5,
-    ConfigParam = 6,
+    #[value(name = "flush_param")]
+    Flush = 1,
+    #[value(name = "checkpoint_param")]
+    Checkpoint = 3,
+    #[value(name = "dcp_param")]
+    Dcp = 4,
+    #[value(name = "vbucket_param")]
+    Vbucket = 5,
+    #[value(name = "config_param")]
+    Config = 6,
 }
 
 /// Runs the tool.
