@@ -4,6 +4,7 @@
 //! collection, a user, eight documents and a deletion. `killed.tar.gz` was begun with it and ended
 //! by SIGKILL behind two durable writes, which are in its journal. Certificates are not kept.
 #![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
+#![expect(clippy::disallowed_methods, reason = "a test looks at what a real process leaves")]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,11 @@ use platform::Clock;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A collection, a key, and a value.
+type Document = (&'static str, &'static str, &'static str);
+
 /// What is in an archive besides what is in all of them.
-const ARCHIVES: &[(&str, &[(&str, &str, &str)])] = &[
+const ARCHIVES: &[(&str, &[Document])] = &[
     ("0.1.0/stopped.tar.gz", &[]),
     (
         "0.1.0/killed.tar.gz",

@@ -187,7 +187,7 @@ fn figures_are_read_while_somebody_looks_and_not_otherwise() {
     drop(viewers);
     let is_still = || {
         let before = reads();
-        std::thread::sleep(Duration::from_millis(1500));
+        platform::threads::pause(Duration::from_millis(1500));
         reads() == before
     };
     assert!((0..20).any(|_| is_still()), "nobody looks any more");

@@ -2,6 +2,7 @@
 //! failover would bring back what was in them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use cluster::ClusterPlan;
 
@@ -57,9 +58,9 @@ impl Membership {
             let replicas: Vec<usize> = replicas.iter().copied().flatten().collect();
             for member in replicas.iter().chain([active]).copied().filter(|_| !replicas.is_empty())
             {
-                if !copies.contains_key(&member) {
+                if let Entry::Vacant(unasked) = copies.entry(member) {
                     match self.copies_of_member(bucket, plan, member) {
-                        Ok(held) => copies.insert(member, held),
+                        Ok(held) => unasked.insert(held),
                         Err(error) => return Some(format!("{error:#}")),
                     };
                 }
