@@ -8,7 +8,7 @@ use std::time::Duration;
 use cluster::{BucketMap, PendingVbucket};
 use document::{CollectionId, HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
 
-use crate::observed::{HotKeys, SlowOperation};
+use crate::observed::{HotKeys, SlowOperationFacts};
 use crate::shown_document::{
     DocumentError, DocumentId, KeyPage, KeyQuery, NewDocument, ShownDocument,
 };
@@ -62,7 +62,7 @@ pub trait BucketView: Send + Sync {
     fn timings(&self) -> Vec<Timing>;
 
     /// What was slow, the newest first.
-    fn slow_operations(&self) -> Vec<SlowOperation>;
+    fn slow_operations(&self) -> Vec<SlowOperationFacts>;
 
     /// What was asked for most in the last sampling.
     fn hot_keys(&self) -> HotKeys;

@@ -49,7 +49,7 @@ pub use bucket_view::{
 pub use limits::Limits;
 pub use metric::{Metric, MetricKind};
 pub use node_view::{CarryOutError, NodeFacts, NodeView, SetupChange, SetupError};
-pub use observed::{HotKeys, SlowOperation};
+pub use observed::{HotKeys, SlowOperationFacts};
 pub use route_table::{NeededAt, REST_ROUTES, RestRoute};
 pub use routes::new_bucket_order;
 pub use server::{Handle, ManagementServer, Ports, TlsPort};

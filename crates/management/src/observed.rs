@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// An operation that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlowOperation {
+pub struct SlowOperationFacts {
     /// Milliseconds since 1970.
     pub ended_at_ms: u64,
     /// The command's name.

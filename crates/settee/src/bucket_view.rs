@@ -13,7 +13,7 @@ use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid, Vbuc
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
     DocumentId, FlushError, HotKeys, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
-    ShownDocument, SlowOperation, Timing, TimingUnit, VbucketFacts, Warmup,
+    ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use node::{Membership, NodeBucket};
 use platform::Clock;
@@ -191,7 +191,7 @@ impl BucketView for ViewedBucket {
         commands.chain(own).collect()
     }
 
-    fn slow_operations(&self) -> Vec<SlowOperation> {
+    fn slow_operations(&self) -> Vec<SlowOperationFacts> {
         self.server.slow_operations_of(&self.name).iter().map(slow_operation).collect()
     }
 
@@ -249,8 +249,8 @@ impl BucketView for ViewedBucket {
     }
 }
 
-fn slow_operation(operation: &server::SlowOperation) -> SlowOperation {
-    SlowOperation {
+fn slow_operation(operation: &server::SlowOperation) -> SlowOperationFacts {
+    SlowOperationFacts {
         ended_at_ms: operation.ended_at.0 / 1_000_000,
         command: operation.command(),
         key: String::from_utf8_lossy(&operation.key).into_owned(),

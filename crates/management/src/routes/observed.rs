@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::named_bucket::{Fields, NamedBucket};
 use crate::answers;
 use crate::context::Context;
-use crate::observed::{HotKeys, SlowOperation};
+use crate::observed::{HotKeys, SlowOperationFacts};
 
 type FieldsForm = Result<Form<Fields>, FormRejection>;
 
@@ -20,7 +20,7 @@ pub(super) async fn slow_operations(NamedBucket(bucket): NamedBucket) -> Respons
     answers::ok(&bucket.slow_operations().iter().map(slow_json).collect())
 }
 
-fn slow_json(operation: &SlowOperation) -> Value {
+fn slow_json(operation: &SlowOperationFacts) -> Value {
     let spans: Map<String, Value> = operation
         .spans
         .iter()

@@ -13,7 +13,7 @@ use management::{
     BucketOrder, BucketOrderError, BucketView, CarryOutError, DamagedVbucket, DocumentError,
     DocumentId, FlushError, HotKeys, KeyPage, KeyPosition, KeyQuery, ManifestEditError, Metric,
     MetricKind, NewDocument, NodeFacts, NodeView, ResetError, SetUp, SetupChange, SetupError,
-    ShownDocument, SlowOperation, Timing, TimingUnit, VbucketFacts, Warmup,
+    ShownDocument, SlowOperationFacts, Timing, TimingUnit, VbucketFacts, Warmup,
 };
 use platform::Entropy;
 
@@ -416,8 +416,8 @@ impl BucketView for FakeBucket {
         ]
     }
 
-    fn slow_operations(&self) -> Vec<SlowOperation> {
-        vec![SlowOperation {
+    fn slow_operations(&self) -> Vec<SlowOperationFacts> {
+        vec![SlowOperationFacts {
             ended_at_ms: 1_700_000_000_000,
             command: "GET",
             key: "<b>".to_owned(),
