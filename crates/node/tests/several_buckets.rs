@@ -381,17 +381,16 @@ fn a_bucket_whose_memory_is_full_refuses_its_own_writes_alone() {
         // What cannot be written to the disk cannot leave memory.
         is_full.store(true, Ordering::Relaxed);
         std::thread::scope(|scope| {
-            let crowd = (0..4_u8).map(|number| {
-                scope.spawn({
-                    let mut travel = client(&node, "travel").unwrap();
-                    move || fill(&mut travel, number)
-                })
-            });
-            for crowd in crowd.collect::<Vec<_>>() {
+            let mut crowd = Vec::new();
+            for number in 0..4_u8 {
+                let mut travel = client(&node, "travel").unwrap();
+                crowd.push(scope.spawn(move || fill(&mut travel, number)));
+            }
+            for writer in crowd {
                 for number in 0..100_u8 {
                     set(&mut orders, &[b'k', number], b"v");
                 }
-                crowd.join().unwrap();
+                writer.join().unwrap();
             }
         });
         (0..100_u8).for_each(|number| set(&mut orders, &[b'n', number], b"v"));
