@@ -42,6 +42,8 @@ fn start(directory: &Path, threads: usize, level: Option<DurabilityLevel>) -> (N
         memory_quota_bytes: 32 << 20,
         journal_size_bytes: 64 << 20,
         eviction_policy: EvictionPolicy::Full,
+        // What was written is soon in its file, and can leave memory.
+        apply_cycle: Duration::from_millis(10),
         durability_min_level: DurabilityMinLevel(level),
         ..BucketSettings::default()
     };

@@ -292,6 +292,10 @@ fn what_a_node_tells_is_collected_without_secrets() {
     let work = root.path();
     let node = Node::start(serve_directory(work, &["--password", "password"]), work);
     let (log, data) = (work.join("log"), work.join("data"));
+    tool(work, &["user", "set", "bob", "--new-password", "hunter22", "--roles", "ro_admin"]);
+    wait_for(work, "the change is in the audit log", || {
+        std::fs::exists(data.join("audit.log")).unwrap()
+    });
     let target = work.join("all.tar.gz");
     let [log, data, archive] = [&log, &data, &target].map(|path| path.to_str().unwrap());
     let arguments = ["collect", "--target", archive, "--data-dir", data, "--log", log, "--redact"];
@@ -311,7 +315,7 @@ fn what_a_node_tells_is_collected_without_secrets() {
     }
     let all = Command::new("tar").args(["-xzOf", archive]).output().unwrap();
     let all = String::from_utf8(all.stdout).unwrap();
-    for secret in ["stored_key", "server_key", "PRIVATE KEY"] {
+    for secret in ["hunter22", "stored_key", "server_key", "PRIVATE KEY"] {
         assert!(!all.contains(secret), "{secret}");
     }
     node.stop();
@@ -579,9 +583,13 @@ fn neither_a_terminal_that_closes_nor_who_rotates_logs_ends_the_node() {
 
 /// Waits until the log has this in it.
 fn wait_for_log(work: &Path, what: &str) {
+    wait_for(work, what, || log_of(work).contains(what));
+}
+
+fn wait_for(work: &Path, what: &str, is_so: impl Fn() -> bool) {
     let clock = Clock::real();
     let deadline = clock.now().after(PATIENCE);
-    while !log_of(work).contains(what) {
+    while !is_so() {
         assert!(clock.now() < deadline, "{what}: {}", log_of(work));
         platform::threads::pause(Duration::from_millis(10));
     }
