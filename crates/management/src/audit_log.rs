@@ -15,9 +15,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use platform::files::OpenMode;
+use platform::files::open_log;
 use platform::redaction::UserData;
-use platform::{Clock, File, FileError, FileErrorKind, Files};
+use platform::{Clock, File, FileError, Files};
 use serde_json::{Value, json};
 
 use crate::date::rfc3339;
@@ -178,25 +178,12 @@ fn write(
         files.rename(path, &with_suffix(path, ".1"))?;
     }
     if current.is_none() {
-        *current = Some(open(files, path)?);
+        *current = Some(open_log(files, path)?);
     }
     let Some((file, size)) = current else { return Ok(()) };
     file.write_at(line, *size)?;
     *size += u64::try_from(line.len()).unwrap_or(u64::MAX);
     Ok(())
-}
-
-fn open(files: &dyn Files, path: &Path) -> Result<Current, FileError> {
-    let opened = match files.open(path, OpenMode::ReadWrite) {
-        Err(error) if error.kind == FileErrorKind::NotFound => {
-            files.open(path, OpenMode::CreateNew)
-        }
-        opened => opened,
-    };
-    let file = opened?;
-    files.make_private(path)?;
-    let size = file.size()?;
-    Ok((file, size))
 }
 
 #[cfg(test)]

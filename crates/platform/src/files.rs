@@ -235,6 +235,21 @@ pub fn remove_tree(directory: &Path) -> Result<(), FileError> {
     fs::remove_dir_all(directory).map_err(|error| FileError::new("remove", directory, error))
 }
 
+/// Opens a file that lines are appended to, or begins it, for this user's eyes alone. With it comes
+/// its size in bytes.
+pub fn open_log(files: &dyn Files, path: &Path) -> Result<(Box<dyn File>, u64), FileError> {
+    let opened = match files.open(path, OpenMode::ReadWrite) {
+        Err(error) if error.kind == FileErrorKind::NotFound => {
+            files.open(path, OpenMode::CreateNew)
+        }
+        opened => opened,
+    };
+    let file = opened?;
+    files.make_private(path)?;
+    let size = file.size()?;
+    Ok((file, size))
+}
+
 /// Removes what is in `directory`, but for the files called `kept`; also after an attempt that was
 /// cut short. Durable only after [`Files::sync_directory`].
 pub fn remove_content(files: &dyn Files, directory: &Path, kept: &[&str]) -> Result<(), FileError> {

@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use platform::{File, FileError, FileErrorKind, Files, OpenMode};
+use platform::files::open_log;
+use platform::{File, FileError, FileErrorKind, Files};
 
 /// Files of before that are kept.
 const KEPT_MAX: u32 = 5;
@@ -34,7 +35,7 @@ impl LogFile {
         path: &Path,
         bytes_max: u64,
     ) -> Result<Self, FileError> {
-        let current = Some(open(&*files, path)?);
+        let current = Some(open_log(&*files, path)?);
         Ok(Self { files, path: path.to_path_buf(), bytes_max, current })
     }
 
@@ -46,7 +47,7 @@ impl LogFile {
         }
         let (file, size) = match self.current.take() {
             Some(current) => current,
-            None => open(&*self.files, &self.path)?,
+            None => open_log(&*self.files, &self.path)?,
         };
         file.write_at(line, size)?;
         let written = u64::try_from(line.len()).unwrap_or(u64::MAX);
@@ -87,19 +88,6 @@ impl io::Write for LogFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-fn open(files: &dyn Files, path: &Path) -> Result<(Box<dyn File>, u64), FileError> {
-    let opened = match files.open(path, OpenMode::ReadWrite) {
-        Err(error) if error.kind == FileErrorKind::NotFound => {
-            files.open(path, OpenMode::CreateNew)
-        }
-        opened => opened,
-    };
-    let file = opened?;
-    files.make_private(path)?;
-    let size = file.size()?;
-    Ok((file, size))
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn look_at_original(
     match look(files, directory)? {
         Adoption::Nothing => Ok(None),
         Adoption::Files { vbucket_count } => {
-            let newest = newest_files(directory, &files.list(directory)?);
+            let newest = layout::newest_files(directory, &files.list(directory)?);
             Ok(Some(OriginalBucket { vbucket_count, files: newest }))
         }
     }
@@ -77,7 +77,7 @@ pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, Open
     if has_magma(&names) {
         return refuse("holds a bucket in Magma's format, which is not read; only couchstore is");
     }
-    let newest = newest_files(directory, &names);
+    let newest = layout::newest_files(directory, &names);
     let Some((highest, _)) = newest.last_key_value() else { return Ok(Adoption::Nothing) };
     if highest.0 >= VBUCKET_COUNT_MAX {
         return refuse("holds a file of a vBucket above 32767, which no bucket has");
@@ -100,19 +100,6 @@ pub(crate) fn look(files: &dyn Files, directory: &Path) -> Result<Adoption, Open
         );
     }
     Ok(Adoption::Files { vbucket_count })
-}
-
-/// The highest revision of each vBucket's file.
-fn newest_files(directory: &Path, names: &[String]) -> BTreeMap<Vbid, PathBuf> {
-    let mut revisions: BTreeMap<Vbid, u64> = BTreeMap::new();
-    for name in names {
-        if let FileName::Data(vbid, revision) = layout::parse(name) {
-            let newest = revisions.entry(vbid).or_insert(revision);
-            *newest = revision.max(*newest);
-        }
-    }
-    let path = |(vbid, revision)| (vbid, directory.join(layout::data_file(vbid, revision)));
-    revisions.into_iter().map(path).collect()
 }
 
 /// For each number of vBuckets that is possible, how many names agree with it.

@@ -7,7 +7,7 @@ use document::Vbid;
 use platform::{Clock, FileErrorKind, Files, OpenMode};
 use serde_json::Value;
 use storage::couchstore::CouchFile;
-use storage::couchstore::layout::{self, FileName};
+use storage::couchstore::layout;
 use storage::journal::{self, verify_segments};
 use storage::{Finding, Scope, Severity, StorageError, verify_file};
 
@@ -46,7 +46,7 @@ pub(super) fn examine(
         return Ok(());
     }
     let description = look_at_json(files, &directory.join(DESCRIPTION_NAME), report);
-    let data = newest_files(directory, &names);
+    let data = layout::newest_files(directory, &names);
     let journal = directory.join(journal::JOURNAL_DIRECTORY);
     let mut segments = files.list(&journal).unwrap_or_default();
     segments.retain(|name| journal::is_segment_name(name));
@@ -67,19 +67,6 @@ fn fact(name: &str, description: Option<&Value>, files: usize, segments: usize) 
     let vbuckets = field("vbucket_count").and_then(Value::as_u64).unwrap_or(0);
     let held = format!("{files} files, {segments} segments of its journal");
     format!("bucket {name}: {kind}, {vbuckets} vBuckets, {held}")
-}
-
-/// The highest revision of each vBucket's file, which is the one that counts.
-fn newest_files(directory: &Path, names: &[String]) -> BTreeMap<Vbid, PathBuf> {
-    let mut revisions: BTreeMap<Vbid, u64> = BTreeMap::new();
-    for name in names {
-        if let FileName::Data(vbid, revision) = layout::parse(name) {
-            let newest = revisions.entry(vbid).or_insert(revision);
-            *newest = revision.max(*newest);
-        }
-    }
-    let path = |(vbid, revision)| (vbid, directory.join(layout::data_file(vbid, revision)));
-    revisions.into_iter().map(path).collect()
 }
 
 fn look_for_set_aside(place: &Place, names: &[String], report: &mut Report) {

@@ -8,6 +8,9 @@
 //! <vbid>.couch.<revision>.damaged[-<n>]            a damaged one that was set aside, for people
 //! ```
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use document::Vbid;
 
 /// What a name in a bucket's directory means.
@@ -85,6 +88,19 @@ pub fn parse(name: &str) -> FileName {
 fn decimal(text: &str) -> Option<u64> {
     let number: u64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
+}
+
+/// The highest revision of each vBucket's file, which is the one that counts, of these names.
+pub fn newest_files(directory: &Path, names: &[String]) -> BTreeMap<Vbid, PathBuf> {
+    let mut revisions: BTreeMap<Vbid, u64> = BTreeMap::new();
+    for name in names {
+        if let FileName::Data(vbid, revision) = parse(name) {
+            let newest = revisions.entry(vbid).or_insert(revision);
+            *newest = revision.max(*newest);
+        }
+    }
+    let path = |(vbid, revision)| (vbid, directory.join(data_file(vbid, revision)));
+    revisions.into_iter().map(path).collect()
 }
 
 #[cfg(test)]
