@@ -22,7 +22,7 @@ use redaction::Redaction;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct CollectArguments {
-    /// The archive [default: settee-collect-<moment>.tar.gz in the working directory]
+    /// The archive [default: settee-collect-MOMENT.tar.gz in the working directory]
     #[arg(long, value_name = "FILE")]
     target: Option<PathBuf>,
     /// The node's data directory, for its audit log and a list of its files
