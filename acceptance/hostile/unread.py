@@ -95,5 +95,5 @@ ATTACKS = [
            resident_slack_bytes=128 * MIB),
     # Hundreds of megabytes go to journal and files on the CPUs that serve the normal client.
     Attack("parked-large-writes", parked_writes, stops_writes=True,
-           resident_slack_bytes=256 * MIB, busy_seconds=0.1),
+           resident_slack_bytes=128 * MIB, busy_seconds=0.1),
 ]

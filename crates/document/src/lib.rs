@@ -8,6 +8,7 @@ pub mod durability;
 pub mod expiry;
 pub mod failover_entry;
 pub mod flat_buffer;
+pub mod fuzzing;
 pub mod histogram;
 pub mod ids;
 pub mod item;

@@ -5,7 +5,7 @@
 //! one uncontended addition; a stripe alone may be negative, the sum is not.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 /// Accounts that can be open at once: an id has seven bits in a block, and 0 is nobody's.
 pub const ACCOUNTS_MAX: usize = 127;
@@ -45,6 +45,10 @@ struct Slot {
     /// What stripes have handed over.
     merged: Stripe,
     stripes: [Stripe; STRIPE_COUNT],
+    /// Bytes that its owner may take.
+    quota: AtomicU64,
+    /// Bytes that its owner takes beside its blocks, when it last said so.
+    structure: AtomicU64,
 }
 
 static SLOTS: [Slot; ACCOUNTS_MAX + 1] = [const {
@@ -53,6 +57,8 @@ static SLOTS: [Slot; ACCOUNTS_MAX + 1] = [const {
         drift_max: AtomicI64::new(0),
         merged: Stripe(AtomicI64::new(0)),
         stripes: [const { Stripe(AtomicI64::new(0)) }; STRIPE_COUNT],
+        quota: AtomicU64::new(0),
+        structure: AtomicU64::new(0),
     }
 }; ACCOUNTS_MAX + 1];
 
@@ -93,6 +99,16 @@ impl Account {
         self.slot().merge();
     }
 
+    /// Tells how many bytes its owner may take, for [`totals`].
+    pub fn set_quota_bytes(&self, bytes: u64) {
+        self.slot().quota.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Tells how many bytes its owner takes beside its blocks, for [`totals`].
+    pub fn set_structure_bytes(&self, bytes: u64) {
+        self.slot().structure.store(bytes, Ordering::Relaxed);
+    }
+
     fn slot(&self) -> &'static Slot {
         &SLOTS[usize::from(self.0.0)]
     }
@@ -101,6 +117,8 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.slot().drift_max.store(0, Ordering::Relaxed);
+        self.set_quota_bytes(0);
+        self.set_structure_bytes(0);
         self.slot().is_open.store(false, Ordering::Release);
     }
 }
@@ -118,6 +136,27 @@ impl Slot {
             self.merged.0.fetch_add(stripe.0.swap(0, Ordering::Relaxed), Ordering::Relaxed);
         }
     }
+}
+
+/// What the owners of all accounts take, in bytes, and may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// All blocks, off by the drifts of their accounts, and what their owners take beside them.
+    pub used_bytes: u64,
+    /// The sum of their quotas.
+    pub quota_bytes: u64,
+}
+
+/// The sums over all accounts. Looks at each of them once.
+pub fn totals() -> Totals {
+    let mut totals = Totals::default();
+    for slot in &SLOTS {
+        let blocks = slot.merged.0.load(Ordering::Relaxed);
+        totals.used_bytes += u64::try_from(blocks).unwrap_or(0);
+        totals.used_bytes += slot.structure.load(Ordering::Relaxed);
+        totals.quota_bytes += slot.quota.load(Ordering::Relaxed);
+    }
+    totals
 }
 
 /// Counts `bytes` more (or fewer) for an account.
@@ -197,6 +236,19 @@ mod tests {
         assert_eq!(account.bytes(), 0);
         account.set_drift_max(0);
         assert_eq!(account.estimated_bytes(), 0, "nothing is kept to themselves any more");
+    }
+
+    #[test]
+    fn totals_have_what_an_account_takes_and_may_until_it_is_closed() {
+        const QUOTA: u64 = 1 << 50;
+        let account = Account::open();
+        account.set_quota_bytes(QUOTA);
+        account.set_structure_bytes(QUOTA);
+        let Totals { used_bytes, quota_bytes } = totals();
+        assert!(used_bytes >= QUOTA && quota_bytes >= QUOTA);
+        drop(account);
+        let Totals { used_bytes, quota_bytes } = totals();
+        assert!(used_bytes < QUOTA && quota_bytes < QUOTA, "others' tests take less");
     }
 
     #[test]

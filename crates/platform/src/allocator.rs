@@ -1,8 +1,10 @@
 //! The allocator of the process.
 
 mod idle_upkeep;
+mod kept_memory;
 
 pub use idle_upkeep::IdleUpkeep;
+pub use kept_memory::{bound_kept, set_up};
 
 use std::cell::Cell;
 
@@ -14,26 +16,6 @@ pub const PAGE_BITS: u32 = 16;
 
 /// Larger blocks are in larger pages.
 pub const SMALL_BLOCK_MAX: usize = 8 * 1024;
-
-/// Freed memory is kept for this long before it goes back to the system, so that what is written
-/// next finds it: giving it back sooner costs a page fault for each of its pages, which was two
-/// thirds of what making a document took.
-const KEPT_MS: std::ffi::c_long = 1000;
-/// mimalloc 2, `mi_option_e`: milliseconds until parts of a segment go back.
-const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-/// mimalloc 2, `mi_option_e`: whole segments are kept this many times as long.
-const ARENA_PURGE_MULTIPLIER: libmimalloc_sys::mi_option_t = 24;
-
-/// Sets how long the allocator keeps freed memory, where `MIMALLOC_PURGE_DELAY` (milliseconds) does
-/// not. For the beginning of `main`, before other threads allocate.
-pub fn set_up() {
-    // SAFETY: the options exist, and the allocator reads them as plain numbers; that another thread
-    // reads one of them meanwhile would do no harm but to find the old number.
-    unsafe {
-        libmimalloc_sys::mi_option_set_default(PURGE_DELAY, KEPT_MS);
-        libmimalloc_sys::mi_option_set_default(ARENA_PURGE_MULTIPLIER, 1);
-    }
-}
 
 /// Gives memory back to the system that the calling thread, or a thread that has ended, has freed.
 /// For background threads that have just finished something large: it takes up to milliseconds.
@@ -58,6 +40,7 @@ pub fn release_after_work(bytes: u64) {
     let is_enough = sum >= WORK_PER_RELEASE_BYTES;
     UNRELEASED_WORK_BYTES.set(if is_enough { 0 } else { sum });
     if is_enough {
+        bound_kept();
         release_unused();
     }
 }
@@ -117,16 +100,6 @@ mod tests {
             mi_heap_visit_blocks(mi_heap_get_default(), false, Some(add_reserved), target)
         });
         sum
-    }
-
-    #[test]
-    fn freed_memory_is_kept_for_a_second() {
-        // The allocator numbers its options; by their defaults these are the ones that are meant.
-        // SAFETY: reads a number.
-        let option = |number| unsafe { libmimalloc_sys::mi_option_get(number) };
-        assert_eq!((option(PURGE_DELAY), option(ARENA_PURGE_MULTIPLIER)), (10, 10));
-        set_up();
-        assert_eq!((option(PURGE_DELAY), option(ARENA_PURGE_MULTIPLIER)), (KEPT_MS, 1));
     }
 
     #[test]

@@ -86,6 +86,16 @@ impl MemoryAccount {
         self.0.items.set_drift_max(bytes / stripes);
     }
 
+    /// Tells the allocator how many bytes the bucket may take.
+    pub fn set_quota_bytes(&self, bytes: u64) {
+        self.0.items.set_quota_bytes(bytes);
+    }
+
+    /// Tells the allocator what the bucket takes beside its items.
+    pub fn publish_structure(&self) {
+        self.0.items.set_structure_bytes(self.tables_bytes() + self.log_bytes());
+    }
+
     /// Bytes of checkpoints as their quota counts them: items in full although hash tables hold
     /// most of them too, structure, and what waits to be destroyed.
     pub fn checkpoints_bytes(&self) -> u64 {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext};
 use executor::{TaskKind, TaskName};
 
+use platform::allocator;
+
 use crate::core::Bucket;
 
 static DESTROYER: TaskName = TaskName::new("CheckpointDestroyerTask", TaskKind::NonIo)
@@ -41,6 +43,8 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for DestroyerTask {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
+        core.account.publish_structure();
+        allocator::bound_kept();
         let destroyer = &core.memory.destroyers.destroyers[self.index];
         let deadline = context.started().after(CHUNK_DURATION);
         while core.clock.now() < deadline {

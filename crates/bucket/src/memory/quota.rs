@@ -65,6 +65,8 @@ impl BucketCore {
                 .max(batch_bytes_max)
                 .min(self.config.persistence.batch_bytes_max()),
         });
-        self.account.set_estimate_drift_max(self.memory.limits.wanted_bytes() / ESTIMATE_PARTS);
+        let wanted_bytes = self.memory.limits.wanted_bytes();
+        self.account.set_estimate_drift_max(wanted_bytes / ESTIMATE_PARTS);
+        self.account.set_quota_bytes(wanted_bytes);
     }
 }
