@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use document::key::encode_collection;
+use document::manifest_event::EventCollection;
+use document::{CollectionId, ManifestEvent, ScopeId};
+
 use crate::rest;
 
 /// A reader of foreign bytes.
@@ -42,6 +46,8 @@ pub(crate) const TARGETS: &[Target] = &[
         read: subdocument::fuzzing::multi_request,
         corpus: multi_requests,
     },
+    Target { name: "collection_id", read: document::fuzzing::collection_id, corpus: keys },
+    Target { name: "attributes", read: document::fuzzing::attributes, corpus: attributed_values },
 ];
 
 /// A request of every opcode with extras of the usual sizes.
@@ -230,4 +236,50 @@ fn multi_requests() -> Vec<Vec<u8>> {
         }
     }
     inputs
+}
+
+/// Keys of documents with collections of one to five bytes, and events behind the sizes of their
+/// keys.
+fn keys() -> Vec<Vec<u8>> {
+    let mut inputs = Vec::new();
+    for id in [0, 1, 7, 8, 127, 128, 300, 1 << 21, 1 << 28, u32::MAX] {
+        inputs.push([&encode_collection(CollectionId(id)), &b"name"[..]].concat());
+    }
+    let (uid, scope, collection) = (7, ScopeId(8), CollectionId(9));
+    let events = [
+        ManifestEvent::ScopeCreated { uid, scope, name: "s" },
+        ManifestEvent::ScopeDropped { uid, scope },
+        ManifestEvent::CollectionDropped { uid, scope, collection },
+        ManifestEvent::CollectionCreated(EventCollection {
+            uid,
+            scope,
+            id: collection,
+            name: "c",
+            max_ttl: Some(60),
+            history: false,
+        }),
+    ];
+    for event in events {
+        let key = event.key();
+        let size = u8::try_from(key.len() + 1).expect("keys of events are short");
+        inputs.push([&[size], &key[..], &event.encode()].concat());
+    }
+    inputs
+}
+
+/// Values with none, one and several attributes in front of their bodies.
+fn attributed_values() -> Vec<Vec<u8>> {
+    let entry = |key: &[u8], value: &[u8]| {
+        let pair = [key, b"\0", value, b"\0"].concat();
+        let size = u32::try_from(pair.len()).expect("attributes here are short");
+        [&size.to_be_bytes()[..], &pair].concat()
+    };
+    let user = entry(b"user", br#"{"a":[1,null,"x"]}"#);
+    let system = entry(b"_sync", br#"{"rev":"1-a"}"#);
+    let sections = [vec![], user.clone(), system.clone(), [user, system].concat()];
+    let value = |section: Vec<u8>| {
+        let size = u32::try_from(section.len()).expect("sections here are short");
+        [&size.to_be_bytes()[..], &section, br#"{"body":true}"#].concat()
+    };
+    sections.into_iter().map(value).collect()
 }

@@ -1,9 +1,9 @@
 //! Suites that drive the built node from outside: `acceptance/<suite>/run`.
 //!
-//! A suite is an executable. It is called with `SETTEE_BINARY`, `WORK_DIR` (empty, its own) and
-//! `CI` in its environment, and prints one line a case: `CASE name ok`, `CASE name FAIL why` or
-//! `CASE name SKIP why`. It exits with 0 when no case failed. Beside it, `needs.toml` names what it
-//! needs from the machine.
+//! A suite is an executable. It is called with `SETTEE_BINARY`, `NODE_TARGET_DIR` (where that was
+//! built), `WORK_DIR` (empty, its own) and `CI` in its environment, and prints one line a case:
+//! `CASE name ok`, `CASE name FAIL why` or `CASE name SKIP why`. It exits with 0 when no case
+//! failed. Beside it, `needs.toml` names what it needs from the machine.
 
 use std::collections::VecDeque;
 use std::env::{join_paths, split_paths};
@@ -167,9 +167,24 @@ pub(crate) fn report(results: &[SuiteResult]) -> Result<()> {
     Ok(())
 }
 
+/// How the node of the suites is built: as a release, but fast, and with its assertions. A suite
+/// that runs the README's own commands inherits it, and the directory, so that they need not build
+/// the node again.
+const NODE_PROFILE: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_LTO", "off"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
+];
+
+/// Where it is built, apart from what is released.
+fn node_target_directory() -> PathBuf {
+    target_directory().join("acceptance")
+}
+
 fn build_node() -> Result<PathBuf> {
-    run(&mut cargo(&["build", "--quiet", "--profile", "acceptance", "--package", "settee"]))?;
-    let binary = target_directory().join("acceptance").join("settee");
+    let mut build = cargo(&["build", "--quiet", "--release", "--package", "settee"]);
+    run(build.arg("--target-dir").arg(node_target_directory()).envs(NODE_PROFILE))?;
+    let binary = node_target_directory().join("release").join("settee");
     fs::canonicalize(&binary).with_context(|| format!("cannot find {}", binary.display()))
 }
 
@@ -217,6 +232,8 @@ fn run_in(
     command.current_dir(suite).env("PATH", path).env("SETTEE_BINARY", binary);
     command.env("WORK_DIR", fs::canonicalize(&work)?);
     command.env("CI", if is_ci() { "true" } else { "false" });
+    command.env("NODE_TARGET_DIR", std::path::absolute(node_target_directory())?);
+    command.envs(NODE_PROFILE);
     command.envs(environment.iter().map(|(variable, value)| (variable, value)));
     let captured = capture(&mut command)?;
     keep_outcomes(name, &captured.text)?;

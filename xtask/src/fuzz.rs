@@ -20,6 +20,8 @@ const TARGETS: &[&str] = &[
     "cluster_plan",
     "subdocument_path",
     "subdocument_request",
+    "collection_id",
+    "attributes",
 ];
 
 /// Seconds a target when everything is tested.
