@@ -14,7 +14,7 @@ use server::{
 use crate::bucket_opener::BucketOpener;
 use crate::bucket_settings::BucketSettings;
 use crate::bucket_steps::BucketKeeper;
-use crate::bucket_words::{AT_NEXT_START, Moment};
+use crate::bucket_words::Moment;
 use crate::buckets::{NodeBucket, NodeBuckets};
 use crate::closing::{Closing, Leaving};
 use crate::membership::{Membership, PlanOrder};
@@ -183,6 +183,9 @@ impl BucketChanges {
         let path = self.opener.places.bucket(files, name);
         let path = path.map_err(|error| BucketRefusal::Failed(error.to_string()))?;
         settings.keep(files, &path)?;
+        // A start finds the one policy or the other, whenever it comes.
+        bucket.set_eviction_policy(settings.eviction_policy);
+        bucket.set_full_policy(settings.ephemeral_full_policy);
         bucket.set_compression_mode(settings.compression);
         bucket.set_durability_min_level(settings.durability_min_level);
         bucket.set_max_ttl_seconds(settings.max_ttl_seconds);
@@ -355,9 +358,7 @@ impl BucketKeeper for BucketChanges {
         is_trial: bool,
     ) -> Result<(), BucketRefusal> {
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        let mut words: BucketWords = settings.clone().into_iter().collect();
-        // What a start has to bring about has been ordered with that.
-        words.push((AT_NEXT_START.to_owned(), "true".to_owned()));
+        let words: BucketWords = settings.clone().into_iter().collect();
         let wanted = known.settings().with_words(&words, Moment::Running)?;
         if wanted.words() == known.settings().words() {
             return Ok(());
