@@ -8,7 +8,7 @@ use cluster::{BucketPlan, Uuid};
 use document::limits::BUCKET_NAME_SIZE_MAX;
 use executor::{Owner, Shutdown};
 use server::{
-    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Server,
+    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Followers, Server,
 };
 
 use crate::bucket_opener::BucketOpener;
@@ -321,6 +321,10 @@ impl BucketAdministrator for BucketChanges {
             return self.delete_everywhere(name, done);
         }
         self.remove_here(name, done, || self.membership.remove_bucket(name))
+    }
+
+    fn followers(&self, name: &str) -> Followers {
+        self.membership.followers(name)
     }
 }
 
