@@ -8,10 +8,12 @@ mod compression;
 pub(crate) mod defragmenter;
 mod destroyers;
 mod ephemeral;
+mod eviction_policy;
 pub(crate) mod expiry_pager;
 pub(crate) mod frequency_decayer;
 pub(crate) mod item_compressor;
 pub(crate) mod item_pager;
+pub(crate) mod key_loader;
 mod limits;
 mod page_density;
 mod pager;
@@ -61,6 +63,8 @@ pub(crate) struct Memory {
     /// What a bucket without files does instead, and who forgets its tombstones.
     ephemeral: EphemeralSettings,
     purger: Wakeable,
+    /// Brings keys back that are to stay.
+    key_loader: Wakeable,
     /// Keeps frequency counters comparable.
     decayer: Wakeable,
     /// Brings a smaller quota into force.
@@ -98,6 +102,7 @@ impl Memory {
             compressor: Wakeable::default(),
             ephemeral: EphemeralSettings::new(config),
             purger: Wakeable::default(),
+            key_loader: Wakeable::default(),
             decayer: Wakeable::default(),
             quota_change: Wakeable::default(),
         }

@@ -17,7 +17,7 @@ use crate::core::{
 use crate::disk::{BackingStore, Disk, applier, background_fetcher, flusher};
 use crate::memory::{
     Memory, checkpoint_destroyer, checkpoint_recovery, defragmenter, expiry_pager,
-    frequency_decayer, item_compressor, item_pager, quota_change, tombstone_purger,
+    frequency_decayer, item_compressor, item_pager, key_loader, quota_change, tombstone_purger,
 };
 use crate::roles::{Timeouts, persistence_timeouts, sync_write_timeouts};
 use crate::scan::{self, RangeScans};
@@ -97,6 +97,7 @@ fn start_tasks(
     scan::start(bucket, pool)?;
     expiry_pager::start(bucket, pool)?;
     item_pager::start(bucket, pool)?;
+    key_loader::start(bucket, pool)?;
     frequency_decayer::start(bucket, pool)?;
     quota_change::start(bucket, pool)?;
     item_compressor::start(bucket, pool)?;

@@ -43,6 +43,8 @@ pub struct BucketStatistics {
     pub ejected_count: usize,
     /// Documents of which nothing is in memory.
     pub evicted_count: usize,
+    /// vBuckets whose keys are to stay in memory and are not all there yet.
+    pub loading_keys_count: usize,
     /// Tombstones not flushed yet, or not purged.
     pub tombstone_count: usize,
     /// Locked documents.
@@ -174,6 +176,7 @@ impl Bucket {
             document_count: 0,
             ejected_count: 0,
             evicted_count: 0,
+            loading_keys_count: 0,
             lookup_count: 0,
             filter_key_count: 0,
             filter_bytes: 0,
@@ -304,6 +307,7 @@ impl BucketStatistics {
             VbucketState::Pending | VbucketState::Dead => {}
         }
         self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
+        self.loading_keys_count += usize::from(vbucket.has_keys_to_load());
         self.lookup_count += vbucket.lookup_count();
         self.filter_key_count += vbucket.key_filter().key_count();
         self.filter_bytes += vbucket.key_filter().bytes();

@@ -8,13 +8,13 @@ use cluster::{BucketPlan, Uuid};
 use document::limits::BUCKET_NAME_SIZE_MAX;
 use executor::{Owner, Shutdown};
 use server::{
-    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Server,
+    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Followers, Server,
 };
 
 use crate::bucket_opener::BucketOpener;
 use crate::bucket_settings::BucketSettings;
 use crate::bucket_steps::BucketKeeper;
-use crate::bucket_words::{AT_NEXT_START, Moment};
+use crate::bucket_words::Moment;
 use crate::buckets::{NodeBucket, NodeBuckets};
 use crate::closing::{Closing, Leaving};
 use crate::membership::{Membership, PlanOrder};
@@ -183,6 +183,9 @@ impl BucketChanges {
         let path = self.opener.places.bucket(files, name);
         let path = path.map_err(|error| BucketRefusal::Failed(error.to_string()))?;
         settings.keep(files, &path)?;
+        // A start finds the one policy or the other, whenever it comes.
+        bucket.set_eviction_policy(settings.eviction_policy);
+        bucket.set_full_policy(settings.ephemeral_full_policy);
         bucket.set_compression_mode(settings.compression);
         bucket.set_durability_min_level(settings.durability_min_level);
         bucket.set_max_ttl_seconds(settings.max_ttl_seconds);
@@ -319,6 +322,10 @@ impl BucketAdministrator for BucketChanges {
         }
         self.remove_here(name, done, || self.membership.remove_bucket(name))
     }
+
+    fn followers(&self, name: &str) -> Followers {
+        self.membership.followers(name)
+    }
 }
 
 impl BucketKeeper for BucketChanges {
@@ -355,9 +362,7 @@ impl BucketKeeper for BucketChanges {
         is_trial: bool,
     ) -> Result<(), BucketRefusal> {
         let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        let mut words: BucketWords = settings.clone().into_iter().collect();
-        // What a start has to bring about has been ordered with that.
-        words.push((AT_NEXT_START.to_owned(), "true".to_owned()));
+        let words: BucketWords = settings.clone().into_iter().collect();
         let wanted = known.settings().with_words(&words, Moment::Running)?;
         if wanted.words() == known.settings().words() {
             return Ok(());

@@ -202,6 +202,7 @@ impl BucketOpener {
 
 #[cfg(test)]
 mod tests {
+    use bucket::EvictionPolicy;
     use executor::DeterministicPool;
     use platform::files::remove_content;
     use platform::simulated::{Fault, FaultError, SimulatedFiles, SimulatedNetwork};
@@ -266,15 +267,31 @@ mod tests {
         Machine { opener, config, _directory: directory, _pool: pool }
     }
 
+    /// What a start finds of a bucket.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Facts {
+        name: String,
+        flush_enabled: bool,
+        eviction_policy: EvictionPolicy,
+    }
+
+    fn facts(eviction_policy: EvictionPolicy) -> Facts {
+        Facts { name: BUCKET.to_owned(), flush_enabled: true, eviction_policy }
+    }
+
     impl Machine {
         fn settings(&self) -> BucketSettings {
             BucketSettings { enable_flush: true, ..self.opener.new_settings(BUCKET) }
         }
 
         /// Which buckets there are now, without those that are made anew.
-        fn open(&self) -> Vec<(String, bool)> {
+        fn open(&self) -> Vec<Facts> {
             let opened = self.opener.open_all(&self.config, Planned::default()).unwrap();
-            let facts = opened.iter().map(|it| (it.name().to_owned(), it.flush_enabled()));
+            let facts = opened.iter().map(|it| Facts {
+                name: it.name().to_owned(),
+                flush_enabled: it.flush_enabled(),
+                eviction_policy: it.bucket().eviction_policy(),
+            });
             let facts = facts.collect();
             opened.iter().for_each(|it| it.bucket().discard());
             facts
@@ -292,7 +309,7 @@ mod tests {
     fn cut_off(
         prepare: impl Fn(&Machine),
         change: impl Fn(&Machine) -> bool,
-        check: impl Fn(bool, &[(String, bool)]),
+        check: impl Fn(bool, &[Facts]),
     ) {
         for number in 1.. {
             assert!(number < 1000, "the change ends");
@@ -336,7 +353,7 @@ mod tests {
                 })
             },
             |was_done, found| {
-                let is_whole = *found == [(BUCKET.to_owned(), true)];
+                let is_whole = *found == [facts(EvictionPolicy::ValueOnly)];
                 assert!(is_whole || (found.is_empty() && !was_done), "{was_done} {found:?}");
             },
         );
@@ -366,6 +383,25 @@ mod tests {
                 bucket::remove_remains(files, &path).is_ok()
             },
             |_, found| assert!(found.is_empty(), "{found:?}"),
+        );
+    }
+
+    #[test]
+    fn a_bucket_whose_settings_change_has_all_of_the_old_ones_or_of_the_new_ones() {
+        cut_off(
+            |machine| machine.opener.make(machine.settings()).unwrap().bucket().discard(),
+            |machine| {
+                let files = &*machine.opener.world.files;
+                let path = machine.opener.places.bucket(files, BUCKET).unwrap();
+                let eviction_policy = EvictionPolicy::Full;
+                let settings = BucketSettings { eviction_policy, ..machine.settings() };
+                settings.keep(files, &path).is_ok()
+            },
+            |was_done, found| {
+                let [old, new] = [EvictionPolicy::ValueOnly, EvictionPolicy::Full].map(facts);
+                let is_one = *found == [new] || (!was_done && *found == [old]);
+                assert!(is_one, "{was_done} {found:?}");
+            },
         );
     }
 

@@ -18,8 +18,6 @@ use crate::bucket_settings::BucketSettings;
 
 /// More replicas than this no chain of the protocol has.
 const REPLICA_COUNT_MAX: usize = 3;
-/// Says that what only a start can bring about is kept until the next one.
-pub(crate) const AT_NEXT_START: &str = "at_next_start";
 /// Settings of the original's that mean nothing here, and are taken.
 const IGNORED: [&str; 5] = ["backend", "couch_bucket", "dbname", "ht_size", "ht_locks"];
 
@@ -43,12 +41,11 @@ impl BucketSettings {
         moment: Moment,
     ) -> Result<Self, BucketRefusal> {
         let mut settings = self.clone();
-        let may_wait = words.iter().any(|(name, value)| name == AT_NEXT_START && value == "true");
-        for (name, value) in words.iter().filter(|(name, _)| name != AT_NEXT_START) {
+        for (name, value) in words {
             let refuse = |why: String| BucketRefusal::Invalid(name.clone(), why);
             settings.say(name, value).map_err(refuse)?;
             if moment == Moment::Running {
-                self.check_fixed(&settings, may_wait).map_err(refuse)?;
+                self.check_fixed(&settings).map_err(refuse)?;
             }
         }
         Ok(settings)
@@ -108,9 +105,10 @@ impl BucketSettings {
     }
 
     /// Refuses what a bucket that runs cannot become.
-    fn check_fixed(&self, wanted: &Self, may_wait: bool) -> Result<(), String> {
+    fn check_fixed(&self, wanted: &Self) -> Result<(), String> {
         let fixed = |what: &str| Err(format!("{what} is fixed when the bucket is made"));
-        if wanted.bucket_type.unwrap_or_default() != self.bucket_type.unwrap_or_default() {
+        let bucket_type = self.bucket_type.unwrap_or_default();
+        if wanted.bucket_type.unwrap_or_default() != bucket_type {
             return fixed("the type");
         }
         if wanted.vbuckets != self.vbuckets {
@@ -124,13 +122,13 @@ impl BucketSettings {
         if wanted.uuid != self.uuid {
             return fixed("the uuid");
         }
-        if wanted.ephemeral_full_policy != self.ephemeral_full_policy {
-            return fixed("what leaves memory when it is full");
+        let changes_whole = wanted.ephemeral_full_policy != self.ephemeral_full_policy;
+        if changes_whole && bucket_type != BucketType::Ephemeral {
+            return Err("documents leave for good in ephemeral buckets alone".to_owned());
         }
-        if wanted.eviction_policy != self.eviction_policy && !may_wait {
-            let why = "what leaves memory when it is full changes when the node starts again: \
-                       say noRestart=true to have it kept until then";
-            return Err(why.to_owned());
+        let changes_memory = wanted.eviction_policy != self.eviction_policy;
+        if changes_memory && bucket_type != BucketType::Couchbase {
+            return Err("an ephemeral bucket has no files that anything could leave for".to_owned());
         }
         if wanted.durability_impossible_fallback != self.durability_impossible_fallback {
             return fixed("what becomes of durable writes without replicas");
@@ -256,16 +254,22 @@ mod tests {
             ("max_ttl", "2147483648", Moment::Making),
             ("other", "1", Moment::Making),
             ("bucket_type", "ephemeral", Moment::Running),
-            ("item_eviction_policy", "full_eviction", Moment::Running),
+            ("ephemeral_full_policy", "fail_new_data", Moment::Running),
             ("conflict_resolution_type", "lww", Moment::Running),
         ] {
             let refused = settings.with_words(&words(&[(name, value)]), moment).unwrap_err();
             let is_it = matches!(&refused, BucketRefusal::Invalid(of, _) if of == name);
             assert!(is_it, "{name}={value}: {refused}");
         }
-        let kept = [("item_eviction_policy", "full_eviction"), (AT_NEXT_START, "true")];
-        let kept = settings.with_words(&words(&kept), Moment::Running).unwrap();
-        assert_eq!(kept.eviction_policy, EvictionPolicy::Full);
+        let said = words(&[("bucket_type", "ephemeral")]);
+        let ephemeral = settings.with_words(&said, Moment::Making).unwrap();
+        let full = words(&[("item_eviction_policy", "full_eviction")]);
+        assert!(ephemeral.with_words(&full, Moment::Running).is_err());
+        let full = settings.with_words(&full, Moment::Running).unwrap();
+        assert_eq!(full.eviction_policy, EvictionPolicy::Full);
+        let fails = words(&[("ephemeral_full_policy", "fail_new_data")]);
+        let fails = ephemeral.with_words(&fails, Moment::Running).unwrap();
+        assert_eq!(fails.ephemeral_full_policy, FullPolicy::FailNewData);
         let same = words(&[("bucket_type", "persistent"), ("conflict_resolution_type", "seqno")]);
         assert!(settings.with_words(&same, Moment::Running).is_ok(), "what it is already");
     }

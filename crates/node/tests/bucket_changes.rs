@@ -3,22 +3,24 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::bail;
-use bucket::EvictionPolicy;
+use bucket::{EvictionPolicy, Named};
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::NodeAddress;
-use document::ManifestEdit;
+use document::{DurabilityLevel, ManifestEdit};
 use executor::ExecutorPool;
 use node::{BucketSettings, Copies, MakesBuckets, Node, NodeConfig, PeerLogin, Peers, World};
 use platform::files::RealFiles;
 use platform::network::Network;
 use platform::{Clock, Entropy};
 use protocol::client::{Request, store_extras};
+use protocol::frame_info::{DurabilityRequirement, FrameInfos};
 use protocol::request::StoreExtras;
-use protocol::{Opcode, Status};
+use protocol::{Feature, FeatureSet, Opcode, Status};
 use server::{BucketAdministrator, BucketRefusal, BucketWords};
 
 const PASSWORD: &str = "password";
@@ -92,6 +94,8 @@ fn options(bucket: Option<&str>) -> ConnectionOptions {
     let mut options = ConnectionOptions::new("test");
     options.login = Some(Login::new("Administrator", PASSWORD));
     options.bucket = bucket.map(str::to_owned);
+    options.features =
+        FeatureSet::NONE.with(Feature::AltRequestSupport).with(Feature::SyncReplication);
     options
 }
 
@@ -236,39 +240,138 @@ fn a_bucket_limits_the_lives_of_documents_whose_collection_says_nothing_of_them(
     node.stop().unwrap();
 }
 
+/// A request on a document of "orders", by a connection that is never made anew.
+fn ask(connection: &mut Connection, opcode: Opcode, name: &str, durable: bool) -> Status {
+    let durability = durable.then_some(DurabilityRequirement {
+        level: DurabilityLevel::Majority,
+        timeout_ms: Some(30_000),
+    });
+    let is_write = opcode == Opcode::Set;
+    let extras = store_extras(StoreExtras { flags: [0; 4], expiry: 0 });
+    let request = Request {
+        vbucket: u16::from(name.as_bytes()[0]) % 4,
+        infos: FrameInfos { durability, ..FrameInfos::default() },
+        extras: if is_write { &extras } else { &[] },
+        key: name.as_bytes(),
+        value: if is_write { b"value" } else { b"" },
+        ..Request::new(opcode)
+    };
+    connection.call(&request).unwrap().status().unwrap()
+}
+
+/// Names that begin with each other letter, for the other vBuckets.
+fn names(of: &str) -> Vec<String> {
+    (0..40).map(|number: u8| format!("{}-{of}-{number}", char::from(b'a' + number % 4))).collect()
+}
+
 #[test]
-fn what_leaves_memory_is_kept_until_the_next_start_and_nothing_is_lost() {
+fn what_leaves_memory_changes_while_clients_write_and_read_and_nobody_is_disconnected() {
     for threads in [1, 4] {
         let directory = tempfile::tempdir().unwrap();
-        let mut node = start(directory.path(), threads);
+        let node = start(directory.path(), threads);
         node.bucket_changes().create("orders", &words(&[])).unwrap();
-        set(&mut client(&node, "orders").unwrap(), b"k");
-        for (policy, expected) in
-            [("full_eviction", EvictionPolicy::Full), ("value_only", EvictionPolicy::ValueOnly)]
-        {
-            let changes = node.bucket_changes();
-            let now = [("item_eviction_policy", policy)];
-            let later = [("item_eviction_policy", policy), ("at_next_start", "true")];
-            assert!(changes.change("orders", &words(&now), false).is_err(), "{policy}");
-            let before = policy_of(&node);
-            changes.change("orders", &words(&later), false).unwrap();
-            assert_eq!(policy_of(&node), before, "until the next start");
-            set(&mut client(&node, "orders").unwrap(), policy.as_bytes());
-            node.stop().unwrap();
-            node = start(directory.path(), threads);
-            assert_eq!(policy_of(&node), expected);
-            for key in [b"k", policy.as_bytes()] {
-                let mut orders = client(&node, "orders").unwrap();
-                let got = orders.call(key, &Request::new(Opcode::Get)).unwrap();
-                assert_eq!(got.status(), Some(Status::Success), "{policy}");
+        let (kept, is_over) = (names("kept"), AtomicBool::new(false));
+        let mut first = connection(&node, Some("orders"));
+        for name in &kept {
+            assert_eq!(ask(&mut first, Opcode::Set, name, true), Status::Success);
+        }
+        std::thread::scope(|scope| {
+            // What is on disk leaves memory again and again, with its key where it may.
+            scope.spawn(|| {
+                let mut evicting = connection(&node, Some("orders"));
+                while !is_over.load(Ordering::Acquire) {
+                    for name in &kept {
+                        ask(&mut evicting, Opcode::EvictKey, name, false);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let mut reading = connection(&node, Some("orders"));
+                while !is_over.load(Ordering::Acquire) {
+                    for name in &kept {
+                        assert_eq!(ask(&mut reading, Opcode::Get, name, false), Status::Success);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let mut writing = connection(&node, Some("orders"));
+                for durable in [true, false].iter().cycle() {
+                    if is_over.load(Ordering::Acquire) {
+                        break;
+                    }
+                    for name in &names("written") {
+                        let set = ask(&mut writing, Opcode::Set, name, *durable);
+                        assert_eq!(set, Status::Success, "{name}");
+                    }
+                }
+            });
+            let _end = EndsWith(&is_over);
+            for round in 0..6 {
+                let policy = ["full_eviction", "value_only"][round % 2];
+                let said = words(&[("item_eviction_policy", policy)]);
+                node.bucket_changes().change("orders", &said, false).unwrap();
+                assert_eq!(policy_of(&node).name(), policy, "at once");
+                let orders = node.buckets().get("orders").unwrap();
+                let mut is_there = false;
+                for _ in 0..5000 {
+                    let now = orders.bucket().statistics();
+                    // Keys have left, or are all there.
+                    is_there = match policy_of(&node) {
+                        EvictionPolicy::Full => now.evicted_count > 0,
+                        EvictionPolicy::ValueOnly => now.loading_keys_count == 0,
+                    };
+                    if is_there {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                assert!(is_there, "{policy}");
+                if policy == "value_only" {
+                    assert_eq!(orders.bucket().statistics().evicted_count, 0, "keys stay");
+                }
             }
+        });
+        drop(first);
+        node.stop().unwrap();
+        let node = start(directory.path(), threads);
+        assert_eq!(policy_of(&node), EvictionPolicy::ValueOnly);
+        let mut again = connection(&node, Some("orders"));
+        for name in kept.iter().chain(&names("written")) {
+            assert_eq!(ask(&mut again, Opcode::Get, name, false), Status::Success, "{name}");
         }
         node.stop().unwrap();
     }
 }
 
+/// Says that it is over when it goes, by a failure, too.
+struct EndsWith<'a>(&'a AtomicBool);
+
+impl Drop for EndsWith<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn what_an_ephemeral_bucket_does_when_it_is_full_changes_at_once_and_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut node = start(directory.path(), 1);
+    node.bucket_changes().create("orders", &words(&[("bucket_type", "ephemeral")])).unwrap();
+    let policy = |node: &Node| node.buckets().get("orders").unwrap().bucket().full_policy().name();
+    assert_eq!(policy(&node), "auto_delete");
+    for wanted in ["fail_new_data", "auto_delete"] {
+        let said = words(&[("ephemeral_full_policy", wanted)]);
+        node.bucket_changes().change("orders", &said, false).unwrap();
+        assert_eq!(policy(&node), wanted);
+        node.stop().unwrap();
+        node = start(directory.path(), 1);
+        assert_eq!(policy(&node), wanted, "it is kept");
+    }
+    node.stop().unwrap();
+}
+
 fn policy_of(node: &Node) -> EvictionPolicy {
-    node.buckets().get("orders").unwrap().bucket().config().eviction.policy
+    node.buckets().get("orders").unwrap().bucket().eviction_policy()
 }
 
 #[test]

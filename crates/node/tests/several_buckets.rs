@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::bail;
+use bucket::{BucketType, EvictionPolicy};
 use client::{ClientError, ClusterClient, Connection, ConnectionOptions, Login, ServerAddress};
 use cluster::{BucketPlan, ClusterPlan};
 use executor::ExecutorPool;
@@ -367,6 +368,112 @@ fn a_bucket_whose_files_are_damaged_holds_no_other_up() {
         wait_until_durable(&node, "orders");
         // What becomes of the damaged one is said elsewhere.
         node.stop().unwrap_or_default();
+    }
+}
+
+/// Bytes that a bucket takes, but for its filters: those remember keys of tombstones on disk.
+fn used_bytes(node: &Node, bucket: &str) -> u64 {
+    let now = node.buckets().get(bucket).unwrap().bucket().statistics();
+    now.used_bytes() - u64::try_from(now.filter_bytes).unwrap()
+}
+
+/// The same once nothing moves any more in the background.
+fn settled_bytes(node: &Node, bucket: &str) -> u64 {
+    let (mut bytes, mut count) = (used_bytes(node, bucket), 0);
+    while count < 20 {
+        std::thread::sleep(Duration::from_millis(5));
+        let now = used_bytes(node, bucket);
+        count = if now == bytes { count + 1 } else { 0 };
+        bytes = now;
+    }
+    bytes
+}
+
+/// Waits until each bucket takes so many bytes, to the byte.
+fn wait_for_bytes(node: &Node, expected: &[(&str, u64)], when: &str) {
+    let clock = Clock::real();
+    let deadline = clock.now().after(PATIENCE);
+    for (bucket, bytes) in expected {
+        while used_bytes(node, bucket) != *bytes {
+            let found = used_bytes(node, bucket);
+            assert!(clock.now() < deadline, "{bucket} {when}: {found} bytes, not {bytes}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Has several clients work on a bucket at once, each on names of its own.
+fn on_names(node: &Node, bucket: &str, act: impl Fn(&mut ClusterClient, &[u8], usize) + Sync) {
+    std::thread::scope(|scope| {
+        for writer in 0..3_u8 {
+            let act = &act;
+            scope.spawn(move || {
+                let mut client = client(node, bucket).unwrap();
+                for number in 0..150_u8 {
+                    act(&mut client, &[b'k', writer, number], usize::from(number) * 37);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_memory_of_each_bucket_is_its_own_and_comes_back_to_the_byte() {
+    const KINDS: [(&str, BucketType, EvictionPolicy); 3] = [
+        ("travel", BucketType::Couchbase, EvictionPolicy::ValueOnly),
+        ("orders", BucketType::Couchbase, EvictionPolicy::Full),
+        ("carts", BucketType::Ephemeral, EvictionPolicy::ValueOnly),
+    ];
+    for threads in [1, 4] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = |(name, bucket_type, eviction_policy): (&str, _, _)| BucketSettings {
+            name: name.to_owned(),
+            bucket_type: Some(bucket_type),
+            eviction_policy,
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            flush_interval: Duration::ZERO,
+            apply_cycle: Duration::ZERO,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let buckets = KINDS.map(settings).into();
+        let node = start(NodeConfig { threads, buckets, ..config(directory.path()) }).unwrap();
+        let mut expected = KINDS.map(|(name, ..)| (name, settled_bytes(&node, name)));
+        let empty = expected;
+        for (place, (name, ..)) in KINDS.into_iter().enumerate() {
+            on_names(&node, name, |client, key, size| set(client, key, &vec![b'v'; size]));
+            wait_until_durable(&node, name);
+            expected[place].1 = settled_bytes(&node, name);
+            assert!(expected[place].1 > empty[place].1 + 450 * 1000, "{name} is full");
+            wait_for_bytes(&node, &expected, "behind a load");
+        }
+        // Each is emptied while the others are read, which moves nothing of theirs.
+        for (place, (name, bucket_type, _)) in KINDS.into_iter().enumerate() {
+            std::thread::scope(|scope| {
+                for (other, ..) in KINDS.into_iter().filter(|(other, ..)| *other != name) {
+                    let node = &node;
+                    scope.spawn(move || {
+                        on_names(node, other, |client, key, _| drop(get(client, key)));
+                    });
+                }
+                match bucket_type {
+                    BucketType::Couchbase => on_names(&node, name, |client, key, _| {
+                        client.call(key, &Request::new(Opcode::Delete)).unwrap();
+                    }),
+                    // Its tombstones stay for a while.
+                    BucketType::Ephemeral => {
+                        node.buckets().get(name).unwrap().bucket().flush_all().unwrap();
+                    }
+                }
+            });
+            expected[place] = empty[place];
+            wait_for_bytes(&node, &expected, "behind deletions");
+            on_names(&node, name, |client, key, size| set(client, key, &vec![b'v'; size]));
+            node.buckets().get(name).unwrap().bucket().flush_all().unwrap();
+            wait_for_bytes(&node, &expected, "behind a flush");
+        }
+        node.stop().unwrap();
     }
 }
 

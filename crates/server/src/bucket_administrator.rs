@@ -4,7 +4,7 @@
 /// configuration.
 pub type BucketWords = Vec<(String, String)>;
 
-/// Makes and deletes buckets. Both may wait for files and other nodes.
+/// Makes and deletes buckets, and knows their replicas. All may wait for files and other nodes.
 pub trait BucketAdministrator: Send + Sync {
     /// Makes a bucket. It can be selected on return.
     ///
@@ -18,6 +18,21 @@ pub trait BucketAdministrator: Send + Sync {
     /// # Errors
     /// See [`BucketRefusal`]; the bucket is as it was then, and `done` is not called.
     fn delete(&self, name: &str, done: Box<dyn FnOnce() + Send>) -> Result<(), BucketRefusal>;
+
+    /// How far the replicas of the bucket's active vBuckets on this node are.
+    fn followers(&self, name: &str) -> Followers;
+}
+
+/// Whether replicas are of the histories that their active copies have now: those that are not hold
+/// what was there before, and a failover would bring it back. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followers {
+    /// All are.
+    Followed,
+    /// One is not, or not yet.
+    Behind(String),
+    /// One does not say.
+    Silent(String),
 }
 
 /// Why buckets are as they were. The texts are for people.

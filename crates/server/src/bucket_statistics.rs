@@ -220,6 +220,10 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[("ep_bloom_filter_memory", &[""])]),
     Row::gauge("Documents of which nothing is in memory", |it| count(it.evicted_count))
         .stat(&[("ep_num_evicted_items", &[""])]),
+    Row::gauge("vBuckets whose keys are to stay in memory and are not all there yet", |it| {
+        count(it.loading_keys_count)
+    })
+    .stat(&[("ep_vbuckets_loading_keys", &[""])]),
     Row::counter("Rounds of the expiry pager", |it| it.expiry_pager_rounds)
         .stat(&[("ep_num_expiry_pager_runs", &[""])])
         .metric("kv_ep_num_expiry_pager_runs"),

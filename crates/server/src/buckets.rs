@@ -10,7 +10,7 @@ use cluster::{PendingVbucket, Revision};
 use replication::Hub;
 
 use crate::cluster_view::{ClusterView, SharedMap, SharedPending};
-use crate::delayed_flush::DelayedFlush;
+use crate::emptying::DelayedFlush;
 
 /// Buckets that the data port serves at a time, at most. Each has its place among the counters.
 pub const BUCKET_COUNT_MAX: usize = 128;

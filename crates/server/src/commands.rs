@@ -190,8 +190,8 @@ pub(crate) fn complete(
             request.reply(connection).fail(turn, Status::Etmpfail, context);
             Done::Answered
         }
-        Completed::Flushed(is_empty) => {
-            admin::flushed(connection, request, is_empty, turn);
+        Completed::Flushed(result) => {
+            admin::flushed(connection, request, result, turn);
             Done::Answered
         }
         Completed::ScanOpened(result) => range_scan::opened(connection, request, result, turn),

@@ -19,8 +19,8 @@ pub(crate) enum Completed {
     Plain(PlainResult),
     /// Users have been read again; or a person reads why not.
     UsersRead(Result<(), String>),
-    /// Whether the bucket has been emptied.
-    Flushed(bool),
+    /// The bucket has been emptied; or a person reads why not.
+    Flushed(Result<(), String>),
     /// Which scan has been made, or why there is none.
     ScanOpened(Result<ScanId, ScanRefused>),
     /// What was read of a scan.

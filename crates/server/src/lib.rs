@@ -16,8 +16,8 @@ mod compaction_statistics;
 mod completed;
 mod connection;
 mod dcp_statistics;
-mod delayed_flush;
 mod departure;
+mod emptying;
 mod entrance;
 mod hot_keys;
 mod journal_statistics;
@@ -38,7 +38,7 @@ mod user_meters;
 mod warmup_statistics;
 mod worker;
 
-pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords};
+pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords, Followers};
 pub use bucket_statistics::BUCKET_STATISTICS;
 pub use buckets::{BUCKET_COUNT_MAX, ServedBucket, TooManyBuckets};
 pub use cluster_view::ClusterView;

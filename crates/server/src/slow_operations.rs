@@ -269,7 +269,7 @@ mod tests {
             .with_wait(&Completed::Bucket(Completion::Retry(None)), waited)
             .with_wait(&Completed::Bucket(Completion::Retry(None)), waited)
             .with_wait(&Completed::Bucket(Completion::Persisted), waited)
-            .with_wait(&Completed::Flushed(true), waited);
+            .with_wait(&Completed::Flushed(Ok(())), waited);
         let expected =
             Spans { fetch: waited * 2, journal: waited, task: waited, ..Spans::default() };
         assert_eq!(spans, expected);

@@ -271,7 +271,7 @@ fn level_name(level_min: DurabilityMinLevel) -> &'static str {
 }
 
 fn kind_of(bucket: &Bucket) -> BucketKind {
-    let eviction = bucket.config().eviction.policy;
+    let eviction = bucket.eviction_policy();
     match (bucket.bucket_type(), bucket.full_policy()) {
         (BucketType::Couchbase, _) if eviction == EvictionPolicy::Full => BucketKind::FullEviction,
         (BucketType::Couchbase, _) => BucketKind::Couchbase,

@@ -8,6 +8,7 @@ mod frequency_histogram;
 mod key_filter;
 mod options;
 mod paging_plan;
+mod residency;
 mod strategy;
 
 pub(crate) use absent_keys::{Absent, AbsentKeys};
@@ -16,4 +17,6 @@ pub use frequency_histogram::FrequencyHistogram;
 pub use key_filter::{FilterOptions, KeyFilter};
 pub use options::{EvictionOptions, InitialFrequency};
 pub use paging_plan::{Evictable, PagingPlan, Watermarks};
+pub use residency::KeyLoad;
+pub(crate) use residency::Residency;
 pub use strategy::{EvictionPolicy, EvictionStrategy, StrategyKind, Verdict};

@@ -5,6 +5,7 @@ mod compaction;
 mod ephemeral;
 mod flush;
 mod foreign;
+mod key_load;
 mod locking;
 mod lookup;
 pub(crate) mod paging;
@@ -30,7 +31,7 @@ use crate::destruction::Destruction;
 use crate::document_locks::DocumentLocks;
 use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
 use crate::effect::Effect;
-use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
+use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter, Residency};
 use crate::failover_table::FailoverTable;
 use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
 use crate::hlc::{Drift, Hlc};
@@ -111,6 +112,8 @@ pub struct Vbucket {
     parked: Vec<Waiter>,
     statistics: VbucketStatistics,
     eviction: EvictionOptions,
+    /// Whether documents may be in the file alone.
+    residency: Residency,
     /// What is known of keys that are not in the hash table.
     absent: AbsentKeys,
     /// For frequency counters.
@@ -178,6 +181,7 @@ impl Vbucket {
             parked: Vec::new(),
             statistics: VbucketStatistics::default(),
             absent: AbsentKeys::new(eviction.filter),
+            residency: Residency::of(eviction.policy),
             eviction,
             random: Random::from_seed(vbid.0.into()),
             paging_hand: VisitPosition::default(),
@@ -193,6 +197,7 @@ impl Vbucket {
     pub fn with_eviction(mut self, options: EvictionOptions) -> Self {
         assert!(self.hash_table.len() == 0, "how documents leave is decided before they come");
         self.absent = AbsentKeys::new(options.filter);
+        self.residency = Residency::of(options.policy);
         self.eviction = options;
         self
     }

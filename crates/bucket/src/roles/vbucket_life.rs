@@ -247,6 +247,7 @@ impl BucketCore {
         slot.put_present(vbucket);
         self.carry_out(vbid, &mut effects);
         self.have_manifest_followed(vbid);
+        self.follow_eviction_policy(vbid);
         Ok(())
     }
 
@@ -299,6 +300,7 @@ impl BucketCore {
         self.range_scans.cancel_all_of(vbid);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
         self.have_manifest_followed(vbid);
+        self.follow_eviction_policy(vbid);
         // What could not be flushed is not wanted any more.
         slot.forget_file();
         self.note_disk(vbid, WritePath::Flush, None);

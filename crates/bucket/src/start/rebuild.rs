@@ -97,15 +97,17 @@ impl BucketCore {
         item_count: u64,
         is_whole: bool,
     ) -> Rebuild {
-        let keeps_metadata = self.config.eviction.policy == EvictionPolicy::ValueOnly;
+        let policy = self.factory.eviction_policy();
+        let keeps_metadata = policy == EvictionPolicy::ValueOnly;
         let expected_count = usize::try_from(item_count).unwrap_or(0);
-        let mut vbucket = self.factory.restored_vbucket(Restored {
+        let restored = Restored {
             vbid,
             state,
             document_count: if keeps_metadata { expected_count } else { 0 },
             fresh_uuid: self.factory.new_uuid(),
             was_clean: is_whole,
-        });
+        };
+        let mut vbucket = self.factory.restored_vbucket(restored, policy);
         if !keeps_metadata {
             vbucket.reserve_keys(expected_count);
         }

@@ -13,7 +13,6 @@ use executor::{TaskKind, TaskName};
 use platform::Instant;
 use storage::{FoundVbucket, StorageError};
 use vbucket::Departures;
-use vbucket::eviction::EvictionPolicy;
 
 use super::rebuild::{FileContent, MissingInFile, Rebuilt, Visit};
 use super::warmup_state::{Loaded, Step, WarmupPhase, WarmupProgress};
@@ -137,6 +136,7 @@ impl BucketCore {
             self.carry_out(found.vbid, &mut effects);
             self.adopt_manifest_of(found.vbid);
             self.have_manifest_followed(found.vbid);
+            self.follow_eviction_policy(found.vbid);
             self.manifest.wake_eraser();
         }
         Ok(())
@@ -171,7 +171,8 @@ impl BucketCore {
         let mut continue_at = None;
         let result = self.store.scan(vbid, from, true, |item: Item| {
             let next = item.seqno().next();
-            if !item.is_deleted() && !item.operation().is_prepared() {
+            let is_document = !item.operation().is_prepared() && !item.key().is_of_event();
+            if is_document && !item.is_deleted() {
                 portion.push(self.memory.compression().as_kept(item));
             }
             if portion.len() < PORTION_MAX {
@@ -204,9 +205,10 @@ impl BucketCore {
         let count = u64::try_from(portion.len()).unwrap_or(u64::MAX);
         let mut left_over = Vec::with_capacity(portion.len());
         if let Some(vbucket) = slot.lock().as_mut() {
-            let restore = |item| match self.config.eviction.policy {
-                EvictionPolicy::ValueOnly => vbucket.restore_value(item),
-                EvictionPolicy::Full => vbucket.restore_absent(item, departures),
+            let may_be_absent = vbucket.may_lack_documents();
+            let restore = |item| match may_be_absent {
+                false => vbucket.restore_value(item),
+                true => vbucket.restore_absent(item, departures),
             };
             left_over.extend(portion.drain(..).filter_map(restore));
         }

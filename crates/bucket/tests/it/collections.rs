@@ -154,6 +154,29 @@ fn documents_of_a_replica_under_full_eviction_are_counted_by_its_file() {
 }
 
 #[test]
+fn events_are_no_documents_behind_a_start_or_when_keys_come_back() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let eviction = EvictionConfig { policy, ..config().eviction };
+        let mut machine = Machine::with(BucketConfig { eviction, ..config() });
+        create(&machine.bucket, "fruit");
+        for key in [b"\x00a", b"\x08a"] {
+            set(&mut machine, key).unwrap();
+        }
+        let mut machine = machine.stop_and_start();
+        machine.run();
+        let evicted = |machine: &Machine| machine.bucket.statistics().evicted_count;
+        assert_eq!((document_count(&machine), evicted(&machine)), (2, 0), "{policy:?}");
+        machine.bucket.set_eviction_policy(EvictionPolicy::Full);
+        let key = Key::from_encoded(b"\x08a").unwrap();
+        answered(machine.bucket.evict(&mut machine.session, VBID, key)).unwrap();
+        assert_eq!((document_count(&machine), evicted(&machine)), (2, 1), "{policy:?}");
+        machine.bucket.set_eviction_policy(EvictionPolicy::ValueOnly);
+        machine.run();
+        assert_eq!((document_count(&machine), evicted(&machine)), (2, 0), "{policy:?}");
+    }
+}
+
+#[test]
 fn what_is_dropped_is_hidden_at_once_and_erased_from_memory_and_file() {
     for config in [config(), files_config()] {
         for drops_before_flush in [true, false] {

@@ -13,6 +13,7 @@ use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
 use platform::{Files, OpenMode, Random};
 use storage::couchstore::CouchFile;
+use vbucket::eviction::EvictionPolicy;
 use vbucket::{Mutation, StoreMode, WriteCondition};
 
 use crate::support::{DIRECTORY, Machine, No, Unanswered, answered, config, key, written};
@@ -96,12 +97,13 @@ impl Model {
     }
 
     fn step(&mut self) {
-        match self.below(24) {
+        match self.below(25) {
             0..5 => drop(self.machine.driver.run_one()),
             5 => self.machine.advance(Duration::from_secs(1)),
             6 => self.machine.run(),
             7 => self.toggle_faults(),
             8 => self.evict(),
+            9 => self.change_policy(),
             _ => self.operate(),
         }
     }
@@ -125,6 +127,16 @@ impl Model {
     fn evict(&mut self) {
         let (vbid, name) = self.any_key();
         self.machine.evict(vbid, &name).ok();
+    }
+
+    /// What leaves memory changes, at whatever moment. A start may have either policy.
+    fn change_policy(&mut self) {
+        let policy = self.any_policy();
+        self.machine.bucket.set_eviction_policy(policy);
+    }
+
+    fn any_policy(&mut self) -> EvictionPolicy {
+        [EvictionPolicy::ValueOnly, EvictionPolicy::Full][self.below(2) as usize]
     }
 
     /// Does something to one key, here and in the model.
@@ -292,7 +304,8 @@ impl Model {
         let acknowledged: Vec<_> = vbids().map(|vbid| self.machine.persisted(vbid)).collect();
         let branches: Vec<_> = vbids().map(|vbid| self.machine.branches(vbid)).collect();
         let config = config();
-        let old = std::mem::replace(&mut self.machine, Machine::with(config));
+        let mut old = std::mem::replace(&mut self.machine, Machine::with(config));
+        old.config.eviction.policy = self.any_policy();
         let machine = if is_clean { old.stop_and_start() } else { old.power_cut(cut_seed) };
         self.machine = machine;
         self.machine.run();
@@ -319,6 +332,11 @@ impl Model {
                 let read = self.machine.get(vbid, &name);
                 self.settle_read(vbid, &name, read);
             }
+            let mut count = 0;
+            self.machine.bucket.with_vbucket(vbid, |vbucket| count = vbucket.document_count());
+            let versions = self.histories[usize::from(vbid.0)].versions.values();
+            let is_there = |it: &&Vec<(Seqno, Version)>| it.last().is_some_and(|it| it.1.is_some());
+            assert_eq!(count, versions.filter(is_there).count(), "seed {}, {vbid}", self.seed);
         }
     }
 }

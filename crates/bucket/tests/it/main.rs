@@ -13,6 +13,7 @@ mod disk_failures;
 mod ephemeral;
 mod evicted_documents;
 mod eviction;
+mod eviction_policy;
 mod flush_all;
 mod flush_pace;
 mod foreign;

@@ -123,8 +123,8 @@ fn word_of(field: &str, value: &str) -> Result<Option<Word>, &'static str> {
         ("evictionPolicy", "fullEviction") => word("item_eviction_policy", "full_eviction"),
         ("evictionPolicy", "noEviction") => word("ephemeral_full_policy", "fail_new_data"),
         ("evictionPolicy", "nruEviction") => word("ephemeral_full_policy", "auto_delete"),
-        // What only a start can bring about is kept until the next one.
-        ("noRestart", "true" | "false") => word("at_next_start", value),
+        // Nothing of a bucket changes by a restart of it.
+        ("noRestart", "true" | "false") => Ok(None),
         ("noRestart", _) => Err("noRestart can only be true or false"),
         ("evictionPolicy", _) => Err("Eviction policy must be either 'valueOnly' or \
             'fullEviction', and of ephemeral buckets 'noEviction' or 'nruEviction'"),

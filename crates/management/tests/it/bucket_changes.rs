@@ -32,8 +32,8 @@ const FORMS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "bucketType=membase&evictionPolicy=fullEviction&durabilityMinLevel=majorityAndPersistActive\
-      &storageBackend=couchstore&ramQuotaMB=200&historyRetentionBytes=0",
+        "bucketType=membase&evictionPolicy=fullEviction&noRestart=true\
+      &durabilityMinLevel=majorityAndPersistActive&storageBackend=couchstore&ramQuotaMB=200&historyRetentionBytes=0",
         &[
             ("bucket_type", "persistent"),
             ("durability_min_level", "majority_and_persist_on_master"),
@@ -51,6 +51,7 @@ const WRONG: &[(&str, &str)] = &[
     ("ramQuotaMB=17592186044416", "ramQuotaMB"),
     ("ramQuotaMB=100&bucketType=memcached", "bucketType"),
     ("ramQuotaMB=100&evictionPolicy=all", "evictionPolicy"),
+    ("ramQuotaMB=100&noRestart=maybe", "noRestart"),
     ("ramQuotaMB=100&durabilityMinLevel=most", "durabilityMinLevel"),
     ("ramQuotaMB=100&replicaNumber=4", "replicaNumber"),
     ("ramQuotaMB=100&compressionMode=on", "compressionMode"),

@@ -6,6 +6,8 @@ use std::collections::btree_map::Entry;
 
 use cluster::ClusterPlan;
 
+use server::Followers;
+
 use super::Membership;
 use crate::peer_copies::{Copies, Held, PlanOffer};
 
@@ -38,7 +40,10 @@ impl Membership {
                 format!("{} has not emptied its part; flush again: {error:#}", node.name)
             })?;
         }
-        while let Some(reason) = self.unfollowed(bucket, &plan) {
+        let of_all = |_: usize| true;
+        while let Followers::Behind(reason) | Followers::Silent(reason) =
+            self.followers_in(bucket, &plan, of_all)
+        {
             if !pause() {
                 return Err(format!(
                     "The bucket is empty, but a failover could bring back what was in it: \
@@ -49,19 +54,37 @@ impl Membership {
         Ok(())
     }
 
-    /// Why not all replicas are known to be of the histories that their active copies have now.
-    fn unfollowed(&self, bucket: &str, plan: &ClusterPlan) -> Option<String> {
-        let chains = &plan.buckets.get(bucket)?.chains;
+    /// Whether the replicas of a bucket's vBuckets that are active here have the histories of these.
+    pub(crate) fn followers(&self, bucket: &str) -> Followers {
+        if self.is_alone() {
+            return Followers::Followed;
+        }
+        let plan = self.plan();
+        let here = self.this_node_in(&plan);
+        self.followers_in(bucket, &plan, |active| Some(active) == here)
+    }
+
+    /// The same of the vBuckets that are active on some members.
+    fn followers_in(
+        &self,
+        bucket: &str,
+        plan: &ClusterPlan,
+        is_asked_for: impl Fn(usize) -> bool,
+    ) -> Followers {
+        let Some(planned) = plan.buckets.get(bucket) else { return Followers::Followed };
         let mut copies = BTreeMap::new();
-        for (vbid, chain) in (0_u16..).zip(chains) {
+        for (vbid, chain) in (0_u16..).zip(&planned.chains) {
             let [Some(active), replicas @ ..] = chain.as_slice() else { continue };
+            if !is_asked_for(*active) {
+                continue;
+            }
             let replicas: Vec<usize> = replicas.iter().copied().flatten().collect();
             for member in replicas.iter().chain([active]).copied().filter(|_| !replicas.is_empty())
             {
                 if let Entry::Vacant(unasked) = copies.entry(member) {
                     match self.copies_of_member(bucket, plan, member) {
                         Ok(held) => unasked.insert(held),
-                        Err(error) => return Some(format!("{error:#}")),
+                        Err(error) => return Followers::Silent(format!("{error:#}")),
                     };
                 }
             }
@@ -70,10 +93,10 @@ impl Membership {
             let is_behind = |member: &&usize| history(member).is_some_and(|it| it != current);
             if let Some(member) = replicas.iter().find(is_behind) {
                 let name = plan.nodes.get(*member).map_or("", |node| node.name.as_str());
-                return Some(format!("{name} still has what vBucket {vbid} was"));
+                return Followers::Behind(format!("{name} still has what vBucket {vbid} was"));
             }
         }
-        None
+        Followers::Followed
     }
 
     /// The copies that a member has, or this node itself.

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use cluster::{ClusterPlan, Uuid};
 use server::{BucketRefusal, BucketWords};
 
-use crate::bucket_words::AT_NEXT_START;
-
 /// What every node tells itself, or the plan says elsewhere.
-const NOT_SHARED: [&str; 3] = ["uuid", "max_vbuckets", AT_NEXT_START];
+const NOT_SHARED: [&str; 2] = ["uuid", "max_vbuckets"];
 
 /// A change of the buckets of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bucket::EvictionPolicy;
 use cluster::ClusterPlan;
 use platform::simulated::{Fault, FaultError};
 use platform::{Files, Random};
@@ -197,6 +198,36 @@ fn a_bucket_is_deleted_on_all_nodes_or_on_none_wherever_a_machine_loses_power() 
 }
 
 #[test]
+fn what_leaves_memory_changes_on_all_nodes_or_on_none_wherever_a_machine_loses_power() {
+    let policy = |changed: &Changed, index| {
+        let cluster = changed.0.lock();
+        cluster.node(index).buckets().get(NEW).unwrap().bucket().eviction_policy()
+    };
+    cut_anywhere(
+        |changed| {
+            changed.create(0).unwrap();
+            let mut client = Client::new(&changed.0, NEW);
+            keys().iter().for_each(|key| client.write_until_durable(key, b"value"));
+        },
+        |changed| {
+            let said = vec![("item_eviction_policy".to_owned(), "full_eviction".to_owned())];
+            let mut cluster = changed.0.lock();
+            let ordered = cluster.node(0).bucket_changes().change(NEW, &said, false);
+            cluster.adopted = Some(cluster.node(0).membership().plan());
+            ordered
+        },
+        |changed, was_done| {
+            assert_eq!(policy(changed, 0), policy(changed, 1));
+            assert!(policy(changed, 0) == EvictionPolicy::Full || !was_done);
+            let mut client = Client::new(&changed.0, NEW);
+            for key in &keys() {
+                assert_eq!(client.get(key).as_deref(), Some(&b"value"[..]));
+            }
+        },
+    );
+}
+
+#[test]
 fn two_nodes_that_changed_buckets_without_each_other_come_to_have_both_changes() {
     let changed = Changed::new(7, 2);
     changed.create(0).unwrap();
@@ -324,16 +355,19 @@ fn settings_are_changed_on_all_nodes() {
     let changed = Changed::new(5, 2);
     changed.create(0).unwrap();
     changed.0.lock().power_cut(0);
-    let enable = vec![("flush_enabled".to_owned(), "true".to_owned())];
+    let said = [("flush_enabled", "true"), ("item_eviction_policy", "full_eviction")];
+    let said = said.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     for bucket in [NEW, BUCKETS[0]] {
         let cluster = changed.0.lock();
-        cluster.node(1).bucket_changes().change(bucket, &enable, false).unwrap();
+        cluster.node(1).bucket_changes().change(bucket, &said, false).unwrap();
     }
     changed.0.lock().start(0);
     changed.run(15);
     for (index, bucket) in [(0, NEW), (1, NEW), (0, BUCKETS[0]), (1, BUCKETS[0])] {
         let cluster = changed.0.lock();
-        assert!(cluster.node(index).buckets().get(bucket).unwrap().flush_enabled(), "{bucket}");
+        let found = cluster.node(index).buckets().get(bucket).unwrap();
+        assert!(found.flush_enabled(), "{bucket}");
+        assert_eq!(found.bucket().eviction_policy(), EvictionPolicy::Full, "{bucket}");
     }
     changed.end(2);
 }

@@ -1,13 +1,16 @@
 //! A node is given up by whoever manages the cluster, who asks the members over the network how far
 //! they are.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
 use cluster::ClusterPlan;
+use document::VbUuid;
 use node::{COPIES_GROUP, Copies, Members, Replicas, ask_replicas, ask_replicas_behind, copies_of};
-use protocol::Status;
+use protocol::client::Request;
+use protocol::{Opcode, Status};
 
 use crate::{BUCKETS, Client, Cluster, Outcome, PATIENCE, Shared, name_of};
 
@@ -113,24 +116,63 @@ fn run(seed: u64) -> Outcome {
     outcome
 }
 
+/// Empties the bucket on all nodes, as the management port does.
+fn flush_everywhere(client: &mut Client) {
+    let cluster = client.cluster.clone();
+    let membership = Arc::clone(cluster.lock().node(1).membership());
+    let here = cluster.lock().node(1).buckets().get(BUCKETS[0]).unwrap();
+    let mut waits = 0;
+    let pause = || {
+        waits += 1;
+        cluster.lock().run(Duration::from_millis(20));
+        waits < 3000
+    };
+    let empty = || here.bucket().flush_all().map_err(|error| error.to_string());
+    membership.flush_everywhere(BUCKETS[0], empty, pause).unwrap();
+    assert!(waits > 0, "replicas follow behind");
+}
+
+/// The histories of a bucket's vBuckets that a machine has, by vBucket.
+fn histories(cluster: &Cluster, index: usize) -> BTreeMap<u16, VbUuid> {
+    let mut found = BTreeMap::new();
+    let bucket = cluster.node(index).buckets().get(BUCKETS[0]).unwrap();
+    bucket.bucket().for_each_vbucket(|vbid, vbucket| {
+        found.insert(vbid.0, vbucket.uuid());
+    });
+    found
+}
+
+/// Empties the bucket on one node after the other, as clients of the data port do.
+fn flush_each(client: &mut Client) {
+    let enable = vec![("flush_enabled".to_owned(), "true".to_owned())];
+    let cluster = client.cluster.clone();
+    cluster.lock().node(1).bucket_changes().change(BUCKETS[0], &enable, false).unwrap();
+    let plan = cluster.lock().node(1).membership().plan();
+    cluster.lock().adopted = Some(plan);
+    for index in 0..3 {
+        let before = histories(&cluster.lock(), index);
+        let answer = client.connection(index).unwrap().call(&Request::new(Opcode::Flush));
+        assert_eq!(answer.unwrap().status(), Some(Status::Success));
+        let cluster = cluster.lock();
+        let copies: Vec<_> = (0..3).map(|index| histories(&cluster, index)).collect();
+        for (vbid, chain) in (0..).zip(&cluster.plan().buckets[BUCKETS[0]].chains) {
+            if chain[0] == Some(index) {
+                assert_ne!(copies[index][&vbid], before[&vbid], "it begins anew");
+                let is_same = copies.iter().all(|copy| copy[&vbid] == copies[index][&vbid]);
+                assert!(is_same, "replicas have followed: {copies:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_failover_behind_a_flush_brings_nothing_back() {
-    for seed in platform::seeds::seeds(3) {
+    let ways: [fn(&mut Client); 2] = [flush_everywhere, flush_each];
+    for (seed, flush) in platform::seeds::seeds(3).flat_map(|seed| ways.map(|way| (seed, way))) {
         let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1], 3))));
         let mut client = Client::new(&cluster, BUCKETS[0]);
         (0..24_u8).for_each(|number| client.write_until_durable(&[b'k', number], b"value"));
-        let membership = Arc::clone(cluster.lock().node(1).membership());
-        let here = cluster.lock().node(1).buckets().get(BUCKETS[0]).unwrap();
-        let mut waits = 0;
-        let pause = || {
-            waits += 1;
-            cluster.lock().run(Duration::from_millis(20));
-            waits < 3000
-        };
-        let empty = || here.bucket().flush_all().map_err(|error| error.to_string());
-        membership.flush_everywhere(BUCKETS[0], empty, pause).unwrap();
-        assert!(waits > 0, "replicas follow behind, seed {seed}");
-        drop((here, membership));
+        flush(&mut client);
         cluster.lock().power_cut(LOST);
         client.connections.clear();
         Manager { cluster: cluster.clone() }.give_up(LOST).unwrap();

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::Attempted;
-use executor::TaskKind;
 use protocol::Status;
 
 use super::documents::Document;
@@ -12,6 +11,7 @@ use super::refusals::refuse;
 use crate::buckets::BucketPart;
 use crate::completed::Completed;
 use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
+use crate::emptying::Emptying;
 use crate::statistics::count;
 
 /// NOOP.
@@ -47,7 +47,7 @@ pub(super) fn quit(connection: &Connection, request: &Request<'_>, turn: &mut Tu
 }
 
 /// FLUSH: empties the bucket, where the operator has enabled that. A thread that may wait for files
-/// does it.
+/// and other nodes does it.
 pub(super) fn flush(
     connection: &mut Connection,
     request: &Request<'_>,
@@ -82,23 +82,17 @@ pub(super) enum FlushOrder {
 pub(super) fn order_flush(part: &BucketPart, delay: Duration, turn: &Turn<'_>) -> FlushOrder {
     let shared = turn.shared;
     count(&turn.bucket.commands.cmd_flush);
+    let threads = (&shared.pool, &shared.owner);
+    let emptying = Emptying::new(&part.bucket, shared.administrator.get());
     if !delay.is_zero() {
-        let threads = (&shared.pool, &shared.owner);
-        let ordered = part.delayed_flush.order(threads, &part.bucket, delay);
+        let ordered = part.delayed_flush.order(threads, emptying, delay);
         return ordered.map_or(FlushOrder::Stopping, |()| FlushOrder::Taken);
     }
     part.delayed_flush.withdraw();
-    let waiter = turn.session.waiter;
-    let bucket = part.bucket.clone();
-    let mailboxes = shared.mailboxes.clone();
-    let added = shared.pool.add(&shared.owner, TaskKind::AuxIo, move || {
-        let result = bucket.flush_all();
-        if let Err(error) = &result {
-            tracing::error!(%error, "the bucket could not be emptied");
-        }
-        mailboxes.complete_with(waiter, Completed::Flushed(result.is_ok()));
-    });
-    added.map_or(FlushOrder::Stopping, |_| FlushOrder::Begun)
+    let (waiter, mailboxes) = (turn.session.waiter, shared.mailboxes.clone());
+    let done = move |result| mailboxes.complete_with(waiter, Completed::Flushed(result));
+    let begun = emptying.begin(threads, Box::new(done));
+    begun.map_or(FlushOrder::Stopping, |()| FlushOrder::Begun)
 }
 
 /// How long the client wants FLUSH to wait: seconds, or from 30 days on a time since 1970. Source:
@@ -118,16 +112,14 @@ fn delay_of(extras: &[u8], turn: &Turn<'_>) -> Option<Duration> {
 pub(super) fn flushed(
     connection: &Connection,
     request: &Request<'_>,
-    is_empty: bool,
+    result: Result<(), String>,
     turn: &mut Turn<'_>,
 ) {
     let reply = request.reply(connection);
-    match (is_empty, request.is_quiet) {
-        (true, true) => {}
-        (true, false) => reply.done(turn),
-        (false, _) => {
-            reply.fail(turn, Status::Etmpfail, "a file could not be removed; see the node's log");
-        }
+    match result {
+        Ok(()) if request.is_quiet => {}
+        Ok(()) => reply.done(turn),
+        Err(why) => reply.fail(turn, Status::Etmpfail, &why),
     }
 }
 

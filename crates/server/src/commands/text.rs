@@ -83,7 +83,7 @@ pub(crate) fn complete(
                 _ => Executed::Answered,
             };
         }
-        Completed::Flushed(true) => {
+        Completed::Flushed(Ok(())) => {
             if let Request::Flush(_, reply) = request {
                 outcome(TextOutcome::Ok, *reply, turn);
             }
@@ -104,7 +104,7 @@ pub(crate) fn failed(completed: &Completed, turn: &mut Turn<'_>) -> Executed {
         Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Dropped)) => {
             "the collection was dropped before the durable write was committed"
         }
-        Completed::Flushed(_) => "a file could not be removed; see the node's log",
+        Completed::Flushed(Err(why)) => why.as_str(),
         _ => "the wait has ended without its end",
     };
     refusals::server_error(why, turn)

@@ -228,7 +228,7 @@ mod tests {
             Completed::Bucket(Completion::SyncWrite(SyncWriteEnd::Ambiguous(
                 Ambiguity::TimeIsOver,
             ))),
-            Completed::Flushed(true),
+            Completed::Flushed(Ok(())),
         ];
         for end in ends {
             let mut parked = Parked::of_worker(0);

@@ -8,6 +8,8 @@ pub(super) enum Why {
     Fixed,
     /// It is decided when the node starts, by this setting or, without one, by the node itself.
     AtStart(&'static str),
+    /// It is changed with this field of a bucket at the management port, where it is kept.
+    OverRest(&'static str),
     /// It is a constant.
     Constant,
     /// It belongs to a part that is not there, or that settles it by itself.
@@ -29,7 +31,7 @@ const PARAMETERS: [(Why, &[&str]); 12] = [
     ),
     (Why::AtStart("--durability-min-level"), &["durability_min_level"]),
     (Why::AtStart("--durability-impossible-fallback"), &["durability_impossible_fallback"]),
-    (Why::AtStart("--eviction-policy"), &["item_eviction_policy"]),
+    (Why::OverRest("evictionPolicy"), &["item_eviction_policy"]),
     (
         Why::AtStart(""),
         &[
@@ -249,6 +251,9 @@ pub(super) fn why(name: &str) -> Option<String> {
         Why::AtStart("") => format!("`{name}` is decided when the node starts"),
         Why::AtStart(setting) => {
             format!("`{name}` is decided when the node starts: restart it with {setting}")
+        }
+        Why::OverRest(field) => {
+            format!("`{name}` is the `{field}` of the bucket: change it at the management port")
         }
         Why::Constant => format!("`{name}` is a constant of this server"),
         Why::Absent => format!("there is nothing here that `{name}` could change"),

@@ -14,7 +14,6 @@ use document::{
 use super::{Vbucket, release};
 use crate::collections::OpenCollection;
 use crate::effect::Effect;
-use crate::eviction::EvictionPolicy;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::{Now, Refusal, SyncWriteEnd};
 use crate::vbucket::receiving::ReceiveError;
@@ -304,7 +303,7 @@ impl Vbucket {
     /// What was not met in memory is only in the file, and counts no more.
     fn finish_erasure(&mut self) {
         let count: u64 = self.collections.finish_erasure().map(|left| left.item_count).sum();
-        if self.eviction.policy == EvictionPolicy::Full {
+        if self.may_lack_documents() {
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             self.absent.document_count = self.absent.document_count.saturating_sub(count);
         }

@@ -6,7 +6,6 @@ use platform::Instant;
 use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::Effect;
-use crate::eviction::EvictionPolicy;
 use crate::operation::Now;
 use crate::persistence::{FlushUrgency, FlushWork};
 use crate::waiter::Waiter;
@@ -33,7 +32,7 @@ impl Vbucket {
         let mut batch = FlushWork::new(self.vbid, previous_seqno, range, state, self.queued_since);
         // A file with events counts them, and documents of dropped collections: it is asked for
         // each collection by itself (`guessed_collections`).
-        if self.eviction.policy == EvictionPolicy::Full && self.collections.uid() == 0 {
+        if self.may_lack_documents() && self.collections.uid() == 0 {
             batch.document_count = Some(self.absent.uncorrected(self.document_count()));
         }
         Some(batch)
@@ -57,7 +56,7 @@ impl Vbucket {
     /// The file has `found` live documents where the batch of a flush took them for
     /// `document_count`. What came to a replica was counted without a look into the file.
     pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
-        if self.eviction.policy == EvictionPolicy::Full {
+        if self.may_lack_documents() {
             self.absent.correct(document_count, found);
         }
     }
@@ -90,7 +89,9 @@ impl Vbucket {
                 None => count,
             };
             let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-            self.absent.correct_by(signed(count) - signed(known));
+            if self.may_lack_documents() {
+                self.absent.correct_by(signed(count) - signed(known));
+            }
             self.collections.set_item_count(id, count);
             self.absent.end_guess(id);
         }

@@ -3,15 +3,15 @@
 use document::{Datatype, Item, Key};
 
 use super::Vbucket;
-use crate::eviction::{Absent, EvictionPolicy, Lookup};
+use crate::eviction::{Absent, Lookup};
 use crate::operation::Refusal;
 
 impl Vbucket {
     /// Whether the file surely has no live document under `key`, which is not in the hash table.
     /// Otherwise the refusal that has it looked up.
     pub(super) fn check_absent(&mut self, key: Key<'_>) -> Result<(), Refusal> {
-        // Nothing but tombstones is on disk alone when only values leave memory.
-        if self.eviction.policy == EvictionPolicy::Full {
+        // Nothing but tombstones is on disk alone where keys stay in memory.
+        if self.may_lack_documents() {
             self.find_tombstone(key)?;
         }
         Ok(())
@@ -59,7 +59,7 @@ impl Vbucket {
         }
         let left_over = match found {
             Some(item) if self.hides(&item) => Some(item),
-            Some(item) if !item.is_deleted() && self.eviction.policy == EvictionPolicy::Full => {
+            Some(item) if !item.is_deleted() && self.may_lack_documents() => {
                 assert!(item.seqno() <= self.high_seqno(), "the file is not ahead of memory");
                 self.absent.document_count = self.absent.document_count.saturating_sub(1);
                 self.put_back(item)
@@ -91,6 +91,7 @@ impl Vbucket {
     pub(super) fn note_departure(&mut self, key: Key<'_>) {
         let key_count = self.document_count();
         self.absent.note_departure(key, key_count);
+        self.residency.note_departure(key);
     }
 }
 
@@ -100,7 +101,7 @@ mod tests {
 
     use super::*;
     use crate::effect::Effect;
-    use crate::eviction::EvictionOptions;
+    use crate::eviction::{EvictionOptions, EvictionPolicy};
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{Now, StoreMode, WriteCondition};

@@ -215,8 +215,8 @@ impl Vbucket {
     /// whole. `None` when there is no such document, else whether it is out of memory now.
     pub fn eject(&mut self, key: Key<'_>, now: Now, effects: &mut Vec<Effect>) -> Option<bool> {
         let Some(item) = self.hash_table.get(key) else {
-            let is_out_already = self.eviction.policy == EvictionPolicy::Full
-                && matches!(self.absent.find(key), Absent::Unknown);
+            let is_out_already =
+                self.may_lack_documents() && matches!(self.absent.find(key), Absent::Unknown);
             return is_out_already.then_some(true);
         };
         if item.is_deleted() {

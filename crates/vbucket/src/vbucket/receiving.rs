@@ -9,7 +9,7 @@ use super::write::release_builder;
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointKind, Snapshot};
 use crate::effect::Effect;
-use crate::eviction::{Absent, EvictionPolicy};
+use crate::eviction::Absent;
 use crate::operation::Now;
 use crate::persistence::SnapshotRange;
 
@@ -231,7 +231,7 @@ impl Vbucket {
     /// counted inexactly, until the file has what came and is asked how many it has.
     /// Returns whether it was taken for one that the file has.
     pub(super) fn note_arrival(&mut self, key: Key<'_>) -> bool {
-        let may_have_older = self.eviction.policy == EvictionPolicy::Full
+        let may_have_older = self.may_lack_documents()
             && self.hash_table.get(key).is_none()
             && matches!(self.absent.find(key), Absent::Unknown);
         if may_have_older && self.collections.uid() != 0 {

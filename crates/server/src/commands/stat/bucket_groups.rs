@@ -40,7 +40,7 @@ pub(super) fn config(emitter: &mut Emitter<'_, '_>, _argument: &str) -> Result<(
     match bucket.bucket_type() {
         BucketType::Couchbase => {
             emitter.emit("ep_bucket_type", "persistent");
-            emitter.emit("ep_item_eviction_policy", config.eviction.policy.name());
+            emitter.emit("ep_item_eviction_policy", bucket.eviction_policy().name());
         }
         BucketType::Ephemeral => {
             emitter.emit("ep_bucket_type", "ephemeral");

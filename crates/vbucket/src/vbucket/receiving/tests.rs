@@ -5,7 +5,7 @@ use platform::Instant;
 
 use super::*;
 use crate::checkpoint::CheckpointLimits;
-use crate::eviction::EvictionOptions;
+use crate::eviction::{EvictionOptions, EvictionPolicy};
 use crate::hash_table::HashSeed;
 use crate::memory_account::MemoryAccount;
 use crate::operation::{Refusal, StoreMode, WriteCondition};
