@@ -372,6 +372,14 @@ settings! {
         allowed: Allowed::AtLeast(LOG_FILE_SIZE_MIN),
     }
 
+    /// Milliseconds from one log line to the next about how far work is that takes longer than
+    /// that: loading documents, compacting a file
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_PROGRESS_INTERVAL_MS")]
+    progress_interval_ms: u64 {
+        default: millis(of_bucket().progress_interval),
+        allowed: Allowed::AtLeast(1),
+    }
+
     /// Log lines as JSON
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",
           env = "SETTEE_LOG_JSON")]
