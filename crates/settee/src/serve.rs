@@ -148,6 +148,9 @@ pub(crate) fn start_with_management(
     let tls = config.management_tls_port();
     let tls = tls.map(|port| open_management_door(config, port, "--management-tls-port"));
     let (tls, management_tls_port) = tls.transpose()?.unzip();
+    let query_stub = config.query_stub_port;
+    let query_stub = query_stub.map(|port| open_management_door(config, port, "--query-stub-port"));
+    let query_stub = query_stub.transpose()?.map(|(listener, _)| listener);
     let (has_audit_log, setup) = (config.audit_log, config.setup.0);
     let mut config = config.node_config();
     if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
@@ -159,7 +162,7 @@ pub(crate) fn start_with_management(
     let certificates = node.certificates().cloned();
     let tls = tls.zip(certificates);
     let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
-    let ports = Ports { plain, tls };
+    let ports = Ports { plain, tls, query_stub };
     let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
     // A password that somebody has said, now or before, is asked for.
     let is_open = setup != SetupMode::Off && node.password_is_new();
