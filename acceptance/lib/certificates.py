@@ -48,6 +48,27 @@ def other_authority():
     return f"{base}.pem"
 
 
+def authority_with(directory, host):
+    """The files of an authority, and of a node's certificate for `host` with its key that it has
+    signed."""
+    ca, own = (os.path.join(directory, f"{name}.pem") for name in ("authority", host))
+    new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *new_key, "-keyout", f"{ca}.key", "-out", ca, "-subj", "/CN=nodes",
+            "-days", "2")
+    openssl("req", *new_key, "-keyout", f"{own}.key", "-out", f"{own}.csr", "-subj", f"/CN={host}")
+    with open(f"{own}.ext", "w", encoding="ascii") as file:
+        file.write(f"basicConstraints=CA:false\nsubjectAltName=DNS:{host}\n"
+                   "extendedKeyUsage=serverAuth,clientAuth\n")
+    openssl("x509", "-req", "-in", f"{own}.csr", "-CA", ca, "-CAkey", f"{ca}.key",
+            "-CAcreateserial", "-CAserial", f"{own}.srl", "-days", "2", "-extfile", f"{own}.ext",
+            "-out", f"{own}.signed")
+    with open(own, "wb") as file:
+        for part in (f"{own}.signed", f"{own}.key"):
+            with open(part, "rb") as source:
+                file.write(source.read())
+    return ca, own
+
+
 def rest(node, method, path, body=None, context=None, has_login=True):
     """Status and body of a request behind TLS."""
     request = urllib.request.Request(
@@ -63,10 +84,10 @@ def rest(node, method, path, body=None, context=None, has_login=True):
         return error.code, error.read()
 
 
-def ask_for_certificates(node, state="enable"):
+def ask_for_certificates(node, state="enable", context=None):
     """Has the node ask clients for certificates."""
     status, body = rest(node, "POST", "/settings/clientCertAuth",
-                        json.dumps({**RULES, "state": state}).encode())
+                        json.dumps({**RULES, "state": state}).encode(), context=context)
     expect_equal((status, body), (202, b""), "answer to the rules")
 
 

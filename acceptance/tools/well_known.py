@@ -3,6 +3,7 @@
 import json
 
 from cases import expect, expect_equal
+from certificates import ask_for_certificates, authority_of, client_certificate
 from node import HOST
 from typing_in import settee
 
@@ -29,6 +30,36 @@ def statistics_are_asked_for_as_ever(nodes, threads):
     said = settee("cbepctl", place, *login, "set", "flush_param", "nonsense", "1", status=1)
     expect("there is no such parameter" in said.err, said.err)
     settee("cbepctl", place, *login, "drain")
+
+
+def statistics_are_asked_for_over_tls(nodes, threads):
+    """The same with what the original says of TLS: an authority, none, a client's certificate."""
+    node = nodes.of(threads)
+    ask_for_certificates(node)
+    place, ca = f"{HOST}:{node.tls_port}", authority_of(node)
+    certificate, key = client_certificate(node, node.user)
+    login = ["-u", node.user, "-p", node.password]
+    mctimings_login = ["-u", node.user, "-P", node.password]
+    settee("set", "a", "b", "--port", node.port, "--user", node.user, "--password", node.password)
+    files = ["--cacert", ca, "--client-cert", certificate, "--client-key", key]
+    own_words = ["--ca", ca, "--tls-cert", certificate, "--tls-key", key]
+    for said, who in (
+            (["--tls", "--cacert", ca], login), (["--ssl", "--no-ssl-verify"], login),
+            (["--tls", *files], []), (["--tls", *own_words], []),
+            ([f"--tls={certificate},{key},{ca}"], []),
+            ([f"--tls={certificate},{key}", "--cacert", ca], [])):
+        expect("\ncurr_items " in settee("cbstats", place, *said, *who, "all").out, f"{said}")
+        drawn = settee("mctimings", "-h", place, *said, *(mctimings_login if who else ()), "SET")
+        expect("store_cmd" in drawn.out, f"{said}: {drawn.out}")
+        settee("cbepctl", place, *who, *said, "set", "flush_param", "mem_high_wat_percent", "0.85")
+        settee("cbepctl", place, "drain", *who, *said)
+    listed = settee("couchbase-cli", "bucket-list", "-c",
+                    f"https://{HOST}:{node.management_tls_port}", *files)
+    expect("default" in listed.out, listed.out)
+    refused = settee("cbstats", place, *login, "--tls", "all", status=1)
+    expect("--ca FILE" in refused.err, refused.err)
+    refused = settee("cbstats", place, *login, f"--tls={certificate}", "all", status=2)
+    expect("CERT,KEY" in refused.err, refused.err)
 
 
 def the_cluster_is_changed_as_ever(nodes, threads):
@@ -72,4 +103,5 @@ def the_cluster_is_changed_as_ever(nodes, threads):
     expect("does not know this user" in said.err, said.err)
 
 
-CASES = (statistics_are_asked_for_as_ever, the_cluster_is_changed_as_ever)
+CASES = (statistics_are_asked_for_as_ever, statistics_are_asked_for_over_tls,
+         the_cluster_is_changed_as_ever)

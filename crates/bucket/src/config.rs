@@ -265,6 +265,8 @@ pub struct BucketConfig {
     pub open_files_max: usize,
     /// How long a scan is kept that nobody goes on with.
     pub range_scan_idle_time_max: Duration,
+    /// Between two log lines about how far work is that takes longer.
+    pub progress_interval: Duration,
     /// Requests that may wait for values from files at most; more are answered "temporary failure".
     pub fetches_waiting_max: usize,
 
@@ -346,6 +348,7 @@ impl BucketConfig {
             flush_retry_interval: Duration::from_secs(1),
             open_files_max: 2048,
             range_scan_idle_time_max: Duration::from_secs(180),
+            progress_interval: Duration::from_secs(2),
             fetches_waiting_max: 10_000,
         }
     }

@@ -88,6 +88,21 @@ mod tests {
                  --password b",
             ),
             ("cbepctl node drain", "engine-control drain --host node"),
+            ("cbstats node all --tls", "stats all --host node --tls"),
+            (
+                "cbstats node -u a -p b --ssl --cacert ca.pem all",
+                "stats all --host node --user a --password b --tls --ca ca.pem",
+            ),
+            (
+                "mctimings -h node:11207 --tls=c.pem,k.pem,ca.pem",
+                "timings --host node --port 11207 --tls --client-cert c.pem --client-key k.pem \
+                 --ca ca.pem",
+            ),
+            (
+                "cbepctl node --tls --tls-cert c.pem --tls-key k.pem drain --no-ssl-verify",
+                "engine-control drain --host node --tls --no-verify --client-cert c.pem \
+                 --client-key k.pem",
+            ),
             (
                 "couchbase-cli bucket-list -c node -u a -p b -o json",
                 "bucket list --management http://node:8091 --user a --password b --output json",
@@ -106,6 +121,12 @@ mod tests {
             (
                 "couchbase-cli bucket-list -c https://node:9000 --no-ssl-verify",
                 "bucket list --management https://node:9000 --no-verify",
+            ),
+            (
+                "couchbase-cli bucket-list -c https://node --cacert ca.pem --client-cert c.pem \
+                 --client-key k.pem",
+                "bucket list --management https://node:18091 --ca ca.pem --client-cert c.pem \
+                 --client-key k.pem",
             ),
             (
                 "couchbase-cli bucket-edit --bucket travel --enable-flush 0",
@@ -162,6 +183,7 @@ mod tests {
             ("cbstats", "HOST[:PORT]"),
             ("cbstats node:x all", "HOST:PORT"),
             ("cbepctl node stop", "drain"),
+            ("cbstats node all --tls=c.pem", "CERT,KEY"),
             ("couchbase-cli rebalance -c node", "rebalance"),
             ("couchbase-cli bucket-create --bucket b --conflict-resolution x", "timestamp"),
             ("couchbase-cli user-manage --set --roles admin", "--rbac-username"),

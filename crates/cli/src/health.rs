@@ -1,31 +1,41 @@
 //! `settee health`: whether a node serves, by its exit status, for whoever supervises it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use serde_json::Value;
 use ureq::Agent;
 
+use crate::encryption::TlsArguments;
 use crate::output::print;
 
 /// Say whether a node serves, for whoever supervises it
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct HealthArguments {
-    /// The address that the node listens on
-    #[arg(long, value_name = "ADDRESS", env = "SETTEE_HOST", default_value = "127.0.0.1")]
-    host: IpAddr,
+    /// The node's host name or address; one that listens everywhere is asked on this machine
+    #[arg(long, env = "SETTEE_HOST", default_value = "127.0.0.1")]
+    host: String,
     /// The node's management port
     #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_PORT", default_value_t = 8091)]
     management_port: u16,
+    /// The node's management port behind TLS, for --tls
+    #[arg(long, value_name = "PORT", env = "SETTEE_MANAGEMENT_TLS_PORT", default_value_t = 18091)]
+    management_tls_port: u16,
+    /// The node's REST port, as http://HOST:8091 or https://HOST:18091; takes precedence over the
+    /// host and the ports
+    #[arg(long, value_name = "URL")]
+    management: Option<String>,
     /// Be content with a node that loads its documents
     #[arg(long)]
     alive: bool,
     /// Seconds that the node may take to answer
     #[arg(long, value_name = "SECONDS", default_value_t = 2)]
     timeout: u64,
+    #[command(flatten)]
+    tls: TlsArguments,
 }
 
 const HELP: &str = "\
@@ -33,19 +43,34 @@ Exits with 0 when the node serves, otherwise with 1. Needs no login.
 
 Examples:
   settee health
-  settee health --alive --management-port 9000";
+  settee health --alive --management-port 9000
+  settee health --tls --ca settee-data/certificates/ca.pem";
 
 /// Runs the tool.
 pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
-    let address = SocketAddr::new(reached(arguments.host), arguments.management_port);
+    let url = arguments.url();
+    let is_encrypted = url.starts_with("https://");
+    ensure!(
+        is_encrypted || !(arguments.tls.is_wanted || arguments.tls.is_user_certified()),
+        "TLS is asked for, and {url} is without it; say --tls, or https:// in --management"
+    );
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .proxy(None)
         .timeout_global(Some(Duration::from_secs(arguments.timeout)));
-    let agent: Agent = config.build().into();
-    let answer = agent.get(format!("http://{address}/healthz")).call();
+    let agent: Agent = if is_encrypted {
+        config.https_only(true).tls_config(arguments.tls.http()?).build().into()
+    } else {
+        config.build().into()
+    };
+    let answer = agent.get(format!("{url}/healthz")).call();
     let mut answer = answer.with_context(|| {
-        format!("no node answers at {address}; check --host and --management-port")
+        let checked = if is_encrypted {
+            "--host, --management-tls-port and --ca"
+        } else {
+            "--host and --management-port"
+        };
+        format!("no node answers at {url}; check {checked}")
     })?;
     let body = answer.body_mut().read_to_string().unwrap_or_default();
     print(&line_of(&body))?;
@@ -55,12 +80,28 @@ pub fn run(arguments: &HealthArguments) -> anyhow::Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where a node of this machine is reached that listens on `host`.
-fn reached(host: IpAddr) -> IpAddr {
-    match host {
-        IpAddr::V4(host) if host.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(host) if host.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        host => host,
+impl HealthArguments {
+    /// The port that is asked.
+    fn url(&self) -> String {
+        if let Some(url) = &self.management {
+            return url.trim_end_matches('/').to_owned();
+        }
+        let (scheme, port) = if self.tls.is_wanted {
+            ("https", self.management_tls_port)
+        } else {
+            ("http", self.management_port)
+        };
+        format!("{scheme}://{}:{port}", reached(&self.host))
+    }
+}
+
+/// Where a node of this machine is reached that listens on `host`, as URLs say it.
+fn reached(host: &str) -> String {
+    match host.parse() {
+        Ok(IpAddr::V4(host)) if host.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+        Ok(IpAddr::V6(host)) if host.is_unspecified() => format!("[{}]", Ipv6Addr::LOCALHOST),
+        Ok(IpAddr::V6(host)) => format!("[{host}]"),
+        _ => host.to_owned(),
     }
 }
 
@@ -77,14 +118,29 @@ fn line_of(body: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        health: HealthArguments,
+    }
+
     #[test]
-    fn what_listens_everywhere_is_reached_on_this_machine() {
-        for (host, expected) in
-            [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("10.1.2.3", "10.1.2.3"), ("::1", "::1")]
-        {
-            assert_eq!(reached(host.parse().unwrap()).to_string(), expected);
+    fn a_node_is_asked_at_one_port() {
+        for (line, url) in [
+            ("--host 0.0.0.0", "http://127.0.0.1:8091"),
+            ("--host ::", "http://[::1]:8091"),
+            ("--host 10.1.2.3 --management-port 9000", "http://10.1.2.3:9000"),
+            ("--host n1.example --tls", "https://n1.example:18091"),
+            ("--host ::1 --tls --management-tls-port 9000", "https://[::1]:9000"),
+            ("--management https://n1:9000/ --tls", "https://n1:9000"),
+            ("--management http://n1:9000 --host n2", "http://n1:9000"),
+        ] {
+            let command = Command::try_parse_from(["health"].into_iter().chain(line.split(' ')));
+            assert_eq!(command.unwrap().health.url(), url, "{line}");
         }
     }
 

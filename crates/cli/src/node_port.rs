@@ -10,7 +10,7 @@ use protocol::Opcode;
 use protocol::client::Request;
 use serde_json::{Value, json};
 use ureq::http::Response;
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, RequestBuilder};
 
 use crate::server_arguments::{ServerArguments, explain};
 
@@ -22,7 +22,8 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(600);
 pub(crate) struct NodePort {
     agent: Agent,
     pub(crate) url: String,
-    authorization: String,
+    /// `None` where a certificate says who asks.
+    authorization: Option<String>,
 }
 
 impl NodePort {
@@ -31,11 +32,8 @@ impl NodePort {
         server: &ServerArguments,
         management: Option<&str>,
     ) -> anyhow::Result<(Self, String)> {
-        let user = server.user_to_log_in().context("log in with --username and --password")?;
-        let password = server.password.as_ref().context("--username needs --password")?;
-        let credentials = STANDARD.encode(format!("{user}:{}", &**password));
-        let target = server.target()?;
-        let bucket = target.options.bucket.unwrap_or_else(|| "default".to_owned());
+        let authorization = authorization_of(server)?;
+        let bucket = server.said_bucket()?.unwrap_or_else(|| "default".to_owned());
         let url = match management {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => ask_data_port(server)?,
@@ -46,26 +44,26 @@ impl NodePort {
             "--management is a URL such as http://127.0.0.1:8091, or https://127.0.0.1:18091"
         );
         ensure!(
-            is_encrypted || target.options.tls.is_none(),
-            "--tls, and --management {url}, which is without it; say https://"
+            is_encrypted || !(server.is_encrypted()? || server.tls.is_user_certified()),
+            "TLS is asked for, and --management {url} is without it; say https://"
         );
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
-            .timeout_connect(Some(Duration::from_secs_f64(server.timeout)))
+            .timeout_connect(Some(server.time_to_wait()?))
             .timeout_recv_response(Some(ANSWER_TIME_MAX));
         let agent = if is_encrypted {
             config.https_only(true).tls_config(server.tls.http()?).build().into()
         } else {
             config.build().into()
         };
-        Ok((Self { agent, url, authorization: format!("Basic {credentials}") }, bucket))
+        Ok((Self { agent, url, authorization }, bucket))
     }
 
     /// What the node answers with 200.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Body> {
         let request = self.agent.get(format!("{}{path}", self.url));
-        let mut answer = self.heard(request.header("Authorization", &self.authorization).call())?;
+        let mut answer = self.heard(self.authorized(request).call())?;
         match answer.status().as_u16() {
             200 => Ok(answer.into_body()),
             404 => bail!("{} has no such bucket or backup; check --bucket", self.url),
@@ -80,7 +78,7 @@ impl NodePort {
     /// Has the node do something: the status, and what it says in JSON.
     pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> anyhow::Result<(u16, Value)> {
         let request = self.agent.post(format!("{}{path}", self.url));
-        let request = request.header("Authorization", &self.authorization);
+        let request = self.authorized(request);
         let mut answer = self.heard(request.send_form(fields.iter().copied()))?;
         Ok((answer.status().as_u16(), json_of(&mut answer)))
     }
@@ -89,7 +87,7 @@ impl NodePort {
     /// JSON.
     pub(crate) fn put(&self, path: &str, fields: &[(&str, &str)]) -> anyhow::Result<(u16, Value)> {
         let request = self.agent.put(format!("{}{path}", self.url));
-        let request = request.header("Authorization", &self.authorization);
+        let request = self.authorized(request);
         let mut answer = self.heard(request.send_form(fields.iter().copied()))?;
         Ok((answer.status().as_u16(), json_of(&mut answer)))
     }
@@ -97,7 +95,7 @@ impl NodePort {
     /// Has the node remove something: the status, and what it says in JSON.
     pub(crate) fn delete(&self, path: &str) -> anyhow::Result<(u16, Value)> {
         let request = self.agent.delete(format!("{}{path}", self.url));
-        let request = request.header("Authorization", &self.authorization);
+        let request = self.authorized(request);
         let mut answer = self.heard(request.call())?;
         Ok((answer.status().as_u16(), json_of(&mut answer)))
     }
@@ -117,16 +115,38 @@ impl NodePort {
         bail!("{url} refuses ({status}): {}", reasons(&answer).join("; "))
     }
 
+    fn authorized<B>(&self, request: RequestBuilder<B>) -> RequestBuilder<B> {
+        match &self.authorization {
+            Some(authorization) => request.header("Authorization", authorization),
+            None => request,
+        }
+    }
+
     fn heard(&self, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Response<Body>> {
         let answer = answer.with_context(|| {
             let others = if self.url.starts_with("https://") { ", and --ca" } else { "" };
             format!("{} cannot be reached; check --spec or --management{others}", self.url)
         })?;
         if answer.status().as_u16() == 401 {
-            bail!("{} does not know this user; check --username and --password", self.url);
+            let what = match self.authorization {
+                Some(_) => "--username and --password",
+                None => "--client-cert, and whether the node asks for certificates",
+            };
+            bail!("{} does not know this user; check {what}", self.url);
         }
         Ok(answer)
     }
+}
+
+/// What a user and a password become; nothing where a certificate says who asks.
+fn authorization_of(server: &ServerArguments) -> anyhow::Result<Option<String>> {
+    if server.tls.is_user_certified() {
+        return Ok(None);
+    }
+    let user = server.user_to_log_in().context("log in with --username and --password")?;
+    let password = server.password.as_ref().context("--username needs --password")?;
+    let credentials = STANDARD.encode(format!("{user}:{}", &**password));
+    Ok(Some(format!("Basic {credentials}")))
 }
 
 /// The body, if there is one; a text that is no JSON as the reason.

@@ -12,6 +12,42 @@ const SILENCE: Duration = Duration::from_secs(2);
 const INTERVAL_TERMINAL: Duration = Duration::from_secs(1);
 /// Between two lines in a file.
 const INTERVAL_FILE: Duration = Duration::from_secs(5);
+/// Says all three, in milliseconds.
+const VARIABLE: &str = "SETTEE_PROGRESS_INTERVAL_MS";
+
+/// When lines about progress are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// Until the first line.
+    pub(crate) silence: Duration,
+    /// From one line to the next.
+    pub(crate) interval: Duration,
+    pub(crate) is_terminal: bool,
+}
+
+impl Pace {
+    /// Of lines on standard error.
+    pub(crate) fn of_stderr() -> Self {
+        let said = std::env::var_os(VARIABLE).and_then(|said| said.into_string().ok());
+        Self::new(terminal::is_stderr_terminal(), said.as_deref())
+    }
+
+    fn new(is_terminal: bool, said: Option<&str>) -> Self {
+        // What is no number is nobody's wish.
+        match said.and_then(|said| said.parse().ok()).map(Duration::from_millis) {
+            Some(said) => Self { silence: said, interval: said, is_terminal },
+            None if is_terminal => {
+                Self { silence: SILENCE, interval: INTERVAL_TERMINAL, is_terminal }
+            }
+            None => Self { silence: SILENCE, interval: INTERVAL_FILE, is_terminal },
+        }
+    }
+
+    /// Writes a line, on terminals in the place of the one before.
+    pub(crate) fn write(self, line: &str) {
+        note(&if self.is_terminal { format!("\r{line}\x1b[K") } else { format!("{line}\n") });
+    }
+}
 
 /// The progress of one piece of work, on standard error.
 pub(crate) struct Progress {
@@ -19,7 +55,7 @@ pub(crate) struct Progress {
     line: ProgressLine,
     /// When the next line is due.
     due_at: Instant,
-    is_terminal: bool,
+    pace: Pace,
     is_shown: bool,
 }
 
@@ -36,8 +72,8 @@ impl Progress {
     pub(crate) fn new(clock: Clock, what: &'static str, total: u64) -> Self {
         let started_at = clock.now();
         let line = ProgressLine { started_at, what, total };
-        let is_terminal = terminal::is_stderr_terminal();
-        Self { clock, line, due_at: started_at.after(SILENCE), is_terminal, is_shown: false }
+        let pace = Pace::of_stderr();
+        Self { clock, line, due_at: started_at.after(pace.silence), pace, is_shown: false }
     }
 
     /// `done` things are done, and `bytes` with them. Writes a line if it is time for one.
@@ -46,11 +82,9 @@ impl Progress {
         if now < self.due_at {
             return;
         }
-        let interval = if self.is_terminal { INTERVAL_TERMINAL } else { INTERVAL_FILE };
-        self.due_at = now.after(interval);
-        let line = self.line.text(done, bytes, now);
-        self.is_shown = self.is_terminal;
-        note(&if self.is_terminal { format!("\r{line}\x1b[K") } else { format!("{line}\n") });
+        self.due_at = now.after(self.pace.interval);
+        self.is_shown = self.pace.is_terminal;
+        self.pace.write(&self.line.text(done, bytes, now));
     }
 
     /// Clears the line, so that something else can be written.
@@ -90,6 +124,18 @@ fn time_text(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_come_as_often_as_is_said() {
+        let pace = |silence, interval, is_terminal| Pace {
+            silence: Duration::from_millis(silence),
+            interval: Duration::from_millis(interval),
+            is_terminal,
+        };
+        assert_eq!(Pace::new(true, None), pace(2000, 1000, true));
+        assert_eq!(Pace::new(false, Some("often")), pace(2000, 5000, false));
+        assert_eq!(Pace::new(false, Some("10")), pace(10, 10, false));
+    }
 
     #[test]
     fn a_line_tells_the_rate_and_what_is_left() {

@@ -66,9 +66,10 @@ impl ServerArguments {
     /// Makes sense of the options.
     pub fn target(&self) -> anyhow::Result<Target> {
         let Place { nodes, bucket, scheme: Scheme { is_classic, is_encrypted } } = self.place()?;
-        ensure!(self.timeout > 0.0 && self.timeout < 1e6, "--timeout is a time in seconds");
+        let is_certified = self.tls.is_user_certified();
+        ensure!(is_encrypted || !is_certified, "--client-cert is shown behind TLS: say --tls, too");
         let mut options = ConnectionOptions::new("settee-cli");
-        options.timeout = Duration::from_secs_f64(self.timeout);
+        options.timeout = self.time_to_wait()?;
         options.is_classic = is_classic;
         options.tls = is_encrypted.then(|| self.tls.connector()).transpose()?;
         let user = self.user_to_log_in();
@@ -77,7 +78,7 @@ impl ServerArguments {
             let login = Login::new(user, &**password).with_mechanism(&self.sasl);
             options.login = Some(login.with_context(|| format!("no mechanism {}", self.sasl))?);
         }
-        let default = || user.map(|_| "default".to_owned());
+        let default = || (user.is_some() || is_certified).then(|| "default".to_owned());
         options.bucket = bucket.or_else(default).filter(|_| !is_classic);
         Ok(Target { nodes, options })
     }
@@ -87,8 +88,23 @@ impl ServerArguments {
         Ok(self.place()?.bucket)
     }
 
-    /// A password alone is the administrator's, by the name that a node gives it by default.
+    /// Whether the data port is asked by TLS.
+    pub(crate) fn is_encrypted(&self) -> anyhow::Result<bool> {
+        Ok(self.place()?.scheme.is_encrypted)
+    }
+
+    /// How long to wait for an answer.
+    pub(crate) fn time_to_wait(&self) -> anyhow::Result<Duration> {
+        ensure!(self.timeout > 0.0 && self.timeout < 1e6, "--timeout is a time in seconds");
+        Ok(Duration::from_secs_f64(self.timeout))
+    }
+
+    /// A password alone is the administrator's, by the name that a node gives it by default. Where
+    /// a certificate says who asks, nobody logs in.
     pub(crate) fn user_to_log_in(&self) -> Option<&str> {
+        if self.tls.is_user_certified() {
+            return None;
+        }
         let default = self.password.as_ref().map(|_| "Administrator");
         self.user.as_deref().or(default)
     }
@@ -229,8 +245,15 @@ mod tests {
             assert_eq!(options.login.is_some(), is_login, "{line}");
             assert_eq!(options.bucket.as_deref(), bucket, "{line}");
         }
-        let command = Command::try_parse_from(["tool", "--user", "bob"]).unwrap();
-        assert!(command.server.target().is_err(), "a user needs a password");
+        let refused = |line: &str| {
+            let command = Command::try_parse_from(line.split(' ')).unwrap();
+            format!("{:#}", command.server.target().unwrap_err())
+        };
+        assert!(refused("tool --user bob").contains("needs --password"), "a user needs a password");
+        let certified = "tool --password p --client-cert c --client-key k";
+        assert!(refused(certified).contains("say --tls"), "a certificate needs TLS");
+        let alone = Command::try_parse_from(["tool", "--client-cert", "c"]);
+        assert!(alone.is_err(), "a certificate needs its key");
     }
 
     #[test]

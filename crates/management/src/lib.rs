@@ -26,6 +26,7 @@ mod node_view;
 mod observed;
 mod openapi;
 mod permission;
+mod query_stub;
 mod range_query;
 mod route_table;
 mod routes;

@@ -19,6 +19,7 @@ use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
+use crate::query_stub;
 use crate::routes;
 use crate::sessions::Sessions;
 use crate::set_up::{self, Peer};
@@ -43,6 +44,8 @@ pub struct Ports {
     pub plain: std::net::TcpListener,
     /// Where they come by TLS.
     pub tls: Option<TlsPort>,
+    /// Where programs ask that wait for a query service, and hear that there is none.
+    pub query_stub: Option<std::net::TcpListener>,
 }
 
 /// Where requests come by TLS.
@@ -63,13 +66,28 @@ impl std::fmt::Debug for TlsPort {
 struct Accepted {
     stream: TcpStream,
     peer: Peer,
-    is_tls: bool,
+    at: At,
+}
+
+/// Which listener a connection has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Plain,
+    Tls,
+    QueryStub,
 }
 
 /// The listeners of a server that runs.
 struct Listeners {
     plain: TcpListener,
     tls: Option<TcpListener>,
+    query_stub: Option<TcpListener>,
+}
+
+/// What answers requests.
+struct Routers {
+    rest: Router,
+    query_stub: Router,
 }
 
 /// A running REST port. Dropping it shuts it down.
@@ -93,7 +111,7 @@ impl ManagementServer {
         users: Arc<Users>,
         limits: Limits,
     ) -> io::Result<Handle> {
-        let Ports { plain, tls } = ports;
+        let Ports { plain, tls, query_stub } = ports;
         let address = plain.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -103,7 +121,11 @@ impl ManagementServer {
         let (certificates, tls) = tls.map(|port| (port.certificates, port.listener)).unzip();
         let listeners = {
             let _inside = runtime.enter();
-            Listeners { plain: listener_of(plain)?, tls: tls.map(listener_of).transpose()? }
+            Listeners {
+                plain: listener_of(plain)?,
+                tls: tls.map(listener_of).transpose()?,
+                query_stub: query_stub.map(listener_of).transpose()?,
+            }
         };
         let (stop, stopped) = watch::channel(false);
         let connections = Arc::new(Connections::new(&limits));
@@ -167,20 +189,27 @@ fn listener_of(listener: std::net::TcpListener) -> io::Result<TcpListener> {
 impl Listeners {
     /// The next connection.
     async fn accept(&self) -> io::Result<Accepted> {
-        let (accepted, is_tls) = match &self.tls {
-            None => (self.plain.accept().await, false),
-            Some(tls) => tokio::select! {
-                accepted = self.plain.accept() => (accepted, false),
-                accepted = tls.accept() => (accepted, true),
-            },
+        let (accepted, at) = tokio::select! {
+            accepted = self.plain.accept() => (accepted, At::Plain),
+            accepted = accept_at(self.tls.as_ref()) => (accepted, At::Tls),
+            accepted = accept_at(self.query_stub.as_ref()) => (accepted, At::QueryStub),
         };
         let (stream, address) = accepted?;
-        Ok(Accepted { stream, peer: Peer(address.ip()), is_tls })
+        Ok(Accepted { stream, peer: Peer(address.ip()), at })
+    }
+}
+
+/// The next connection of a listener; none ever comes where there is no listener.
+async fn accept_at(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
     }
 }
 
 async fn serve(listeners: Listeners, context: Arc<Context>) {
-    let router = routes::router(context.clone());
+    let routers =
+        Routers { rest: routes::router(context.clone()), query_stub: query_stub::router() };
     let stopped = context.stopped.clone();
     let mut tasks = JoinSet::new();
     let reminder = tokio::spawn(set_up::remind(Arc::clone(&context.view)));
@@ -193,7 +222,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
         };
         while tasks.try_join_next().is_some() {}
         match accepted {
-            Ok(accepted) => start_connection(accepted, &context, &router, &mut tasks),
+            Ok(accepted) => start_connection(accepted, &context, &routers, &mut tasks),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a management connection");
                 tokio::time::sleep(ACCEPT_RETRY).await;
@@ -213,12 +242,14 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
 fn start_connection(
     accepted: Accepted,
     context: &Arc<Context>,
-    router: &Router,
+    routers: &Routers,
     tasks: &mut JoinSet<()>,
 ) {
     // With as many logins as there may be connections the stream is dropped here, which closes it.
     let Some(slot) = context.connections.try_open(accepted.peer.0) else { return };
-    let Accepted { stream, peer, is_tls } = accepted;
+    let Accepted { stream, peer, at } = accepted;
+    let is_tls = at == At::Tls;
+    let router = if at == At::QueryStub { &routers.query_stub } else { &routers.rest };
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);
     let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));

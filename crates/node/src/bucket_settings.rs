@@ -41,6 +41,8 @@ pub struct BucketSettings {
     pub apply_cycle: Duration,
     /// How long a range scan is kept that nobody goes on with.
     pub range_scan_idle_time: Duration,
+    /// Between two log lines about how far work is that takes longer.
+    pub progress_interval: Duration,
     /// How durable every write is at least.
     pub durability_min_level: DurabilityMinLevel,
     /// Whether durable writes go by this node alone where fewer copies are placed than a majority.
@@ -75,6 +77,7 @@ impl Default for BucketSettings {
             flush_interval: bucket.flush_interval,
             apply_cycle: bucket.apply.cycle,
             range_scan_idle_time: bucket.range_scan_idle_time_max,
+            progress_interval: bucket.progress_interval,
             durability_min_level: bucket.durability.level_min,
             durability_impossible_fallback: bucket.durability.falls_back_to_master,
             ephemeral_full_policy: bucket.ephemeral_full_policy,
@@ -106,6 +109,7 @@ impl BucketSettings {
             flush_interval: self.flush_interval,
             apply: ApplyConfig { cycle: self.apply_cycle, ..defaults.apply },
             range_scan_idle_time_max: self.range_scan_idle_time,
+            progress_interval: self.progress_interval,
             ephemeral_full_policy: self.ephemeral_full_policy,
             compression: self.compression,
             max_ttl_seconds: self.max_ttl_seconds,

@@ -192,6 +192,7 @@ impl ServeConfig {
             flush_interval: Duration::from_millis(config.flush_interval_ms),
             apply_cycle: Duration::from_millis(config.apply_cycle_ms),
             range_scan_idle_time: Duration::from_millis(config.range_scan_idle_time_ms),
+            progress_interval: Duration::from_millis(config.progress_interval_ms),
             durability_min_level: config.durability_min_level.0,
             durability_impossible_fallback: config.durability_impossible_fallback,
             ephemeral_full_policy: config.ephemeral_full_policy.0,

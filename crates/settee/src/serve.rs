@@ -33,8 +33,6 @@ use crate::unknown_variables;
 const AUDIT_LOG_NAME: &str = "audit.log";
 /// How often a node that loads looks for a signal.
 const STEP: Duration = Duration::from_millis(100);
-/// Steps between two log lines about progress.
-const PROGRESS_STEPS: u32 = 20;
 
 /// The arguments of `settee serve`.
 #[derive(Args, Debug)]
@@ -99,7 +97,8 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let certificates = node.certificates().cloned();
     Reload { said, file, begun_with, certificates }.arm();
     greet(&node);
-    let signal = match load(&node, &termination) {
+    let progress_interval = Duration::from_millis(config.progress_interval_ms);
+    let signal = match load(&node, &termination, progress_interval) {
         Some(signal) => signal,
         None => {
             if let Err(error) = initialise(&node, &init_files) {
@@ -149,6 +148,9 @@ pub(crate) fn start_with_management(
     let tls = config.management_tls_port();
     let tls = tls.map(|port| open_management_door(config, port, "--management-tls-port"));
     let (tls, management_tls_port) = tls.transpose()?.unzip();
+    let query_stub = config.query_stub_port;
+    let query_stub = query_stub.map(|port| open_management_door(config, port, "--query-stub-port"));
+    let query_stub = query_stub.transpose()?.map(|(listener, _)| listener);
     let (has_audit_log, setup) = (config.audit_log, config.setup.0);
     let mut config = config.node_config();
     if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
@@ -160,7 +162,7 @@ pub(crate) fn start_with_management(
     let certificates = node.certificates().cloned();
     let tls = tls.zip(certificates);
     let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
-    let ports = Ports { plain, tls };
+    let ports = Ports { plain, tls, query_stub };
     let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
     // A password that somebody has said, now or before, is asked for.
     let is_open = setup != SetupMode::Off && node.password_is_new();
@@ -205,19 +207,19 @@ fn warn_of_quota(quota_bytes: u64) {
     }
 }
 
-/// Waits until every vBucket serves and logs how far that has come. Returns the signal that came
-/// before.
-fn load(node: &Node, termination: &Termination) -> Option<&'static str> {
-    let mut until_progress = PROGRESS_STEPS;
+/// Waits until every vBucket serves and logs in each `interval` how far that has come. Returns the
+/// signal that came before.
+fn load(node: &Node, termination: &Termination, interval: Duration) -> Option<&'static str> {
     let began = node.clock().now();
-    while !node.wait_until_serving(STEP) {
+    let mut due_at = began.after(interval);
+    while !node.wait_until_serving(STEP.min(interval)) {
         if let Some(signal) = termination.has_come() {
             return Some(signal);
         }
-        until_progress -= 1;
-        if until_progress == 0 {
-            until_progress = PROGRESS_STEPS;
-            log_progress(node, node.clock().now().since(began));
+        let now = node.clock().now();
+        if now >= due_at {
+            due_at = now.after(interval);
+            log_progress(node, now.since(began));
         }
     }
     None

@@ -90,6 +90,11 @@ settings! {
     #[arg(long, value_name = "FILE", env = "SETTEE_TLS_NODE_CA")]
     tls_node_ca: PathBuf { route: "POST /node/controller/loadTrustedCAs", }
 
+    /// A port for programs that wait for a query service before they go on, such as Testcontainers'
+    /// module for Go: pings are answered, every statement is refused, and clients are told of none
+    #[arg(long, value_name = "PORT", env = "SETTEE_QUERY_STUB_PORT")]
+    query_stub_port: u16 { unsaid: "none", }
+
     /// A port for memcached clients, open to everybody who reaches it; 0 for any free one
     #[arg(long, value_name = "PORT", env = "SETTEE_MEMCACHED_PORT")]
     memcached_port: u16 { unsaid: "none", }
@@ -370,6 +375,14 @@ settings! {
     log_file_size: MemorySize {
         default: MemorySize(LOG_FILE_BYTES),
         allowed: Allowed::AtLeast(LOG_FILE_SIZE_MIN),
+    }
+
+    /// Milliseconds from one log line to the next about how far work is that takes longer than
+    /// that: loading documents, compacting a file
+    #[arg(long, value_name = "MILLISECONDS", env = "SETTEE_PROGRESS_INTERVAL_MS")]
+    progress_interval_ms: u64 {
+        default: millis(of_bucket().progress_interval),
+        allowed: Allowed::AtLeast(1),
     }
 
     /// Log lines as JSON

@@ -8,7 +8,13 @@ use clap::Command;
 const PREFIX: &str = "SETTEE_";
 
 /// Variables that tools and the package's scripts read.
-const OTHERS: &[&str] = &["SETTEE_NEW_PASSWORD", "SETTEE_RESTART_ON_UPGRADE"];
+const OTHERS: &[&str] = &[
+    "SETTEE_CA",
+    "SETTEE_CLIENT_CERT",
+    "SETTEE_CLIENT_KEY",
+    "SETTEE_NEW_PASSWORD",
+    "SETTEE_RESTART_ON_UPGRADE",
+];
 
 /// Warns of each variable that no flag of this command reads.
 pub(crate) fn warn(command: &Command) {

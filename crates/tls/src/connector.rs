@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use platform::Clock;
-use rustls::client::Resumption;
+use rustls::client::{Resumption, WantsClientCert};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -43,19 +43,17 @@ impl Connector {
         Ok(Self { clock, current: Mutex::new(Arc::new(current)) })
     }
 
-    /// One that begins sessions with whoever answers: nobody listens in between, unless it is the
-    /// one who answers.
+    /// One that begins sessions with whoever answers, and shows the chain of `material` to who
+    /// asks: nobody listens in between, unless it is the one who answers.
     ///
     /// # Errors
-    /// There is no TLS to speak.
-    pub fn with_anyone(clock: Clock) -> Result<Self, InvalidMaterial> {
+    /// What is shown cannot be used.
+    pub fn with_anyone(clock: Clock, material: &Material) -> Result<Self, InvalidMaterial> {
         let provider = Arc::new(ring::default_provider());
-        let config = config_builder(&clock, Arc::clone(&provider))?
+        let builder = config_builder(&clock, Arc::clone(&provider))?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
-            .with_no_client_auth();
-        let (authorities, chain, key) = Default::default();
-        let current = Current { config: Arc::new(config), authorities, chain, key };
+            .with_custom_certificate_verifier(Arc::new(Anyone(provider)));
+        let current = Current::showing(material, builder, Vec::new())?;
         Ok(Self { clock, current: Mutex::new(Arc::new(current)) })
     }
 
@@ -143,11 +141,20 @@ fn config_builder(
 
 impl Current {
     fn of(clock: &Clock, material: &Material) -> Result<Self, InvalidMaterial> {
-        let invalid = |what, why: String| InvalidMaterial { what, why };
         let believed = certificates(NODE_AUTHORITIES, &material.node_authorities)?;
         let roots = authorities(NODE_AUTHORITIES, &material.node_authorities)?;
         let provider = Arc::new(ring::default_provider());
         let builder = config_builder(clock, provider)?.with_root_certificates(roots);
+        Self::showing(material, builder, believed)
+    }
+
+    /// What shows the chain of `material` to who asks; an empty one is none.
+    fn showing(
+        material: &Material,
+        builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+        authorities: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, InvalidMaterial> {
+        let invalid = |what, why: String| InvalidMaterial { what, why };
         let mut chain = Vec::new();
         let mut config = if material.chain.is_empty() {
             builder.with_no_client_auth()
@@ -162,7 +169,7 @@ impl Current {
         // Every session looks at the certificate: nodes connect seldom.
         config.resumption = Resumption::disabled();
         let key = material.key.clone();
-        Ok(Self { config: Arc::new(config), authorities: believed, chain, key })
+        Ok(Self { config: Arc::new(config), authorities, chain, key })
     }
 }
 
@@ -252,7 +259,8 @@ mod tests {
         let (ours, other) = (authority("ours"), authority("other"));
         let shown = material(&other, "n1.example", &ours);
         let acceptor = Acceptor::new(Clock::simulated(NOW), &shown).unwrap();
-        let connector = Connector::with_anyone(Clock::simulated(NOW)).unwrap();
+        let nothing = Material::default();
+        let connector = Connector::with_anyone(Clock::simulated(NOW), &nothing).unwrap();
         assert!(begin(&connector, &acceptor, "n2.example").is_ok());
     }
 
@@ -290,9 +298,13 @@ mod tests {
             let node = client(&ours, ours.issue(hosts_of("n2"), NOW).unwrap());
             let user = client(&ours, of_clients.issue_to_client("bob", NOW).unwrap());
             let false_user = client(&ours, ours.issue_to_client("bob", NOW).unwrap());
+            let pem = of_clients.issue_to_client("ann", NOW).unwrap().into_bytes();
+            let material = Material { chain: pem.clone(), key: pem, ..Material::default() };
+            let careless = Connector::with_anyone(Clock::simulated(NOW), &material).unwrap();
             for (connector, claim) in [
                 (node, Ok(Claim::None)),
                 (user, Ok(Claim::User("bob".to_owned()))),
+                (careless, Ok(Claim::User("ann".to_owned()))),
                 (false_user, Err(())),
             ] {
                 let begun = begin(&connector, &acceptor, "h").map_err(drop);

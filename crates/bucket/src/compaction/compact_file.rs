@@ -4,14 +4,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use document::{Item, Vbid};
+use platform::{Instant, Seldom};
 use storage::{
-    CompactionObserver, CompactionOutcome, CompactionPace, CompactionReport, CompactionRequest,
-    StorageError,
+    CompactionObserver, CompactionOutcome, CompactionPace, CompactionProgress, CompactionReport,
+    CompactionRequest, StorageError,
 };
 use vbucket::Refusal;
 
 use super::fragmentation::fragmentation_percent;
-use super::plan::{Begun, CompactionEnd, CompactionOrder};
+use super::plan::{Begun, CompactionEnd, CompactionOrder, time_left};
 use crate::core::{BucketCore, DamageKind, micros};
 use crate::memory::CheckpointState;
 
@@ -25,13 +26,45 @@ const LONG: Duration = Duration::from_secs(30);
 /// its value.
 const EXPIRY_ATTEMPTS_MAX: usize = 3;
 
-/// Hears of what a compaction finds.
+/// Hears of what a compaction finds, and tells how far it is.
 struct Finder<'a> {
     core: &'a BucketCore,
     vbid: Vbid,
+    progress: &'a CompactionProgress,
+    started: Instant,
+    lines: Seldom,
+}
+
+impl<'a> Finder<'a> {
+    fn new(core: &'a BucketCore, begun: &'a Begun) -> Self {
+        let started = core.clock.now();
+        let lines = Seldom::every(core.config.progress_interval);
+        // The first line is due when an interval is over.
+        let _ = lines.passes(started);
+        Self { core, vbid: begun.vbid, progress: &begun.progress, started, lines }
+    }
 }
 
 impl CompactionObserver for Finder<'_> {
+    fn goes_on(&self) {
+        let now = self.core.clock.now();
+        if self.lines.passes(now).is_none() {
+            return;
+        }
+        let took = now.since(self.started);
+        let bytes_done = self.progress.bytes_done();
+        let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
+        tracing::info!(
+            bucket = self.core.config.name,
+            vbucket = self.vbid.0,
+            bytes_done,
+            bytes_total = self.progress.bytes_total(),
+            bytes_per_second = bytes_done.saturating_mul(1000) / milliseconds,
+            seconds_left = time_left(self.progress, took).map(|left| left.as_secs()),
+            "compacting a file"
+        );
+    }
+
     fn expired(&self, documents: Vec<Item>) {
         for document in documents {
             if self.core.checkpoint_state() == CheckpointState::Full {
@@ -48,8 +81,8 @@ impl CompactionObserver for Finder<'_> {
 impl BucketCore {
     /// Compacts a file, and lets those know who asked for it.
     pub(super) fn compact(&self, begun: Begun) {
-        let started = self.clock.now();
-        let finder = Finder { core: self, vbid: begun.vbid };
+        let finder = Finder::new(self, &begun);
+        let started = finder.started;
         // What the journal alone has is to be compacted, too. On a full disk it waits: this is what
         // makes room for it.
         let applied = match self.apply(begun.vbid) {

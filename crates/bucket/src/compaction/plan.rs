@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use document::{Seqno, Vbid};
 use platform::Instant;
@@ -106,9 +107,9 @@ pub struct RunningCompaction {
     /// Bytes that the new file will have, about.
     pub bytes_total: u64,
     /// For how long it has been running.
-    pub took: std::time::Duration,
+    pub took: Duration,
     /// For how long it will go on at this pace; `None` as long as nothing is written.
-    pub left: Option<std::time::Duration>,
+    pub left: Option<Duration>,
 }
 
 /// What compaction has done, and what waits.
@@ -289,16 +290,22 @@ impl Running {
     fn describe(&self, now: Instant) -> RunningCompaction {
         let (bytes_done, bytes_total) = (self.progress.bytes_done(), self.progress.bytes_total());
         let took = now.since(self.since);
-        let ratio = bytes_total.saturating_sub(bytes_done) as f64 / bytes_done.max(1) as f64;
-        let left = took.as_secs_f64() * ratio;
         RunningCompaction {
             vbid: self.vbid,
             phase: self.progress.phase(),
             bytes_done,
             bytes_total,
             took,
-            left: (bytes_done > 0)
-                .then(|| std::time::Duration::try_from_secs_f64(left).unwrap_or_default()),
+            left: time_left(&self.progress, took),
         }
     }
+}
+
+/// For how long a compaction will go on at the pace of the time that it `took` so far; `None` as
+/// long as nothing is written.
+pub(super) fn time_left(progress: &CompactionProgress, took: Duration) -> Option<Duration> {
+    let (done, total) = (progress.bytes_done(), progress.bytes_total());
+    let ratio = total.saturating_sub(done) as f64 / done.max(1) as f64;
+    let left = Duration::try_from_secs_f64(took.as_secs_f64() * ratio);
+    (done > 0).then(|| left.unwrap_or_default())
 }

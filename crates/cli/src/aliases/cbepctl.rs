@@ -3,7 +3,7 @@
 use clap::{Error, Parser, Subcommand};
 use platform::redaction::Secret;
 
-use super::login::{Words, data_port, flag, refused};
+use super::login::{DataTls, Words, data_port, flag, refused};
 
 /// Parameters of a running node's bucket, with cbepctl's options
 #[derive(Parser)]
@@ -21,6 +21,8 @@ struct Cbepctl {
     /// The bucket
     #[arg(short = 'b', long, global = true)]
     bucket: Option<String>,
+    #[command(flatten)]
+    tls: DataTls,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -48,7 +50,7 @@ enum Verb {
 
 /// The command line of ours that does the same.
 pub(super) fn translate(words: Words) -> Result<Words, Error> {
-    let Cbepctl { host, user, password, bucket, verb } = Cbepctl::try_parse_from(words)?;
+    let Cbepctl { host, user, password, bucket, tls, verb } = Cbepctl::try_parse_from(words)?;
     let action = match verb {
         Verb::Set { group, name, value, vbid } => {
             let vbid = vbid.map(|vbid| vbid.to_string());
@@ -68,6 +70,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
         flag("--user", user.as_deref()),
         flag("--password", password.as_deref()),
         flag("--bucket", bucket.as_deref()),
+        tls.words()?,
     ]
     .concat())
 }

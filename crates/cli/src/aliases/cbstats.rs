@@ -3,7 +3,7 @@
 use clap::{Error, Parser};
 use platform::redaction::Secret;
 
-use super::login::{Words, data_port, flag};
+use super::login::{DataTls, Words, data_port, flag};
 
 /// Statistics of a node, with cbstats' options
 #[derive(Parser)]
@@ -27,11 +27,14 @@ struct Cbstats {
     /// One JSON object instead of lines
     #[arg(short = 'j', long)]
     json: bool,
+    #[command(flatten)]
+    tls: DataTls,
 }
 
 /// The command line of ours that does the same.
 pub(super) fn translate(words: Words) -> Result<Words, Error> {
-    let Cbstats { host, mut group, user, password, bucket, json } = Cbstats::try_parse_from(words)?;
+    let Cbstats { host, mut group, user, password, bucket, json, tls } =
+        Cbstats::try_parse_from(words)?;
     // The group as it is, which is how all are told.
     if group.len() > 1 && group.first().is_some_and(|word| word == "raw") {
         group.remove(0);
@@ -44,6 +47,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
         flag("--user", user.as_deref()),
         flag("--password", password.as_deref()),
         flag("--bucket", bucket.as_deref()),
+        tls.words()?,
         json.then(|| "--json".to_owned()).into_iter().collect(),
     ]
     .concat())

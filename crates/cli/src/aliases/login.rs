@@ -55,18 +55,76 @@ fn host_and_port(text: &str) -> Result<(&str, Option<&str>), Error> {
 #[derive(clap::Args)]
 pub(super) struct Trust {
     /// Who signs the cluster's certificates (PEM)
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", aliases = ["ca", "tls-ca", "ssl-ca"])]
     cacert: Option<String>,
     /// Believe whoever answers
-    #[arg(long, global = true)]
+    #[arg(long, global = true, alias = "no-verify")]
     no_ssl_verify: bool,
+    /// A client's certificate, whose user asks (PEM)
+    #[arg(long, global = true, value_name = "FILE", aliases = ["tls-cert", "ssl-cert"])]
+    client_cert: Option<String>,
+    /// The key of that certificate (PEM)
+    #[arg(long, global = true, value_name = "FILE", aliases = ["tls-key", "ssl-key"])]
+    client_key: Option<String>,
 }
 
 impl Trust {
     pub(super) fn words(&self) -> Words {
         let blind = self.no_ssl_verify.then(|| "--no-verify".to_owned());
-        [flag("--ca", self.cacert.as_deref()), blind.into_iter().collect()].concat()
+        [
+            flag("--ca", self.cacert.as_deref()),
+            blind.into_iter().collect(),
+            flag("--client-cert", self.client_cert.as_deref()),
+            flag("--client-key", self.client_key.as_deref()),
+        ]
+        .concat()
     }
+}
+
+/// What the original says of TLS at data ports.
+#[derive(clap::Args)]
+pub(super) struct DataTls {
+    /// Speak TLS; a client's certificate, its key and who signs the cluster's certificates (PEM)
+    /// can be said with it
+    #[arg(
+        long,
+        global = true,
+        alias = "ssl",
+        num_args = 0..=1,
+        require_equals = true,
+        value_name = "CERT,KEY[,CA]"
+    )]
+    tls: Option<Option<String>>,
+    #[command(flatten)]
+    trust: Trust,
+}
+
+impl DataTls {
+    pub(super) fn words(&self) -> Result<Words, Error> {
+        let mut words = Words::new();
+        if let Some(files) = &self.tls {
+            words.push("--tls".to_owned());
+            words.extend(files.as_deref().map(files_of).transpose()?.unwrap_or_default());
+        }
+        words.extend(self.trust.words());
+        Ok(words)
+    }
+}
+
+/// The files behind `--tls=`.
+fn files_of(text: &str) -> Result<Words, Error> {
+    let files: Vec<_> = text.split(',').collect();
+    let (certificate, key, authority) = match files[..] {
+        [certificate, key] => (certificate, key, None),
+        [certificate, key, authority] => (certificate, key, Some(authority)),
+        _ => return Err(refused(format!("--tls={text} is not CERT,KEY or CERT,KEY,CA"))),
+    };
+    Ok([
+        flag("--client-cert", Some(certificate)),
+        flag("--client-key", Some(key)),
+        flag("--ca", authority),
+    ]
+    .concat())
 }
 
 /// A flag of the original that changes nothing here.

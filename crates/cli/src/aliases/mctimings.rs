@@ -3,7 +3,7 @@
 use clap::{Arg, ArgAction, Error, Parser};
 use platform::redaction::Secret;
 
-use super::login::{Words, data_port, flag, without_meaning};
+use super::login::{DataTls, Words, data_port, flag, without_meaning};
 
 /// Histograms by the commands that they are of: those of a family are in one.
 const FAMILIES: [(&str, &[&str]); 4] = [
@@ -46,11 +46,13 @@ struct Mctimings {
     /// One JSON object instead of drawings
     #[arg(short = 'j', long)]
     json: bool,
+    #[command(flatten)]
+    tls: DataTls,
 }
 
 /// The command line of ours that does the same.
 pub(super) fn translate(words: Words) -> Result<Words, Error> {
-    let Mctimings { names, host, port, user, password, bucket, json } =
+    let Mctimings { names, host, port, user, password, bucket, json, tls } =
         Mctimings::try_parse_from(words)?;
     let mut histograms: Words = names.iter().map(|name| histogram_of(name)).collect();
     histograms.dedup();
@@ -62,6 +64,7 @@ pub(super) fn translate(words: Words) -> Result<Words, Error> {
         flag("--user", user.as_deref()),
         flag("--password", password.as_deref()),
         flag("--bucket", bucket.as_deref()),
+        tls.words()?,
         json.then(|| "--json".to_owned()).into_iter().collect(),
     ]
     .concat())

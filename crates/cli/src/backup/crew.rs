@@ -6,14 +6,13 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use platform::{Clock, Instant, terminal};
+use platform::{Clock, Instant};
 
 use crate::output::note;
+use crate::progress::Pace;
 
 /// Between two looks at the progress.
 const LOOK: Duration = Duration::from_millis(250);
-const INTERVAL_TERMINAL: Duration = Duration::from_secs(1);
-const INTERVAL_FILE: Duration = Duration::from_secs(5);
 /// Without a byte for so long, the other side is taken for gone.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// How long a thread may take to end after an error.
@@ -34,10 +33,11 @@ struct Counts {
 struct Progress {
     clock: Clock,
     began: Instant,
-    shown_at: Instant,
+    /// When the next line is due.
+    due_at: Instant,
     /// When there was a sign of life last, and how many there had been.
     moved_at: (Instant, u64),
-    is_terminal: bool,
+    pace: Pace,
     jobs: usize,
     bytes_expected: u64,
 }
@@ -118,9 +118,9 @@ impl Progress {
     fn new(jobs: usize, bytes_expected: u64) -> Self {
         let clock = Clock::real();
         let began = clock.now();
-        let is_terminal = terminal::is_stderr_terminal();
-        let moved_at = (began, 0);
-        Self { clock, began, shown_at: began, moved_at, is_terminal, jobs, bytes_expected }
+        let pace = Pace::of_stderr();
+        let (due_at, moved_at) = (began.after(pace.silence), (began, 0));
+        Self { clock, began, due_at, moved_at, pace, jobs, bytes_expected }
     }
 
     fn look(&mut self, done: usize, moved: &Moved) -> anyhow::Result<()> {
@@ -131,17 +131,16 @@ impl Progress {
         if now.since(self.moved_at.0) > SILENCE_MAX {
             bail!("nothing has moved for {} seconds", SILENCE_MAX.as_secs());
         }
-        let interval = if self.is_terminal { INTERVAL_TERMINAL } else { INTERVAL_FILE };
-        if now.since(self.shown_at) >= interval {
-            self.shown_at = now;
-            let line = line(done, self.jobs, bytes, self.bytes_expected, now.since(self.began));
-            note(&if self.is_terminal { format!("\r{line}\x1b[K") } else { format!("{line}\n") });
+        if now >= self.due_at {
+            self.due_at = now.after(self.pace.interval);
+            let took = now.since(self.began);
+            self.pace.write(&line(done, self.jobs, bytes, self.bytes_expected, took));
         }
         Ok(())
     }
 
     fn clear(&self) {
-        if self.is_terminal {
+        if self.pace.is_terminal {
             note("\r\x1b[K");
         }
     }

@@ -1,5 +1,6 @@
 //! A running server and its node.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use auth::{Users, UsersConfig};
@@ -16,6 +17,8 @@ pub(crate) struct RestPort {
     /// Its first bucket.
     pub(crate) bucket: Arc<FakeBucket>,
     pub(crate) handle: Handle,
+    /// Where nobody carries out statements.
+    pub(crate) query_stub: SocketAddr,
 }
 
 impl RestPort {
@@ -34,11 +37,13 @@ impl RestPort {
         users.set_password(USER, PASSWORD.as_bytes());
         let users = Arc::new(users);
         let node = Arc::new(FakeNode::new(Arc::clone(&users)));
-        let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
-        let ports = Ports { plain: listener, tls: None };
+        let listen = || platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+        let stub = listen();
+        let query_stub = stub.local_addr().unwrap();
+        let ports = Ports { plain: listen(), tls: None, query_stub: Some(stub) };
         let handle = ManagementServer::start_with(ports, node.clone(), users, limits).unwrap();
         let bucket = Arc::clone(&node.buckets.lock().unwrap()[0]);
-        Self { node, bucket, handle }
+        Self { node, bucket, handle, query_stub }
     }
 
     pub(crate) fn connect(&self) -> HttpClient {

@@ -8,6 +8,7 @@ use document::Manifest;
 use management::{BucketKind, FlushError, Limits};
 
 use crate::fake_node::{COLD, address};
+use crate::http_client::HttpClient;
 use crate::rest_port::RestPort;
 
 /// Method, target, status, and where in the JSON document something stands.
@@ -484,4 +485,18 @@ fn metrics_are_the_nodes_and_the_ports_own() {
     ] {
         assert!(answer.body.lines().any(|found| found == line), "{line}: {}", answer.body);
     }
+}
+
+#[test]
+fn who_waits_for_a_query_service_goes_on_and_has_statements_refused() {
+    let port = RestPort::start();
+    let mut client = HttpClient::connect(port.query_stub);
+    assert_eq!(client.ask("GET", "/admin/ping", "").status, 200);
+    for (method, target) in [("POST", "/query/service"), ("GET", "/pools"), ("GET", "/healthz")] {
+        let answer = client.ask(method, target, "statement=SELECT+1");
+        assert_eq!(answer.status, 503, "{target}");
+        assert_eq!(answer.json()["status"], "fatal", "{target}");
+        assert!(answer.json()["errors"][0]["msg"].as_str().unwrap().contains("no query service"));
+    }
+    assert_eq!(port.ask("GET", "/admin/ping").status, 404, "at the REST port there is none");
 }

@@ -113,6 +113,10 @@ pub trait CompactionObserver: Sync {
     /// The compaction is about to enter a phase. No lock is held.
     fn entered(&self, _phase: CompactionPhase) {}
 
+    /// Another document of the state that is copied is looked at: as often as there are documents,
+    /// so it may cost next to nothing. No lock is held.
+    fn goes_on(&self) {}
+
     /// These documents were past their time in the state that is copied; there may be newer
     /// versions of them. They stay in the file: whoever wants them gone deletes them. They are
     /// without their values. No lock is held.

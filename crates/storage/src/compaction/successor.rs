@@ -98,6 +98,7 @@ impl<'a> Successor<'a> {
             if progress.is_aborted() {
                 return Ok(Verdict::Stop);
             }
+            observer.goes_on();
             let mut high_seqno_of = |id| high_seqno_of(source, &locals, id);
             let verdict = filter.judge(info, &mut high_seqno_of)?;
             if verdict == Verdict::Keep && filter.is_expired(info) {
