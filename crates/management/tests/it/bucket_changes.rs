@@ -33,7 +33,8 @@ const FORMS: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "bucketType=membase&evictionPolicy=fullEviction&noRestart=true\
-      &durabilityMinLevel=majorityAndPersistActive&storageBackend=couchstore&ramQuotaMB=200&historyRetentionBytes=0",
+      &durabilityMinLevel=majorityAndPersistActive&storageBackend=couchstore&ramQuotaMB=200\
+      &historyRetentionBytes=0",
         &[
             ("bucket_type", "persistent"),
             ("durability_min_level", "majority_and_persist_on_master"),

@@ -54,7 +54,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Whether the replicas of a bucket's vBuckets that are active here have the histories of these.
+    /// Whether the replicas of a bucket's vBuckets that are active here have their histories.
     pub(crate) fn followers(&self, bucket: &str) -> Followers {
         if self.is_alone() {
             return Followers::Followed;
@@ -72,15 +72,20 @@ impl Membership {
         is_asked_for: impl Fn(usize) -> bool,
     ) -> Followers {
         let Some(planned) = plan.buckets.get(bucket) else { return Followers::Followed };
-        let mut copies = BTreeMap::new();
+        // The member with the active copy, and those with others.
+        let mut chains: Vec<(u16, usize, Vec<usize>)> = Vec::new();
         for (vbid, chain) in (0_u16..).zip(&planned.chains) {
-            let [Some(active), replicas @ ..] = chain.as_slice() else { continue };
-            if !is_asked_for(*active) {
-                continue;
-            }
-            let replicas: Vec<usize> = replicas.iter().copied().flatten().collect();
-            for member in replicas.iter().chain([active]).copied().filter(|_| !replicas.is_empty())
+            if let [Some(active), replicas @ ..] = chain.as_slice()
+                && is_asked_for(*active)
             {
+                chains.push((vbid, *active, replicas.iter().copied().flatten().collect()));
+            }
+        }
+        chains.retain(|(_, _, replicas)| !replicas.is_empty());
+        let mut copies = BTreeMap::new();
+        // All are asked before anything is said of one: who is silent is to be known first.
+        for (_, active, replicas) in &chains {
+            for &member in replicas.iter().chain([active]) {
                 if let Entry::Vacant(unasked) = copies.entry(member) {
                     match self.copies_of_member(bucket, plan, member) {
                         Ok(held) => unasked.insert(held),
@@ -88,7 +93,9 @@ impl Membership {
                     };
                 }
             }
-            let history = |member: &usize| Some(copies.get(member)?.get(&vbid)?.uuid);
+        }
+        for (vbid, active, replicas) in &chains {
+            let history = |member: &usize| Some(copies.get(member)?.get(vbid)?.uuid);
             let Some(current) = history(active) else { continue };
             let is_behind = |member: &&usize| history(member).is_some_and(|it| it != current);
             if let Some(member) = replicas.iter().find(is_behind) {

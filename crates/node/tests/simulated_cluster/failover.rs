@@ -12,7 +12,7 @@ use node::{COPIES_GROUP, Copies, Members, Replicas, ask_replicas, ask_replicas_b
 use protocol::client::Request;
 use protocol::{Opcode, Status};
 
-use crate::{BUCKETS, Client, Cluster, Outcome, PATIENCE, Shared, name_of};
+use crate::{BUCKETS, Client, Cluster, Outcome, PATIENCE, Shared, name_of, vbucket_of};
 
 /// The machine that is lost, and the one that is silent meanwhile.
 const LOST: usize = 0;
@@ -142,13 +142,17 @@ fn histories(cluster: &Cluster, index: usize) -> BTreeMap<u16, VbUuid> {
     found
 }
 
+/// Has FLUSH empty the bucket.
+fn enable_flush(cluster: &mut Cluster) {
+    let enable = vec![("flush_enabled".to_owned(), "true".to_owned())];
+    cluster.node(1).bucket_changes().change(BUCKETS[0], &enable, false).unwrap();
+    cluster.adopted = Some(cluster.node(1).membership().plan());
+}
+
 /// Empties the bucket on one node after the other, as clients of the data port do.
 fn flush_each(client: &mut Client) {
-    let enable = vec![("flush_enabled".to_owned(), "true".to_owned())];
     let cluster = client.cluster.clone();
-    cluster.lock().node(1).bucket_changes().change(BUCKETS[0], &enable, false).unwrap();
-    let plan = cluster.lock().node(1).membership().plan();
-    cluster.lock().adopted = Some(plan);
+    enable_flush(&mut cluster.lock());
     for index in 0..3 {
         let before = histories(&cluster.lock(), index);
         let answer = client.connection(index).unwrap().call(&Request::new(Opcode::Flush));
@@ -187,6 +191,28 @@ fn a_failover_behind_a_flush_brings_nothing_back() {
         }
         [1, SILENT].into_iter().for_each(|index| cluster.power_cut(index));
     }
+}
+
+#[test]
+fn a_flush_empties_nothing_while_a_replica_is_silent() {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(1, &BUCKETS[..1], 2))));
+    let mut client = Client::new(&cluster, BUCKETS[0]);
+    let keys: Vec<Vec<u8>> = (0..8_u8).map(|number| vec![b'k', number]).collect();
+    keys.iter().for_each(|key| client.write_until_durable(key, b"value"));
+    enable_flush(&mut cluster.lock());
+    cluster.lock().power_cut(1);
+    client.connections.clear();
+    let answer = client.connection(0).unwrap().call(&Request::new(Opcode::Flush)).unwrap();
+    assert_eq!(answer.status(), Some(Status::Etmpfail));
+    let plan = cluster.lock().plan();
+    let is_served = |key: &&Vec<u8>| plan.buckets[BUCKETS[0]].chain(vbucket_of(key))[0] == Some(0);
+    let served: Vec<&Vec<u8>> = keys.iter().filter(is_served).collect();
+    assert!(!served.is_empty());
+    for key in served {
+        assert_eq!(client.get(key).as_deref(), Some(&b"value"[..]));
+    }
+    drop(client);
+    cluster.lock().power_cut(0);
 }
 
 #[test]

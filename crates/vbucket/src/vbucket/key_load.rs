@@ -57,8 +57,8 @@ impl Vbucket {
         replaced
     }
 
-    /// `load` has brought everything below `continue_at`, or up to the end of the file. Says whether
-    /// it has: a run that is worth nothing any more changes nothing.
+    /// `load` has brought everything below `continue_at`, or up to the end of the file. Says
+    /// whether it has: a run that is worth nothing any more changes nothing.
     pub fn end_key_load(&mut self, load: KeyLoad, continue_at: Option<Seqno>) -> bool {
         let has_counted = self.residency.end(load, continue_at);
         if !self.may_lack_documents() {
