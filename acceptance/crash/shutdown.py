@@ -1,17 +1,20 @@
 """Cases: an orderly stop, idle and under load."""
 
+import functools
+import threading
 import time
 
 from cases import expect, expect_equal
 from files import verify, vbucket_files
 from history import History
-from mcbp import SET, open_bucket, vbucket_of
+from mcbp import GET, SET, SUCCESS, ConnectionLost, open_bucket, vbucket_of
 from node import Node
 from recovered import read_branches, read_states
 from workload import Workload, declare_keys
 
 VBUCKETS = 1024
 LOAD_SECONDS = 2
+DEMANDING_SECONDS = 0.7
 
 
 def declare(cases):
@@ -19,6 +22,42 @@ def declare(cases):
     for function in (stop_under_load_keeps_every_acknowledged_write, stop_when_idle_is_quick,
                      stop_while_starting_is_orderly, log_that_cannot_be_written_stops_nobody):
         cases.case(function)
+    name = "where-durability-is-demanded-a-kill-takes-no-plain-write"
+    cases.add(name, functools.partial(where_durability_is_demanded, "1"))
+    cases.add(f"{name}-with-four-threads", functools.partial(where_durability_is_demanded, "4"))
+
+
+def where_durability_is_demanded(threads):
+    """Plain writes of eight clients, none of which asks for durability, up to the kill."""
+    acknowledged, few = [], 16
+    with Node(f"demanding-{threads}", "--vbuckets", str(few), "--threads", threads,
+              "--durability-min-level", "majority_and_persist_on_master") as node:
+        def write(client):
+            try:
+                with open_bucket(node) as connection:
+                    for number in range(1_000_000):
+                        key = b"%d-%d" % (client, number)
+                        answer = connection.call(SET, key=key, extras=bytes(8), value=key,
+                                                 vbucket=vbucket_of(key, few))
+                        if answer.status == SUCCESS:
+                            acknowledged.append(key)
+            except ConnectionLost:
+                pass
+        writers = [threading.Thread(target=write, args=(client,)) for client in range(8)]
+        for writer in writers:
+            writer.start()
+        time.sleep(DEMANDING_SECONDS)
+        node.kill()
+        for writer in writers:
+            writer.join()
+        node.start()
+        with open_bucket(node) as connection:
+            lost = [key for key in acknowledged
+                    if connection.call(GET, key=key, vbucket=vbucket_of(key, few)).value != key]
+        node.stop()
+    expect(len(acknowledged) > 20, f"{len(acknowledged)} were acknowledged")
+    print(f"FIGURE a kill took {len(lost)} of {len(acknowledged)} plain writes", flush=True)
+    expect_equal(lost, [], "acknowledged writes that are lost")
 
 
 def stop_under_load_keeps_every_acknowledged_write():
