@@ -20,6 +20,8 @@ mod versions;
 mod wholeness;
 mod write;
 
+use std::sync::Arc;
+
 use document::{FailoverEntry, Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::{Instant, Random};
 
@@ -32,13 +34,15 @@ use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
 use crate::effect::Effect;
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter};
 use crate::failover_table::FailoverTable;
-use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
+use crate::hash_table::{
+    DatatypeCounts, HashSeed, HashTable, ItemAction, TableCounts, VisitPosition,
+};
 use crate::hlc::{Drift, Hlc};
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{
     FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
-use crate::statistics::VbucketStatistics;
+use crate::statistics::{VbucketFigures, VbucketGauges, VbucketStatistics};
 use crate::waiter::Waiter;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -109,7 +113,8 @@ pub struct Vbucket {
     waiters: Vec<SeqnoWaiter>,
     /// Requests that wait until it is no longer pending.
     parked: Vec<Waiter>,
-    statistics: VbucketStatistics,
+    /// What anybody may read without the lock.
+    figures: Arc<VbucketFigures>,
     eviction: EvictionOptions,
     /// What is known of keys that are not in the hash table.
     absent: AbsentKeys,
@@ -141,21 +146,24 @@ impl Vbucket {
     ) -> Self {
         let eviction = EvictionOptions::default();
         let limits = DurabilityLimits::default();
-        Self {
+        let figures = Arc::new(VbucketFigures::new(state));
+        let checkpoints = CheckpointManager::continuing(Seqno(0), LogPersistence::File)
+            .shown_in(Arc::clone(&figures.readers));
+        let vbucket = Self {
             vbid,
             state,
-            hash_table: HashTable::new(seed.clone()),
-            prepares: HashTable::new(seed),
+            hash_table: HashTable::new(seed.clone(), TableCounts::of(&figures)),
+            prepares: HashTable::new(seed, TableCounts::default()),
             monitor: Monitor::new(state, TrackedWrites::default(), &Topology::new(), limits),
             durability_limits: limits,
             last_abort_seqno: None,
             is_takeover_late: false,
-            checkpoints: CheckpointManager::continuing(Seqno(0), LogPersistence::File),
+            checkpoints,
             clock: Hlc::default(),
             clock_rules: ClockRules::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
-            collections: Collections::default(),
+            collections: Collections::counted_in(Arc::clone(&figures.collections)),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
             persisted_whole_seqno: Seqno(0),
@@ -176,7 +184,7 @@ impl Vbucket {
             queued_since: Instant::default(),
             waiters: Vec::new(),
             parked: Vec::new(),
-            statistics: VbucketStatistics::default(),
+            figures,
             absent: AbsentKeys::new(eviction.filter),
             eviction,
             random: Random::from_seed(vbid.0.into()),
@@ -184,7 +192,9 @@ impl Vbucket {
             sampling_hand: VisitPosition::default(),
             account,
             accounted: MemoryUse::default(),
-        }
+        };
+        vbucket.publish();
+        vbucket
     }
 
     /// The same vBucket, whose documents are evicted as `options` say. For a vBucket that has none
@@ -194,6 +204,7 @@ impl Vbucket {
         assert!(self.hash_table.len() == 0, "how documents leave is decided before they come");
         self.absent = AbsentKeys::new(options.filter);
         self.eviction = options;
+        self.publish();
         self
     }
 
@@ -267,12 +278,17 @@ impl Vbucket {
 
     /// What it has done.
     pub fn statistics(&self) -> VbucketStatistics {
-        self.statistics
+        self.figures.done.read()
+    }
+
+    /// What anybody may read of this vBucket without its lock, for as long as it is there.
+    pub fn figures(&self) -> &Arc<VbucketFigures> {
+        &self.figures
     }
 
     /// Counts on from what the vBucket has done whose place this one takes.
     pub fn continue_statistics(&mut self, statistics: VbucketStatistics) {
-        self.statistics = statistics;
+        self.figures.done.set(&statistics);
     }
 
     /// The log.
@@ -410,6 +426,43 @@ impl Vbucket {
         };
         self.account.settle(self.accounted, now);
         self.accounted = now;
+        self.publish();
+    }
+
+    /// Has whoever looks without the lock see what this vBucket has now. Called by everything that
+    /// changes one of these figures, as the last thing that it does.
+    fn publish(&self) {
+        self.figures.publish(self.state, &self.gauges(), self.clock.drift());
+        self.checkpoints.publish_readers();
+    }
+
+    /// Whether that was done: what debug builds check when they let the lock go.
+    pub fn is_published(&self) -> bool {
+        let is_shown = self.figures.shows(self.state, &self.gauges(), self.clock.drift());
+        is_shown && self.checkpoints.shows_readers()
+    }
+
+    #[inline]
+    fn gauges(&self) -> VbucketGauges {
+        let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let filter = self.absent.filter();
+        VbucketGauges {
+            evicted: wide(self.absent.document_count),
+            table_items: wide(self.hash_table.len()),
+            tables_bytes: wide(self.hash_table.slots_bytes()),
+            filter_keys: wide(filter.key_count()),
+            filter_bytes: wide(filter.bytes()),
+            lookups: wide(self.absent.lookup_count()),
+            locks: wide(self.locks.count()),
+            parked: wide(self.parked.len()),
+            sync_writes: wide(self.prepares.len()),
+            queued: wide(self.checkpoints.unflushed_count()),
+            queued_since_ns: self.queued_since.0,
+            checkpoints: self.checkpoints.checkpoint_count(),
+            checkpoints_bytes: wide(self.checkpoints.extent().bytes()),
+            incomplete: u64::from(!self.is_whole()),
+            leaving: self.leaving_document_count(),
+        }
     }
 }
 
