@@ -1,5 +1,5 @@
-//! The statistics of collections, a row each: STAT shows them behind the numbers of the scope and of
-//! the collection, Prometheus reads them with their names as labels.
+//! The statistics of collections, a row each: STAT shows them behind the numbers of the scope and
+//! of the collection, Prometheus reads them with their names as labels.
 
 use bucket::Bucket;
 use document::{CollectionId, Map, VbucketState};
@@ -40,7 +40,7 @@ const fn operations(labels: &'static [(&'static str, &'static str)]) -> MetricNa
 
 /// What is told of one collection.
 #[derive(Clone, Debug)]
-pub struct CollectionStatistics {
+pub struct ListedCollection {
     /// The name of its scope.
     pub scope: String,
     /// Its own.
@@ -53,9 +53,9 @@ pub struct CollectionStatistics {
 
 /// The collections of a bucket, in the order of its manifest. Takes no lock that a request waits
 /// for.
-pub(crate) fn of_collections(bucket: &Bucket) -> Vec<CollectionStatistics> {
+pub(crate) fn of_collections(bucket: &Bucket) -> Vec<ListedCollection> {
     let (manifest, counts) = (bucket.manifest(), collection_counts(bucket));
-    let collections = manifest.collections().map(|(scope, collection)| CollectionStatistics {
+    let collections = manifest.collections().map(|(scope, collection)| ListedCollection {
         scope: scope.name.clone(),
         name: collection.name.clone(),
         id: collection.id,

@@ -23,7 +23,7 @@ use crate::bucket_administrator::BucketAdministrator;
 use crate::buckets::{BucketRegistry, ServedBucket, TooManyBuckets};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
-use crate::collection_statistics::{CollectionStatistics, of_collections};
+use crate::collection_statistics::{ListedCollection, of_collections};
 use crate::command_statistics::{CommandStatistics, timings_of};
 use crate::dcp_statistics::{DcpStatistics, by_kind, replication_lag};
 use crate::departure::Departure;
@@ -265,7 +265,7 @@ impl Server {
     }
 
     /// The collections of a bucket, and what the active vBuckets have of each.
-    pub fn collections_of(&self, bucket: &str) -> Vec<CollectionStatistics> {
+    pub fn collections_of(&self, bucket: &str) -> Vec<ListedCollection> {
         let part = self.shared.buckets.get(bucket);
         part.map_or_else(Vec::new, |part| of_collections(&part.bucket))
     }

@@ -8,7 +8,7 @@ use document::CollectionId;
 use management::Metric;
 use node::NodeBucket;
 use platform::Instant;
-use server::{COLLECTION_LABELS, CollectionStatistics};
+use server::{COLLECTION_LABELS, ListedCollection};
 
 use super::{count, float};
 
@@ -34,7 +34,7 @@ impl CollectionDiskUsage {
     pub(crate) fn metrics(
         &self,
         bucket: &NodeBucket,
-        collections: &[CollectionStatistics],
+        collections: &[ListedCollection],
         now: Instant,
     ) -> Vec<Metric> {
         let reads =
@@ -43,7 +43,7 @@ impl CollectionDiskUsage {
             return Vec::new();
         }
         let read = self.of_bucket(bucket, collections, now);
-        let of = |one: &CollectionStatistics| {
+        let of = |one: &ListedCollection| {
             let bytes = read.bytes.get(&one.id).copied().unwrap_or_default();
             let [scope, collection] = COLLECTION_LABELS;
             Metric::gauge(
@@ -61,7 +61,7 @@ impl CollectionDiskUsage {
     fn of_bucket(
         &self,
         bucket: &NodeBucket,
-        collections: &[CollectionStatistics],
+        collections: &[ListedCollection],
         now: Instant,
     ) -> Read {
         let known = self.known().get(bucket.bucket().uuid()).cloned();
@@ -73,8 +73,7 @@ impl CollectionDiskUsage {
             return known;
         }
         // Without the lock: this reads of every file.
-        let of =
-            |one: &CollectionStatistics| (one.id, bucket.bucket().collection_disk_bytes(one.id));
+        let of = |one: &ListedCollection| (one.id, bucket.bucket().collection_disk_bytes(one.id));
         let read = Read { at: now, bytes: collections.iter().map(of).collect() };
         let mut known = self.known();
         known.retain(|_, read| now.since(read.at) < HOLDS_FOR);
