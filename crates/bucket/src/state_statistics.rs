@@ -1,7 +1,10 @@
 //! What the vBuckets of one role have and have done.
 
 use document::VbucketState;
-use vbucket::{Vbucket, VbucketStatistics};
+use platform::Instant;
+use vbucket::{VbucketFigures, VbucketGauges, VbucketStatistics};
+
+use crate::statistics::narrow;
 
 /// The vBuckets of one role together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,22 +27,29 @@ pub struct StateStatistics {
     pub sync_write_count: usize,
     /// Items that wait for a flusher.
     pub queued_item_count: usize,
+    /// How long these have waited, milliseconds added up, each taken for as old as the oldest of
+    /// its vBucket.
+    pub queue_age_ms: u64,
     /// What they have done.
     pub done: VbucketStatistics,
 }
 
 impl StateStatistics {
     /// One vBucket more.
-    pub(crate) fn add(&mut self, vbucket: &Vbucket) {
+    pub(crate) fn add(&mut self, vbucket: &VbucketFigures, gauges: &VbucketGauges, now: Instant) {
         self.vbucket_count += 1;
-        self.document_count += vbucket.document_count();
-        self.ejected_count += vbucket.ejected_count();
-        self.documents_bytes += vbucket.documents_bytes() - vbucket.tables_bytes();
-        self.tables_bytes += vbucket.tables_bytes();
-        self.filter_bytes += vbucket.key_filter().bytes();
-        self.checkpoints_bytes += vbucket.checkpoints().extent().bytes();
-        self.sync_write_count += vbucket.prepare_count();
-        self.queued_item_count += vbucket.checkpoints().unflushed_count();
+        self.document_count += narrow(vbucket.document_count());
+        self.ejected_count += narrow(vbucket.ejected_count());
+        self.documents_bytes += narrow(vbucket.items_bytes());
+        self.tables_bytes += narrow(gauges.tables_bytes);
+        self.filter_bytes += narrow(gauges.filter_bytes);
+        self.checkpoints_bytes += narrow(gauges.checkpoints_bytes);
+        self.sync_write_count += narrow(gauges.sync_writes);
+        self.queued_item_count += narrow(gauges.queued);
+        let waited = vbucket.unflushed_since().map(|since| now.since(since)).unwrap_or_default();
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        self.queue_age_ms =
+            self.queue_age_ms.saturating_add(waited_ms.saturating_mul(gauges.queued));
         self.done += vbucket.statistics();
     }
 

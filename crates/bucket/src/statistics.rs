@@ -3,17 +3,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use document::{Vbid, VbucketState};
+use document::{CollectionId, Vbid, VbucketState};
 use platform::Instant;
 use storage::{BacklogUsage, FileSizes, JournalUsage};
 use vbucket::eviction::Watermarks;
-use vbucket::{DatatypeCounts, Drift, Vbucket, VbucketStatistics};
+use vbucket::{DatatypeCounts, Drift, VbucketFigures, VbucketStatistics};
 
-use crate::core::{Bucket, WriteBlock};
+use crate::core::{Bucket, VbucketSlot, WriteBlock};
 use crate::start::WarmupProgress;
 use crate::state_statistics::{StateStatistics, place_of};
 
-/// A bucket at one moment. Sums over vBuckets are taken one vBucket at a time.
+/// A bucket at one moment. Sums over vBuckets are of what each has published, and take no lock that
+/// a request waits for.
 #[derive(Clone, Debug)]
 pub struct BucketStatistics {
     // vBuckets, and how far they are loaded.
@@ -240,15 +241,15 @@ impl Bucket {
             warmup: core.warmup.progress(core.clock.now()),
         };
         let now = core.clock.now();
-        self.for_each_vbucket(|_, vbucket| statistics.add(vbucket, now));
+        self.for_each_figures(|_, vbucket| statistics.add(vbucket, now));
         statistics
     }
 
     /// The copies that began empty and do not have yet what the active ones held then, in order.
     pub fn incomplete_vbuckets(&self) -> Vec<Vbid> {
         let mut incomplete = Vec::new();
-        self.for_each_vbucket(|vbid, vbucket| {
-            incomplete.extend((!vbucket.is_whole()).then_some(vbid));
+        self.for_each_figures(|vbid, vbucket| {
+            incomplete.extend((vbucket.gauges().incomplete > 0).then_some(vbid));
         });
         incomplete
     }
@@ -264,6 +265,17 @@ impl Bucket {
             }
         }
         sum
+    }
+
+    /// Bytes that a collection takes in the files of active vBuckets. Reads a little of every file:
+    /// not for front-end workers.
+    pub fn collection_disk_bytes(&self, collection: CollectionId) -> u64 {
+        let is_active = |slot: &VbucketSlot| {
+            slot.figures().is_some_and(|figures| figures.state() == VbucketState::Active)
+        };
+        let active = self.0.slots().filter(|(_, slot)| is_active(slot));
+        // One that cannot be read is told of elsewhere.
+        active.filter_map(|(vbid, _)| self.0.store.collection_bytes(vbid, collection).ok()).sum()
     }
 }
 
@@ -290,34 +302,40 @@ impl BucketStatistics {
         self.tables_bytes + self.log_bytes + u64::try_from(self.filter_bytes).unwrap_or(u64::MAX)
     }
 
-    fn add(&mut self, vbucket: &Vbucket, now: Instant) {
-        self.by_state[place_of(vbucket.state())].add(vbucket);
+    fn add(&mut self, vbucket: &VbucketFigures, now: Instant) {
+        let (state, gauges) = (vbucket.state(), vbucket.gauges());
+        self.by_state[place_of(state)].add(vbucket, &gauges, now);
         let waited = vbucket.unflushed_since().map(|since| now.since(since));
         self.oldest_unflushed = self.oldest_unflushed.max(waited.unwrap_or_default());
-        self.document_count += vbucket.document_count();
-        self.ejected_count += vbucket.ejected_count();
-        self.parked_count += vbucket.parked_count();
-        self.incomplete_count += usize::from(!vbucket.is_whole());
-        match vbucket.state() {
+        self.document_count += narrow(vbucket.document_count());
+        self.ejected_count += narrow(vbucket.ejected_count());
+        self.parked_count += narrow(gauges.parked);
+        self.incomplete_count += narrow(gauges.incomplete);
+        match state {
             VbucketState::Active => {
-                self.active_document_count += vbucket.document_count();
+                self.active_document_count += narrow(vbucket.document_count());
                 self.active_drift.add(vbucket.drift());
             }
             VbucketState::Replica => self.replica_drift.add(vbucket.drift()),
             VbucketState::Pending | VbucketState::Dead => {}
         }
-        self.evicted_count += vbucket.document_count() - vbucket.document_count_in_memory();
-        self.loading_keys_count += usize::from(vbucket.has_keys_to_load());
-        self.lookup_count += vbucket.lookup_count();
-        self.filter_key_count += vbucket.key_filter().key_count();
-        self.filter_bytes += vbucket.key_filter().bytes();
-        self.tombstone_count += vbucket.tombstone_count();
-        self.queued_item_count += vbucket.checkpoints().unflushed_count();
-        self.checkpoint_count += vbucket.checkpoints().checkpoint_count();
-        self.lock_count += vbucket.lock_count();
+        self.evicted_count += narrow(gauges.evicted);
+        self.loading_keys_count += narrow(gauges.loading_keys);
+        self.lookup_count += narrow(gauges.lookups);
+        self.filter_key_count += narrow(gauges.filter_keys);
+        self.filter_bytes += narrow(gauges.filter_bytes);
+        self.tombstone_count += narrow(vbucket.tombstone_count());
+        self.queued_item_count += narrow(gauges.queued);
+        self.checkpoint_count += gauges.checkpoints;
+        self.lock_count += narrow(gauges.locks);
         for (sum, count) in self.datatype_counts.iter_mut().zip(vbucket.datatype_counts()) {
             *sum += count;
         }
         self.vbuckets += vbucket.statistics();
     }
+}
+
+/// A count of what is in memory.
+pub(crate) fn narrow(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }

@@ -42,7 +42,9 @@ pub struct AuditLog {
     /// Held while it is switched.
     switching: Mutex<()>,
     lines: Mutex<Option<SyncSender<String>>>,
+    /// Lines since the last one that there was no room for, and all of them.
     left_out: AtomicU64,
+    left_out_ever: AtomicU64,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,6 +70,7 @@ impl AuditLog {
             switching: Mutex::default(),
             lines,
             left_out: AtomicU64::new(0),
+            left_out_ever: AtomicU64::new(0),
             thread,
         })
     }
@@ -75,6 +78,11 @@ impl AuditLog {
     /// Whether anything is noted.
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Events that were not noted because there was no room for them.
+    pub fn left_out_count(&self) -> u64 {
+        self.left_out_ever.load(Ordering::Relaxed)
     }
 
     /// Switches it on or off, durably. Who has done so is the last thing noted, or the first.
@@ -127,6 +135,7 @@ impl AuditLog {
         let sent = lines.as_ref().is_some_and(|lines| lines.try_send(format!("{event}\n")).is_ok());
         if !sent {
             self.left_out.fetch_add(left_out + 1, Ordering::Relaxed);
+            self.left_out_ever.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

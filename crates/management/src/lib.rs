@@ -58,3 +58,8 @@ pub use set_up::SetUp;
 pub use shown_document::{
     DocumentError, DocumentId, KeyPage, KeyPosition, KeyQuery, NewDocument, ShownDocument,
 };
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: platform::counting_allocator::CountingAllocator =
+    platform::counting_allocator::CountingAllocator;

@@ -1,11 +1,17 @@
 //! An allocator that knows how much it holds, for tests that compare that with what is accounted.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::allocator::Allocator;
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// What this thread has taken, without what it has given back.
+    static TAKEN_HERE: Cell<usize> = const { Cell::new(0) };
+}
 
 /// [`Allocator`], with the bytes of all blocks that are allocated counted as it rounds them. Too
 /// slow for anything but tests: every thread adds to one counter.
@@ -16,6 +22,12 @@ impl CountingAllocator {
     pub fn held_bytes() -> usize {
         HELD_BYTES.load(Ordering::Relaxed)
     }
+
+    /// Bytes that this thread has taken, less those that it has given back; for tests that run
+    /// beside others. Wraps where it gives back what others have taken.
+    pub fn taken_by_this_thread() -> usize {
+        TAKEN_HERE.get()
+    }
 }
 
 // SAFETY: every call goes to `Allocator`, which fulfils the contract, with the same arguments.
@@ -24,19 +36,19 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.
         let block = unsafe { Allocator.alloc(layout) };
-        HELD_BYTES.fetch_add(usable_size(block), Ordering::Relaxed);
+        taken(usable_size(block));
         block
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc_zeroed`.
         let block = unsafe { Allocator.alloc_zeroed(layout) };
-        HELD_BYTES.fetch_add(usable_size(block), Ordering::Relaxed);
+        taken(usable_size(block));
         block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD_BYTES.fetch_sub(usable_size(block), Ordering::Relaxed);
+        given_back(usable_size(block));
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { Allocator.dealloc(block, layout) };
     }
@@ -46,11 +58,22 @@ unsafe impl GlobalAlloc for CountingAllocator {
         // SAFETY: the caller keeps the contract of `realloc`.
         let moved = unsafe { Allocator.realloc(block, layout, new_size) };
         if !moved.is_null() {
-            HELD_BYTES.fetch_add(usable_size(moved), Ordering::Relaxed);
-            HELD_BYTES.fetch_sub(before, Ordering::Relaxed);
+            taken(usable_size(moved));
+            given_back(before);
         }
         moved
     }
+}
+
+fn taken(bytes: usize) {
+    HELD_BYTES.fetch_add(bytes, Ordering::Relaxed);
+    // A thread that ends may allocate behind the end of this.
+    let _ = TAKEN_HERE.try_with(|here| here.set(here.get().wrapping_add(bytes)));
+}
+
+fn given_back(bytes: usize) {
+    HELD_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+    let _ = TAKEN_HERE.try_with(|here| here.set(here.get().wrapping_sub(bytes)));
 }
 
 /// What the allocator set aside for a block, 0 for none.

@@ -15,6 +15,9 @@ const BEHIND_HELP: &str = "Versions too far behind this node's clock";
 const LOST_HELP: &str = "Versions from elsewhere that did not win, by what they were";
 const DATATYPE_HELP: &str = "Documents in memory, by their datatype";
 
+const MEMORY_HELP: &str = "Memory by what it is for";
+const HASH_TABLES: &[(&str, &str)] = &[("for", "hashtable")];
+
 const ACTIVE: &[(&str, &str)] = &[("state", "active")];
 const REPLICA: &[(&str, &str)] = &[("state", "replica")];
 
@@ -43,6 +46,9 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     .bytes()
     .stat(&[("ep_overhead", &["", "memory"])])
     .metric("kv_total_memory_overhead_bytes"),
+    Row::gauge("Tables that find documents", |it| it.tables_bytes)
+        .bytes()
+        .read_as(MetricName::one_of("kv_memory_used_bytes", MEMORY_HELP, HASH_TABLES)),
     Row::gauge("Memory of checkpoints", |it| it.checkpoints_bytes)
         .bytes()
         .stat(&[("ep_checkpoint_memory", &["", "memory"])])

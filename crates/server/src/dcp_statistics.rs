@@ -138,13 +138,8 @@ fn items_before(bucket: &Bucket, stream: &StreamStatus) -> u64 {
 
 /// Items of the log in front of a stream.
 pub(crate) fn in_log(bucket: &Bucket, stream: &StreamStatus) -> u64 {
-    let mut remaining = 0;
-    bucket.with_vbucket(stream.vbid, |vbucket| {
-        let cursors = vbucket.checkpoints().cursors();
-        let cursor = cursors.iter().find(|cursor| cursor.name == stream.cursor_name);
-        remaining = cursor.map_or(0, |cursor| cursor.remaining);
-    });
-    count(remaining)
+    let figures = bucket.figures_of(stream.vbid);
+    figures.map_or(0, |figures| figures.remaining(&stream.cursor_name))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ mod bucket_statistics;
 mod buckets;
 mod client_memory;
 mod cluster_view;
-mod collection_counts;
+mod collection_statistics;
 mod command_statistics;
 mod commands;
 mod compaction_statistics;
@@ -42,6 +42,7 @@ pub use bucket_administrator::{BucketAdministrator, BucketRefusal, BucketWords, 
 pub use bucket_statistics::BUCKET_STATISTICS;
 pub use buckets::{BUCKET_COUNT_MAX, ServedBucket, TooManyBuckets};
 pub use cluster_view::ClusterView;
+pub use collection_statistics::{COLLECTION_LABELS, COLLECTION_STATISTICS, ListedCollection};
 pub use command_statistics::{COMMAND_STATISTICS, CommandStatistics};
 pub use compaction_statistics::COMPACTION_STATISTICS;
 pub use dcp_statistics::{CONNECTION_TYPE_LABEL, DCP_STATISTICS, DcpStatistics};

@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Vec<Arc<WorkerCounters>>,
     /// One for each worker.
     pub(crate) by_bucket: Vec<CountersByBucket>,
+    /// Sockets on which clients are waited for.
+    pub(crate) listener_count: usize,
     /// What took long.
     pub(crate) slow_operations: SlowOperations,
     /// What is asked for most, while somebody wants to know.

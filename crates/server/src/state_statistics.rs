@@ -49,6 +49,10 @@ pub static STATE_STATISTICS: &[Row] = &[
     Row::gauge("Writes that wait to become durable", |it| count(it.queued_item_count))
         .stat(&[("queue_size", &[""])])
         .metric("kv_vb_queue_size"),
+    Row::gauge(QUEUE_AGE_HELP, |it| it.queue_age_ms)
+        .milliseconds()
+        .stat(&[("queue_age", &[""])])
+        .metric("kv_vb_queue_age_seconds"),
     Row::counter("Writes queued to become durable", |it| it.done.queue_fills)
         .stat(&[("queue_fill", &[""])])
         .metric("kv_vb_queue_fill"),
@@ -101,6 +105,7 @@ pub static STATE_STATISTICS: &[Row] = &[
         .metric("kv_vb_sync_write_aborted_count"),
 ];
 
+const QUEUE_AGE_HELP: &str = "How long these wait, added up, each as the oldest of its vBucket";
 const NUM: &[(&str, &[&str])] = &[("num", &[""])];
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One statistic: what it is, what it is called where, and how it is read.
 
 const MICROSECONDS: &str = "microseconds";
+const MILLISECONDS: &str = "milliseconds";
 const PERCENT: &str = "percent";
 
 /// A number that `S` has. STAT and Prometheus read the tables of them, and docs/metrics.md is made
@@ -82,6 +83,11 @@ impl<S> Statistic<S> {
         Self { unit: MICROSECONDS, ..self }
     }
 
+    /// The same, in milliseconds.
+    pub(crate) const fn milliseconds(self) -> Self {
+        Self { unit: MILLISECONDS, ..self }
+    }
+
     /// The same, as a part of a hundred.
     pub(crate) const fn percent(self) -> Self {
         Self { unit: PERCENT, ..self }
@@ -90,7 +96,7 @@ impl<S> Statistic<S> {
     /// The unit in which Prometheus reads it: times are in seconds, parts are of one.
     pub fn metric_unit(&self) -> &'static str {
         match self.unit {
-            MICROSECONDS => "seconds",
+            MICROSECONDS | MILLISECONDS => "seconds",
             PERCENT => "ratio",
             unit => unit,
         }
@@ -100,6 +106,7 @@ impl<S> Statistic<S> {
     pub fn units_per_metric_unit(&self) -> f64 {
         match self.unit {
             MICROSECONDS => 1e6,
+            MILLISECONDS => 1e3,
             PERCENT => 100.0,
             _ => 1.0,
         }

@@ -9,7 +9,7 @@ use bucket::{
     WarmupPhase,
 };
 use cluster::{BucketMap, PendingVbucket};
-use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid, VbucketState};
+use document::{CollectionId, DurabilityLevel, Manifest, ManifestEdit, Vbid};
 use management::{
     BackupError, BackupSource, BucketFacts, BucketKind, BucketView, DamagedVbucket, DocumentError,
     DocumentId, FlushError, HotKeys, KeyPage, KeyQuery, ManifestEditError, NewDocument, ResetError,
@@ -223,18 +223,8 @@ impl BucketView for ViewedBucket {
     }
 
     fn collection_items(&self) -> BTreeMap<CollectionId, u64> {
-        let mut items: BTreeMap<CollectionId, u64> = BTreeMap::new();
-        self.bucket().for_each_vbucket(|_, vbucket| {
-            if vbucket.state() != VbucketState::Active {
-                return;
-            }
-            let default = metrics::count(vbucket.default_collection_count());
-            *items.entry(CollectionId::DEFAULT).or_default() += default;
-            for (id, here) in vbucket.collections() {
-                *items.entry(id).or_default() += here.item_count;
-            }
-        });
-        items
+        let collections = self.server.collections_of(&self.name).into_iter();
+        collections.map(|one| (one.id, one.figures.documents)).collect()
     }
 
     fn manifest(&self) -> Arc<Manifest> {

@@ -1,20 +1,24 @@
 //! What Prometheus reads of a node: under the original's names where it has the same, and under
 //! names of our own, which begin with `settee_`, for what is new.
 
+mod collection_disk_usage;
 mod disk_usage;
 mod histograms;
 mod machine;
 
 use std::time::Duration;
 
-use management::Metric;
+use management::{AuditLog, Metric};
 use node::{NodeBucket, NodeBuckets, VERSION};
+use platform::Instant;
 use server::{
-    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
-    DCP_STATISTICS, JOURNAL_STATISTICS, RANGE_SCAN_STATISTICS, SERVER_STATISTICS, STATE_LABEL,
-    STATE_STATISTICS, STATES, Server, Statistic, StatisticKind, WARMUP_STATISTICS,
+    BUCKET_STATISTICS, COLLECTION_LABELS, COLLECTION_STATISTICS, COMMAND_STATISTICS,
+    COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL, DCP_STATISTICS, JOURNAL_STATISTICS,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, STATE_LABEL, STATE_STATISTICS, STATES, Server,
+    Statistic, StatisticKind, WARMUP_STATISTICS,
 };
 
+pub(crate) use collection_disk_usage::CollectionDiskUsage;
 pub(crate) use disk_usage::DiskUsage;
 pub(crate) use machine::MachineMeter;
 
@@ -34,6 +38,11 @@ pub(crate) fn figures(
     metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), &[]));
     metrics.extend(of_process(uptime));
     metrics.push(Metric::gauge(
+        "kv_daemon_connections",
+        "Sockets on which clients are waited for",
+        float(count(server.listener_count())),
+    ));
+    metrics.push(Metric::gauge(
         "settee_cluster_map_pending_vbuckets",
         "vBuckets that are not yet what the cluster map says",
         float(count(pending_vbucket_count)),
@@ -50,7 +59,12 @@ pub(crate) fn histograms(buckets: &NodeBuckets) -> Vec<Metric> {
 }
 
 /// What is told by commands and by collections, of which there may be thousands.
-pub(crate) fn of_high_cardinality(buckets: &NodeBuckets, server: &Server) -> Vec<Metric> {
+pub(crate) fn of_high_cardinality(
+    buckets: &NodeBuckets,
+    server: &Server,
+    on_disk: &CollectionDiskUsage,
+    now: Instant,
+) -> Vec<Metric> {
     let mut metrics = Vec::new();
     for bucket in buckets.all() {
         let of_bucket: &[Label<'_>] = &[("bucket", bucket.name())];
@@ -58,15 +72,13 @@ pub(crate) fn of_high_cardinality(buckets: &NodeBuckets, server: &Server) -> Vec
             let labels = [of_bucket, &[("opcode", opcode.name())]].concat();
             metrics.extend(histograms::of_command(&durations, &labels));
         }
-        for (scope, collection, items) in server.collections_of(bucket.name()) {
-            let items = Metric::gauge(
-                "kv_collection_item_count",
-                "Live documents of active vBuckets, by collection",
-                float(items),
-            );
-            let names: &[Label<'_>] =
-                &[("scope", scope.as_str()), ("collection", collection.as_str())];
-            metrics.push(with_labels(items, &[of_bucket, names].concat()));
+        let collections = server.collections_of(bucket.name());
+        metrics.extend(on_disk.metrics(&bucket, &collections, now));
+        for one in &collections {
+            let [scope, collection] = COLLECTION_LABELS;
+            let names: &[Label<'_>] = &[(scope, &one.scope), (collection, &one.name)];
+            let labels = [of_bucket, names].concat();
+            metrics.extend(of_table(COLLECTION_STATISTICS, &one.figures, &labels));
         }
     }
     metrics
@@ -133,6 +145,20 @@ fn of_process(uptime: Duration) -> [Metric; 4] {
     ]
 }
 
+/// What the audit log does; without one, that there is none.
+pub(crate) fn of_audit(audit_log: Option<&AuditLog>) -> [Metric; 2] {
+    let is_on = audit_log.is_some_and(AuditLog::is_on);
+    let dropped = audit_log.map_or(0, AuditLog::left_out_count);
+    [
+        Metric::gauge("kv_audit_enabled", "1 while the audit log is on", float(is_on.into())),
+        Metric::counter(
+            "kv_audit_dropped_events",
+            "Events that the audit log had no room for",
+            float(dropped),
+        ),
+    ]
+}
+
 pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
@@ -145,6 +171,8 @@ pub(crate) fn float(number: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use node::{BucketSettings, Node, NodeConfig};
 
     use super::*;
@@ -194,12 +222,63 @@ mod tests {
             assert_eq!(buckets_of(name), ["bucket-1", "bucket-2"], "{name}");
         }
         assert_eq!(buckets_of("kv_curr_connections"), [""], "connections are the node's");
-        let high = of_high_cardinality(node.buckets(), node.server());
+        let high = of_high_cardinality(
+            node.buckets(),
+            node.server(),
+            &CollectionDiskUsage::default(),
+            Instant::default(),
+        );
         let names: Vec<&str> = high.iter().map(|metric| &*metric.name).collect();
-        assert_eq!(names, ["kv_collection_item_count"; 2], "nobody has asked for anything");
+        assert!(names.contains(&"kv_collection_item_count"));
+        assert!(
+            names.iter().all(|name| name.starts_with("kv_collection_")),
+            "nobody has asked for anything"
+        );
         for metric in metrics.iter().chain(&high) {
             assert_eq!(metric.broken_rule(), None, "{}", metric.name);
         }
+        node.stop().unwrap();
+    }
+
+    #[test]
+    fn a_scrape_waits_for_nobody_who_has_a_vbucket() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = BucketSettings {
+            name: "travel".to_owned(),
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let config = NodeConfig {
+            data_dir: directory.path().join("data"),
+            port: 0,
+            threads: 1,
+            buckets: vec![bucket],
+            ..NodeConfig::default()
+        };
+        let world = real_world(config.pool_options()).unwrap();
+        let node = Node::start(world, config, 8091).unwrap();
+        let all = node.buckets().all();
+        let bucket = all[0].bucket().clone();
+        let ((release, released), (hold, held)) = (mpsc::channel(), mpsc::channel());
+        let holder = std::thread::spawn(move || {
+            let mut is_told = false;
+            bucket.with_vbucket(document::Vbid(0), |_| {
+                hold.send(()).unwrap();
+                is_told = released.recv_timeout(Duration::from_secs(30)).is_ok();
+            });
+            is_told
+        });
+        held.recv().unwrap();
+        let mut metrics = figures(node.buckets(), node.server(), 0, Duration::ZERO);
+        metrics.extend(histograms(node.buckets()));
+        let (on_disk, now) = (CollectionDiskUsage::default(), Instant::default());
+        metrics.extend(of_high_cardinality(node.buckets(), node.server(), &on_disk, now));
+        release.send(()).unwrap();
+        assert!(holder.join().unwrap(), "the scrape was over while the vBucket was held");
+        let families = metrics.len();
+        assert!(families > 60, "{families}");
         node.stop().unwrap();
     }
 }

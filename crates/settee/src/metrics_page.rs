@@ -9,9 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use client::{Connection, ConnectionOptions, Login, ServerAddress};
 use node::Node;
 use server::{
-    BUCKET_STATISTICS, COMMAND_STATISTICS, COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL,
-    DCP_STATISTICS, JOURNAL_STATISTICS, MetricName, RANGE_SCAN_STATISTICS, SERVER_STATISTICS,
-    STATE_LABEL, STATE_STATISTICS, Statistic, StatisticKind, WARMUP_STATISTICS,
+    BUCKET_STATISTICS, COLLECTION_LABELS, COLLECTION_STATISTICS, COMMAND_STATISTICS,
+    COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL, DCP_STATISTICS, JOURNAL_STATISTICS, MetricName,
+    RANGE_SCAN_STATISTICS, SERVER_STATISTICS, STATE_LABEL, STATE_STATISTICS, Statistic,
+    StatisticKind, WARMUP_STATISTICS,
 };
 
 use crate::serve;
@@ -79,10 +80,12 @@ fn every_metric_that_the_console_names_is_there() {
 /// What the console's files say, and what is expected of them in a browser.
 fn console_texts() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let scripts = fs::read_dir(root.join("crates/management/console")).unwrap();
-    let scripts = scripts.map(|entry| entry.unwrap().path());
-    let own = scripts.filter(|path| path.extension().is_some_and(|it| it == "js"));
-    let files = own.chain([root.join("acceptance/console/run")]);
+    let directories = ["crates/management/console", "acceptance/console"];
+    let files = directories.iter().flat_map(|directory| {
+        let entries = fs::read_dir(root.join(directory)).unwrap();
+        entries.map(|entry| entry.unwrap().path())
+    });
+    let files = files.filter(|path| path.extension().is_some_and(|it| it == "js" || it == "py"));
     files.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())).collect()
 }
 
@@ -167,6 +170,8 @@ fn of_tables() -> (Rows, Known) {
     add(COMMAND_STATISTICS, "", "", &mut rows, &mut known);
     add(BUCKET_STATISTICS, "", "", &mut rows, &mut known);
     add(STATE_STATISTICS, "vb_<state>_", STATE_LABEL, &mut rows, &mut known);
+    let labels = COLLECTION_LABELS.join(",");
+    add(COLLECTION_STATISTICS, "<scope>:<collection>:", &labels, &mut rows, &mut known);
     add(DCP_STATISTICS, "<type>:", CONNECTION_TYPE_LABEL, &mut rows, &mut known);
     add(JOURNAL_STATISTICS, "", "", &mut rows, &mut known);
     add(COMPACTION_STATISTICS, "", "", &mut rows, &mut known);

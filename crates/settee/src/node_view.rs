@@ -20,7 +20,7 @@ use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
 use crate::bucket_view::{BucketRates, ViewedBucket};
 use crate::logging;
-use crate::metrics::{self, DiskUsage, MachineMeter};
+use crate::metrics::{self, CollectionDiskUsage, DiskUsage, MachineMeter};
 use crate::rate::Rate;
 
 /// How long a client waits for the end of a bucket that it has deleted, as with the original.
@@ -39,6 +39,7 @@ pub(crate) struct View {
     operations: Rate,
     machine: MachineMeter,
     disk_usage: DiskUsage,
+    collection_disk_usage: CollectionDiskUsage,
     audit_log: Option<Arc<AuditLog>>,
     data_directory: PathBuf,
     /// Who may set the node up.
@@ -66,6 +67,7 @@ impl View {
             operations: Rate::default(),
             machine: MachineMeter::default(),
             disk_usage: DiskUsage::default(),
+            collection_disk_usage: CollectionDiskUsage::default(),
             audit_log,
             data_directory: node.config().data_dir.clone(),
             set_up: Mutex::new(set_up),
@@ -269,6 +271,7 @@ impl NodeView for View {
         let (now, directory) = (self.clock.now(), self.data_directory.display().to_string());
         metrics.extend(self.machine.metrics(now, &directory, self.disk_space()));
         metrics.extend(self.disk_usage.metrics(&self.node_buckets, now));
+        metrics.extend(metrics::of_audit(self.audit_log()));
         metrics
     }
 
@@ -277,6 +280,7 @@ impl NodeView for View {
     }
 
     fn metrics_of_high_cardinality(&self) -> Vec<Metric> {
-        metrics::of_high_cardinality(&self.node_buckets, &self.server)
+        let (on_disk, now) = (&self.collection_disk_usage, self.clock.now());
+        metrics::of_high_cardinality(&self.node_buckets, &self.server, on_disk, now)
     }
 }

@@ -22,6 +22,7 @@ mod extent;
 mod info;
 mod log_range;
 mod manager;
+mod reader_places;
 mod run;
 mod segment;
 mod tenure;
@@ -32,6 +33,7 @@ pub use extent::Extent;
 pub use info::{CheckpointInfo, CheckpointKind, Snapshot};
 pub use log_range::{LogRange, LogSection, ReadLimit};
 pub use manager::{CheckpointLimits, CheckpointManager, LogPersistence, QueueOutcome, Queued};
+pub(crate) use reader_places::ReaderPlaces;
 pub use run::MetaItem;
 pub use tenure::Tenure;
 

@@ -1,9 +1,13 @@
 //! The collections that a vBucket has, by its own history alone: its events say which come and go.
 
+use std::sync::Arc;
+
 use document::{
     CollectionId, Item, Manifest, ManifestCollection, ManifestEvent, ManifestScope, Map, ScopeId,
     Seqno, manifest_event::EventCollection,
 };
+
+use crate::collection_figures::{CollectionCells, NamedCollections};
 
 /// What a vBucket knows of its collections. The default one is always there, and is not among
 /// them: for its documents nothing is looked up here.
@@ -13,6 +17,8 @@ pub(crate) struct Collections {
     uid: u64,
     scopes: Map<ScopeId, Box<str>>,
     open: Map<CollectionId, OpenCollection>,
+    /// What is counted of them, for whoever looks without the lock.
+    named: Arc<NamedCollections>,
     /// The last seqno of a version in the default collection.
     default_high_seqno: Seqno,
     /// Those that are dropped and whose documents may still be in memory or in the file.
@@ -25,7 +31,7 @@ pub(crate) struct Collections {
 }
 
 /// A named collection of a vBucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct OpenCollection {
     /// The scope that it is in.
     pub scope: ScopeId,
@@ -37,10 +43,17 @@ pub struct OpenCollection {
     pub history: bool,
     /// Where it was made.
     pub start_seqno: Seqno,
-    /// Documents alive.
-    pub item_count: u64,
+    /// What is counted of it.
+    cells: Arc<CollectionCells>,
     /// The last seqno of anything in it.
     pub high_seqno: Seqno,
+}
+
+impl OpenCollection {
+    /// Documents alive.
+    pub fn item_count(&self) -> u64 {
+        self.cells.documents.get()
+    }
 }
 
 /// There may be a thousand of them in each of a thousand vBuckets.
@@ -57,9 +70,14 @@ pub(crate) struct Leaving {
 }
 
 impl Collections {
+    /// None, and those that come are counted there.
+    pub(crate) fn counted_in(named: Arc<NamedCollections>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
     /// Those of a vBucket without a file, which has to remember its events itself.
-    pub(crate) fn keeping_events() -> Self {
-        Self { events: Some(Map::default()), ..Self::default() }
+    pub(crate) fn keeping_events(named: Arc<NamedCollections>) -> Self {
+        Self { events: Some(Map::default()), ..Self::counted_in(named) }
     }
 
     /// The uid of the last manifest that history follows.
@@ -110,24 +128,33 @@ impl Collections {
     }
 
     /// Takes note of a version of a document in an open collection. `was_alive` and `is_alive`:
-    /// whether there was a document, and is one.
+    /// whether there was a document, and is one. Returns what is counted of the collection.
     pub(crate) fn note_version(
         &mut self,
         id: CollectionId,
         seqno: Seqno,
         was_alive: bool,
         is_alive: bool,
-    ) {
-        let Some(collection) = self.open.get_mut(&id) else { return };
+    ) -> Option<&CollectionCells> {
+        let collection = self.open.get_mut(&id)?;
         collection.high_seqno = collection.high_seqno.max(seqno);
-        let count = collection.item_count + u64::from(is_alive);
-        collection.item_count = count.saturating_sub(u64::from(was_alive));
+        let documents = &collection.cells.documents;
+        let count = documents.get() + u64::from(is_alive);
+        documents.set(count.saturating_sub(u64::from(was_alive)));
+        Some(&collection.cells)
+    }
+
+    /// A document of an open collection is read.
+    pub(crate) fn note_read(&self, id: CollectionId) {
+        if let Some(collection) = self.open.get(&id) {
+            collection.cells.reads.add(1);
+        }
     }
 
     /// An open collection has so many documents.
     pub(crate) fn set_item_count(&mut self, id: CollectionId, item_count: u64) {
         if let Some(collection) = self.open.get_mut(&id) {
-            collection.item_count = item_count;
+            collection.cells.documents.set(item_count);
         }
     }
 
@@ -142,7 +169,7 @@ impl Collections {
                     max_ttl: it.max_ttl,
                     history: it.history,
                     start_seqno: seqno,
-                    item_count: 0,
+                    cells: self.named.open(it.id),
                     high_seqno: seqno,
                 };
                 self.open.insert(it.id, collection);
@@ -156,7 +183,8 @@ impl Collections {
             }
             ManifestEvent::CollectionDropped { collection, .. } => {
                 if let Some(dropped) = self.open.remove(collection) {
-                    let item_count = dropped.item_count;
+                    let item_count = dropped.item_count();
+                    self.named.close(&dropped.cells);
                     self.leaving.push(Leaving { id: *collection, end_seqno: seqno, item_count });
                 }
             }

@@ -7,11 +7,16 @@ mod sub_tables;
 mod visit;
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
-use document::{Item, Key};
+use document::{CollectionId, Item, Key, Map};
 use foldhash::fast::SeedableRandomState;
+use platform::OwnedCounter;
 
 use sub_tables::SubTables;
+
+use crate::collection_figures::{CollectionCells, NamedCollections};
+use crate::statistics::VbucketFigures;
 
 pub use visit::{ItemAction, VisitPosition};
 
@@ -44,27 +49,37 @@ impl std::fmt::Debug for HashSeed {
 pub(crate) struct HashTable {
     seed: HashSeed,
     sub_tables: SubTables,
-    counts: Counts,
+    counts: TableCounts,
 }
 
-/// What is in a table.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    tombstones: usize,
+/// What is in a table. Whoever has the table writes it, anybody may read it.
+#[derive(Debug, Default)]
+pub(crate) struct TableCells {
+    pub(crate) tombstones: OwnedCounter,
     /// Items whose value is only in the file.
-    ejected: usize,
+    pub(crate) ejected: OwnedCounter,
     /// Documents by the bits of their datatype.
-    datatypes: DatatypeCounts,
+    datatypes: [OwnedCounter; 8],
     /// Bytes of all items.
-    items_bytes: usize,
+    pub(crate) items_bytes: OwnedCounter,
+}
+
+/// Counts what comes into a table and leaves it.
+#[derive(Debug, Default)]
+pub(crate) struct TableCounts {
+    cells: Arc<TableCells>,
+    collections: Arc<NamedCollections>,
+    /// The named collections that have items here.
+    named: Map<CollectionId, Arc<CollectionCells>>,
 }
 
 /// Documents by the bits of their datatype, tombstones left out.
 pub type DatatypeCounts = [usize; 8];
 
 impl HashTable {
-    pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { seed, sub_tables: SubTables::default(), counts: Counts::default() }
+    /// An empty table that counts in `counts`.
+    pub(crate) fn new(seed: HashSeed, counts: TableCounts) -> Self {
+        Self { seed, sub_tables: SubTables::default(), counts }
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
@@ -132,17 +147,17 @@ impl HashTable {
 
     /// Items that are tombstones.
     pub(crate) fn tombstone_count(&self) -> usize {
-        self.counts.tombstones
+        narrow(&self.counts.cells.tombstones)
     }
 
     /// Items whose value is only in the file.
     pub(crate) fn ejected_count(&self) -> usize {
-        self.counts.ejected
+        narrow(&self.counts.cells.ejected)
     }
 
     /// Documents by the bits of their datatype.
     pub(crate) fn datatype_counts(&self) -> DatatypeCounts {
-        self.counts.datatypes
+        self.counts.cells.datatype_counts()
     }
 
     /// Makes room for `count` items in all.
@@ -153,7 +168,7 @@ impl HashTable {
 
     /// Bytes of the items and of the table.
     pub(crate) fn bytes(&self) -> usize {
-        self.counts.items_bytes + self.slots_bytes()
+        narrow(&self.counts.cells.items_bytes) + self.slots_bytes()
     }
 
     /// Bytes of the table, its items left out.
@@ -162,24 +177,73 @@ impl HashTable {
     }
 }
 
-impl Counts {
-    fn add(&mut self, item: &Item) {
-        self.items_bytes += item.allocation_size();
-        self.tombstones += usize::from(item.is_deleted());
-        self.ejected += usize::from(item.is_ejected());
-        if !item.is_deleted() {
-            self.datatypes[usize::from(item.datatype().bits())] += 1;
+impl TableCells {
+    pub(crate) fn datatype_counts(&self) -> DatatypeCounts {
+        self.datatypes.each_ref().map(narrow)
+    }
+
+    fn add(&self, item: &Item) {
+        self.items_bytes.add(item.allocation_size());
+        if item.is_ejected() {
+            self.ejected.add(1);
+        }
+        match item.is_deleted() {
+            true => self.tombstones.add(1),
+            false => self.datatypes[usize::from(item.datatype().bits())].add(1),
         }
     }
 
-    fn subtract(&mut self, item: &Item) {
-        self.items_bytes -= item.allocation_size();
-        self.tombstones -= usize::from(item.is_deleted());
-        self.ejected -= usize::from(item.is_ejected());
-        if !item.is_deleted() {
-            self.datatypes[usize::from(item.datatype().bits())] -= 1;
+    fn subtract(&self, item: &Item) {
+        self.items_bytes.subtract(item.allocation_size());
+        if item.is_ejected() {
+            self.ejected.subtract(1);
+        }
+        match item.is_deleted() {
+            true => self.tombstones.subtract(1),
+            false => self.datatypes[usize::from(item.datatype().bits())].subtract(1),
         }
     }
+}
+
+impl TableCounts {
+    /// For the table of a vBucket's documents.
+    pub(crate) fn of(figures: &VbucketFigures) -> Self {
+        let (cells, collections) = (Arc::clone(&figures.table), Arc::clone(&figures.collections));
+        Self { cells, collections, named: Map::default() }
+    }
+
+    #[inline]
+    fn add(&mut self, item: &Item) {
+        self.cells.add(item);
+        if !item.key().is_in_default_collection() {
+            let id = item.key().collection();
+            let cells = self.named.entry(id).or_insert_with(|| self.collections.of(id));
+            cells.items_bytes.add(item.allocation_size());
+        }
+    }
+
+    #[inline]
+    fn subtract(&mut self, item: &Item) {
+        self.cells.subtract(item);
+        if !item.key().is_in_default_collection() {
+            self.subtract_named(item);
+        }
+    }
+
+    fn subtract_named(&mut self, item: &Item) {
+        let id = item.key().collection();
+        let cells = self.named.get(&id).expect("a collection is counted while it has items here");
+        cells.items_bytes.subtract(item.allocation_size());
+        if cells.items_bytes.get() == 0 {
+            self.collections.forget_if_gone(cells);
+            self.named.remove(&id);
+        }
+    }
+}
+
+/// A count of what is in memory.
+fn narrow(count: &OwnedCounter) -> usize {
+    usize::try_from(count.get()).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 pub mod checkpoint;
 mod clock_rules;
+mod collection_figures;
 mod collections;
 mod destruction;
 mod document_locks;
@@ -23,6 +24,7 @@ mod version_order;
 mod waiter;
 
 pub use clock_rules::{ClockRules, FutureCas};
+pub use collection_figures::CollectionFigures;
 pub use collections::OpenCollection;
 pub use destruction::Destruction;
 pub use durability::{
@@ -40,7 +42,7 @@ pub use operation::{
 pub use persistence::{
     FileFacts, FlushWork, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
-pub use statistics::VbucketStatistics;
+pub use statistics::{VbucketFigures, VbucketGauges, VbucketStatistics};
 pub use vbucket::Vbucket;
 pub use vbucket::collections::{Erasure, ReceivedEvent, event_builder};
 pub use vbucket::paging::{EvictableSample, Paged, PagingLimits};

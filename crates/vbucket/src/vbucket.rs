@@ -9,6 +9,7 @@ mod key_load;
 mod locking;
 mod lookup;
 pub(crate) mod paging;
+mod publishing;
 mod read;
 pub(crate) mod receiving;
 mod receiving_prepares;
@@ -20,6 +21,8 @@ mod sync_writes;
 mod versions;
 mod wholeness;
 mod write;
+
+use std::sync::Arc;
 
 use document::{FailoverEntry, Item, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use platform::{Instant, Random};
@@ -33,13 +36,15 @@ use crate::durability::{DurabilityLimits, Monitor, TrackedWrites};
 use crate::effect::Effect;
 use crate::eviction::{AbsentKeys, EvictionOptions, KeyFilter, Residency};
 use crate::failover_table::FailoverTable;
-use crate::hash_table::{DatatypeCounts, HashSeed, HashTable, ItemAction, VisitPosition};
+use crate::hash_table::{
+    DatatypeCounts, HashSeed, HashTable, ItemAction, TableCounts, VisitPosition,
+};
 use crate::hlc::{Drift, Hlc};
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{
     FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
 };
-use crate::statistics::VbucketStatistics;
+use crate::statistics::{VbucketFigures, VbucketStatistics};
 use crate::waiter::Waiter;
 
 /// One vBucket. Seqno order, CAS order, hash-table order and checkpoint order are one order,
@@ -110,7 +115,8 @@ pub struct Vbucket {
     waiters: Vec<SeqnoWaiter>,
     /// Requests that wait until it is no longer pending.
     parked: Vec<Waiter>,
-    statistics: VbucketStatistics,
+    /// What anybody may read without the lock.
+    figures: Arc<VbucketFigures>,
     eviction: EvictionOptions,
     /// Whether documents may be in the file alone.
     residency: Residency,
@@ -144,21 +150,24 @@ impl Vbucket {
     ) -> Self {
         let eviction = EvictionOptions::default();
         let limits = DurabilityLimits::default();
-        Self {
+        let figures = Arc::new(VbucketFigures::new(state));
+        let checkpoints = CheckpointManager::continuing(Seqno(0), LogPersistence::File)
+            .shown_in(Arc::clone(&figures.readers));
+        let vbucket = Self {
             vbid,
             state,
-            hash_table: HashTable::new(seed.clone()),
-            prepares: HashTable::new(seed),
+            hash_table: HashTable::new(seed.clone(), TableCounts::of(&figures)),
+            prepares: HashTable::new(seed, TableCounts::default()),
             monitor: Monitor::new(state, TrackedWrites::default(), &Topology::new(), limits),
             durability_limits: limits,
             last_abort_seqno: None,
             is_takeover_late: false,
-            checkpoints: CheckpointManager::continuing(Seqno(0), LogPersistence::File),
+            checkpoints,
             clock: Hlc::default(),
             clock_rules: ClockRules::default(),
             failover_table: FailoverTable::new(uuid),
             locks: DocumentLocks::default(),
-            collections: Collections::default(),
+            collections: Collections::counted_in(Arc::clone(&figures.collections)),
             max_deleted_revision: RevSeqno(0),
             persisted_seqno: Seqno(0),
             persisted_whole_seqno: Seqno(0),
@@ -179,7 +188,7 @@ impl Vbucket {
             queued_since: Instant::default(),
             waiters: Vec::new(),
             parked: Vec::new(),
-            statistics: VbucketStatistics::default(),
+            figures,
             absent: AbsentKeys::new(eviction.filter),
             residency: Residency::of(eviction.policy),
             eviction,
@@ -188,7 +197,9 @@ impl Vbucket {
             sampling_hand: VisitPosition::default(),
             account,
             accounted: MemoryUse::default(),
-        }
+        };
+        vbucket.publish();
+        vbucket
     }
 
     /// The same vBucket, whose documents are evicted as `options` say. For a vBucket that has none
@@ -199,6 +210,7 @@ impl Vbucket {
         self.absent = AbsentKeys::new(options.filter);
         self.residency = Residency::of(options.policy);
         self.eviction = options;
+        self.publish();
         self
     }
 
@@ -272,12 +284,12 @@ impl Vbucket {
 
     /// What it has done.
     pub fn statistics(&self) -> VbucketStatistics {
-        self.statistics
+        self.figures.done.read()
     }
 
     /// Counts on from what the vBucket has done whose place this one takes.
     pub fn continue_statistics(&mut self, statistics: VbucketStatistics) {
-        self.statistics = statistics;
+        self.figures.done.set(&statistics);
     }
 
     /// The log.
@@ -415,6 +427,7 @@ impl Vbucket {
         };
         self.account.settle(self.accounted, now);
         self.accounted = now;
+        self.publish();
     }
 }
 

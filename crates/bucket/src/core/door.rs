@@ -2,10 +2,11 @@
 //! the lock is free. Those who only look take the lock by themselves, and so do those who hold
 //! several vBuckets' files at once (`disk/flush.rs`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use document::Vbid;
-use vbucket::{Effect, Now, Refusal, Vbucket};
+use vbucket::{Effect, Now, Refusal, Vbucket, VbucketFigures};
 
 use super::bucket::{Bucket, BucketCore};
 use super::vbucket_slot::{VbucketGuard, VbucketSlot};
@@ -29,6 +30,20 @@ impl Bucket {
         let Some(slot) = self.0.slot(vbid) else { return };
         if let Some(vbucket) = slot.lock().as_ref() {
             look(vbucket);
+        }
+    }
+
+    /// What a vBucket has published, if it is loaded. Takes no lock that a request waits for.
+    pub fn figures_of(&self, vbid: Vbid) -> Option<Arc<VbucketFigures>> {
+        self.0.slot(vbid)?.figures()
+    }
+
+    /// Looks at what every loaded vBucket has published. Takes no lock that a request waits for.
+    pub fn for_each_figures(&self, mut look: impl FnMut(Vbid, &VbucketFigures)) {
+        for (vbid, slot) in self.0.slots() {
+            if let Some(figures) = slot.figures() {
+                look(vbid, &figures);
+            }
         }
     }
 

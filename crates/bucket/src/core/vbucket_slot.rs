@@ -2,11 +2,11 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use platform::no_free::Zone;
-use vbucket::{Refusal, Vbucket};
+use vbucket::{Refusal, Vbucket, VbucketFigures};
 
 use super::back_off::BackOff;
 use super::damage_mark::{DamageKind, DamageMark};
@@ -22,6 +22,10 @@ const COMPACTION_PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
 pub(crate) struct VbucketSlot {
     /// `None` while it is being loaded, when it was deleted, and when it is out of service.
     vbucket: Mutex<Option<Vbucket>>,
+    /// What of it is read without that lock: those of the vBucket that is in its place. Its own
+    /// lock is taken under that one, by whoever puts a vBucket into the place or takes it out, and
+    /// by whoever looks: never for a request.
+    figures: Mutex<Option<Arc<VbucketFigures>>>,
     /// Held by whoever brings the file up to date with the journal, and by whoever puts another
     /// history in the place of the vBucket's. Held across I/O; never taken by a front-end worker.
     history: Mutex<()>,
@@ -58,10 +62,22 @@ impl DerefMut for VbucketGuard<'_> {
     }
 }
 
+#[cfg(debug_assertions)]
+impl Drop for VbucketGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(vbucket) = &*self.vbucket
+            && !std::thread::panicking()
+        {
+            assert!(vbucket.is_published(), "what has changed under the lock is published");
+        }
+    }
+}
+
 impl Default for VbucketSlot {
     fn default() -> Self {
         Self {
             vbucket: Mutex::default(),
+            figures: Mutex::default(),
             history: Mutex::default(),
             file: Mutex::default(),
             damage: DamageMark::default(),
@@ -131,7 +147,7 @@ impl VbucketSlot {
         // In this order: whoever finds no vBucket finds why.
         self.is_absent.store(true, Ordering::Release);
         self.forget_file();
-        self.lock().take()
+        self.put(None)
     }
 
     /// Nothing has come into the place of one that was deleted: it stays out of service.
@@ -143,7 +159,7 @@ impl VbucketSlot {
     /// Takes the vBucket out, to be dropped by the caller: its file is about to be set aside.
     pub(crate) fn take_out_of_service(&self, reason: &str) -> Option<Vbucket> {
         self.damage.note(DamageKind::OutOfService, reason);
-        self.lock().take()
+        self.put(None)
     }
 
     /// Puts a vBucket into the place of one that was deleted, or is out of service.
@@ -163,6 +179,23 @@ impl VbucketSlot {
     /// Puts a vBucket into its place and returns the one that was there, to be dropped by the
     /// caller.
     pub(crate) fn replace(&self, vbucket: Vbucket) -> Option<Vbucket> {
-        self.lock().replace(vbucket)
+        self.put(Some(vbucket))
+    }
+
+    fn put(&self, vbucket: Option<Vbucket>) -> Option<Vbucket> {
+        let figures = vbucket.as_ref().map(|vbucket| Arc::clone(vbucket.figures()));
+        let mut place = self.lock();
+        // What is let go here is still held by the vBucket that leaves.
+        *self.lock_figures() = figures;
+        std::mem::replace(&mut *place, vbucket)
+    }
+
+    /// What may be read of the vBucket while somebody holds its lock, if it is loaded.
+    pub(crate) fn figures(&self) -> Option<Arc<VbucketFigures>> {
+        self.lock_figures().clone()
+    }
+
+    fn lock_figures(&self) -> MutexGuard<'_, Option<Arc<VbucketFigures>>> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

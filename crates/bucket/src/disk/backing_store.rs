@@ -385,6 +385,18 @@ impl BackingStore {
         }
     }
 
+    /// Bytes that a collection takes in a vBucket's file.
+    pub(crate) fn collection_bytes(
+        &self,
+        vbid: Vbid,
+        collection: CollectionId,
+    ) -> Result<u64, StorageError> {
+        match self {
+            Self::Files(store) => Ok(store.collection_statistics(vbid, collection)?.disk_size),
+            Self::Memory => Ok(0),
+        }
+    }
+
     /// Documents alive in a collection of a vBucket's file.
     pub(crate) fn collection_count(
         &self,

@@ -167,7 +167,7 @@ impl BucketCore {
 fn may_have(vbucket: &Vbucket, collection: CollectionId) -> (bool, bool) {
     let is_elsewhere = vbucket.document_count() > vbucket.document_count_in_memory();
     let has_any = match vbucket.collection(collection) {
-        Some(named) => named.item_count > 0,
+        Some(named) => named.item_count() > 0,
         None => vbucket.default_collection_count() > 0,
     };
     (has_any || vbucket.counts_by_guess(), is_elsewhere)

@@ -55,7 +55,7 @@ fn exists(machine: &mut Machine, key: &[u8]) -> Result<bool, Refused> {
 fn counts(machine: &Machine) -> (Option<u64>, usize) {
     let mut counts = (None, 0);
     machine.bucket.with_vbucket(VBID, |vbucket| {
-        let named = vbucket.collection(FRUIT).map(|it| it.item_count);
+        let named = vbucket.collection(FRUIT).map(|it| it.item_count());
         counts = (named, vbucket.default_collection_count());
     });
     counts

@@ -56,6 +56,9 @@ impl PackedValues {
         while self.chunks.front().is_some_and(|chunk| chunk.end() <= sample) {
             self.chunks.pop_front();
         }
+        if self.chunks.is_empty() {
+            self.chunks = VecDeque::new();
+        }
     }
 
     /// Whether there are none.
@@ -72,8 +75,8 @@ impl PackedValues {
 
     /// Bytes that it takes.
     pub(super) fn bytes(&self) -> usize {
-        let of = |chunk: &Chunk| size_of::<Chunk>() + chunk.bytes.capacity();
-        self.chunks.iter().map(of).sum()
+        let values: usize = self.chunks.iter().map(|chunk| chunk.bytes.capacity()).sum();
+        values + self.chunks.capacity() * size_of::<Chunk>()
     }
 }
 

@@ -83,8 +83,14 @@ impl Tier {
     }
 
     /// Bytes of all values.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.series.values().map(PackedValues::bytes).sum()
+    }
+
+    /// The same, and those that say when they were taken and what they are called.
+    pub(super) fn held_bytes(&self) -> usize {
+        let names: usize = self.series.keys().map(SeriesName::bytes).sum();
+        self.bytes() + names + self.times.capacity() * size_of::<u64>()
     }
 
     /// Figures that it keeps.

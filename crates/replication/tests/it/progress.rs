@@ -16,7 +16,7 @@ fn in_log(machine: &Machine) -> usize {
     let (name, mut remaining) = (status(machine).cursor_name, None);
     machine.bucket.with_vbucket(VBID, |vbucket| {
         let cursors = vbucket.checkpoints().cursors();
-        let cursor = cursors.iter().find(|cursor| cursor.name == name);
+        let cursor = cursors.iter().find(|cursor| *cursor.name == name);
         remaining = cursor.map(|cursor| cursor.remaining);
     });
     remaining.unwrap()

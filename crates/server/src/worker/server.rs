@@ -23,7 +23,7 @@ use crate::bucket_administrator::BucketAdministrator;
 use crate::buckets::{BucketRegistry, ServedBucket, TooManyBuckets};
 use crate::client_memory::ClientMemory;
 use crate::cluster_view::{ClusterView, SharedMap};
-use crate::collection_counts::collection_counts;
+use crate::collection_statistics::{ListedCollection, of_collections};
 use crate::command_statistics::{CommandStatistics, timings_of};
 use crate::dcp_statistics::{DcpStatistics, by_kind, replication_lag};
 use crate::departure::Departure;
@@ -99,7 +99,9 @@ impl Server {
             added.map_err(|TooManyBuckets| io::Error::other("there are too many buckets"))?;
         }
         let (tls_listener, tls) = doors.tls.map(|door| (door.listener, door.acceptor)).unzip();
+        let others = [tls_listener.is_some(), doors.memcached.is_some()];
         let shared = Arc::new(Shared {
+            listener_count: 1 + others.into_iter().filter(|is_there| *is_there).count(),
             started: parts.clock.now(),
             clock: parts.clock,
             passwords,
@@ -257,16 +259,15 @@ impl Server {
         part.map_or_else(BTreeMap::new, |part| replication_lag(&part.bucket, &part.hub, ":"))
     }
 
-    /// The collections of a bucket, by the names of their scopes and their own, and how many
-    /// documents each has.
-    pub fn collections_of(&self, bucket: &str) -> Vec<(String, String, u64)> {
-        let Some(part) = self.shared.buckets.get(bucket) else { return Vec::new() };
-        let (manifest, counts) = (part.bucket.manifest(), collection_counts(&part.bucket));
-        let collections = manifest.collections().map(|(scope, collection)| {
-            let count = counts.get(&collection.id).copied().unwrap_or_default();
-            (scope.name.clone(), collection.name.clone(), count)
-        });
-        collections.collect()
+    /// Sockets on which clients are waited for.
+    pub fn listener_count(&self) -> usize {
+        self.shared.listener_count
+    }
+
+    /// The collections of a bucket, and what the active vBuckets have of each.
+    pub fn collections_of(&self, bucket: &str) -> Vec<ListedCollection> {
+        let part = self.shared.buckets.get(bucket);
+        part.map_or_else(Vec::new, |part| of_collections(&part.bucket))
     }
 
     /// Whether every worker takes up a message within `patience`: one that hangs does not. Not for

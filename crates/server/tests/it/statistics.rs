@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bucket::{BucketConfig, Persistence};
+use document::Vbid;
 
 use crate::support::{Client, Port, bucket_config, frame, get, set};
 
@@ -255,5 +256,20 @@ fn an_administrator_changes_the_compression_mode() {
         "ep_active_datatype_snappy,json",
     ] {
         assert!(all[name].parse::<u64>().is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn statistics_of_all_vbuckets_are_told_while_somebody_has_one_of_them() {
+    let (port, mut client) = busy();
+    for group in ["", "items", "slabs", "memory", "collections", "scopes", "dcpagg"] {
+        let before = client.statistics(group).unwrap();
+        let mut during = Vec::new();
+        port.bucket.with_vbucket(Vbid(0), |_| during = client.statistics(group).unwrap());
+        let names = |told: Vec<(String, String)>| {
+            let names: Vec<String> = told.into_iter().map(|(name, _)| name).collect();
+            names
+        };
+        assert_eq!(names(during), names(before), "{group}");
     }
 }

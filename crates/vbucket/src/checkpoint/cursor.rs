@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use document::Seqno;
 use platform::Instant;
 
+use super::reader_places::ReaderPlace;
 use super::segment::Segment;
 use super::tenure::{Lag, Tenure};
 
@@ -38,7 +39,7 @@ pub struct Registration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CursorStatus {
     /// Whose it is.
-    pub name: String,
+    pub name: Arc<str>,
     /// The checkpoint that it reads next.
     pub checkpoint_id: u64,
     /// The first seqno that it has not read.
@@ -56,7 +57,8 @@ pub struct CursorStatus {
 #[derive(Debug)]
 pub(super) struct Cursor {
     pub(super) id: CursorId,
-    pub(super) name: String,
+    /// Whose it is, and what of it is read without the lock.
+    pub(super) place: Arc<ReaderPlace>,
     pub(super) tenure: Tenure,
     /// Of a replica: what it had to read when memory was short last.
     pub(super) lag: Option<Lag>,

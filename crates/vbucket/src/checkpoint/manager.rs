@@ -12,6 +12,7 @@ use document::Seqno;
 use super::cursor::{Cursor, CursorId, CursorStatus};
 use super::extent::Extent;
 use super::info::{CheckpointInfo, CheckpointKind, Snapshot};
+use super::reader_places::ReaderPlaces;
 use super::run::Run;
 use super::segment::Segment;
 use super::tenure::Tenure;
@@ -49,6 +50,8 @@ pub struct CheckpointManager {
     /// Items ever queued and not superseded, whether or not they are still here.
     total_items: usize,
     cursors: Vec<Cursor>,
+    /// What of the cursors is read without the lock.
+    readers: Arc<ReaderPlaces>,
     persistence: Option<CursorId>,
     high_seqno: Seqno,
     /// The seqno of the last item queued, or what the log continues from: the end of what readers
@@ -115,6 +118,7 @@ impl CheckpointManager {
             tail_position: Extent::default(),
             total_items: 0,
             cursors: Vec::new(),
+            readers: Arc::default(),
             persistence: None,
             high_seqno,
             last_item_seqno: high_seqno,
@@ -127,6 +131,14 @@ impl CheckpointManager {
             log.persistence = registered.ok().map(|registration| registration.id);
         }
         log
+    }
+
+    /// The same log, whose cursors are shown there to whoever looks without the lock.
+    #[must_use]
+    pub(crate) fn shown_in(mut self, readers: Arc<ReaderPlaces>) -> Self {
+        self.readers = readers;
+        self.list_readers();
+        self
     }
 
     /// Sets when an active vBucket's open checkpoint is closed.
@@ -217,7 +229,7 @@ impl CheckpointManager {
     /// All cursors.
     pub fn cursors(&self) -> Vec<CursorStatus> {
         let status = |cursor: &Cursor| CursorStatus {
-            name: cursor.name.clone(),
+            name: Arc::clone(&cursor.place.name),
             checkpoint_id: self.checkpoint_id(&cursor.position),
             next_seqno: cursor.next_seqno(),
             remaining: self.total_items - cursor.passed,
@@ -225,6 +237,29 @@ impl CheckpointManager {
             tenure: cursor.tenure,
         };
         self.cursors.iter().map(status).collect()
+    }
+
+    /// Has whoever looks without the lock see how far the cursors are.
+    pub(crate) fn publish_readers(&self) {
+        for cursor in &self.cursors {
+            cursor.place.remaining.set(self.remaining_of(cursor));
+        }
+    }
+
+    /// Whether that was done.
+    pub(crate) fn shows_readers(&self) -> bool {
+        let is_shown = |cursor: &Cursor| cursor.place.remaining.get() == self.remaining_of(cursor);
+        self.cursors.iter().all(is_shown)
+    }
+
+    fn remaining_of(&self, cursor: &Cursor) -> u64 {
+        u64::try_from(self.total_items - cursor.passed).unwrap_or(u64::MAX)
+    }
+
+    /// The list of cursors is another.
+    fn list_readers(&self) {
+        self.readers.list(self.cursors.iter().map(|cursor| Arc::clone(&cursor.place)).collect());
+        self.publish_readers();
     }
 
     /// Whether the cursor is still there.

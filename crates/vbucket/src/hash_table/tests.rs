@@ -6,7 +6,7 @@ use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seq
 use platform::Random;
 use platform::seeds::seeds;
 
-use super::{HashSeed, HashTable, ItemAction, VisitPosition};
+use super::{HashSeed, HashTable, ItemAction, TableCounts, VisitPosition};
 
 fn key(name: u64) -> KeyBuf {
     KeyBuf::in_default_collection(name.to_string().as_bytes()).unwrap()
@@ -42,7 +42,7 @@ fn counts_follow_every_change_and_return_to_zero() {
     for seed in seeds(5) {
         let context = format!("seed {seed}");
         let mut random = Random::from_seed(seed);
-        let mut table = HashTable::new(HashSeed::new(seed));
+        let mut table = HashTable::new(HashSeed::new(seed), TableCounts::default());
         let mut model: BTreeMap<u64, Item> = BTreeMap::new();
         let mut position = VisitPosition::default();
         for seqno in 1..10_000 {
@@ -95,7 +95,7 @@ fn counts_follow_every_change_and_return_to_zero() {
 #[test]
 fn the_order_depends_on_the_seed_and_the_history_alone() {
     let order = |seed| {
-        let mut table = HashTable::new(HashSeed::new(seed));
+        let mut table = HashTable::new(HashSeed::new(seed), TableCounts::default());
         (0..1_000).for_each(|name| drop(table.insert(item(name, name + 1, false))));
         (0..500).for_each(|name| drop(table.remove(key(name * 2).as_key())));
         table.iter().map(|item| item.seqno().0).collect::<Vec<u64>>()

@@ -12,6 +12,7 @@ use document::{
 };
 
 use super::{Vbucket, release};
+use crate::collection_figures::{CollectionCells, count_write};
 use crate::collections::OpenCollection;
 use crate::effect::Effect;
 use crate::hash_table::{ItemAction, VisitPosition};
@@ -120,6 +121,7 @@ impl Vbucket {
         // Of a damaged one the collection stays hidden: that is what can be said of it.
         let Some(event) = event else { return };
         self.collections.apply(&event, item.seqno());
+        self.publish();
     }
 
     /// Has named collections from the beginning, without a place in history.
@@ -152,6 +154,7 @@ impl Vbucket {
             self.drop_prepares(*collection, seqno, now, effects);
             effects.push(Effect::EraseCollections);
         }
+        self.publish();
     }
 
     /// The uid of the manifest that history follows.
@@ -189,10 +192,15 @@ impl Vbucket {
 
     /// Documents of the default collection.
     pub fn default_collection_count(&self) -> usize {
-        let named: u64 = self.collections.iter().map(|(_, it)| it.item_count).sum();
-        let leaving: u64 = self.collections.leaving.iter().map(|it| it.item_count).sum();
-        let others = usize::try_from(named.saturating_add(leaving)).unwrap_or(usize::MAX);
+        let named: u64 = self.collections.iter().map(|(_, it)| it.item_count()).sum();
+        let others = named.saturating_add(self.leaving_document_count());
+        let others = usize::try_from(others).unwrap_or(usize::MAX);
         self.document_count().saturating_sub(others)
+    }
+
+    /// Documents of dropped collections that are not erased yet.
+    pub(super) fn leaving_document_count(&self) -> u64 {
+        self.collections.leaving.iter().map(|it| it.item_count).sum()
     }
 
     /// The newest events, in no order, of a vBucket that has no file.
@@ -235,22 +243,31 @@ impl Vbucket {
         }
     }
 
-    /// Takes note of a version that comes into its collection, and counts it in a named one.
+    /// Takes note of a version that comes into its collection, and counts it.
     /// `was_alive` says whether there was a document before.
     #[inline]
     pub(super) fn note_in_collection(&mut self, item: &Item, was_alive: impl FnOnce() -> bool) {
         if item.key().is_in_default_collection() {
             self.collections.note_in_default(item.seqno());
-        } else {
-            let (id, seqno) = (item.key().collection(), item.seqno());
-            self.collections.note_version(id, seqno, was_alive(), !item.is_deleted());
+            let figures = &self.figures;
+            count_write(item, &figures.default_stores, &figures.default_deletions);
+        } else if let Some(cells) = self.note_in_named(item, was_alive()) {
+            count_write(item, &cells.stores, &cells.deletions);
         }
+    }
+
+    fn note_in_named(&mut self, item: &Item, was_alive: bool) -> Option<&CollectionCells> {
+        let (id, seqno) = (item.key().collection(), item.seqno());
+        self.collections.note_version(id, seqno, was_alive, !item.is_deleted())
     }
 
     /// Counts one that comes back.
     pub(super) fn note_restored(&mut self, item: &Item, replaced: Option<&Item>) {
-        let was_alive = || replaced.is_some_and(|replaced| !replaced.is_deleted());
-        self.note_in_collection(item, was_alive);
+        if item.key().is_in_default_collection() {
+            self.collections.note_in_default(item.seqno());
+        } else {
+            self.note_in_named(item, replaced.is_some_and(|replaced| !replaced.is_deleted()));
+        }
     }
 
     /// Takes a portion of the documents of dropped collections out of memory, those in at most
@@ -294,6 +311,7 @@ impl Vbucket {
             return Erasure::Waits(end);
         }
         self.finish_erasure();
+        self.publish();
         match self.collections.leaving.is_empty() {
             true => Erasure::Done,
             false => Erasure::GoesOn(VisitPosition::default()),

@@ -1,5 +1,7 @@
 //! A vBucket without a file: tombstones stay for a while, and documents are deleted to make room.
 
+use std::sync::Arc;
+
 use document::{Deletion, Item, Key, Operation, Seqno, VbucketState};
 
 use super::Vbucket;
@@ -14,7 +16,7 @@ impl Vbucket {
     #[must_use]
     pub fn ephemeral(mut self) -> Self {
         self.is_ephemeral = true;
-        self.collections = Collections::keeping_events();
+        self.collections = Collections::keeping_events(Arc::clone(&self.figures.collections));
         self
     }
 
@@ -52,7 +54,7 @@ impl Vbucket {
         };
         let next = self.visit_items(from, slots_max, act, effects);
         self.purge_seqno = purge_seqno;
-        self.statistics.purged_tombstones += purged_count;
+        self.figures.done.purged_tombstones.add(purged_count);
         next
     }
 
@@ -74,12 +76,12 @@ impl Vbucket {
         let Some(item) = newest.filter(|newest| self.may_auto_delete(newest)) else {
             return false;
         };
-        let is_locked = self.locks.get(key, now.monotonic).is_some();
+        let is_locked = self.lock_on(key, now).is_some();
         if is_locked || self.prepared(key).is_some() || self.hides(&item) {
             return false;
         }
         let tombstone = tombstone_of(&item, Deletion::Explicit, Operation::Mutation, now);
-        self.statistics.auto_deletions += 1;
+        self.figures.done.auto_deletions.add(1);
         self.commit(tombstone, Some(item.revision()), now, effects);
         true
     }

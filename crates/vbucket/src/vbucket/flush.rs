@@ -58,6 +58,7 @@ impl Vbucket {
     pub fn correct_document_count(&mut self, document_count: i64, found: u64) {
         if self.may_lack_documents() {
             self.absent.correct(document_count, found);
+            self.publish();
         }
     }
 
@@ -82,7 +83,7 @@ impl Vbucket {
         }
         for &(id, count) in found {
             let known = match self.collection(id) {
-                Some(collection) => collection.item_count,
+                Some(collection) => collection.item_count(),
                 None if id == CollectionId::DEFAULT => {
                     u64::try_from(self.default_collection_count()).unwrap_or(u64::MAX)
                 }
@@ -95,6 +96,7 @@ impl Vbucket {
             self.collections.set_item_count(id, count);
             self.absent.end_guess(id);
         }
+        self.publish();
     }
 
     /// `batch` is durable: what every reader has leaves the log, and whoever waited for its seqnos
@@ -115,7 +117,7 @@ impl Vbucket {
             || batch.state.failover_table != self.failover_table.entries();
         if let Some(range) = &batch.range {
             let item_count = batch.item_count();
-            self.statistics.queue_drains += u64::try_from(item_count).unwrap_or(u64::MAX);
+            self.figures.done.queue_drains.add(item_count);
             let detached = self.checkpoints.finish_read(range, item_count);
             self.destroy(detached, effects);
         }
@@ -169,6 +171,7 @@ impl Vbucket {
         if let Some(cursor) = self.checkpoints.persistence_cursor() {
             self.checkpoints.fail_read(cursor);
         }
+        self.publish();
     }
 
     /// Whether everything is on disk, the state included.

@@ -43,14 +43,14 @@ impl Vbucket {
         self.locks.release(builder.key());
         let was_live = existing.is_some_and(|item| !item.is_deleted());
         let is_deletion = incoming.meta.deletion.is_some();
-        let statistics = &mut self.statistics;
-        statistics.foreign_stores += u64::from(!is_deletion);
-        statistics.foreign_deletions += u64::from(is_deletion);
+        let done = &self.figures.done;
+        done.foreign_stores.add(usize::from(!is_deletion));
+        done.foreign_deletions.add(usize::from(is_deletion));
         match (is_deletion, was_live) {
-            (true, true) => statistics.deletions += 1,
+            (true, true) => done.deletions.add(1),
             (true, false) => {}
-            (false, true) => statistics.updates += 1,
-            (false, false) => statistics.creations += 1,
+            (false, true) => done.updates.add(1),
+            (false, false) => done.creations.add(1),
         }
         let cas = match renames {
             true => self.clock.next(now.wall),
@@ -111,8 +111,8 @@ impl Vbucket {
             && !order.accepts(incoming, &Version::of(existing))
         {
             match incoming.meta.deletion {
-                Some(_) => self.statistics.foreign_deletions_lost += 1,
-                None => self.statistics.foreign_stores_lost += 1,
+                Some(_) => self.figures.done.foreign_deletions_lost.add(1),
+                None => self.figures.done.foreign_stores_lost.add(1),
             }
             return Err(self.reject(Refusal::NotNewer));
         }

@@ -30,6 +30,7 @@ impl Vbucket {
     pub fn set_eviction_policy(&mut self, policy: EvictionPolicy) {
         self.eviction.policy = policy;
         self.residency.follow(policy);
+        self.publish();
     }
 
     /// Begins a run, before the file is opened for it. `None` when nothing has to come back.
@@ -66,6 +67,7 @@ impl Vbucket {
             let guessed = i64::try_from(self.absent.document_count).unwrap_or(i64::MAX);
             self.absent.correct_by(-guessed);
         }
+        self.publish();
         has_counted
     }
 }

@@ -28,7 +28,22 @@ impl Vbucket {
         let cas = self.clock.next(now.wall);
         let until = now.monotonic.after(duration);
         self.locks.insert(key, DocumentLock { cas, until }, now.monotonic);
+        self.publish();
         Ok(Found { item: found.item, cas })
+    }
+
+    /// The lock on `key`, unless its time is over.
+    #[inline]
+    pub(super) fn lock_on(&mut self, key: Key<'_>, now: Now) -> Option<DocumentLock> {
+        if self.locks.count() == 0 {
+            return None;
+        }
+        let lock = self.locks.get(key, now.monotonic);
+        if lock.is_none() {
+            // One whose time is over is gone now.
+            self.publish();
+        }
+        lock
     }
 
     /// Ends the lock on `key` that `cas` names.
@@ -44,11 +59,12 @@ impl Vbucket {
         if newest.is_deleted() || expiry::is_past(newest.expiry(), seconds) {
             return Err(Refusal::NotFound);
         }
-        match self.locks.get(key, now.monotonic) {
+        match self.lock_on(key, now) {
             None => Err(Refusal::NotLocked),
             Some(lock) if lock.cas != cas => Err(Refusal::Locked),
             Some(_) => {
                 self.locks.release(key);
+                self.publish();
                 Ok(())
             }
         }

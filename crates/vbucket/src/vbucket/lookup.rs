@@ -41,7 +41,9 @@ impl Vbucket {
             Absent::Unknown => {
                 let percent = self.eviction.lookups_max_percent;
                 let count_max = self.document_count_in_memory() / 100 * percent;
-                match self.absent.look_up(key, count_max) {
+                let lookup = self.absent.look_up(key, count_max);
+                self.publish();
+                match lookup {
                     Some(lookup) => Err(Refusal::Absent(Box::new(lookup))),
                     None => Err(Refusal::TooManyLookups),
                 }
@@ -55,6 +57,7 @@ impl Vbucket {
         let key = Key::from_trusted(&lookup.key);
         if !self.absent.finish(lookup) || self.hash_table.get(key).is_some() {
             // Somebody has written it, or was faster to look.
+            self.publish();
             return found;
         }
         let left_over = match found {
@@ -78,6 +81,7 @@ impl Vbucket {
     /// another.
     pub fn abandon_lookup(&mut self, lookup: &Lookup) {
         self.absent.finish(lookup);
+        self.publish();
     }
 
     /// Puts a version into the hash table that was only in the file. Returns what was there before.

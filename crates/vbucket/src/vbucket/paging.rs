@@ -155,8 +155,7 @@ impl Vbucket {
         self.paging_hand = next.unwrap_or_default();
         paged.is_at_end = next.is_none();
         self.purge_seqno = purge_seqno;
-        self.statistics.purged_tombstones +=
-            u64::try_from(paged.forgotten_count).unwrap_or(u64::MAX);
+        self.figures.done.purged_tombstones.add(paged.forgotten_count);
         effects.extend(released.into_iter().map(Effect::Release));
         for item in departed {
             self.depart(item, effects);
@@ -166,7 +165,7 @@ impl Vbucket {
             effects.push(Effect::Release(item));
         }
         let ejected_count = paged.evicted_count - deleted.len();
-        self.statistics.ejections += u64::try_from(ejected_count).unwrap_or(u64::MAX);
+        self.figures.done.ejections.add(ejected_count);
         for item in deleted {
             self.auto_delete(item.key(), item.seqno(), now, effects);
             effects.push(Effect::Release(item));
@@ -194,6 +193,8 @@ impl Vbucket {
         };
         let next = self.hash_table.visit(self.sampling_hand, slots_max, look, &mut Vec::new());
         self.sampling_hand = next.unwrap_or_default();
+        // Locks whose time is over have gone.
+        self.publish();
     }
 
     /// Leaves `percent` of the frequency counters in up to `slots_max` slots. Returns where to go
@@ -227,7 +228,10 @@ impl Vbucket {
             return Some(false);
         }
         match self.exits(now).of(item, &mut self.locks) {
-            Leaving::Nothing | Leaving::Deleted => return Some(true),
+            Leaving::Nothing | Leaving::Deleted => {
+                self.publish();
+                return Some(true);
+            }
             Leaving::Value => {
                 let ejected = item.ejected();
                 release(self.hash_table.insert(ejected), effects);
@@ -238,7 +242,7 @@ impl Vbucket {
                 }
             }
         }
-        self.statistics.ejections += 1;
+        self.figures.done.ejections.add(1);
         self.settle_account();
         Some(true)
     }

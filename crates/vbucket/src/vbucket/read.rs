@@ -115,13 +115,16 @@ impl Vbucket {
         }
         let tombstone = tombstone_of(expired, Deletion::Expired, Operation::Mutation, now);
         self.locks.release(expired.key());
-        self.statistics.expirations += 1;
+        self.figures.done.expirations.add(1);
         self.commit(tombstone, Some(expired.revision()), now, effects);
     }
 
     /// Counts a read, and that the document is read.
     pub(super) fn note_read(&mut self, item: &Item, effects: &mut Vec<Effect>) {
-        self.statistics.reads += 1;
+        self.figures.done.reads.add(1);
+        if !item.key().is_in_default_collection() {
+            self.collections.note_read(item.key().collection());
+        }
         let random_bits = (self.random.next_u64() >> 32) as u32;
         let before = item.heat();
         let after = frequency_counter::after_read(before, random_bits);
@@ -134,7 +137,7 @@ impl Vbucket {
     }
 
     pub(super) fn visible_cas(&mut self, item: &Item, now: Now) -> Cas {
-        match self.locks.get(item.key(), now.monotonic) {
+        match self.lock_on(item.key(), now) {
             Some(_) => Cas::LOCKED,
             None => item.cas(),
         }

@@ -214,9 +214,9 @@ impl Vbucket {
         self.locks.release(item.key());
         let replaced = self.make_visible(&item);
         match &replaced {
-            _ if item.is_deleted() => self.statistics.deletions += 1,
-            Some(before) if !before.is_deleted() => self.statistics.updates += 1,
-            _ => self.statistics.creations += 1,
+            _ if item.is_deleted() => self.figures.done.deletions.add(1),
+            Some(before) if !before.is_deleted() => self.figures.done.updates.add(1),
+            _ => self.figures.done.creations.add(1),
         }
         let queued = self.checkpoints.queue_received(item, replaced.as_ref());
         release(replaced, effects);

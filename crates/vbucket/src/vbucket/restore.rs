@@ -1,5 +1,7 @@
 //! Coming back from a file, and letting values go that are in it.
 
+use std::sync::Arc;
+
 use document::{Item, Seqno, VbUuid, Vbid, VbucketState};
 
 use super::{Vbucket, release};
@@ -53,7 +55,8 @@ impl Vbucket {
         }
         let mut vbucket = Self::new(vbid, state.state, fresh_uuid, seed, account);
         vbucket.failover_table = failover_table;
-        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, LogPersistence::File);
+        vbucket.checkpoints = CheckpointManager::continuing(high_seqno, LogPersistence::File)
+            .shown_in(Arc::clone(&vbucket.figures.readers));
         vbucket.persisted_seqno = high_seqno;
         vbucket.persisted_whole_seqno = whole_seqno;
         vbucket.persisted_snapshot = snapshot;

@@ -148,6 +148,7 @@ impl Vbucket {
         let has_room = self.parked.len() < PARKED_MAX;
         if has_room {
             self.parked.push(waiter);
+            self.publish();
         }
         has_room
     }
@@ -162,6 +163,7 @@ impl Vbucket {
         self.end_waits(effects);
         self.disown_sync_writes(effects);
         self.retry_parked(effects);
+        self.publish();
     }
 
     fn retry_parked(&mut self, effects: &mut Vec<Effect>) {

@@ -186,7 +186,7 @@ impl Vbucket {
         let SyncWriteRequest { waiter, deadline, .. } = request;
         let client = ClientWait { waiter, began: now.monotonic, deadline };
         self.monitor.track(TrackedWrite::new(item, Some(client)));
-        self.statistics.sync_writes_accepted += 1;
+        self.figures.done.sync_writes_accepted.add(1);
         self.finish_queueing_prepare(queued, now, effects);
         self.resolve_sync_writes(now, effects);
     }
@@ -285,8 +285,8 @@ impl Vbucket {
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         release(replaced, effects);
         self.finish_queueing(queued, now, effects);
-        self.statistics.sync_writes_committed += 1;
-        self.statistics.sync_writes_committed_not_durable += u64::from(!is_durable);
+        self.figures.done.sync_writes_committed.add(1);
+        self.figures.done.sync_writes_committed_not_durable.add(usize::from(!is_durable));
         if let Some(ClientWait { waiter, began, .. }) = client {
             let mutation = Mutation { cas, seqno, uuid };
             let end = SyncWriteEnd::Committed { mutation, level, began };
@@ -308,7 +308,7 @@ impl Vbucket {
         self.last_abort_seqno = Some(seqno);
         self.forget_prepare(prepare, effects);
         self.finish_queueing(queued, now, effects);
-        self.statistics.sync_writes_aborted += 1;
+        self.figures.done.sync_writes_aborted.add(1);
         if let Some(ClientWait { waiter, .. }) = client {
             end_ambiguously(waiter, why, effects);
         }
@@ -319,6 +319,7 @@ impl Vbucket {
         // One of two owners: nothing is freed here.
         drop(self.prepares.remove(prepare.key()));
         effects.push(Effect::Release(prepare));
+        self.publish();
     }
 
     /// Makes `item`, which nobody has looked up, the version of its key that is visible. Returns

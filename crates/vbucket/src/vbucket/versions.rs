@@ -113,11 +113,11 @@ impl Vbucket {
         self.locks.release(builder.key());
         let was_live = replaced.as_ref().is_some_and(|item| !item.is_deleted());
         let counter = match (was_live, builder.meta().deletion) {
-            (_, Some(_)) => &mut self.statistics.deletions,
-            (false, None) => &mut self.statistics.creations,
-            (true, None) => &mut self.statistics.updates,
+            (_, Some(_)) => &self.figures.done.deletions,
+            (false, None) => &self.figures.done.creations,
+            (true, None) => &self.figures.done.updates,
         };
-        *counter += 1;
+        counter.add(1);
         let known = replaced.as_ref().or_else(|| self.hash_table.get(builder.key()));
         let before = known.map(Item::revision);
         let (cas, seqno) = (self.clock.peek(now.wall), self.high_seqno().next());

@@ -31,6 +31,7 @@ impl Vbucket {
         if !self.is_whole() {
             self.whole_from_seqno = seqno;
             self.flush_state_anew(effects);
+            self.publish();
         }
     }
 }

@@ -35,7 +35,7 @@ impl Vbucket {
         let Some(existing) = existing else {
             // Of a document whose time is over the lock is, too.
             self.locks.release(builder.key());
-            self.statistics.creations += 1;
+            self.figures.done.creations.add(1);
             let before = self.hash_table.get(builder.key()).map(Item::revision);
             return Ok(self.write(builder, before, condition, now, effects));
         };
@@ -52,7 +52,7 @@ impl Vbucket {
             builder.set_expiry(existing.expiry());
         }
         self.locks.release(existing.key());
-        self.statistics.updates += 1;
+        self.figures.done.updates.add(1);
         Ok(self.write(builder, Some(existing.revision()), condition, now, effects))
     }
 
@@ -87,7 +87,7 @@ impl Vbucket {
             return Err(Refusal::Ejected(existing));
         }
         self.locks.release(key);
-        self.statistics.deletions += 1;
+        self.figures.done.deletions.add(1);
         let tombstone = tombstone_of(&existing, Deletion::Explicit, condition.operation(), now);
         Ok(self.write(tombstone, Some(existing.revision()), condition, now, effects))
     }
@@ -172,7 +172,7 @@ impl Vbucket {
         cas: Cas,
         now: Now,
     ) -> Result<(), Refusal> {
-        let refusal = match self.locks.get(item.key(), now.monotonic) {
+        let refusal = match self.lock_on(item.key(), now) {
             Some(lock) if lock.cas != cas => Refusal::Locked,
             None if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
             _ => return Ok(()),
@@ -180,8 +180,8 @@ impl Vbucket {
         Err(self.reject(refusal))
     }
 
-    pub(super) fn reject(&mut self, refusal: Refusal) -> Refusal {
-        self.statistics.rejections += 1;
+    pub(super) fn reject(&self, refusal: Refusal) -> Refusal {
+        self.figures.done.rejections.add(1);
         refusal
     }
 
@@ -274,8 +274,8 @@ impl Vbucket {
         effects: &mut Vec<Effect>,
     ) {
         match queued.outcome {
-            QueueOutcome::Replaced => self.statistics.deduplications += 1,
-            QueueOutcome::New | QueueOutcome::PersistAgain => self.statistics.queue_fills += 1,
+            QueueOutcome::Replaced => self.figures.done.deduplications.add(1),
+            QueueOutcome::New | QueueOutcome::PersistAgain => self.figures.done.queue_fills.add(1),
         }
         release(queued.superseded, effects);
         self.destroy(queued.detached, effects);

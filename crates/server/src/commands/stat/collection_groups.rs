@@ -5,7 +5,7 @@ use protocol::collections::{CollectionPath, scope_of};
 use vbucket::Vbucket;
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
-use crate::collection_counts::collection_counts;
+use crate::collection_statistics::{COLLECTION_STATISTICS, collection_counts};
 
 /// Collections times vBuckets that are told of in one answer.
 const DETAILS_MAX: usize = 100_000;
@@ -30,10 +30,14 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
         }
         found = true;
         let prefix = format!("0x{:x}:0x{:x}", scope.id.0, collection.id.0);
-        let count = sums.get(&collection.id).copied().unwrap_or_default();
+        let here = sums.get(&collection.id).copied().unwrap_or_default();
         emitter.emit(&format!("{prefix}:name"), &collection.name);
         emitter.emit(&format!("{prefix}:scope_name"), &scope.name);
-        emitter.emit(&format!("{prefix}:items"), count);
+        for statistic in COLLECTION_STATISTICS {
+            for name in statistic.names_in("collections") {
+                emitter.emit(&format!("{prefix}:{name}"), (statistic.read)(&here));
+            }
+        }
         if let Some(seconds) = collection.max_ttl {
             emitter.emit(&format!("{prefix}:maxTTL"), seconds);
         }
@@ -54,7 +58,8 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
     for scope in manifest.scopes.iter().filter(|scope| name.is_none_or(|name| scope.name == name)) {
         found = true;
         let prefix = format!("0x{:x}", scope.id.0);
-        let of = |collection: &ManifestCollection| sums.get(&collection.id).copied();
+        let of =
+            |collection: &ManifestCollection| sums.get(&collection.id).map(|here| here.documents);
         let items: u64 = scope.collections.iter().filter_map(of).sum();
         emitter.emit(&format!("{prefix}:name"), &scope.name);
         emitter.emit(&format!("{prefix}:collections"), scope.collections.len());
@@ -101,7 +106,7 @@ fn details_of(vbucket: &Vbucket, manifest: &Manifest) -> Vec<(String, String)> {
             let count = vbucket.default_collection_count();
             say("items", u64::try_from(count).unwrap_or(u64::MAX));
         } else if let Some(here) = vbucket.collection(collection.id) {
-            say("items", here.item_count);
+            say("items", here.item_count());
             say("start_seqno", here.start_seqno.0);
             say("high_seqno", here.high_seqno.0);
         }

@@ -1,6 +1,6 @@
 //! Durable writes of vBuckets. Source: docs/specification/engine.md, section 5.9.
 
-use document::VbucketState;
+use document::{Vbid, VbucketState};
 use vbucket::{ChainNode, DurabilityStatus, Vbucket};
 
 use super::emitter::{Emitter, NoGroup};
@@ -11,8 +11,7 @@ const CHAINS: [&str; 2] = ["First", "Second"];
 
 /// Group "durability-monitor": what is tracked, and how far each node has come.
 pub(super) fn monitors(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let status = vbucket.durability_status();
+    for_vbuckets(emitter, argument, Vbucket::durability_status, |vbucket, status| {
         let mut statistics = named(vbucket, common(&status));
         match status.state {
             VbucketState::Active => {
@@ -37,22 +36,26 @@ pub(super) fn monitors(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<
 
 /// Group "vbucket-durability-state": who must hold durable writes, and how far they are held.
 pub(super) fn states(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let topology = serde_json::to_string(vbucket.topology()).unwrap_or_default();
+    let look = |vbucket: &Vbucket| {
+        let seqnos = (vbucket.high_prepared_seqno(), vbucket.high_completed_seqno());
+        (vbucket.state(), vbucket.topology().clone(), seqnos)
+    };
+    for_vbuckets(emitter, argument, look, |vbucket, (state, topology, (prepared, completed))| {
+        let topology = serde_json::to_string(&topology).unwrap_or_default();
         let numbers = vec![
             ("topology".to_owned(), topology),
-            ("high_prepared_seqno".to_owned(), vbucket.high_prepared_seqno().0.to_string()),
-            ("high_completed_seqno".to_owned(), vbucket.high_completed_seqno().0.to_string()),
+            ("high_prepared_seqno".to_owned(), prepared.0.to_string()),
+            ("high_completed_seqno".to_owned(), completed.0.to_string()),
         ];
-        let state = (format!("vb_{}", vbucket.vbid()), vbucket.state().name().to_owned());
+        let state = (format!("vb_{vbucket}"), state.name().to_owned());
         std::iter::once(state).chain(named(vbucket, numbers)).collect()
     })
 }
 
 type Statistics = Vec<(String, String)>;
 
-fn named(vbucket: &Vbucket, statistics: Statistics) -> Statistics {
-    let name = |(name, value)| (format!("vb_{}:{name}", vbucket.vbid()), value);
+fn named(vbucket: Vbid, statistics: Statistics) -> Statistics {
+    let name = |(name, value)| (format!("vb_{vbucket}:{name}"), value);
     statistics.into_iter().map(name).collect()
 }
 

@@ -7,26 +7,24 @@ use vbucket::{Found, Vbucket};
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
 use crate::statistic::count as number;
 
-/// Emits what `describe` says about the vBuckets that the argument names. What is said is put
-/// together under the vBucket's lock, and sent after it.
-pub(super) fn for_vbuckets(
+/// Emits what `describe` says about the vBuckets that the argument names. `look` takes it from them
+/// under their locks, one after the other; names are put together, and all is sent, behind these.
+pub(super) fn for_vbuckets<T>(
     emitter: &mut Emitter<'_, '_>,
     argument: &str,
-    describe: impl Fn(&Vbucket) -> Vec<(String, String)>,
+    look: impl Fn(&Vbucket) -> T,
+    describe: impl Fn(Vbid, T) -> Vec<(String, String)>,
 ) -> Result<(), NoGroup> {
-    let mut described = Vec::new();
+    let mut seen = Vec::new();
+    let bucket = &emitter.part.bucket;
     match vbucket_argument(argument)? {
-        None => {
-            emitter.part.bucket.for_each_vbucket(|_, vbucket| described.extend(describe(vbucket)))
-        }
-        Some(vbid) => {
-            emitter.part.bucket.with_vbucket(vbid, |vbucket| described = describe(vbucket))
-        }
+        None => bucket.for_each_vbucket(|vbid, vbucket| seen.push((vbid, look(vbucket)))),
+        Some(vbid) => bucket.with_vbucket(vbid, |vbucket| seen.push((vbid, look(vbucket)))),
     }
-    if described.is_empty() && !argument.is_empty() {
+    if seen.is_empty() && !argument.is_empty() {
         return Err(NoGroup::NoSuchVbucket);
     }
-    for (name, value) in described {
+    for (name, value) in seen.into_iter().flat_map(|(vbid, taken)| describe(vbid, taken)) {
         emitter.emit(&name, value);
     }
     Ok(())
@@ -37,19 +35,18 @@ fn detail(vbid: Vbid, name: &str, value: impl std::fmt::Display) -> (String, Str
     (format!("vb_{vbid}:{name}"), value.to_string())
 }
 
-fn state(vbucket: &Vbucket) -> (String, String) {
-    (format!("vb_{}", vbucket.vbid()), vbucket.state().name().to_owned())
+fn state(vbid: Vbid, state: VbucketState) -> (String, String) {
+    (format!("vb_{vbid}"), state.name().to_owned())
 }
 
 /// Groups "vbucket" and "prev-vbucket".
 pub(super) fn states(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| vec![state(vbucket)])
+    for_vbuckets(emitter, argument, Vbucket::state, |vbid, now| vec![state(vbid, now)])
 }
 
 /// Group "vbucket-details".
 pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let vbid = vbucket.vbid();
+    let look = |vbucket: &Vbucket| {
         let statistics = vbucket.statistics();
         let (filter, drift) = (vbucket.key_filter(), vbucket.drift());
         let numbers: [(&str, u64); 36] = [
@@ -93,17 +90,19 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("max_deleted_revid", vbucket.max_deleted_revision().0),
             ("uuid", vbucket.uuid().0),
         ];
+        (vbucket.state(), numbers, vbucket.is_takeover_late(), vbucket.is_whole())
+    };
+    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, is_late, is_whole)| {
         let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
-        let is_late = detail(vbid, "takeover_backed_up", vbucket.is_takeover_late());
-        let is_whole = detail(vbid, "whole", vbucket.is_whole());
-        std::iter::once(state(vbucket)).chain(numbers).chain([is_late, is_whole]).collect()
+        let is_late = detail(vbid, "takeover_backed_up", is_late);
+        let is_whole = detail(vbid, "whole", is_whole);
+        std::iter::once(state(vbid, now)).chain(numbers).chain([is_late, is_whole]).collect()
     })
 }
 
 /// Group "vbucket-seqno".
 pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let vbid = vbucket.vbid();
+    let look = |vbucket: &Vbucket| {
         let (high, persisted) = (vbucket.high_seqno().0, vbucket.persisted_for_clients().0);
         let position = vbucket.stream_position();
         // Of what a replica is in the middle of the end counts, as it does for the original.
@@ -111,7 +110,7 @@ pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
             VbucketState::Active => (persisted, persisted),
             _ => (position.snapshot_start.0, position.snapshot_end.0),
         };
-        let numbers: [(&str, u64); 11] = [
+        [
             ("high_seqno", high.max(snapshot.1)),
             ("abs_high_seqno", high),
             ("last_persisted_seqno", persisted),
@@ -123,16 +122,17 @@ pub(super) fn seqnos(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
             ("high_prepared_seqno", vbucket.high_prepared_seqno().0),
             ("high_completed_seqno", vbucket.high_completed_seqno().0),
             ("max_visible_seqno", vbucket.max_visible_seqno().0),
-        ];
+        ]
+    };
+    for_vbuckets(emitter, argument, look, |vbid, numbers: [(&str, u64); 11]| {
         numbers.map(|(name, value)| detail(vbid, name, value)).into()
     })
 }
 
 /// Group "failovers".
 pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let vbid = vbucket.vbid();
-        let entries = vbucket.failover_entries();
+    let look = |vbucket: &Vbucket| vbucket.failover_entries().to_vec();
+    for_vbuckets(emitter, argument, look, |vbid, entries| {
         let mut described = vec![detail(vbid, "num_entries", entries.len())];
         for (index, entry) in entries.iter().enumerate() {
             described.push(detail(vbid, &format!("{index}:id"), entry.uuid));
@@ -144,24 +144,26 @@ pub(super) fn failovers(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result
 
 /// Group "checkpoint".
 pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let vbid = vbucket.vbid();
+    let look = |vbucket: &Vbucket| {
         let log = vbucket.checkpoints();
         let (all, open) = (log.extent(), log.open_extent());
-        let cursors = log.cursors();
-        let mut details = vec![
-            detail(vbid, "state", vbucket.state().name()),
-            detail(vbid, "open_checkpoint_id", log.open_checkpoint_id()),
-            detail(vbid, "num_conn_cursors", cursors.len()),
-            detail(vbid, "num_checkpoints", log.checkpoint_count()),
-            detail(vbid, "num_checkpoint_items", all.items),
-            detail(vbid, "num_open_checkpoint_items", open.items),
-            detail(vbid, "mem_usage", all.bytes()),
-            detail(vbid, "mem_usage_queued_items", all.item_bytes),
-            detail(vbid, "mem_usage_queue_overhead", all.structure_bytes),
+        let numbers = [
+            ("open_checkpoint_id", log.open_checkpoint_id()),
+            ("num_conn_cursors", number(log.cursors().len())),
+            ("num_checkpoints", log.checkpoint_count()),
+            ("num_checkpoint_items", number(all.items)),
+            ("num_open_checkpoint_items", number(open.items)),
+            ("mem_usage", number(all.bytes())),
+            ("mem_usage_queued_items", number(all.item_bytes)),
+            ("mem_usage_queue_overhead", number(all.structure_bytes)),
             // The hash table is the index.
-            detail(vbid, "mem_usage_key_index_overhead", 0),
+            ("mem_usage_key_index_overhead", 0),
         ];
+        (vbucket.state(), numbers, log.cursors())
+    };
+    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, cursors)| {
+        let mut details = vec![detail(vbid, "state", now.name())];
+        details.extend(numbers.map(|(name, value)| detail(vbid, name, value)));
         for cursor in cursors {
             let of = |what: &str| format!("{}:{what}", cursor.name);
             let last_read = cursor.next_seqno.0.saturating_sub(1);
@@ -178,12 +180,15 @@ pub(super) fn checkpoint(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resul
 
 /// Group "hash".
 pub(super) fn hash(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(), NoGroup> {
-    for_vbuckets(emitter, argument, |vbucket| {
-        let vbid = vbucket.vbid();
+    let look = |vbucket: &Vbucket| {
+        let counted = vbucket.document_count_in_memory() + vbucket.tombstone_count();
+        (vbucket.state(), counted, vbucket.documents_bytes())
+    };
+    for_vbuckets(emitter, argument, look, |vbid, (now, counted, bytes)| {
         vec![
-            detail(vbid, "state", vbucket.state().name()),
-            detail(vbid, "counted", vbucket.document_count_in_memory() + vbucket.tombstone_count()),
-            detail(vbid, "mem_size", vbucket.documents_bytes()),
+            detail(vbid, "state", now.name()),
+            detail(vbid, "counted", counted),
+            detail(vbid, "mem_size", bytes),
         ]
     })
 }

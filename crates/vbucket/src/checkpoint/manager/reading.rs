@@ -7,6 +7,7 @@ use document::Seqno;
 use super::super::cursor::{Cursor, CursorId, Registration, UnconfirmedRead};
 use super::super::detached::Detached;
 use super::super::log_range::LogRange;
+use super::super::reader_places::ReaderPlace;
 use super::super::segment::Segment;
 use super::super::tenure::Tenure;
 use super::CheckpointManager;
@@ -31,7 +32,7 @@ impl CheckpointManager {
         let id = CursorId::fresh();
         let cursor = Cursor {
             id,
-            name: name.to_owned(),
+            place: Arc::new(ReaderPlace::new(name)),
             tenure,
             lag: None,
             position,
@@ -42,8 +43,9 @@ impl CheckpointManager {
         };
         let next_seqno = cursor.next_seqno();
         // The old one goes only now: what both keep does not leave in between.
-        self.cursors.retain(|cursor| cursor.name != name);
+        self.cursors.retain(|cursor| &*cursor.place.name != name);
         self.cursors.push(cursor);
+        self.list_readers();
         Ok(Registration { id, next_seqno, needs_backfill })
     }
 
@@ -51,6 +53,7 @@ impl CheckpointManager {
     pub fn remove_cursor(&mut self, id: CursorId) -> Option<Detached> {
         assert!(Some(id) != self.persistence, "the flusher's cursor stays");
         self.cursors.retain(|cursor| cursor.id != id);
+        self.list_readers();
         self.detach_consumed(Vec::new())
     }
 

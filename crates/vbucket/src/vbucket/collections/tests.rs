@@ -1,5 +1,7 @@
 //! What a vBucket does with its collections.
 
+use std::sync::Arc;
+
 use document::{ManifestEdit, VbUuid, Vbid};
 use platform::WallTime;
 
@@ -63,7 +65,7 @@ fn flush(vbucket: &mut Vbucket) -> Vec<Item> {
 }
 
 fn count(vbucket: &Vbucket) -> Option<(u64, u64)> {
-    vbucket.collection(FRUIT).map(|it| (it.item_count, it.high_seqno.0))
+    vbucket.collection(FRUIT).map(|it| (it.item_count(), it.high_seqno.0))
 }
 
 #[test]
@@ -310,4 +312,35 @@ fn a_vbucket_comes_back_with_the_collections_of_its_file() {
 #[test]
 fn a_thousand_collections_cost_less_than_a_kibibyte_each() {
     assert!(size_of::<OpenCollection>() + size_of::<CollectionId>() + 32 < 256);
+}
+
+#[test]
+fn what_is_counted_of_collections_is_read_without_the_vbucket() {
+    let mut vbucket = vbucket(VbucketState::Active);
+    let figures = Arc::clone(vbucket.figures());
+    let of = |id: CollectionId| {
+        let all = figures.collections();
+        all.into_iter().find(|(known, _)| *known == id).map(|(_, figures)| figures)
+    };
+    let counted = |id| of(id).map(|it| (it.documents, it.reads, it.stores, it.deletions));
+    assert_eq!((counted(FRUIT), counted(CollectionId::DEFAULT)), (None, Some((0, 0, 0, 0))));
+    follow(&mut vbucket, &["+fruit"]);
+    for key in [&b"\x08a"[..], b"\x08b", b"\x08b", b"\x00a"] {
+        set(&mut vbucket, key).unwrap();
+        assert!(vbucket.get(Key::from_encoded(key).unwrap(), now(), &mut Vec::new()).is_ok());
+    }
+    let key = Key::from_encoded(b"\x08a").unwrap();
+    vbucket.delete(key, WriteCondition::default(), now(), &mut Vec::new()).unwrap();
+    assert_eq!(counted(FRUIT), Some((1, 3, 3, 1)));
+    assert_eq!(counted(CollectionId::DEFAULT), Some((1, 1, 1, 0)));
+    let bytes = |id| of(id).map_or(0, |it| it.items_bytes);
+    assert!(bytes(FRUIT) > bytes(CollectionId::DEFAULT), "a tombstone is in memory, too");
+    assert_eq!(bytes(FRUIT) + bytes(CollectionId::DEFAULT), figures.items_bytes());
+    follow(&mut vbucket, &["+fruit", "-fruit"]);
+    assert_eq!(counted(CollectionId::DEFAULT), Some((1, 1, 1, 0)), "others are as they were");
+    flush(&mut vbucket);
+    let end = vbucket.erase_dropped(VisitPosition::default(), usize::MAX, &mut Vec::new());
+    assert_eq!((end, of(FRUIT)), (Erasure::Done, None));
+    assert_eq!(bytes(CollectionId::DEFAULT), figures.items_bytes());
+    assert!(vbucket.is_published());
 }
