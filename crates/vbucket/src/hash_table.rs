@@ -13,7 +13,7 @@ use document::{CollectionId, Item, Key, Map};
 use foldhash::fast::SeedableRandomState;
 use platform::OwnedCounter;
 
-use sub_tables::SubTables;
+use sub_tables::{Place, SubTables};
 
 use crate::collection_figures::{CollectionCells, NamedCollections};
 use crate::statistics::VbucketFigures;
@@ -50,6 +50,18 @@ pub(crate) struct HashTable {
     seed: HashSeed,
     sub_tables: SubTables,
     counts: TableCounts,
+    /// Rises whenever items may have moved.
+    moves: u64,
+}
+
+/// Where a key is in a table, or that it is not there. Good as long as nothing comes into the table
+/// or leaves it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    hash: u64,
+    place: Option<Place>,
+    /// Of the table then.
+    moves: u64,
 }
 
 /// What is in a table. Whoever has the table writes it, anybody may read it.
@@ -79,7 +91,19 @@ pub type DatatypeCounts = [usize; 8];
 impl HashTable {
     /// An empty table that counts in `counts`.
     pub(crate) fn new(seed: HashSeed, counts: TableCounts) -> Self {
-        Self { seed, sub_tables: SubTables::default(), counts }
+        Self { seed, sub_tables: SubTables::default(), counts, moves: 0 }
+    }
+
+    /// Looks `key` up, for who needs its place more than once.
+    pub(crate) fn locate(&self, key: Key<'_>) -> Located {
+        let hash = self.seed.hash(key.encoded());
+        Located { hash, place: self.sub_tables.find(hash, key), moves: self.moves }
+    }
+
+    /// The version of a key that was looked up.
+    pub(crate) fn at(&self, located: Located) -> Option<&Item> {
+        self.check_is_good(located);
+        located.place.map(|place| self.sub_tables.item(place))
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
@@ -89,11 +113,18 @@ impl HashTable {
 
     /// Makes `item` the version of its key and returns the one before.
     pub(crate) fn insert(&mut self, item: Item) -> Option<Item> {
+        let located = self.locate(item.key());
+        self.insert_at(located, item)
+    }
+
+    /// The same where the item's key was looked up before.
+    pub(crate) fn insert_at(&mut self, located: Located, item: Item) -> Option<Item> {
+        self.check_is_good(located);
         self.counts.add(&item);
-        let hash = self.seed.hash(item.key().encoded());
-        let Some(place) = self.sub_tables.find(hash, item.key()) else {
+        let Some(place) = located.place else {
             let seed = &self.seed;
-            self.sub_tables.add(hash, item, |other| seed.hash(other.key().encoded()));
+            self.moves += 1;
+            self.sub_tables.add(located.hash, item, |other| seed.hash(other.key().encoded()));
             return None;
         };
         let before = self.sub_tables.replace(place, item);
@@ -103,9 +134,14 @@ impl HashTable {
 
     pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Item> {
         let place = self.sub_tables.find(self.seed.hash(key.encoded()), key)?;
+        self.moves += 1;
         let item = self.sub_tables.remove(place);
         self.counts.subtract(&item);
         Some(item)
+    }
+
+    fn check_is_good(&self, located: Located) {
+        assert!(located.moves == self.moves, "a place is good until the table changes");
     }
 
     /// Does to each item what `act` says, until that were about `slots_max` items or the end. What
@@ -120,6 +156,7 @@ impl HashTable {
         mut act: impl FnMut(&Item) -> ItemAction,
         removed: &mut Vec<Item>,
     ) -> Option<VisitPosition> {
+        self.moves += 1;
         let counts = &mut self.counts;
         let count_and_act = |item: &Item| {
             let action = act(item);
@@ -162,6 +199,7 @@ impl HashTable {
 
     /// Makes room for `count` items in all.
     pub(crate) fn reserve(&mut self, count: usize) {
+        self.moves += 1;
         let seed = &self.seed;
         self.sub_tables.reserve(count, |item| seed.hash(item.key().encoded()));
     }

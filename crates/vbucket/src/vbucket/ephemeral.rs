@@ -82,7 +82,8 @@ impl Vbucket {
         }
         let tombstone = tombstone_of(&item, Deletion::Explicit, Operation::Mutation, now);
         self.figures.done.auto_deletions.add(1);
-        self.commit(tombstone, Some(item.revision()), now, effects);
+        let before = self.before(&item);
+        self.commit(tombstone, before, now, effects);
         true
     }
 }
