@@ -381,7 +381,7 @@ fn used_bytes(node: &Node, bucket: &str) -> u64 {
 fn settled_bytes(node: &Node, bucket: &str) -> u64 {
     let (mut bytes, mut count) = (used_bytes(node, bucket), 0);
     while count < 20 {
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::park_timeout(Duration::from_millis(5));
         let now = used_bytes(node, bucket);
         count = if now == bytes { count + 1 } else { 0 };
         bytes = now;
@@ -397,7 +397,7 @@ fn wait_for_bytes(node: &Node, expected: &[(&str, u64)], when: &str) {
         while used_bytes(node, bucket) != *bytes {
             let found = used_bytes(node, bucket);
             assert!(clock.now() < deadline, "{bucket} {when}: {found} bytes, not {bytes}");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::park_timeout(Duration::from_millis(5));
         }
     }
 }
