@@ -409,8 +409,8 @@ fn on_names(node: &Node, bucket: &str, act: impl Fn(&mut ClusterClient, &[u8], u
             let act = &act;
             scope.spawn(move || {
                 let mut client = client(node, bucket).unwrap();
-                for number in 0..150_u8 {
-                    act(&mut client, &[b'k', writer, number], usize::from(number) * 37);
+                for number in 0..60_u8 {
+                    act(&mut client, &[b'k', writer, number], usize::from(number) * 90);
                 }
             });
         }
@@ -445,7 +445,7 @@ fn the_memory_of_each_bucket_is_its_own_and_comes_back_to_the_byte() {
             on_names(&node, name, |client, key, size| set(client, key, &vec![b'v'; size]));
             wait_until_durable(&node, name);
             expected[place].1 = settled_bytes(&node, name);
-            assert!(expected[place].1 > empty[place].1 + 450 * 1000, "{name} is full");
+            assert!(expected[place].1 > empty[place].1 + 180 * 1000, "{name} is full");
             wait_for_bytes(&node, &expected, "behind a load");
         }
         // Each is emptied while the others are read, which moves nothing of theirs.
