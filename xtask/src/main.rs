@@ -52,8 +52,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "package",
-        arguments: "[--binary FILE] [--out DIRECTORY] [--version VERSION]",
-        about: "a Debian package of the release build, or of a binary that is there",
+        arguments: "[--binary FILE] [--target TARGET] [--out DIRECTORY] [--version VERSION]",
+        about: "a Debian package and an archive of the release build, or of a binary that is there",
         run: package::package,
     },
     Task {

@@ -1,4 +1,7 @@
-//! The Debian package of the node: `cargo xtask package`.
+//! The Debian package of the node, and an archive of the same: `cargo xtask package`.
+
+mod archive;
+mod machine;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+
+use machine::Machine;
 
 use crate::shell::{capture, cargo, root, run, target_directory};
 
@@ -51,8 +56,8 @@ const COMPLETIONS: &[(&str, &str)] = &[
     ("fish", "usr/share/fish/vendor_completions.d/settee.fish"),
 ];
 
-/// Debian's names of the machines that ELF headers name (e_machine).
-const ARCHITECTURES: &[(u16, &str)] = &[(62, "amd64"), (183, "arm64")];
+/// Where `man` looks for pages.
+const MANUAL: &str = "usr/share/man/man1";
 
 const DESCRIPTION: &str = "\
 Description: key-value server that speaks Couchbase's and memcached's protocols
@@ -69,24 +74,29 @@ Description: key-value server that speaks Couchbase's and memcached's protocols
 struct Options {
     /// A binary that was built already.
     binary: Option<PathBuf>,
+    /// What it is built for, where that is not this machine.
+    target: Option<String>,
     directory: PathBuf,
     version: String,
 }
 
-/// `cargo xtask package [--binary FILE] [--out DIRECTORY] [--version VERSION]`
+/// `cargo xtask package [--binary FILE] [--target TARGET] [--out DIRECTORY] [--version VERSION]`
 pub(crate) fn package(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
-        None => build_release()?,
+        None => build_release(options.target.as_deref())?,
     };
-    println!("{}", assemble(&binary, &options)?.display());
+    for made in assemble(&binary, &options)? {
+        println!("{}", made.display());
+    }
     Ok(())
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {
     let mut options = Options {
         binary: None,
+        target: None,
         directory: target_directory().join("package"),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
@@ -95,23 +105,35 @@ fn parse(arguments: &[String]) -> Result<Options> {
         let mut value = || rest.next().with_context(|| format!("{argument} needs a value"));
         match argument.as_str() {
             "--binary" => options.binary = Some(PathBuf::from(value()?)),
+            "--target" => options.target = Some(value()?.clone()),
             "--out" => options.directory = PathBuf::from(value()?),
             "--version" => options.version = value()?.clone(),
-            _ => bail!("there is no option `{argument}`; there are --binary, --out and --version"),
+            _ => bail!(
+                "there is no option `{argument}`; there are --binary, --target, --out and --version"
+            ),
         }
     }
     Ok(options)
 }
 
-fn build_release() -> Result<PathBuf> {
-    run(&mut cargo(&["build", "--quiet", "--locked", "--release", "--package", "settee"]))?;
-    Ok(target_directory().join("release").join("settee"))
+fn build_release(target: Option<&str>) -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--quiet", "--locked", "--release", "--package", "settee"]);
+    let mut built = target_directory();
+    if let Some(target) = target {
+        let machine = Machine::of_target(target)?;
+        build.args(["--target", target]).envs(machine.build_variables(target));
+        built.push(target);
+    }
+    run(&mut build)?;
+    Ok(built.join("release").join("settee"))
 }
 
-/// Makes the package; its file.
-fn assemble(binary: &Path, options: &Options) -> Result<PathBuf> {
+/// Makes the package, the archive, and of a binary for another machine the root of an image: where
+/// they are.
+fn assemble(binary: &Path, options: &Options) -> Result<Vec<PathBuf>> {
     let content = fs::read(binary).with_context(|| format!("cannot read {}", binary.display()))?;
-    let architecture = architecture_of(&content)?;
+    let machine = Machine::of_binary(&content)?;
+    let architecture = machine.debian;
     let tree = options.directory.join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
@@ -121,25 +143,53 @@ fn assemble(binary: &Path, options: &Options) -> Result<PathBuf> {
         write(&tree, to, &content, *mode)?;
     }
     write(&tree, BINARY, &content, 0o755)?;
-    run(Command::new("strip").arg("--strip-all").arg(tree.join(BINARY)))?;
+    run(Command::new(machine.tool("strip")).arg("--strip-all").arg(tree.join(BINARY)))?;
     for (shell, to) in COMPLETIONS {
-        write(&tree, to, &completions_of(binary, shell)?, 0o644)?;
+        let completions = said_by(machine.command(binary)?.args(["completions", shell]))?;
+        write(&tree, to, &completions, 0o644)?;
     }
+    write_manual(&machine.command(binary)?, &tree)?;
     run(Command::new("gzip").arg("-9n").arg(tree.join("usr/share/doc/settee/changelog")))?;
-    write(&tree, "DEBIAN/conffiles", lines(CONFFILES).as_bytes(), 0o644)?;
+    let time = commit_time().unwrap_or_else(|| "0".to_owned());
+    let name = format!("settee-{}-linux-{architecture}", options.version);
+    let archive = archive::make(&tree, &options.directory, &name, &time)?;
+    let mut made = vec![debian_package(&tree, machine, &content, options, &time)?, archive];
+    if let Some(libraries) = machine.library_root() {
+        let image = options.directory.join(format!("image-{architecture}"));
+        if image.exists() {
+            fs::remove_dir_all(&image)?;
+        }
+        let mut assemble = Command::new(root().join("packaging/container/assemble-root"));
+        assemble.args([binary, &image, &libraries]).env("STRIP", machine.tool("strip"));
+        run(&mut assemble)?;
+        made.push(image);
+    }
+    Ok(made)
+}
+
+/// Makes the package of what is below `tree`; its file.
+fn debian_package(
+    tree: &Path,
+    machine: &Machine,
+    binary: &[u8],
+    options: &Options,
+    time: &str,
+) -> Result<PathBuf> {
+    let architecture = machine.debian;
+    write(tree, "DEBIAN/conffiles", lines(CONFFILES).as_bytes(), 0o644)?;
     let control = Control {
         version: &options.version,
         architecture,
-        installed_kib: kib_below(&tree)?,
-        glibc: highest_glibc(&content),
+        installed_kib: kib_below(tree)?,
+        glibc: highest_glibc(binary),
     };
-    write(&tree, "DEBIAN/control", control.to_string().as_bytes(), 0o644)?;
+    write(tree, "DEBIAN/control", control.to_string().as_bytes(), 0o644)?;
     let name = format!("settee_{}_{architecture}.deb", options.version);
     let package = options.directory.join(name);
     let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "--build"]).args([&tree, &package]);
+    build.args(["--root-owner-group", "--build"]).args([tree, &package]);
     // The same sources make the same package.
-    build.env("SOURCE_DATE_EPOCH", commit_time().unwrap_or_else(|| "0".to_owned()));
+    build.env("SOURCE_DATE_EPOCH", time);
     let packed = capture(&mut build)?;
     if !packed.succeeded {
         bail!("dpkg-deb: {}", packed.text);
@@ -160,15 +210,30 @@ fn write(tree: &Path, to: &str, content: &[u8], mode: u32) -> Result<()> {
     Ok(())
 }
 
-fn completions_of(binary: &Path, shell: &str) -> Result<Vec<u8>> {
-    let output = Command::new(binary).args(["completions", shell]).output();
-    let output = output.with_context(|| {
-        format!("cannot run {}; make a package on a machine of its kind", binary.display())
-    })?;
+/// What a command prints to standard output.
+fn said_by(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command.output().with_context(|| format!("cannot run {command:?}"))?;
     if !output.status.success() {
-        bail!("{} completions {shell}: {}", binary.display(), output.status);
+        bail!("{command:?}: {}", output.status);
     }
     Ok(output.stdout)
+}
+
+/// A page for each of the binary's commands.
+fn write_manual(binary: &Command, tree: &Path) -> Result<()> {
+    let directory = tree.with_file_name("manual");
+    if directory.exists() {
+        fs::remove_dir_all(&directory)?;
+    }
+    let mut pages = Command::new(binary.get_program());
+    said_by(pages.args(binary.get_args()).arg("man").arg(&directory))?;
+    for page in fs::read_dir(&directory)? {
+        let page = page?;
+        let to = format!("{MANUAL}/{}", page.file_name().display());
+        write(tree, &to, &fs::read(page.path())?, 0o644)?;
+        run(Command::new("gzip").arg("-9n").arg(tree.join(to)))?;
+    }
+    fs::remove_dir_all(&directory).context("cannot remove what pages were written to")
 }
 
 /// Seconds since 1970 of the commit that is checked out.
@@ -177,18 +242,6 @@ fn commit_time() -> Option<String> {
     command.args(["log", "-1", "--format=%ct"]).current_dir(root());
     let captured = capture(&mut command).ok()?;
     captured.succeeded.then(|| captured.text.trim().to_owned())
-}
-
-/// Debian's name of the machine that a binary is for.
-fn architecture_of(binary: &[u8]) -> Result<&'static str> {
-    let machine = match (binary.get(..4), binary.get(18..20)) {
-        (Some(b"\x7fELF"), Some(&[low, high])) => u16::from_le_bytes([low, high]),
-        _ => bail!("the binary is no ELF file"),
-    };
-    let known = ARCHITECTURES.iter().find(|(known, _)| *known == machine);
-    known
-        .map(|(_, name)| *name)
-        .with_context(|| format!("there is no package of machine {machine}"))
 }
 
 /// The latest version of the C library that the binary names a symbol of: 2.N.
@@ -256,9 +309,10 @@ mod tests {
 
     #[test]
     fn options_are_read_and_wrong_ones_are_refused() {
-        let options = parse(&words("--binary /b --out /o --version 9")).unwrap();
+        let options = parse(&words("--binary /b --out /o --version 9 --target t")).unwrap();
         let (binary, directory) = (Some(PathBuf::from("/b")), PathBuf::from("/o"));
-        assert_eq!(options, Options { binary, directory, version: "9".to_owned() });
+        let (target, version) = (Some("t".to_owned()), "9".to_owned());
+        assert_eq!(options, Options { binary, target, directory, version });
         assert_eq!(parse(&[]).unwrap().version, env!("CARGO_PKG_VERSION"));
         for wrong in ["--binary", "--bin /b", "/b"] {
             assert!(parse(&words(wrong)).is_err(), "{wrong}");
@@ -277,17 +331,10 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_tells_its_machine_and_its_library() {
-        let mut binary = b"\x7fELF".to_vec();
-        binary.resize(18, 0);
-        binary.extend([183, 0]);
-        binary.extend(b"GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0GLIBC_2.");
-        assert_eq!(architecture_of(&binary).unwrap(), "arm64");
-        assert_eq!(highest_glibc(&binary), Some(34));
+    fn a_binary_tells_its_library() {
+        let binary = b"GLIBC_2.2.5\0GLIBC_2.34\0GLIBC_2.9\0GLIBC_PRIVATE\0GLIBC_2.";
+        assert_eq!(highest_glibc(binary), Some(34));
         assert_eq!(highest_glibc(b"static"), None);
-        binary[18] = 0;
-        assert!(architecture_of(&binary).is_err());
-        assert!(architecture_of(b"#!/bin/sh").is_err());
     }
 
     #[test]
