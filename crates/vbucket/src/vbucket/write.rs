@@ -133,7 +133,7 @@ impl Vbucket {
 
     /// Whether anybody may write `key` now.
     pub(super) fn check_writer(
-        &mut self,
+        &self,
         key: Key<'_>,
         condition: WriteCondition,
     ) -> Result<(), Refusal> {
