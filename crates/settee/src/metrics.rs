@@ -73,12 +73,17 @@ pub(crate) fn of_high_cardinality(
             metrics.extend(histograms::of_command(&durations, &labels));
         }
         let collections = server.collections_of(bucket.name());
-        metrics.extend(on_disk.metrics(&bucket, &collections, now));
+        let on_disk = on_disk.bytes(&bucket, &collections, now);
         for one in &collections {
             let [scope, collection] = COLLECTION_LABELS;
             let names: &[Label<'_>] = &[(scope, &one.scope), (collection, &one.name)];
             let labels = [of_bucket, names].concat();
             metrics.extend(of_table(COLLECTION_STATISTICS, &one.figures, &labels));
+            metrics.extend(on_disk.get(&one.id).map(|bytes| {
+                let help = "What documents of active vBuckets take in files, by collection";
+                let size = Metric::gauge("kv_collection_data_size_bytes", help, float(*bytes));
+                with_labels(size, &labels)
+            }));
         }
     }
     metrics
