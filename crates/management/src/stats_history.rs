@@ -176,7 +176,6 @@ impl StatsHistory {
 }
 
 #[cfg(test)]
-#[expect(clippy::print_stdout, reason = "the figures are of interest when all is well, too")]
 mod tests {
     use platform::counting_allocator::CountingAllocator;
 

@@ -73,12 +73,17 @@ pub(crate) fn of_high_cardinality(
             metrics.extend(histograms::of_command(&durations, &labels));
         }
         let collections = server.collections_of(bucket.name());
-        metrics.extend(on_disk.metrics(&bucket, &collections, now));
+        let on_disk = on_disk.bytes(&bucket, &collections, now);
         for one in &collections {
             let [scope, collection] = COLLECTION_LABELS;
             let names: &[Label<'_>] = &[(scope, &one.scope), (collection, &one.name)];
             let labels = [of_bucket, names].concat();
             metrics.extend(of_table(COLLECTION_STATISTICS, &one.figures, &labels));
+            metrics.extend(on_disk.get(&one.id).map(|bytes| {
+                let help = "What documents of active vBuckets take in files, by collection";
+                let size = Metric::gauge("kv_collection_data_size_bytes", help, float(*bytes));
+                with_labels(size, &labels)
+            }));
         }
     }
     metrics
@@ -262,21 +267,21 @@ mod tests {
         let all = node.buckets().all();
         let bucket = all[0].bucket().clone();
         let ((release, released), (hold, held)) = (mpsc::channel(), mpsc::channel());
-        let holder = std::thread::spawn(move || {
-            let mut is_told = false;
+        let hold_it = move || {
             bucket.with_vbucket(document::Vbid(0), |_| {
                 hold.send(()).unwrap();
-                is_told = released.recv_timeout(Duration::from_secs(30)).is_ok();
+                let told = released.recv_timeout(Duration::from_secs(30));
+                told.expect("the scrape is over while the vBucket is held");
             });
-            is_told
-        });
+        };
+        let holder = platform::threads::spawn("Holder", hold_it).unwrap();
         held.recv().unwrap();
         let mut metrics = figures(node.buckets(), node.server(), 0, Duration::ZERO);
         metrics.extend(histograms(node.buckets()));
         let (on_disk, now) = (CollectionDiskUsage::default(), Instant::default());
         metrics.extend(of_high_cardinality(node.buckets(), node.server(), &on_disk, now));
         release.send(()).unwrap();
-        assert!(holder.join().unwrap(), "the scrape was over while the vBucket was held");
+        holder.join().unwrap();
         let families = metrics.len();
         assert!(families > 60, "{families}");
         node.stop().unwrap();

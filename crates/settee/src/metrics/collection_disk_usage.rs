@@ -5,18 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use document::CollectionId;
-use management::Metric;
 use node::NodeBucket;
 use platform::Instant;
-use server::{COLLECTION_LABELS, ListedCollection};
-
-use super::{count, float};
+use server::ListedCollection;
 
 /// For so long what was read holds.
 const HOLDS_FOR: Duration = Duration::from_secs(60);
 /// Collections times vBuckets that are read at most at a time. Of a bucket with more nothing is
 /// told.
-const READS_MAX: u64 = 16_384;
+const READS_MAX: usize = 16_384;
 
 /// What was read of each bucket, by the buckets' uuids.
 #[derive(Default)]
@@ -30,32 +27,18 @@ struct Read {
 }
 
 impl CollectionDiskUsage {
-    /// What the collections of a bucket take.
-    pub(crate) fn metrics(
+    /// Bytes that the collections of a bucket take in the files of active vBuckets.
+    pub(crate) fn bytes(
         &self,
         bucket: &NodeBucket,
         collections: &[ListedCollection],
         now: Instant,
-    ) -> Vec<Metric> {
-        let reads =
-            count(collections.len()).saturating_mul(bucket.bucket().config().vbucket_count.into());
-        if reads > READS_MAX {
-            return Vec::new();
+    ) -> BTreeMap<CollectionId, u64> {
+        let vbucket_count = usize::from(bucket.bucket().config().vbucket_count);
+        if collections.len().saturating_mul(vbucket_count) > READS_MAX {
+            return BTreeMap::new();
         }
-        let read = self.of_bucket(bucket, collections, now);
-        let of = |one: &ListedCollection| {
-            let bytes = read.bytes.get(&one.id).copied().unwrap_or_default();
-            let [scope, collection] = COLLECTION_LABELS;
-            Metric::gauge(
-                "kv_collection_data_size_bytes",
-                "What documents of active vBuckets take in files, by collection",
-                float(bytes),
-            )
-            .with_label("bucket", bucket.name().to_owned())
-            .with_label(scope, one.scope.clone())
-            .with_label(collection, one.name.clone())
-        };
-        collections.iter().map(of).collect()
+        self.of_bucket(bucket, collections, now).bytes
     }
 
     fn of_bucket(
