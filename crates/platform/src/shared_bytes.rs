@@ -127,6 +127,13 @@ impl UniqueBytes {
         }
     }
 
+    /// Sets the heat.
+    pub fn set_heat(&mut self, heat: u8) {
+        // Relaxed and without a look: of one owner there is no other word to keep.
+        let alone = (u32::from(heat) << HEAT_SHIFT) | 1;
+        self.0.prefix().references.store(alone, Ordering::Relaxed);
+    }
+
     /// Gives up the right to write.
     pub fn share(self) -> SharedBytes {
         self.0

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use document::{Cas, Key};
+use document::{Cas, Item, Key};
 use platform::Instant;
+
+use crate::operation::Refusal;
 
 /// Ended locks are looked for when there are so many, and then twice as many as are left.
 const SWEEP_COUNT_MIN: usize = 64;
@@ -39,6 +41,15 @@ impl DocumentLocks {
         }
         self.release(key);
         None
+    }
+
+    /// Why a write that is to replace `cas` may not replace `item`, which is live.
+    pub(crate) fn refusal(&mut self, item: &Item, cas: Cas, now: Instant) -> Option<Refusal> {
+        match self.get(item.key(), now) {
+            Some(lock) if lock.cas != cas => Some(Refusal::Locked),
+            None if cas != Cas::ANY && cas != item.cas() => Some(Refusal::CasMismatch),
+            _ => None,
+        }
     }
 
     /// Locks `key`.

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, Hasher};
 use document::{Item, Key};
 use foldhash::fast::SeedableRandomState;
 
-use sub_tables::SubTables;
+use sub_tables::{Place, SubTables};
 
 pub use visit::{ItemAction, VisitPosition};
 
@@ -45,6 +45,18 @@ pub(crate) struct HashTable {
     seed: HashSeed,
     sub_tables: SubTables,
     counts: Counts,
+    /// Rises whenever items may have moved.
+    moves: u64,
+}
+
+/// Where a key is in a table, or that it is not there. Good as long as nothing comes into the table
+/// or leaves it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located {
+    hash: u64,
+    place: Option<Place>,
+    /// Of the table then.
+    moves: u64,
 }
 
 /// What is in a table.
@@ -64,7 +76,19 @@ pub type DatatypeCounts = [usize; 8];
 
 impl HashTable {
     pub(crate) fn new(seed: HashSeed) -> Self {
-        Self { seed, sub_tables: SubTables::default(), counts: Counts::default() }
+        Self { seed, sub_tables: SubTables::default(), counts: Counts::default(), moves: 0 }
+    }
+
+    /// Looks `key` up, for who needs its place more than once.
+    pub(crate) fn locate(&self, key: Key<'_>) -> Located {
+        let hash = self.seed.hash(key.encoded());
+        Located { hash, place: self.sub_tables.find(hash, key), moves: self.moves }
+    }
+
+    /// The version of a key that was looked up.
+    pub(crate) fn at(&self, located: Located) -> Option<&Item> {
+        self.check_is_good(located);
+        located.place.map(|place| self.sub_tables.item(place))
     }
 
     pub(crate) fn get(&self, key: Key<'_>) -> Option<&Item> {
@@ -74,11 +98,18 @@ impl HashTable {
 
     /// Makes `item` the version of its key and returns the one before.
     pub(crate) fn insert(&mut self, item: Item) -> Option<Item> {
+        let located = self.locate(item.key());
+        self.insert_at(located, item)
+    }
+
+    /// The same where the item's key was looked up before.
+    pub(crate) fn insert_at(&mut self, located: Located, item: Item) -> Option<Item> {
+        self.check_is_good(located);
         self.counts.add(&item);
-        let hash = self.seed.hash(item.key().encoded());
-        let Some(place) = self.sub_tables.find(hash, item.key()) else {
+        let Some(place) = located.place else {
             let seed = &self.seed;
-            self.sub_tables.add(hash, item, |other| seed.hash(other.key().encoded()));
+            self.moves += 1;
+            self.sub_tables.add(located.hash, item, |other| seed.hash(other.key().encoded()));
             return None;
         };
         let before = self.sub_tables.replace(place, item);
@@ -88,9 +119,14 @@ impl HashTable {
 
     pub(crate) fn remove(&mut self, key: Key<'_>) -> Option<Item> {
         let place = self.sub_tables.find(self.seed.hash(key.encoded()), key)?;
+        self.moves += 1;
         let item = self.sub_tables.remove(place);
         self.counts.subtract(&item);
         Some(item)
+    }
+
+    fn check_is_good(&self, located: Located) {
+        assert!(located.moves == self.moves, "a place is good until the table changes");
     }
 
     /// Does to each item what `act` says, until that were about `slots_max` items or the end. What
@@ -105,6 +141,7 @@ impl HashTable {
         mut act: impl FnMut(&Item) -> ItemAction,
         removed: &mut Vec<Item>,
     ) -> Option<VisitPosition> {
+        self.moves += 1;
         let counts = &mut self.counts;
         let count_and_act = |item: &Item| {
             let action = act(item);
@@ -147,6 +184,7 @@ impl HashTable {
 
     /// Makes room for `count` items in all.
     pub(crate) fn reserve(&mut self, count: usize) {
+        self.moves += 1;
         let seed = &self.seed;
         self.sub_tables.reserve(count, |item| seed.hash(item.key().encoded()));
     }

@@ -152,11 +152,8 @@ impl ItemBuilder {
         let (account, heat) = (self.account, self.heat);
         let mut block = self.placed(cas, seqno, revision);
         block.charge(account);
-        let block = block.share();
-        if heat > 0 {
-            block.set_heat(heat);
-        }
-        Item(block)
+        block.set_heat(heat);
+        Item(block.share())
     }
 
     /// The block with the item's place in history.

@@ -93,6 +93,30 @@ fn counts_follow_every_change_and_return_to_zero() {
 }
 
 #[test]
+fn a_place_is_good_for_one_version_after_the_other() {
+    let mut table = HashTable::new(HashSeed::new(1));
+    let key = key(7);
+    let free = table.locate(key.as_key());
+    assert!(table.at(free).is_none() && table.insert_at(free, item(7, 1, false)).is_none());
+    let place = table.locate(key.as_key());
+    for seqno in 2..4 {
+        let before = table.insert_at(place, item(7, seqno, false)).map(|item| item.seqno());
+        assert_eq!(before, Some(Seqno(seqno - 1)));
+        assert_eq!(table.at(place).map(Item::seqno), Some(Seqno(seqno)));
+    }
+    assert_eq!(table.len(), 1);
+}
+
+#[test]
+#[should_panic(expected = "a place is good until the table changes")]
+fn a_place_is_not_good_any_more_when_another_key_has_come() {
+    let mut table = HashTable::new(HashSeed::new(1));
+    let place = table.locate(key(7).as_key());
+    drop(table.insert(item(8, 1, false)));
+    drop(table.insert_at(place, item(7, 2, false)));
+}
+
+#[test]
 fn the_order_depends_on_the_seed_and_the_history_alone() {
     let order = |seed| {
         let mut table = HashTable::new(HashSeed::new(seed));

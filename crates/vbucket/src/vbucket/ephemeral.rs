@@ -80,7 +80,8 @@ impl Vbucket {
         }
         let tombstone = tombstone_of(&item, Deletion::Explicit, Operation::Mutation, now);
         self.statistics.auto_deletions += 1;
-        self.commit(tombstone, Some(item.revision()), now, effects);
+        let before = self.before(&item);
+        self.commit(tombstone, before, now, effects);
         true
     }
 }

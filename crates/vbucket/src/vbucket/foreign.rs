@@ -61,7 +61,8 @@ impl Vbucket {
             assert!(!datatype.contains(Datatype::SNAPPY), "places are those of the plain value");
             placeholders.fill(builder.value_mut(), cas, self.high_seqno().next());
         }
-        Ok(self.commit_as(builder, cas, revision, now, effects))
+        let place = self.hash_table.locate(builder.key());
+        Ok(self.commit_as(builder, place, cas, revision, now, effects))
     }
 
     /// The version that is here, and whether the one that comes gets another CAS, if it may come.

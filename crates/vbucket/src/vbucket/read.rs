@@ -116,7 +116,8 @@ impl Vbucket {
         let tombstone = tombstone_of(expired, Deletion::Expired, Operation::Mutation, now);
         self.locks.release(expired.key());
         self.statistics.expirations += 1;
-        self.commit(tombstone, Some(expired.revision()), now, effects);
+        let before = self.before(expired);
+        self.commit(tombstone, before, now, effects);
     }
 
     /// Counts a read, and that the document is read.

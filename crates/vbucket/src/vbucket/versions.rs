@@ -10,7 +10,7 @@ use platform::WallTime;
 
 use super::Vbucket;
 use super::restore::is_same_version;
-use super::write::release_builder;
+use super::write::{Before, release_builder};
 use crate::effect::Effect;
 use crate::operation::{Found, NewVersion, Now, Refusal, Visibility, WriteCondition, Written};
 
@@ -118,8 +118,9 @@ impl Vbucket {
             (true, None) => &mut self.statistics.updates,
         };
         *counter += 1;
-        let known = replaced.as_ref().or_else(|| self.hash_table.get(builder.key()));
-        let before = known.map(Item::revision);
+        let place = self.hash_table.locate(builder.key());
+        let known = replaced.as_ref().or_else(|| self.hash_table.at(place));
+        let before = Before { place, revision: known.map(Item::revision) };
         let (cas, seqno) = (self.clock.peek(now.wall), self.high_seqno().next());
         if !placeholders.is_empty() {
             let datatype = builder.meta().datatype;

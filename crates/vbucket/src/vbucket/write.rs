@@ -8,8 +8,32 @@ use document::{
 use super::{Vbucket, release};
 use crate::checkpoint::{QueueOutcome, Queued};
 use crate::effect::Effect;
+use crate::hash_table::{HashTable, Located};
 use crate::operation::{KeptXattrs, Mutation, Now, Refusal, StoreMode, WriteCondition, Written};
 use crate::persistence::FlushUrgency;
+
+/// What stands under the key of a write, before it.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    /// Of the key in the hash table.
+    pub(super) place: Located,
+    /// How often the document has changed, if that is known.
+    pub(super) revision: Option<RevSeqno>,
+}
+
+/// What a write that may happen has found in the hash table.
+#[derive(Clone, Copy)]
+struct FoundForWrite {
+    before: Before,
+    /// Whether it is a document whose time is not over.
+    is_live: bool,
+}
+
+impl FoundForWrite {
+    fn live_in(self, table: &HashTable) -> Option<&Item> {
+        table.at(self.before.place).filter(|_| self.is_live)
+    }
+}
 
 impl Vbucket {
     /// Makes `builder` the newest version of its key.
@@ -25,23 +49,23 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Result<Written, Refusal> {
-        let existing = match self.check_store(mode, builder.key(), condition, now) {
-            Ok(existing) => existing,
+        let found = match self.check_store(mode, builder.key(), condition, now) {
+            Ok(found) => found,
             Err(refusal) => {
                 release_builder(builder, effects);
                 return Err(refusal);
             }
         };
-        let Some(existing) = existing else {
+        let Some(existing) = found.live_in(&self.hash_table) else {
             // Of a document whose time is over the lock is, too.
             self.locks.release(builder.key());
             self.statistics.creations += 1;
-            let before = self.hash_table.get(builder.key()).map(Item::revision);
-            return Ok(self.write(builder, before, condition, now, effects));
+            return Ok(self.write(builder, found.before, condition, now, effects));
         };
         let loses_xattrs = existing.datatype().contains(Datatype::XATTR)
             && !builder.meta().datatype.contains(Datatype::XATTR);
         if loses_xattrs && condition.computed_from.is_none() {
+            let existing = existing.clone();
             if existing.is_ejected() {
                 release_builder(builder, effects);
                 return Err(Refusal::Ejected(existing));
@@ -51,24 +75,24 @@ impl Vbucket {
         if condition.preserve_expiry && existing.expiry() != builder.meta().expiry {
             builder.set_expiry(existing.expiry());
         }
-        self.locks.release(existing.key());
+        self.locks.release(builder.key());
         self.statistics.updates += 1;
-        Ok(self.write(builder, Some(existing.revision()), condition, now, effects))
+        Ok(self.write(builder, found.before, condition, now, effects))
     }
 
-    /// The live version that a store would replace, if the store may happen at all.
+    /// What a store would replace, if the store may happen at all.
     fn check_store(
         &mut self,
         mode: StoreMode,
         key: Key<'_>,
         condition: WriteCondition,
         now: Now,
-    ) -> Result<Option<Item>, Refusal> {
-        let existing = self.check_write(key, condition, now)?;
-        match (mode, &existing) {
-            (StoreMode::Add, Some(_)) => Err(self.reject(Refusal::Exists)),
-            (StoreMode::Replace, None) => Err(self.reject(Refusal::NotFound)),
-            _ => Ok(existing),
+    ) -> Result<FoundForWrite, Refusal> {
+        let found = self.check_write(key, condition, now)?;
+        match (mode, found.is_live) {
+            (StoreMode::Add, true) => Err(self.reject(Refusal::Exists)),
+            (StoreMode::Replace, false) => Err(self.reject(Refusal::NotFound)),
+            _ => Ok(found),
         }
     }
 
@@ -80,16 +104,17 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Result<Written, Refusal> {
-        let Some(existing) = self.check_write(key, condition, now)? else {
+        let found = self.check_write(key, condition, now)?;
+        let Some(existing) = found.live_in(&self.hash_table) else {
             return Err(self.reject(Refusal::NotFound));
         };
         if existing.is_ejected() && existing.datatype().contains(Datatype::XATTR) {
-            return Err(Refusal::Ejected(existing));
+            return Err(Refusal::Ejected(existing.clone()));
         }
+        let tombstone = tombstone_of(existing, Deletion::Explicit, condition.operation(), now);
         self.locks.release(key);
         self.statistics.deletions += 1;
-        let tombstone = tombstone_of(&existing, Deletion::Explicit, condition.operation(), now);
-        Ok(self.write(tombstone, Some(existing.revision()), condition, now, effects))
+        Ok(self.write(tombstone, found.before, condition, now, effects))
     }
 
     /// The live version of `key` to compute a new one from, when a write with `condition` would be
@@ -100,35 +125,42 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
     ) -> Result<Item, Refusal> {
-        match self.check_write(key, condition, now)? {
+        match self.check_write(key, condition, now)?.live_in(&self.hash_table) {
             None => Err(Refusal::NotFound),
-            Some(item) if item.is_ejected() => Err(Refusal::Ejected(item)),
-            Some(item) => Ok(item),
+            Some(item) if item.is_ejected() => Err(Refusal::Ejected(item.clone())),
+            Some(item) => Ok(item.clone()),
         }
     }
 
-    /// The live version that a write of `key` would replace, if the write may happen at all.
+    /// What a write of `key` would replace, if the write may happen at all.
     fn check_write(
         &mut self,
         key: Key<'_>,
         condition: WriteCondition,
         now: Now,
-    ) -> Result<Option<Item>, Refusal> {
+    ) -> Result<FoundForWrite, Refusal> {
         self.check_writer(key, condition)?;
         let seconds = now.wall.seconds();
         let is_live = |item: &&Item| !item.is_deleted() && !expiry::is_past(item.expiry(), seconds);
-        let live = match self.hash_table.get(key) {
-            Some(newest) => Some(newest).filter(is_live).cloned(),
-            None => {
-                self.check_absent(key)?;
-                None
-            }
-        };
-        let newest = live.as_ref().map(Item::seqno);
-        if condition.computed_from.is_some() && condition.computed_from != newest {
+        let place = self.hash_table.locate(key);
+        let newest = self.hash_table.at(place);
+        let revision = newest.map(Item::revision);
+        if newest.is_none() {
+            self.check_absent(key)?;
+        }
+        let live = self.hash_table.at(place).filter(is_live);
+        if condition.computed_from.is_some() && condition.computed_from != live.map(Item::seqno) {
             return Err(Refusal::Changed);
         }
-        self.check_version(live, condition, now)
+        let is_live = live.is_some();
+        let refusal = match live {
+            Some(item) => self.locks.refusal(item, condition.cas, now.monotonic),
+            None => (condition.cas != Cas::ANY).then_some(Refusal::NotFound),
+        };
+        match refusal {
+            Some(refusal) => Err(self.reject(refusal)),
+            None => Ok(FoundForWrite { before: Before { place, revision }, is_live }),
+        }
     }
 
     /// Whether anybody may write `key` now.
@@ -172,12 +204,15 @@ impl Vbucket {
         cas: Cas,
         now: Now,
     ) -> Result<(), Refusal> {
-        let refusal = match self.locks.get(item.key(), now.monotonic) {
-            Some(lock) if lock.cas != cas => Refusal::Locked,
-            None if cas != Cas::ANY && cas != item.cas() => Refusal::CasMismatch,
-            _ => return Ok(()),
-        };
-        Err(self.reject(refusal))
+        match self.locks.refusal(item, cas, now.monotonic) {
+            Some(refusal) => Err(self.reject(refusal)),
+            None => Ok(()),
+        }
+    }
+
+    /// What stands where `item` is the newest version.
+    pub(super) fn before(&self, item: &Item) -> Before {
+        Before { place: self.hash_table.locate(item.key()), revision: Some(item.revision()) }
     }
 
     pub(super) fn reject(&mut self, refusal: Refusal) -> Refusal {
@@ -189,7 +224,7 @@ impl Vbucket {
     pub(super) fn write(
         &mut self,
         builder: ItemBuilder,
-        before: Option<RevSeqno>,
+        before: Before,
         condition: WriteCondition,
         now: Now,
         effects: &mut Vec<Effect>,
@@ -198,46 +233,47 @@ impl Vbucket {
         match condition.sync_write {
             None => Written::Done(self.commit(builder, before, now, effects)),
             Some(request) => {
-                self.begin_sync_write(builder, before, request, now, effects);
+                self.begin_sync_write(builder, before.revision, request, now, effects);
                 Written::Begun
             }
         }
     }
 
     /// Gives `builder` the next seqno and CAS, and puts it into the hash table and the log.
-    /// `before` is the revision of what the hash table holds under its key.
     pub(super) fn commit(
         &mut self,
         builder: ItemBuilder,
-        before: Option<RevSeqno>,
+        before: Before,
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Mutation {
-        let revision = RevSeqno(before.unwrap_or(self.max_deleted_revision).0 + 1);
+        let revision = RevSeqno(before.revision.unwrap_or(self.max_deleted_revision).0 + 1);
         let cas = self.clock.next(now.wall);
-        self.commit_as(builder, cas, revision, now, effects)
+        self.commit_as(builder, before.place, cas, revision, now, effects)
     }
 
-    /// The same with a CAS and a revision that are decided on.
+    /// The same with a CAS and a revision that are decided on. `place` is that of its key.
     pub(super) fn commit_as(
         &mut self,
         builder: ItemBuilder,
+        place: Located,
         cas: Cas,
         revision: RevSeqno,
         now: Now,
         effects: &mut Vec<Effect>,
     ) -> Mutation {
         let seqno = self.high_seqno().next();
-        let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
+        let initial_heat = || self.eviction.initial_frequency.get();
+        let heat = self.hash_table.at(place).map_or_else(initial_heat, Item::heat);
+        let builder = builder.charged_to(self.account.id()).with_heat(heat);
+        let item = builder.finish(cas, seqno, revision);
         if item.is_deleted() {
             self.max_deleted_revision = self.max_deleted_revision.max(revision);
         }
         self.absent.forget(item.key());
-        let replaced = self.hash_table.insert(item.clone());
+        let replaced = self.hash_table.insert_at(place, item.clone());
         let was_alive = || replaced.as_ref().is_some_and(|before| !before.is_deleted());
         self.note_in_collection(&item, was_alive);
-        let initial_heat = || self.eviction.initial_frequency.get();
-        item.set_heat(replaced.as_ref().map_or_else(initial_heat, Item::heat));
         self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, replaced.as_ref());
         release(replaced, effects);
