@@ -43,6 +43,8 @@ pub struct CheckpointManager {
     tail: Run,
     tail_items: Extent,
     tail_place: Arc<Segment>,
+    /// Items that the tail may come to have, by how many the last one had.
+    expected_slots: usize,
     /// How much log lay before the tail when that began, what has been superseded since in the
     /// open checkpoint's frozen segments left in.
     tail_position: Extent,
@@ -112,6 +114,7 @@ impl CheckpointManager {
             tail: Run::beginning_at(high_seqno.next()),
             tail_items: Extent::default(),
             tail_place: place,
+            expected_slots: 0,
             tail_position: Extent::default(),
             total_items: 0,
             cursors: Vec::new(),

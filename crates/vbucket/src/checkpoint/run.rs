@@ -41,6 +41,12 @@ impl Run {
         Self { first_seqno, slots: Vec::new(), rare: None }
     }
 
+    /// Makes room for so many slots in an empty run.
+    pub(super) fn reserve(&mut self, slots: usize) {
+        assert!(self.slots.is_empty(), "room is made before the first item");
+        self.slots.reserve_exact(slots);
+    }
+
     /// Whether the distance of `seqno` from the first one can be remembered.
     pub(super) fn can_hold(&self, seqno: Seqno) -> bool {
         self.slots.is_empty() || u32::try_from(seqno.0 - self.first_seqno.0).is_ok()

@@ -11,6 +11,9 @@ use super::super::segment::{Content, Segment, Superseded};
 use super::{CheckpointManager, SEGMENT_SLOTS_MAX};
 use crate::checkpoint::CheckpointKind;
 
+/// A tail begins with room for as many items as the last one had, but for no more than so many.
+const EXPECTED_SLOTS_MAX: usize = 64;
+
 /// What a mutation means for the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueOutcome {
@@ -109,6 +112,9 @@ impl CheckpointManager {
         if self.tail.slots().len() >= SEGMENT_SLOTS_MAX || !self.tail.can_hold(by) {
             self.freeze();
         }
+        if self.tail.slots().is_empty() {
+            self.tail.reserve(self.expected_slots);
+        }
         self.high_seqno = by;
         self.last_item_seqno = by;
         if !item.operation().is_prepared() {
@@ -197,6 +203,7 @@ impl CheckpointManager {
         let next_seqno = self.last_item_seqno.next();
         let next = Segment::new(self.tail_place.ordinal + 1, next_seqno);
         let mut run = std::mem::replace(&mut self.tail, Run::beginning_at(next_seqno));
+        self.expected_slots = run.slots().len().min(EXPECTED_SLOTS_MAX);
         run.shrink();
         let extent = Extent {
             structure_bytes: Segment::size() + run.structure_bytes(),
