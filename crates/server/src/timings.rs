@@ -39,7 +39,7 @@ impl Default for CommandTimings {
 impl CommandTimings {
     /// A command, quiet or loud, took so long.
     pub(crate) fn record(&self, opcode: u8, nanos: u64) {
-        self.by_opcode[usize::from(opcode)].get_or_init(Box::default).record(nanos);
+        self.by_opcode[usize::from(opcode)].get_or_init(Box::default).record_alone(nanos);
     }
 
     /// All begin anew.
