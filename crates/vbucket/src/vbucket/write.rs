@@ -198,12 +198,7 @@ impl Vbucket {
     }
 
     /// Whether a write that is to replace `cas` may replace `item`, which is live.
-    pub(super) fn check_replaceable(
-        &self,
-        item: &Item,
-        cas: Cas,
-        now: Now,
-    ) -> Result<(), Refusal> {
+    pub(super) fn check_replaceable(&self, item: &Item, cas: Cas, now: Now) -> Result<(), Refusal> {
         match self.locks.refusal(item, cas, now.monotonic) {
             Some(refusal) => Err(self.reject(refusal)),
             None => Ok(()),
