@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -273,6 +273,7 @@ fn what_leaves_memory_changes_while_clients_write_and_read_and_nobody_is_disconn
         let node = start_of(directory.path(), threads, 4, at_once);
         node.bucket_changes().create("orders", &words(&[])).unwrap();
         let (kept, is_over) = (names("kept"), AtomicBool::new(false));
+        let rounds_written = AtomicUsize::new(0);
         let mut first = connection(&node, Some("orders"));
         for name in &kept {
             assert_eq!(ask(&mut first, Opcode::Set, name, true), Status::Success);
@@ -305,6 +306,7 @@ fn what_leaves_memory_changes_while_clients_write_and_read_and_nobody_is_disconn
                         let set = ask(&mut writing, Opcode::Set, name, *durable);
                         assert_eq!(set, Status::Success, "{name}");
                     }
+                    rounds_written.fetch_add(1, Ordering::Release);
                 }
             });
             let _end = EndsWith(&is_over);
@@ -324,6 +326,9 @@ fn what_leaves_memory_changes_while_clients_write_and_read_and_nobody_is_disconn
                 if policy == "value_only" {
                     assert_eq!(orders.bucket().statistics().evicted_count, 0, "keys stay");
                 }
+                // Durable and plain ones, since the policy changed.
+                let wanted = rounds_written.load(Ordering::Acquire) + 2;
+                wait_until("clients write", || rounds_written.load(Ordering::Acquire) >= wanted);
             }
         });
         drop(first);
