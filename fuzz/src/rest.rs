@@ -63,7 +63,7 @@ fn open() -> Port {
     let users = Arc::new(users);
     let node = Arc::new(FakeNode::new(Arc::clone(&users)));
     let plain = platform::network::listen_standard(([127, 0, 0, 1], 0).into());
-    let ports = Ports { plain: plain.expect("a port is free"), tls: None };
+    let ports = Ports { plain: plain.expect("a port is free"), tls: None, query_stub: None };
     let handle = ManagementServer::start_with(ports, node, users, Limits::default());
     Port { handle: handle.expect("the port opens"), requests_left: REQUESTS_MAX }
 }
