@@ -176,12 +176,33 @@ pub(crate) fn float(number: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc;
 
     use node::{BucketSettings, Node, NodeConfig};
 
     use super::*;
     use crate::real_world::real_world;
+
+    /// A node with one front-end thread and small buckets of these names.
+    fn node_with(directory: &Path, buckets: &[&str]) -> Node {
+        let bucket = |name: &&str| BucketSettings {
+            name: (*name).to_owned(),
+            vbuckets: Some(4),
+            memory_quota_bytes: 64 << 20,
+            journal_size_bytes: 64 << 20,
+            ..BucketSettings::default()
+        };
+        let config = NodeConfig {
+            data_dir: directory.join("data"),
+            port: 0,
+            threads: 1,
+            buckets: buckets.iter().map(bucket).collect(),
+            ..NodeConfig::default()
+        };
+        let world = real_world(config.pool_options()).unwrap();
+        Node::start(world, config, 8091).unwrap()
+    }
 
     fn label_of_bucket(metric: &Metric) -> &str {
         let label = metric.labels.iter().find(|(name, _)| *name == "bucket");
@@ -191,22 +212,7 @@ mod tests {
     #[test]
     fn metrics_keep_the_rules_of_prometheus_and_name_their_bucket() {
         let directory = tempfile::tempdir().unwrap();
-        let bucket = |number| BucketSettings {
-            name: format!("bucket-{number}"),
-            vbuckets: Some(4),
-            memory_quota_bytes: 64 << 20,
-            journal_size_bytes: 64 << 20,
-            ..BucketSettings::default()
-        };
-        let config = NodeConfig {
-            data_dir: directory.path().join("data"),
-            port: 0,
-            threads: 1,
-            buckets: [1, 2].map(bucket).into(),
-            ..NodeConfig::default()
-        };
-        let world = real_world(config.pool_options()).unwrap();
-        let node = Node::start(world, config, 8091).unwrap();
+        let node = node_with(directory.path(), &["bucket-1", "bucket-2"]);
         let mut metrics = figures(node.buckets(), node.server(), 0, Duration::from_secs(1));
         metrics.extend(histograms(node.buckets()));
         assert!(metrics.len() > 60);
@@ -248,22 +254,7 @@ mod tests {
     #[test]
     fn a_scrape_waits_for_nobody_who_has_a_vbucket() {
         let directory = tempfile::tempdir().unwrap();
-        let bucket = BucketSettings {
-            name: "travel".to_owned(),
-            vbuckets: Some(4),
-            memory_quota_bytes: 64 << 20,
-            journal_size_bytes: 64 << 20,
-            ..BucketSettings::default()
-        };
-        let config = NodeConfig {
-            data_dir: directory.path().join("data"),
-            port: 0,
-            threads: 1,
-            buckets: vec![bucket],
-            ..NodeConfig::default()
-        };
-        let world = real_world(config.pool_options()).unwrap();
-        let node = Node::start(world, config, 8091).unwrap();
+        let node = node_with(directory.path(), &["travel"]);
         let all = node.buckets().all();
         let bucket = all[0].bucket().clone();
         let ((release, released), (hold, held)) = (mpsc::channel(), mpsc::channel());
