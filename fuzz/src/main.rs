@@ -3,16 +3,20 @@
 //! Each input follows from one seed, and seeds are tried in order, so the seed that is printed with
 //! a failure makes the same input again.
 
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for the command line")]
+
 // The node that the tests of `management` have.
-#[allow(dead_code, clippy::unwrap_used)]
+#[expect(dead_code, clippy::unwrap_used, reason = "it is shared with tests, which need more of it")]
 #[path = "../../crates/management/tests/it/fake_node.rs"]
 mod fake_node;
 mod mutation;
 mod rest;
 mod targets;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use platform::{Clock, Entropy, Random};
@@ -56,26 +60,37 @@ fn parse(arguments: &[String]) -> Option<Options> {
     rest.is_empty().then_some(options)
 }
 
-/// Tries at least one input.
+/// Makes the input that is being read.
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+/// Tries at least one input. A panic ends the process, in whichever thread it is.
 fn fuzz(options: &Options) -> ExitCode {
-    let clock = Clock::real();
+    let (clock, target) = (Clock::real(), options.target);
     let end = clock.now().after(options.duration);
-    let corpus = (options.target.corpus)();
+    let corpus: Arc<[Vec<u8>]> = (target.corpus)().into();
     assert!(!corpus.is_empty(), "a mutation begins with something");
+    report_panics(target.name, corpus.clone());
     let mut seed = options.first_seed;
     loop {
-        let input = mutation::mutate(&corpus, &mut Random::from_seed(seed));
-        if catch_unwind(AssertUnwindSafe(|| (options.target.read)(&input))).is_err() {
-            report(options.target.name, seed, &input);
-            return ExitCode::FAILURE;
-        }
+        SEED.store(seed, Ordering::Relaxed);
+        (target.read)(&mutation::mutate(&corpus, &mut Random::from_seed(seed)));
         seed += 1;
         if clock.now() >= end {
             break;
         }
     }
-    println!("{}: {} inputs, no panic", options.target.name, seed - options.first_seed);
+    println!("{}: {} inputs, no panic", target.name, seed - options.first_seed);
     ExitCode::SUCCESS
+}
+
+/// Tells of what was read when there was a panic, before that ends the process.
+fn report_panics(target: &'static str, corpus: Arc<[Vec<u8>]>) {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        let seed = SEED.load(Ordering::Relaxed);
+        report(target, seed, &mutation::mutate(&corpus, &mut Random::from_seed(seed)));
+    }));
 }
 
 fn report(target: &str, seed: u64, input: &[u8]) {

@@ -16,9 +16,10 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use crate::checked_build;
 use crate::counts::Counts;
 use crate::needs::{Met, Needs};
-use crate::shell::{capture, cargo, is_ci, judged_step, root, run, step, target_directory};
+use crate::shell::{capture, is_ci, judged_step, root, step, target_directory};
 
 /// What became of a suite.
 #[derive(Debug)]
@@ -122,7 +123,7 @@ fn run_with(names: &[String], environment: &Environment) -> Result<Vec<SuiteResu
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let binary = step("build", build_node)?;
+    let binary = step("build", checked_build::node)?;
     let (mut side_by_side, mut alone) = (VecDeque::new(), Vec::new());
     for name in names {
         if Needs::read(&root().join("acceptance").join(name))?.is_side_by_side() {
@@ -165,27 +166,6 @@ pub(crate) fn report(results: &[SuiteResult]) -> Result<()> {
         bail!("{} skipped, and CI skips nothing", total.skipped);
     }
     Ok(())
-}
-
-/// How the node of the suites is built: as a release, but fast, and with its assertions. A suite
-/// that runs the README's own commands inherits it, and the directory, so that they need not build
-/// the node again.
-const NODE_PROFILE: [(&str, &str); 3] = [
-    ("CARGO_PROFILE_RELEASE_LTO", "off"),
-    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
-    ("CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS", "true"),
-];
-
-/// Where it is built, apart from what is released.
-fn node_target_directory() -> PathBuf {
-    target_directory().join("acceptance")
-}
-
-fn build_node() -> Result<PathBuf> {
-    let mut build = cargo(&["build", "--quiet", "--release", "--package", "settee"]);
-    run(build.arg("--target-dir").arg(node_target_directory()).envs(NODE_PROFILE))?;
-    let binary = node_target_directory().join("release").join("settee");
-    fs::canonicalize(&binary).with_context(|| format!("cannot find {}", binary.display()))
 }
 
 fn run_suite(name: &str, binary: &Path, environment: &Environment) -> SuiteResult {
@@ -232,8 +212,9 @@ fn run_in(
     command.current_dir(suite).env("PATH", path).env("SETTEE_BINARY", binary);
     command.env("WORK_DIR", fs::canonicalize(&work)?);
     command.env("CI", if is_ci() { "true" } else { "false" });
-    command.env("NODE_TARGET_DIR", std::path::absolute(node_target_directory())?);
-    command.envs(NODE_PROFILE);
+    // A suite that runs the README's own commands need not build the node again.
+    command.env("NODE_TARGET_DIR", std::path::absolute(checked_build::directory())?);
+    command.envs(checked_build::PROFILE);
     command.envs(environment.iter().map(|(variable, value)| (variable, value)));
     let captured = capture(&mut command)?;
     keep_outcomes(name, &captured.text)?;

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod bench;
+mod checked_build;
 mod counts;
 mod fuzz;
 mod measurements;
