@@ -5,6 +5,7 @@
 
 mod buckets;
 mod failover;
+mod identities;
 mod lost_disk;
 mod tls_between_nodes;
 
@@ -120,6 +121,10 @@ impl Peers for Others {
             copies.insert(vbid.0, Held { high_seqno, uuid, ..Held::default() });
         });
         Ok(copies)
+    }
+
+    fn identity(&self, node: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Uuid> {
+        Ok(self.find(&node.host)?.1.uuid_of(node))
     }
 
     fn flush(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
