@@ -101,8 +101,8 @@ impl Peers for RealPeers {
     fn flush(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
         let patient = Self { patience: CARRY_OUT_TIME_MAX };
         let flushed = patient.connect(node, login)?.call(&Request::new(Opcode::Flush))?;
-        let status = flushed.status_code();
-        ensure!(flushed.is_success(), "{}", client::status_name(status));
+        let status = client::status_name(flushed.status_code());
+        ensure!(flushed.is_success(), "{status} {}", String::from_utf8_lossy(flushed.value()));
         Ok(())
     }
 }
