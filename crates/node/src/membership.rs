@@ -5,6 +5,7 @@ mod changing_buckets;
 mod exchange;
 mod flushing;
 mod identities;
+mod known_identities;
 mod manifests;
 mod own_words;
 mod plan_exchange;
@@ -28,7 +29,7 @@ use replication::Replicator;
 use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
-use identities::Identities;
+use known_identities::KnownIdentities;
 use manifests::ManifestExchange;
 use plan_exchange::PlanExchange;
 pub(crate) use plan_order::PlanOrder;
@@ -90,7 +91,7 @@ pub struct Membership {
     manifests: ManifestExchange,
     users: UsersExchange,
     plans: PlanExchange,
-    identities: Identities,
+    identities: KnownIdentities,
     remembered: RememberedMap,
     own_setup_file: OwnSetupFile,
     own_setup: Mutex<OwnSetup>,
@@ -138,7 +139,7 @@ impl Membership {
             manifests: ManifestExchange::default(),
             users: UsersExchange::default(),
             plans: PlanExchange::default(),
-            identities: Identities::default(),
+            identities: KnownIdentities::default(),
             remembered,
             own_setup_file,
             own_setup: Mutex::new(own_setup),
