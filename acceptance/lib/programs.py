@@ -18,6 +18,8 @@ from cluster_run import PASSWORD, USER, Cluster
 from node import Node
 
 FOUR = "-with-four-threads"
+# Of each bucket of a cluster, where nobody says another number.
+CLUSTER_VBUCKETS = 64
 # How cases of two nodes begin.
 CLUSTER_PREFIXES = ("sdk-", "tls-two-")
 PROGRAM_SECONDS = 600
@@ -72,7 +74,8 @@ def told_of(node):
 def told_of_cluster(cluster):
     """How a program connects to several nodes, as variables."""
     return {"SETTEE_CONNECT": cluster.connection_string, "SETTEE_USER": USER,
-            "SETTEE_PASSWORD": PASSWORD, **certificates.told_of_cluster(cluster)}
+            "SETTEE_PASSWORD": PASSWORD, "SETTEE_VBUCKETS": str(cluster.vbuckets),
+            **certificates.told_of_cluster(cluster)}
 
 
 class Run:
@@ -125,7 +128,7 @@ class Run:
 
 
 class NodeRun(Run):
-    """One node of 1024 vBuckets."""
+    """One node of `VBUCKETS` vBuckets, 1024 if nobody says so."""
 
     def __init__(self, threads, suffix, flags):
         super().__init__(threads, suffix)
@@ -148,7 +151,7 @@ class NodeRun(Run):
 
 
 class ClusterRun(Run):
-    """Two nodes of 64 vBuckets with a replica each."""
+    """Two nodes with a replica each."""
 
     def has(self, name):
         """Whether a case is one of a cluster."""
@@ -157,7 +160,9 @@ class ClusterRun(Run):
     def run(self, command, chosen, environment):
         """Whether all went well."""
         flags = (f"--node-argument=--threads={self.threads}",)
-        with Cluster(f"cluster-{self.threads}", flags=flags) as cluster:
+        vbuckets = int(os.environ.get("VBUCKETS", CLUSTER_VBUCKETS))
+        name = f"cluster-{self.threads}"
+        with Cluster(name, vbuckets=vbuckets, flags=flags) as cluster:
             def answer(words):
                 if words[0] == "replicated":
                     cluster.wait_until_replicated()

@@ -3,8 +3,8 @@
 
 const zlib = require("node:zlib");
 
-/** How many the clusters have; the active copies of the even ones are on the first node. */
-const VBUCKETS = 64;
+/** How many the cluster has; the active copies of the even ones are on the first node. */
+const VBUCKETS = Number(process.env.SETTEE_VBUCKETS);
 
 /** The vBucket of a key: bits of its CRC-32. */
 function vbucketOf(key) {

@@ -233,7 +233,7 @@ pub struct BucketConfig {
     pub defragmenter_interval: Duration,
     /// How long the defragmenter runs before it pauses for a multiple of that.
     pub defragmenter_chunk_duration: Duration,
-    /// Bytes that the process occupies beyond what the bucket uses, below which the defragmenter
+    /// Bytes that the process occupies beyond what its buckets use, below which the defragmenter
     /// does nothing.
     pub defragmenter_wasted_bytes_min: u64,
 

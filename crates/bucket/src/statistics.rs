@@ -297,6 +297,11 @@ impl BucketStatistics {
         self.commits_failed + self.applies_failed + journal
     }
 
+    /// Bytes of documents in memory, without the tables that find them.
+    pub fn items_bytes(&self) -> u64 {
+        self.documents_bytes - self.tables_bytes
+    }
+
     /// Bytes in use that are no documents: the tables that find those, logs and filters.
     pub fn overhead_bytes(&self) -> u64 {
         self.tables_bytes + self.log_bytes + u64::try_from(self.filter_bytes).unwrap_or(u64::MAX)

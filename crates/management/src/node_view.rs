@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
-use cluster::{ClusterMap, ExternalAddress};
+use cluster::{ClusterMap, ExternalAddress, NodeAddress, Uuid};
 
 use crate::audit_log::AuditLog;
 use crate::bucket_order::{BucketOrder, BucketOrderError};
@@ -17,6 +17,9 @@ use crate::set_up::SetUp;
 pub trait NodeView: Send + Sync {
     /// The cluster and this node's place in it.
     fn cluster_map(&self) -> ClusterMap;
+
+    /// The identity of the node that is reached there, this one or another of the cluster.
+    fn node_uuid(&self, address: &NodeAddress) -> Uuid;
 
     /// All buckets, in the order of their names.
     fn buckets(&self) -> Vec<Arc<dyn BucketView>>;

@@ -37,6 +37,8 @@ const FORMAT: u32 = 1;
 pub struct DataDirectory {
     path: PathBuf,
     pub(crate) cluster_uuid: Uuid,
+    /// The node's identity, made once for this directory.
+    pub(crate) node_uuid: Uuid,
     _lock: FileLock,
 }
 
@@ -55,6 +57,16 @@ pub enum FoundDirectory {
 struct Mark {
     format: u32,
     cluster_uuid: String,
+    /// Marks that were made before nodes had one have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node_uuid: Option<String>,
+}
+
+/// What a mark names.
+#[derive(Clone, Copy)]
+struct Marked {
+    cluster_uuid: Uuid,
+    node_uuid: Option<Uuid>,
 }
 
 impl DataDirectory {
@@ -78,8 +90,8 @@ impl DataDirectory {
                 path.display()
             );
         };
-        let cluster_uuid = open_mark(files, entropy, &path.join(MARK_NAME))?;
-        Ok(Self { path: path.to_path_buf(), cluster_uuid, _lock: lock })
+        let (cluster_uuid, node_uuid) = open_mark(files, entropy, &path.join(MARK_NAME))?;
+        Ok(Self { path: path.to_path_buf(), cluster_uuid, node_uuid, _lock: lock })
     }
 
     /// What a start would find at `path`, if it would use that. Nothing is made.
@@ -283,21 +295,28 @@ fn original_bucket(files: &dyn Files, path: &Path, name: &str) -> Option<PathBuf
     places.into_iter().find(|place| bucket::is_bucket_directory(files, place))
 }
 
-fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<Uuid> {
-    match files.read_all(path) {
-        Ok(content) => read_mark(path, &content),
-        Err(error) if error.kind == FileErrorKind::NotFound => {
-            let uuid = Uuid::random(entropy);
-            let mark = Mark { format: FORMAT, cluster_uuid: uuid.to_string() };
-            files.replace_all(path, &serde_json::to_vec_pretty(&mark)?)?;
-            Ok(uuid)
-        }
-        Err(error) => Err(error.into()),
+/// The identities of the cluster and of the node. What the mark lacks is made, and kept in it.
+fn open_mark(files: &dyn Files, entropy: &Entropy, path: &Path) -> anyhow::Result<(Uuid, Uuid)> {
+    let found = match files.read_all(path) {
+        Ok(content) => Some(read_mark(path, &content)?),
+        Err(error) if error.kind == FileErrorKind::NotFound => None,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(Marked { cluster_uuid, node_uuid: Some(node_uuid) }) = found {
+        return Ok((cluster_uuid, node_uuid));
     }
+    let cluster_uuid = found.map_or_else(|| Uuid::random(entropy), |found| found.cluster_uuid);
+    let node_uuid = Uuid::random(entropy);
+    let mark = Mark {
+        format: FORMAT,
+        cluster_uuid: cluster_uuid.to_string(),
+        node_uuid: Some(node_uuid.to_string()),
+    };
+    files.replace_all(path, &serde_json::to_vec_pretty(&mark)?)?;
+    Ok((cluster_uuid, node_uuid))
 }
 
-/// The cluster that a mark names.
-fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Uuid> {
+fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Marked> {
     let damaged = || {
         format!(
             "{} is damaged; a node makes another, with a new identity of the cluster, once it is \
@@ -309,7 +328,9 @@ fn read_mark(path: &Path, content: &[u8]) -> anyhow::Result<Uuid> {
     if mark.format != FORMAT {
         bail!("{} was written by a newer version; use that version", path.display());
     }
-    Uuid::parse(&mark.cluster_uuid).with_context(damaged)
+    let parse = |uuid: &String| Uuid::parse(uuid).with_context(damaged);
+    let node_uuid = mark.node_uuid.as_ref().map(parse).transpose()?;
+    Ok(Marked { cluster_uuid: parse(&mark.cluster_uuid)?, node_uuid })
 }
 
 fn first_names(names: &[String]) -> String {
@@ -328,7 +349,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("new/data");
         let first = DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"]).unwrap();
-        let uuid = first.cluster_uuid;
+        let identities = |it: &DataDirectory| (it.cluster_uuid, it.node_uuid);
+        let before = identities(&first);
         let second = DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"])
             .err()
             .unwrap()
@@ -336,10 +358,26 @@ mod tests {
         assert!(second.contains("another node uses"), "{second}");
         assert_eq!(first.bucket(&RealFiles, "b").unwrap(), path.join("buckets/b"));
         drop(first);
-        assert_eq!(
-            DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"]).unwrap().cluster_uuid,
-            uuid
-        );
+        let again = DataDirectory::open(&RealFiles, &Entropy::real(), &path, &["b"]).unwrap();
+        assert_eq!(identities(&again), before);
+        let beside = root.path().join("beside");
+        let other = DataDirectory::open(&RealFiles, &Entropy::real(), &beside, &["b"]).unwrap();
+        assert!(other.node_uuid != again.node_uuid && other.node_uuid != other.cluster_uuid);
+    }
+
+    #[test]
+    fn a_directory_of_an_earlier_version_gets_a_nodes_identity_once() {
+        const CLUSTER: &str = "0123456789abcdef0123456789abcdef";
+        let root = tempfile::tempdir().unwrap();
+        let mark = format!(r#"{{"format": 1, "cluster_uuid": "{CLUSTER}"}}"#);
+        RealFiles.replace_all(&root.path().join(MARK_NAME), mark.as_bytes()).unwrap();
+        let open = || {
+            let path = root.path();
+            let opened = DataDirectory::open(&RealFiles, &Entropy::real(), path, &["b"]).unwrap();
+            assert_eq!(opened.cluster_uuid.to_string(), CLUSTER);
+            opened.node_uuid
+        };
+        assert_eq!(open(), open());
     }
 
     #[test]

@@ -4,6 +4,8 @@ mod bucket_member;
 mod changing_buckets;
 mod exchange;
 mod flushing;
+mod identities;
+mod known_identities;
 mod manifests;
 mod own_words;
 mod plan_exchange;
@@ -27,6 +29,7 @@ use replication::Replicator;
 use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
+use known_identities::KnownIdentities;
 use manifests::ManifestExchange;
 use plan_exchange::PlanExchange;
 pub(crate) use plan_order::PlanOrder;
@@ -51,6 +54,8 @@ pub(crate) struct Identity {
     pub(crate) address: NodeAddress,
     /// The cluster's identity where a plan says none.
     pub(crate) cluster_uuid: Uuid,
+    /// Its own identity, which stays whatever it is called.
+    pub(crate) node_uuid: Uuid,
 }
 
 /// What becomes of a plan.
@@ -86,6 +91,7 @@ pub struct Membership {
     manifests: ManifestExchange,
     users: UsersExchange,
     plans: PlanExchange,
+    identities: KnownIdentities,
     remembered: RememberedMap,
     own_setup_file: OwnSetupFile,
     own_setup: Mutex<OwnSetup>,
@@ -133,6 +139,7 @@ impl Membership {
             manifests: ManifestExchange::default(),
             users: UsersExchange::default(),
             plans: PlanExchange::default(),
+            identities: KnownIdentities::default(),
             remembered,
             own_setup_file,
             own_setup: Mutex::new(own_setup),
@@ -282,6 +289,7 @@ impl Membership {
         let has_others = plan.nodes.len() > 1;
         self.manifests.state.set_due(has_others);
         self.users.state.set_due(has_others);
+        self.identities.state.set_due(has_others);
         let has_bucket_changes = plan.changes > if is_first { 0 } else { current.changes };
         if has_others && has_bucket_changes {
             self.plans.state.set_due(true);
@@ -396,6 +404,7 @@ impl Membership {
         drop(one_at_a_time);
         // Last: roles do not wait for nodes that do not answer.
         self.exchange_users(&asked);
+        self.ask_identities(&asked);
     }
 
     /// Asks those for whom vBuckets wait, by bucket. Not while a plan is carried out: answers take
@@ -430,7 +439,8 @@ impl Membership {
     }
 
     fn has_more_to_try(&self) -> bool {
-        let exchanges = [&self.manifests.state, &self.users.state, &self.plans.state];
+        let (manifests, users) = (&self.manifests.state, &self.users.state);
+        let exchanges = [manifests, users, &self.plans.state, &self.identities.state];
         let is_due = exchanges.iter().any(|exchange| exchange.is_due());
         is_due || self.is_unremembered() || self.has_unmade() || self.has_unadapted()
     }

@@ -109,6 +109,7 @@ impl Node {
                 external: None,
             },
             cluster_uuid: directory.cluster_uuid,
+            node_uuid: directory.node_uuid,
         };
         let own_setup = OwnSetupFile::new(Arc::clone(&files), directory.own_setup());
         let membership = Membership::new(identity, &buckets, remembered, own_setup, clock.clone())?;
@@ -165,6 +166,8 @@ impl Node {
             node_user: config.user.clone(),
             exchange: peer_copies::exchanging_users(Arc::clone(&peers), login.clone()),
         });
+        let (asked, as_whom) = (Arc::clone(&peers), login.clone());
+        membership.ask_identities_with(peer_copies::asking_identities(asked, as_whom));
         membership.ask_with(peer_copies::asking(peers, login));
         let retries = RunningRetries::start(&membership, &world)?;
         let (password, password_is_new) = password;

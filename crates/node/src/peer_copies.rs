@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cluster::NodeAddress;
+use cluster::{NodeAddress, Uuid};
 use tls::Connector;
 
 /// How far a copy is. Greater ones are to be promoted: whole ones rather than others, and what was
@@ -103,6 +103,14 @@ pub trait Peers: Send + Sync {
         anyhow::bail!("plans are not exchanged in this world")
     }
 
+    /// Who a node is.
+    ///
+    /// # Errors
+    /// As [`Peers::copies`]. A world may have no way to do it.
+    fn identity(&self, _node: &NodeAddress, _login: &PeerLogin) -> anyhow::Result<Uuid> {
+        anyhow::bail!("nodes do not say who they are in this world")
+    }
+
     /// Has a node empty what it holds of a bucket.
     ///
     /// # Errors
@@ -177,6 +185,14 @@ pub(crate) type ExchangeUsers =
 /// How a node exchanges users with the others.
 pub(crate) fn exchanging_users(peers: Arc<dyn Peers>, login: NodeLogin) -> ExchangeUsers {
     Box::new(move |node, offer| peers.exchange_users(node, &login.of_bucket(""), offer))
+}
+
+/// Asks a node who it is.
+pub(crate) type AskIdentity = Box<dyn Fn(&NodeAddress) -> anyhow::Result<Uuid> + Send + Sync>;
+
+/// How a node asks the others who they are.
+pub(crate) fn asking_identities(peers: Arc<dyn Peers>, login: NodeLogin) -> AskIdentity {
+    Box::new(move |node| peers.identity(node, &login.of_bucket("")))
 }
 
 /// Exchanges the manifest of the bucket of that name with a node.

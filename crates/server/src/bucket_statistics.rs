@@ -30,6 +30,13 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::gauge("Memory that counts against the quota", BucketStatistics::used_bytes)
         .bytes()
         .metric("kv_total_memory_used_bytes"),
+    // It is not estimated.
+    Row::gauge("Memory that counts against the quota", BucketStatistics::used_bytes)
+        .bytes()
+        .metric("kv_mem_used_estimate_bytes"),
+    Row::gauge("Documents in memory", BucketStatistics::items_bytes)
+        .bytes()
+        .metric("kv_ep_total_cache_size_bytes"),
     Row::gauge("Documents in memory, and the tables that find them", |it| it.documents_bytes)
         .bytes()
         .stat(&[
@@ -154,8 +161,11 @@ pub static BUCKET_STATISTICS: &[Row] = &[
         .stat(&[("ep_diskqueue_items", &[""])])
         .metric("kv_ep_diskqueue_items"),
     Row::counter("Writes queued to become durable", |it| it.vbuckets.queue_fills)
-        .stat(&[("ep_diskqueue_fill", &[""]), ("ep_total_enqueued", &[""])])
+        .stat(&[("ep_diskqueue_fill", &[""])])
         .metric("kv_ep_diskqueue_fill"),
+    Row::counter("Writes queued to become durable", |it| it.vbuckets.queue_fills)
+        .stat(&[("ep_total_enqueued", &[""])])
+        .metric("kv_ep_total_enqueued"),
     Row::counter("Queued writes made durable", |it| it.vbuckets.queue_drains)
         .stat(&[("ep_diskqueue_drain", &[""])])
         .metric("kv_ep_diskqueue_drain"),

@@ -47,6 +47,8 @@ pub struct ListedCollection {
     pub name: String,
     /// Its identity.
     pub id: CollectionId,
+    /// How long its documents live at most, where the manifest says that.
+    pub max_ttl_seconds: Option<u32>,
     /// What the active vBuckets have of it.
     pub figures: CollectionFigures,
 }
@@ -59,6 +61,7 @@ pub(crate) fn of_collections(bucket: &Bucket) -> Vec<ListedCollection> {
         scope: scope.name.clone(),
         name: collection.name.clone(),
         id: collection.id,
+        max_ttl_seconds: collection.max_ttl,
         figures: counts.get(&collection.id).copied().unwrap_or_default(),
     });
     collections.collect()

@@ -83,6 +83,10 @@ counters! {
     cas_badval: Counter as operations(&[("op", "cas"), ("result", "badval")]),
     /// Requests answered with a temporary failure.
     temporary_failures: Counter,
+    /// Requests that met a locked document.
+    lock_errors: Counter as MetricName::of("kv_lock_errors"),
+    /// Requests for vBuckets that this node does not serve.
+    ep_num_not_my_vbuckets: Counter as MetricName::of("kv_ep_num_not_my_vbuckets"),
     /// Requests that waited for something.
     parked_requests: Counter,
     also Statistic::counter("Reads of documents and of parts of them", |it: &CommandStatistics| {

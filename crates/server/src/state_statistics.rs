@@ -31,6 +31,10 @@ pub static STATE_STATISTICS: &[Row] = &[
         .bytes()
         .stat(&[("ht_memory", &[""])])
         .metric("kv_vb_ht_memory_bytes"),
+    Row::gauge("Tables that find documents", |it| count(it.tables_bytes))
+        .bytes()
+        .stat(&[("ht_memory_overhead", &[""])])
+        .metric("kv_vb_ht_memory_overhead_bytes"),
     Row::gauge("Documents in memory", |it| count(it.documents_bytes))
         .bytes()
         .stat(&[("ht_item_memory", &[""])])

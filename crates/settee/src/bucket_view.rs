@@ -124,8 +124,10 @@ impl BucketView for ViewedBucket {
             return Err(FlushError::Disabled);
         }
         let flush_here = || self.bucket().flush_all().map_err(|error| error.to_string());
-        let end = self.clock.now().after(FOLLOW_TIME_MAX);
+        // Other nodes have waited for their replicas before.
+        let mut end = None;
         let pause = || {
+            let end = *end.get_or_insert_with(|| self.clock.now().after(FOLLOW_TIME_MAX));
             std::thread::park_timeout(FOLLOW_PAUSE);
             self.clock.now() < end
         };

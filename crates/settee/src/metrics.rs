@@ -8,9 +8,10 @@ mod machine;
 
 use std::time::Duration;
 
+use bucket::BucketStatistics;
 use management::{AuditLog, Metric};
 use node::{NodeBucket, NodeBuckets, VERSION};
-use platform::Instant;
+use platform::{Instant, WallTime};
 use server::{
     BUCKET_STATISTICS, COLLECTION_LABELS, COLLECTION_STATISTICS, COMMAND_STATISTICS,
     COMPACTION_STATISTICS, CONNECTION_TYPE_LABEL, DCP_STATISTICS, JOURNAL_STATISTICS,
@@ -37,6 +38,17 @@ pub(crate) fn figures(
     let mut metrics: Vec<Metric> = buckets.iter().flat_map(of_bucket).collect();
     metrics.extend(of_table(SERVER_STATISTICS, &server.statistics(), &[]));
     metrics.extend(of_process(uptime));
+    metrics.extend(of_time(uptime, server.wall_time()));
+    // Storage has no memory of its own.
+    let used_bytes = float(platform::accounts::totals().used_bytes);
+    let help = "Memory of all buckets that counts against their quotas";
+    let domain = Metric::gauge("kv_domain_memory_used_bytes", help, used_bytes);
+    metrics.push(domain.with_label("domain", "primary".to_owned()));
+    metrics.push(Metric::gauge(
+        "kv_max_user_connections",
+        "Connections that there may be at a time",
+        float(count(server.connections_max())),
+    ));
     metrics.push(Metric::gauge(
         "kv_daemon_connections",
         "Sockets on which clients are waited for",
@@ -79,6 +91,11 @@ pub(crate) fn of_high_cardinality(
             let names: &[Label<'_>] = &[(scope, &one.scope), (collection, &one.name)];
             let labels = [of_bucket, names].concat();
             metrics.extend(of_table(COLLECTION_STATISTICS, &one.figures, &labels));
+            metrics.extend(one.max_ttl_seconds.map(|seconds| {
+                let help = "The longest time that documents of a collection live, where it is said";
+                let seconds = float(u64::from(seconds));
+                with_labels(Metric::gauge("kv_collection_maxTTL_seconds", help, seconds), &labels)
+            }));
             metrics.extend(on_disk.get(&one.id).map(|bytes| {
                 let help = "What documents of active vBuckets take in files, by collection";
                 let size = Metric::gauge("kv_collection_data_size_bytes", help, float(*bytes));
@@ -101,7 +118,21 @@ fn of_node_bucket(bucket: &NodeBucket) -> Vec<Metric> {
     metrics.extend(of_table(COMPACTION_STATISTICS, &bucket.compaction_statistics(), labels));
     metrics.extend(of_table(WARMUP_STATISTICS, &statistics.warmup, labels));
     metrics.extend(of_table(RANGE_SCAN_STATISTICS, &bucket.range_scan_statistics(), labels));
+    metrics.extend(of_quota(&statistics).map(|metric| with_labels(metric, labels)));
     metrics
+}
+
+/// What parts of its quota a bucket may fill.
+fn of_quota(statistics: &BucketStatistics) -> [Metric; 3] {
+    const PARTS: [(&str, &str); 3] = [
+        ("kv_ep_mem_low_wat_percent", "Part of the quota down to which values leave memory"),
+        ("kv_ep_mem_high_wat_percent", "Part of the quota from which on values leave memory"),
+        ("kv_ep_mutation_mem_ratio", "Part of the quota above which writes are refused"),
+    ];
+    std::array::from_fn(|index| {
+        let (name, help) = PARTS[index];
+        Metric::gauge(name, help, statistics.memory_ratios[index])
+    })
 }
 
 /// What the data port has done for a bucket: for its clients, and for those of its streams.
@@ -147,6 +178,20 @@ fn of_process(uptime: Duration) -> [Metric; 4] {
         Metric::counter("sysproc_cpu_seconds_total", "CPU time of the process", cpu_seconds),
         Metric::gauge("settee_build_info", "1, with the version as a label", 1.0)
             .with_label("version", VERSION),
+    ]
+}
+
+/// The time, and that of the start by today's clock, both in seconds since 1970.
+fn of_time(uptime: Duration, now: WallTime) -> [Metric; 2] {
+    let now_seconds = float(now.0) / 1e9;
+    let started_seconds = now_seconds - uptime.as_secs_f64();
+    [
+        Metric::gauge("kv_time_seconds", "The time, in seconds since 1970", now_seconds.floor()),
+        Metric::gauge(
+            "kv_boot_timestamp_seconds",
+            "When the node started, in seconds since 1970",
+            started_seconds.floor(),
+        ),
     ]
 }
 

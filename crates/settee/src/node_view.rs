@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use auth::{Editor, UsersEdit, UsersEditError};
-use cluster::ClusterMap;
+use cluster::{ClusterMap, NodeAddress, Uuid};
 use management::{
     AuditLog, BucketOrder, BucketOrderError, BucketView, CarryOutError, Metric, NodeFacts,
     NodeView, SetUp, SetupChange, SetupError,
@@ -106,6 +106,10 @@ fn order_error(refusal: BucketRefusal) -> BucketOrderError {
 impl NodeView for View {
     fn cluster_map(&self) -> ClusterMap {
         self.membership.cluster_map()
+    }
+
+    fn node_uuid(&self, address: &NodeAddress) -> Uuid {
+        self.membership.uuid_of(address)
     }
 
     fn buckets(&self) -> Vec<Arc<dyn BucketView>> {

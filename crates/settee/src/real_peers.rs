@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use bucket::manifest_json;
 use client::{Connection, ConnectionOptions, Login};
-use cluster::NodeAddress;
+use cluster::{NodeAddress, Uuid};
 use node::{COPIES_GROUP, Copies, PeerLogin, PeerRefusal, Peers, PlanOffer, UsersOffer, copies_of};
 use protocol::Opcode;
 use protocol::client::Request;
@@ -87,11 +87,22 @@ impl Peers for RealPeers {
         body_of(answer)
     }
 
+    fn identity(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<Uuid> {
+        let asked = PeerAgent::new(node, login.connector.as_deref(), self.patience)?;
+        let who = authorization(&login.user, &login.password);
+        let request = asked.agent.get(asked.url("/nodes/self"));
+        let answer = request.header("Authorization", &who).call()?;
+        ensure!(answer.status().is_success(), "{}", body_of(answer)?);
+        let said: serde_json::Value = serde_json::from_str(&body_of(answer)?)?;
+        let uuid = said.get("nodeUUID").and_then(serde_json::Value::as_str);
+        uuid.and_then(Uuid::parse).context("it does not say who it is")
+    }
+
     fn flush(&self, node: &NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
         let patient = Self { patience: CARRY_OUT_TIME_MAX };
         let flushed = patient.connect(node, login)?.call(&Request::new(Opcode::Flush))?;
-        let status = flushed.status_code();
-        ensure!(flushed.is_success(), "{}", client::status_name(status));
+        let status = client::status_name(flushed.status_code());
+        ensure!(flushed.is_success(), "{status} {}", String::from_utf8_lossy(flushed.value()));
         Ok(())
     }
 }

@@ -32,8 +32,8 @@ import java.util.zip.CRC32;
 /** Cases: two nodes, one replica. */
 final class TwoNodes {
   private static final int COUNT = 40;
-  /** How many the clusters have; the active copies of the even ones are on the first node. */
-  private static final int VBUCKETS = 64;
+  /** How many the cluster has; the active copies of the even ones are on the first node. */
+  private static final int VBUCKETS = Integer.parseInt(System.getenv("SETTEE_VBUCKETS"));
   private static final Duration LIMIT = Duration.ofSeconds(20);
 
   static void declare(Cases cases) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use document::{Seqno, Vbid};
+use platform::Instant;
 use storage::{CommitReport, StorageError, VbucketRecord};
 use vbucket::{FlushWork, Vbucket};
 
@@ -203,8 +204,11 @@ impl BucketCore {
     }
 
     fn note_commit(&self, batch: &FlushWork, took: Duration, report: &CommitReport) {
-        let age = self.clock.now().since(batch.queued_since);
-        self.counters.timings.storage_age.record(micros(age));
+        // A state alone, or a write behind a role that has just changed, does not say how long.
+        if report.item_count > 0 && batch.queued_since != Instant::default() {
+            let age = self.clock.now().since(batch.queued_since);
+            self.counters.timings.storage_age.record(micros(age));
+        }
         self.counters.timings.disk_commit.record(micros(took));
         self.counters.add(&self.counters.commits, 1);
         self.counters.add(&self.counters.items_persisted, report.item_count);

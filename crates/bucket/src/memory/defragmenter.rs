@@ -3,13 +3,13 @@
 //! An allocator cannot move what it has given out: after many documents have gone, those that are
 //! left hold on to all pages. A round counts how full each page is, and moves the documents of the
 //! sparse ones. It costs a look at every document, so it comes only when the process occupies more
-//! than the bucket uses, and enough has changed since the last one.
+//! than all its buckets use together, and enough of this one has changed since the last one.
 
 use std::time::Duration;
 
 use document::{Item, Vbid};
 use executor::{ExecutorPool, Next, OwnerIsGone, Task, TaskContext, TaskKind, TaskName};
-use platform::{Instant, allocator, process};
+use platform::{Instant, accounts, allocator, process};
 use vbucket::{Effect, ItemAction, VisitPosition};
 
 use super::page_density::{PageDensity, SparsePages};
@@ -100,7 +100,8 @@ impl Task for Defragmenter {
 impl Defragmenter {
     /// Whether a round is likely to be worth its cost.
     fn is_due(&mut self, core: &BucketCore) -> bool {
-        let wasted = process::resident_bytes().saturating_sub(core.account.used_bytes());
+        // The process has the documents of all buckets.
+        let wasted = process::resident_bytes().saturating_sub(accounts::totals().used_bytes);
         if wasted < core.config.defragmenter_wasted_bytes_min {
             return false;
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bucket::{BucketConfig, Refused, WriteBlock};
-use document::{Seqno, VbUuid};
+use document::{Seqno, VbUuid, VbucketState};
 
 use crate::support::{Machine, No, VBID, Waits, answered, config, files_config, key};
 
@@ -45,6 +45,25 @@ fn a_write_after_a_pause_is_flushed_at_once_and_the_next_ones_together_an_interv
     machine.set(VBID, "after a pause", b"1").unwrap();
     machine.run();
     assert_eq!(machine.persisted(VBID), Seqno(5));
+}
+
+#[test]
+fn a_state_that_is_flushed_alone_has_no_age() {
+    let mut machine = Machine::with(deferring());
+    let set = |machine: &Machine, role| machine.bucket.set_vbucket_state(VBID, role, None).unwrap();
+    set(&machine, VbucketState::Replica);
+    set(&machine, VbucketState::Active);
+    machine.run();
+    let counts = |machine: &Machine| {
+        let timings = machine.bucket.timings();
+        (timings.disk_commit.snapshot().count(), timings.storage_age.snapshot().count())
+    };
+    let (commits, ages) = counts(&machine);
+    assert!(commits > 0 && ages == 0, "roles become durable: {commits} commits, {ages} ages");
+    machine.advance(INTERVAL);
+    machine.set(VBID, "k", b"1").unwrap();
+    machine.run();
+    assert_eq!(counts(&machine), (commits + 1, 1));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use document::{ItemMeta, KeyBuf, Vbid};
 use executor::DeterministicPool;
 use platform::counting_allocator::CountingAllocator;
 use platform::files::RealFiles;
-use platform::{Clock, Entropy, Random, WallTime, process};
+use platform::{Clock, Entropy, Random, WallTime, accounts, process};
 use vbucket::{Waiter, WriteCondition};
 
 #[global_allocator]
@@ -52,6 +52,10 @@ impl Machine {
     }
 
     fn with(config: BucketConfig) -> Self {
+        Self::with_all_of(quick(config))
+    }
+
+    fn with_all_of(config: BucketConfig) -> Self {
         let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
         let driver = DeterministicPool::new(clock.clone(), 1);
         let directory = tempfile::tempdir().unwrap();
@@ -61,15 +65,6 @@ impl Machine {
             pool: driver.pool().clone(),
             completions: Arc::new(Ignored),
             entropy: Entropy::simulated(1),
-        };
-        let config = BucketConfig {
-            vbucket_count: VBUCKETS,
-            defragmenter_interval: DEFRAGMENTER_INTERVAL,
-            defragmenter_wasted_bytes_min: 0,
-            // The journal follows memory at once, and files follow the journal.
-            flush_interval: Duration::ZERO,
-            apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
-            ..config
         };
         let bucket = Bucket::open(surroundings, config, directory.path()).unwrap();
         let (session, random) = (Session::default(), Random::from_seed(1));
@@ -105,6 +100,19 @@ impl Machine {
 
     fn evict(&mut self, number: u64) {
         self.bucket.evict(&mut self.session, vbid(number), key(number).as_key()).ok();
+    }
+}
+
+/// Everything happens at once, and the defragmenter does something whenever it looks.
+fn quick(config: BucketConfig) -> BucketConfig {
+    BucketConfig {
+        vbucket_count: VBUCKETS,
+        defragmenter_interval: DEFRAGMENTER_INTERVAL,
+        defragmenter_wasted_bytes_min: 0,
+        // The journal follows memory at once, and files follow the journal.
+        flush_interval: Duration::ZERO,
+        apply: ApplyConfig { cycle: Duration::ZERO, applier_count: 1 },
+        ..config
     }
 }
 
@@ -202,6 +210,45 @@ fn documents_that_are_left_of_many_move_together_and_free_what_the_others_took()
     machine.driver.advance(DEFRAGMENTER_INTERVAL * 3, RUNS_MAX);
     let rounds = machine.bucket.statistics().defragmenter_rounds;
     assert_eq!(rounds, 1, "where nothing has changed there is nothing to do");
+}
+
+#[test]
+fn what_other_buckets_hold_is_no_reason_to_defragment_and_what_is_sparse_is() {
+    /// What the process may occupy beyond what its buckets use.
+    const WASTED_BYTES_MIN: u64 = 64 << 20;
+    const VALUE_SIZE: usize = 2_000;
+    let _turn = take_turn();
+    let wasted_bytes = || process::resident_bytes().saturating_sub(accounts::totals().used_bytes);
+    let defragmenter_wasted_bytes_min = wasted_bytes() + WASTED_BYTES_MIN;
+    let mut machines = ["first", "second", "third"].map(|name| {
+        let config = BucketConfig::named(name);
+        Machine::with_all_of(BucketConfig { defragmenter_wasted_bytes_min, ..quick(config) })
+    });
+    for machine in &mut machines {
+        (0..DOCUMENTS).for_each(|number| machine.store(number, VALUE_SIZE));
+        machine.run();
+        // Enough has changed for a round.
+        (0..DOCUMENTS / 10).for_each(|number| machine.store(number, VALUE_SIZE));
+        machine.run();
+    }
+    let rounds = |machines: &mut [Machine; 3]| {
+        machines.each_mut().map(|machine| {
+            machine.driver.advance(DEFRAGMENTER_INTERVAL, RUNS_MAX);
+            machine.run();
+            machine.bucket.statistics().defragmenter_rounds
+        })
+    };
+    let used_by_each = machines[0].bucket.statistics().used_bytes();
+    assert!(used_by_each > WASTED_BYTES_MIN, "two buckets are more than may be wasted");
+    let beyond = wasted_bytes();
+    println!("each uses {used_by_each}, {beyond} beyond, {defragmenter_wasted_bytes_min} may be");
+    assert_eq!(rounds(&mut machines), [0, 0, 0], "all that there is is used");
+    for machine in &mut machines[..2] {
+        (0..DOCUMENTS).filter(|number| number % 10 != 0).for_each(|number| machine.delete(number));
+        machine.run();
+    }
+    println!("{} beyond, where one of ten is left", wasted_bytes());
+    assert_eq!(rounds(&mut machines)[0], 1, "what is left of many is moved together");
 }
 
 #[test]

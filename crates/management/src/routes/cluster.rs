@@ -224,7 +224,7 @@ fn warming_up(bucket: &dyn BucketView, node: &str) -> Option<Value> {
 /// longer among them. Clients take a field that is missing for a broken answer.
 pub(super) fn nodes_json(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
     let version = view.node().version;
-    let others = cluster.nodes.iter().map(|address| known_of_any(cluster, address, &version));
+    let others = cluster.nodes.iter().map(|address| known_of_any(view, address, &version));
     let mut nodes: Vec<Value> = others.collect();
     let this = this_node(view, cluster);
     match cluster.this_node.and_then(|index| nodes.get_mut(index)) {
@@ -264,7 +264,7 @@ fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "couch_docs_actual_disk_size": totals.disk_used_bytes,
         },
     });
-    let mut entry = known_of_any(cluster, &cluster.this_address, &node.version);
+    let mut entry = known_of_any(view, &cluster.this_address, &node.version);
     if let (Some(entry), Value::Object(figures)) = (entry.as_object_mut(), figures) {
         entry.extend(figures);
     }
@@ -273,7 +273,7 @@ fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
 
 /// What the map says of a node, the same whichever node says it; figures are 0 where only the node
 /// itself knows them.
-fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> Value {
+fn known_of_any(view: &dyn NodeView, address: &NodeAddress, version: &str) -> Value {
     let host = management_host(address);
     json!({
         "hostname": host,
@@ -282,7 +282,7 @@ fn known_of_any(cluster: &ClusterMap, address: &NodeAddress, version: &str) -> V
         "status": "healthy",
         "recoveryType": "none",
         "otpNode": node_name(address),
-        "nodeUUID": cluster.uuid.derived(&host).to_string(),
+        "nodeUUID": view.node_uuid(address).to_string(),
         "version": version,
         "clusterCompatibility": COMPATIBILITY,
         "os": std::env::consts::OS,

@@ -106,6 +106,10 @@ impl FakeNode {
 }
 
 impl NodeView for FakeNode {
+    fn node_uuid(&self, address: &NodeAddress) -> Uuid {
+        self.cluster_uuid.derived(&address.management_port.to_string())
+    }
+
     fn cluster_map(&self) -> ClusterMap {
         ClusterMap {
             revision: Revision { epoch: 1, revision: *self.revision.lock().unwrap() },

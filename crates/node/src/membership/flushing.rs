@@ -29,16 +29,20 @@ impl Membership {
             return flush_here();
         };
         let text = plan.to_json();
+        let mut before = Vec::new();
         for node in self.other_members(&plan) {
             let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
             asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
+            let member = plan.index_of(&node.name).expect("it is one of the plan's nodes");
+            let held = self.copies_of_member(bucket, &plan, member);
+            before.push((member, node, held.map_err(|error| format!("{error:#}"))?));
         }
         flush_here()?;
-        for node in self.other_members(&plan) {
-            let flushed = peers.flush(&node.address, bucket);
-            flushed.map_err(|error| {
-                format!("{} has not emptied its part; flush again: {error:#}", node.name)
-            })?;
+        for (member, node, before) in &before {
+            if let Err(error) = peers.flush(&node.address, bucket) {
+                self.check_emptied(bucket, &plan, *member, before)
+                    .map_err(|why| format!("{why}; flush again: {error:#}"))?;
+            }
         }
         let of_all = |_: usize| true;
         while let Followers::Behind(reason) | Followers::Silent(reason) =
@@ -52,6 +56,37 @@ impl Membership {
             }
         }
         Ok(())
+    }
+
+    /// Whether a member has emptied its part though it has not said so: it has waited in vain for
+    /// its replicas, which are waited for here as well, or its answer was lost. What was emptied
+    /// has another history than `before`.
+    fn check_emptied(
+        &self,
+        bucket: &str,
+        plan: &ClusterPlan,
+        member: usize,
+        before: &Copies,
+    ) -> Result<(), String> {
+        let now = self.copies_of_member(bucket, plan, member);
+        let now = now.map_err(|error| format!("{error:#} whether it has emptied its part"))?;
+        let is_as_before = |chain: &ActiveChain| {
+            let held = now.get(&chain.vbid);
+            chain.active == member
+                && held.is_some_and(|it| before.get(&chain.vbid).is_some_and(|b| b.uuid == it.uuid))
+        };
+        let chains = active_chains(bucket, plan);
+        let left: Vec<u16> =
+            chains.iter().filter(|it| is_as_before(it)).map(|it| it.vbid).collect();
+        match left.first() {
+            None => Ok(()),
+            Some(first) => Err(format!(
+                "{} has not emptied its part: {} of its vBuckets are as they were, {first} among \
+                 them",
+                name_of(plan, member),
+                left.len()
+            )),
+        }
     }
 
     /// Whether the replicas of a bucket's vBuckets that are active here have their histories.
@@ -71,20 +106,11 @@ impl Membership {
         plan: &ClusterPlan,
         is_asked_for: impl Fn(usize) -> bool,
     ) -> Followers {
-        let Some(planned) = plan.buckets.get(bucket) else { return Followers::Followed };
-        // The member with the active copy, and those with others.
-        let mut chains: Vec<(u16, usize, Vec<usize>)> = Vec::new();
-        for (vbid, chain) in (0_u16..).zip(&planned.chains) {
-            if let [Some(active), replicas @ ..] = chain.as_slice()
-                && is_asked_for(*active)
-            {
-                chains.push((vbid, *active, replicas.iter().copied().flatten().collect()));
-            }
-        }
-        chains.retain(|(_, _, replicas)| !replicas.is_empty());
+        let mut chains = active_chains(bucket, plan);
+        chains.retain(|it| is_asked_for(it.active) && !it.replicas.is_empty());
         let mut copies = BTreeMap::new();
         // All are asked before anything is said of one: who is silent is to be known first.
-        for (_, active, replicas) in &chains {
+        for ActiveChain { active, replicas, .. } in &chains {
             for &member in replicas.iter().chain([active]) {
                 if let Entry::Vacant(unasked) = copies.entry(member) {
                     match self.copies_of_member(bucket, plan, member) {
@@ -94,16 +120,21 @@ impl Membership {
                 }
             }
         }
-        for (vbid, active, replicas) in &chains {
+        let mut behind = Vec::new();
+        for ActiveChain { vbid, active, replicas } in &chains {
             let history = |member: &usize| Some(copies.get(member)?.get(vbid)?.uuid);
             let Some(current) = history(active) else { continue };
             let is_behind = |member: &&usize| history(member).is_some_and(|it| it != current);
-            if let Some(member) = replicas.iter().find(is_behind) {
-                let name = plan.nodes.get(*member).map_or("", |node| node.name.as_str());
-                return Followers::Behind(format!("{name} still has what vBucket {vbid} was"));
-            }
+            behind.extend(replicas.iter().filter(is_behind).map(|member| (*member, *vbid)));
         }
-        Followers::Followed
+        match behind.first() {
+            None => Followers::Followed,
+            Some((member, vbid)) => Followers::Behind(format!(
+                "{} still has what vBucket {vbid} was ({} copies have not followed)",
+                name_of(plan, *member),
+                behind.len()
+            )),
+        }
     }
 
     /// The copies that a member has, or this node itself.
@@ -129,4 +160,28 @@ impl Membership {
         }
         Ok(copies)
     }
+}
+
+/// Who holds a vBucket that has an active copy, by their indices in the plan.
+struct ActiveChain {
+    vbid: u16,
+    active: usize,
+    replicas: Vec<usize>,
+}
+
+/// Those of a bucket.
+fn active_chains(bucket: &str, plan: &ClusterPlan) -> Vec<ActiveChain> {
+    let chains = plan.buckets.get(bucket).map_or(&[][..], |planned| planned.chains.as_slice());
+    let chains = (0_u16..).zip(chains).filter_map(|(vbid, chain)| match chain.as_slice() {
+        [Some(active), replicas @ ..] => {
+            let replicas = replicas.iter().copied().flatten().collect();
+            Some(ActiveChain { vbid, active: *active, replicas })
+        }
+        _ => None,
+    });
+    chains.collect()
+}
+
+fn name_of(plan: &ClusterPlan, member: usize) -> &str {
+    plan.nodes.get(member).map_or("", |node| node.name.as_str())
 }

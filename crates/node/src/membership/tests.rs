@@ -63,7 +63,8 @@ impl Member {
         let bucket = Bucket::open(surroundings, config, Path::new(DIRECTORY)).unwrap();
         assert!(bucket.wait_until_serving(Duration::from_secs(20)));
         let PlannedNode { name, address } = node(0);
-        let identity = Identity { name, address, cluster_uuid: Uuid::random(&Entropy::real()) };
+        let [cluster_uuid, node_uuid] = [(); 2].map(|()| Uuid::random(&Entropy::real()));
+        let identity = Identity { name, address, cluster_uuid, node_uuid };
         let path = Path::new("/data/cluster-map.json").to_path_buf();
         let remembered = RememberedMap::new(Arc::new(files.clone()), path, BUCKET);
         let buckets = NodeBuckets::of(

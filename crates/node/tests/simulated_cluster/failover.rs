@@ -14,6 +14,9 @@ use protocol::{Opcode, Status};
 
 use crate::{BUCKETS, Client, Cluster, Outcome, PATIENCE, Shared, name_of, vbucket_of};
 
+/// How often a flush looks whether replicas have followed that follow.
+const WAITS_MAX: usize = 3000;
+
 /// The machine that is lost, and the one that is silent meanwhile.
 const LOST: usize = 0;
 const SILENT: usize = 2;
@@ -116,20 +119,24 @@ fn run(seed: u64) -> Outcome {
     outcome
 }
 
-/// Empties the bucket on all nodes, as the management port does.
-fn flush_everywhere(client: &mut Client) {
-    let cluster = client.cluster.clone();
+/// Empties the bucket on all nodes, as the management port of one does, which waits so often.
+fn try_to_flush(cluster: &Shared, waits_max: usize) -> Result<(), String> {
     let membership = Arc::clone(cluster.lock().node(1).membership());
     let here = cluster.lock().node(1).buckets().get(BUCKETS[0]).unwrap();
     let mut waits = 0;
     let pause = || {
         waits += 1;
         cluster.lock().run(Duration::from_millis(20));
-        waits < 3000
+        waits < waits_max
     };
     let empty = || here.bucket().flush_all().map_err(|error| error.to_string());
-    membership.flush_everywhere(BUCKETS[0], empty, pause).unwrap();
+    membership.flush_everywhere(BUCKETS[0], empty, pause)?;
     assert!(waits > 0, "replicas follow behind");
+    Ok(())
+}
+
+fn flush_everywhere(client: &mut Client) {
+    try_to_flush(&client.cluster, WAITS_MAX).unwrap();
 }
 
 /// The histories of a bucket's vBuckets that a machine has, by vBucket.
@@ -191,6 +198,56 @@ fn a_failover_behind_a_flush_brings_nothing_back() {
         }
         [1, SILENT].into_iter().for_each(|index| cluster.power_cut(index));
     }
+}
+
+/// Two nodes with documents, each active for half of them and a replica of the rest.
+fn two_nodes() -> (Shared, Client) {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(1, &BUCKETS[..1], 2))));
+    let mut client = Client::new(&cluster, BUCKETS[0]);
+    (0..24_u8).for_each(|number| client.write_until_durable(&[b'k', number], b"value"));
+    (cluster, client)
+}
+
+fn cut_power_of_both(cluster: &Shared) {
+    (0..2).for_each(|index| cluster.lock().power_cut(index));
+}
+
+#[test]
+fn a_flush_waits_for_replicas_for_which_their_own_node_waits_no_more() {
+    let (cluster, client) = two_nodes();
+    cluster.lock().others.0.lock().unwrap().have_late_replicas = true;
+    try_to_flush(&cluster, WAITS_MAX).unwrap();
+    for index in 0..2 {
+        let copies = histories(&cluster.lock(), index);
+        assert_eq!(copies, histories(&cluster.lock(), 0), "all have followed");
+        let bucket = cluster.lock().node(index).buckets().get(BUCKETS[0]).unwrap();
+        bucket.bucket().for_each_vbucket(|vbid, vbucket| {
+            assert_eq!(vbucket.default_collection_count(), 0, "{vbid:?} of machine {index}");
+        });
+    }
+    drop(client);
+    cut_power_of_both(&cluster);
+}
+
+#[test]
+fn a_flush_that_is_not_done_names_the_node_and_the_vbucket() {
+    let (cluster, client) = two_nodes();
+    let others = cluster.lock().others.clone();
+    others.0.lock().unwrap().have_late_replicas = true;
+    let behind = try_to_flush(&cluster, 0).unwrap_err();
+    for said in ["The bucket is empty", "n@10.0.0.", "vBucket 0", "8 copies"] {
+        assert!(behind.contains(said), "{said}: {behind}");
+    }
+    others.set_deaf(Some("10.0.0.1"));
+    let before = histories(&cluster.lock(), 0);
+    let left = try_to_flush(&cluster, 0).unwrap_err();
+    for said in ["n@10.0.0.1 has not emptied its part", "4 of its vBuckets", "it empties nothing"] {
+        assert!(left.contains(said), "{said}: {left}");
+    }
+    let cut = histories(&cluster.lock(), 0);
+    assert_eq!(cut, before, "it has said what is true");
+    drop(client);
+    cut_power_of_both(&cluster);
 }
 
 #[test]

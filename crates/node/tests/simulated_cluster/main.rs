@@ -5,6 +5,7 @@
 
 mod buckets;
 mod failover;
+mod identities;
 mod lost_disk;
 mod tls_between_nodes;
 
@@ -67,13 +68,19 @@ struct Others(Arc<Mutex<Answering>>);
 struct Answering {
     /// By host, those with power.
     nodes: BTreeMap<String, (Arc<NodeBuckets>, Arc<Membership>)>,
-    /// The host that answers, and takes no plan.
+    /// The host that answers, and takes no plan and empties no bucket.
     deaf: Option<String>,
+    /// Whether nodes that are to empty a bucket say that their replicas have not followed in time.
+    have_late_replicas: bool,
 }
 
 impl Others {
     fn set_deaf(&self, host: Option<&str>) {
         self.0.lock().unwrap().deaf = host.map(str::to_owned);
+    }
+
+    fn is_deaf(&self, host: &str) -> bool {
+        self.0.lock().unwrap().deaf.as_deref() == Some(host)
     }
 
     fn find(&self, host: &str) -> anyhow::Result<(Arc<NodeBuckets>, Arc<Membership>)> {
@@ -98,8 +105,7 @@ impl Peers for Others {
         offer: PlanOffer<'_>,
     ) -> anyhow::Result<String> {
         let (_, membership) = self.find(&node.host)?;
-        let is_deaf = self.0.lock().unwrap().deaf.as_ref() == Some(&node.host);
-        anyhow::ensure!(offer.is_trial || !is_deaf, "it takes nothing");
+        anyhow::ensure!(offer.is_trial || !self.is_deaf(&node.host), "it takes nothing");
         let plan = membership.parse(offer.plan)?;
         let carried_out = match offer.is_trial {
             true => membership.try_out(&plan),
@@ -122,10 +128,17 @@ impl Peers for Others {
         Ok(copies)
     }
 
+    fn identity(&self, node: &cluster::NodeAddress, _: &PeerLogin) -> anyhow::Result<Uuid> {
+        Ok(self.find(&node.host)?.1.uuid_of(node))
+    }
+
     fn flush(&self, node: &cluster::NodeAddress, login: &PeerLogin) -> anyhow::Result<()> {
         let (buckets, _) = self.find(&node.host)?;
         let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
-        Ok(bucket.bucket().flush_all()?)
+        anyhow::ensure!(!self.is_deaf(&node.host), "it empties nothing");
+        bucket.bucket().flush_all()?;
+        anyhow::ensure!(!self.0.lock().unwrap().have_late_replicas, "its replicas are late");
+        Ok(())
     }
 }
 

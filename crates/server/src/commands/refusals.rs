@@ -119,6 +119,7 @@ pub(super) fn told(refused: Refused) -> (Status, Option<&'static str>) {
 
 /// The map goes with the refusal, unless the client has it already and said that this is enough.
 fn not_my_vbucket(connection: &mut Connection, request: &Request<'_>, turn: &mut Turn<'_>) {
+    count(&turn.bucket.commands.ep_num_not_my_vbuckets);
     let reply = request.reply(connection);
     let map = connection.map(turn.shared);
     let dedupes = connection.features.contains(Feature::DedupeNotMyVbucketClustermap);

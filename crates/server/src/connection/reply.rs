@@ -137,6 +137,7 @@ impl Reply {
         match status {
             Status::Etmpfail => count(&turn.bucket.commands.temporary_failures),
             Status::Einval => count(&turn.bucket.commands.invalid_requests),
+            Status::Locked => count(&turn.bucket.commands.lock_errors),
             _ => {}
         }
         let status = self.translated(status);

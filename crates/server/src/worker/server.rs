@@ -12,7 +12,7 @@ use cluster::PendingVbucket;
 use document::histogram::HistogramSnapshot;
 use executor::{ExecutorPool, LoopHandle, Shutdown};
 use platform::network::{Listener, Network};
-use platform::{Clock, Seldom};
+use platform::{Clock, Seldom, WallTime};
 use protocol::Opcode;
 use tls::Acceptor;
 
@@ -262,6 +262,16 @@ impl Server {
     /// Sockets on which clients are waited for.
     pub fn listener_count(&self) -> usize {
         self.shared.listener_count
+    }
+
+    /// Connections that there may be at a time.
+    pub fn connections_max(&self) -> usize {
+        self.shared.options.limits.connections_max
+    }
+
+    /// What time it is in its world.
+    pub fn wall_time(&self) -> WallTime {
+        self.shared.clock.wall_time()
     }
 
     /// The collections of a bucket, and what the active vBuckets have of each.

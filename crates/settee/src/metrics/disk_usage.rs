@@ -33,7 +33,7 @@ impl DiskUsage {
         buckets.iter().flat_map(|bucket| self.of_bucket(bucket, now)).collect()
     }
 
-    fn of_bucket(&self, bucket: &NodeBucket, now: Instant) -> [Metric; 2] {
+    fn of_bucket(&self, bucket: &NodeBucket, now: Instant) -> [Metric; 6] {
         let known = self.known().get(bucket.bucket().uuid()).copied();
         let known = known.filter(|asked| now.since(asked.at) < HOLDS_FOR);
         // Without the lock: this asks for every file.
@@ -43,9 +43,15 @@ impl DiskUsage {
         });
         self.known().insert(bucket.bucket().uuid().to_owned(), asked);
         let [file_bytes, live_bytes] = asked.bytes;
+        let (files, live) =
+            ("Bytes of the bucket's files", "Bytes in the bucket's files that are live");
         let all = [
-            ("couch_docs_actual_disk_size", "Bytes of the bucket's files", file_bytes),
-            ("couch_docs_data_size", "Bytes in them that are live", live_bytes),
+            ("couch_docs_actual_disk_size", files, file_bytes),
+            ("kv_ep_db_file_size_bytes", files, file_bytes),
+            ("kv_storage_bytes", files, file_bytes),
+            ("couch_docs_data_size", live, live_bytes),
+            ("kv_ep_db_data_size_bytes", live, live_bytes),
+            ("kv_logical_data_size_bytes", live, live_bytes),
         ];
         all.map(|(name, help, bytes)| {
             Metric::gauge(name, help, float(bytes)).with_label("bucket", bucket.name().to_owned())
