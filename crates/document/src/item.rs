@@ -1,13 +1,14 @@
 //! One version of a document: key, value and metadata in one immutable, shared allocation.
 //!
 //! Hash table, checkpoint, flusher and streams hold the same allocation; a mutation makes a new
-//! one. A 16-byte name with a 32-byte value takes 80 bytes, an allocator's size class.
+//! one. A 16-byte name with a 32-byte value takes 72 bytes.
 //!
 //! A prepare's block has room for the seqno of its commit: the commit is that block's sequel, with
 //! the prepare's content, CAS and revision in place. Elsewhere, and where a copy was made of it, a
 //! commit is a block of its own.
 
 mod builder;
+mod form;
 mod layout;
 mod words;
 
@@ -17,9 +18,8 @@ use platform::accounts::AccountId;
 use platform::{SharedBytes, UniqueBytes};
 
 use self::layout::{
-    CAS_AT, DATATYPE_BITS, DELETED, FLAGS_AT, KEY_LENGTH_AT, LONG_REVISION, LONG_REVISION_SIZE,
-    REVISION_AT, SEQNO_AT, VALUE_EJECTED, concatenated, deletion_bits, deletion_of, field,
-    header_size, meta_of, operation_of, u24, u48,
+    CAS_AT, DATATYPE_BITS, DELETED, KEY_LENGTH_AT, VALUE_EJECTED, concatenated, deletion_bits,
+    deletion_of, field, flags_of, header_size, meta_of, operation_of, revision_of, seqno_of,
 };
 use crate::datatype::Datatype;
 use crate::ids::{Cas, RevSeqno, Seqno};
@@ -57,7 +57,7 @@ impl Item {
 
     /// The client's flags.
     pub fn flags(&self) -> [u8; 4] {
-        field(&self.0, FLAGS_AT)
+        flags_of(&self.0)
     }
 
     /// Seconds since the epoch, 0 for never; of a deleted item, when it was deleted.
@@ -79,7 +79,7 @@ impl Item {
     pub fn operation(&self) -> Operation {
         match self.0.sequel() {
             None => operation_of(&self.0),
-            Some(_) => Operation::Commit { prepare: Seqno(u48(&self.0, SEQNO_AT)) },
+            Some(_) => Operation::Commit { prepare: Seqno(seqno_of(&self.0)) },
         }
     }
 
@@ -163,18 +163,12 @@ impl Item {
 
     /// The place in the history of the vBucket.
     pub fn seqno(&self) -> Seqno {
-        Seqno(self.0.sequel().unwrap_or_else(|| u48(&self.0, SEQNO_AT)))
+        Seqno(self.0.sequel().unwrap_or_else(|| seqno_of(&self.0)))
     }
 
     /// How often the document has changed.
     pub fn revision(&self) -> RevSeqno {
-        let low: [u8; 3] = field(&self.0, REVISION_AT);
-        let mut revision = u24(low);
-        if self.0[0] & LONG_REVISION != 0 {
-            let high_at = header_size(&self.0) - LONG_REVISION_SIZE;
-            revision |= u24(field(&self.0, high_at)) << 24;
-        }
-        RevSeqno(revision)
+        RevSeqno(revision_of(&self.0))
     }
 
     /// What a prepare has become as of `seqno`: the document, with the prepare's content, CAS and

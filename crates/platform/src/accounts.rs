@@ -188,7 +188,7 @@ fn stripe_of_this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::allocator::rounded_size;
+    use crate::allocator::shared_block_size;
     use crate::shared_bytes::UniqueBytes;
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(account.bytes(), 0);
         block.charge(account.id());
         let first = block.share();
-        let size = u64::try_from(rounded_size(1008)).unwrap();
+        let size = u64::try_from(shared_block_size(1008)).unwrap();
         assert_eq!(account.bytes(), size);
         let second = first.clone();
         drop(first);

@@ -1,18 +1,22 @@
 //! The allocator of the process.
 
 mod idle_upkeep;
-mod kept_memory;
+pub(crate) mod kept_memory;
 
 pub use idle_upkeep::IdleUpkeep;
 pub use kept_memory::{bound_kept, set_up};
 
 use std::cell::Cell;
 
+use crate::slabs;
+
 /// The allocator that the binary installs as the global one.
 pub use mimalloc::MiMalloc as Allocator;
 
 /// The allocator's pages of small blocks have 2^16 bytes, and begin at multiples of that.
 pub const PAGE_BITS: u32 = 16;
+// The defragmenter counts both alike.
+const _: () = assert!(slabs::SPAN_SIZE == 1 << PAGE_BITS);
 
 /// Larger blocks are in larger pages.
 pub const SMALL_BLOCK_MAX: usize = 8 * 1024;
@@ -24,6 +28,7 @@ pub fn release_unused() {
     // SAFETY: `mi_collect` may be called at any time from any thread (mimalloc's documentation of
     // it); it takes no pointers and invalidates none.
     unsafe { libmimalloc_sys::mi_collect(true) };
+    slabs::release_unused();
 }
 
 /// So many bytes of work leave a thread with a few megabytes that it has freed.
@@ -41,7 +46,9 @@ pub fn release_after_work(bytes: u64) {
     UNRELEASED_WORK_BYTES.set(if is_enough { 0 } else { sum });
     if is_enough {
         bound_kept();
-        release_unused();
+        // SAFETY: as in `release_unused`. What the slabs have, others take again.
+        unsafe { libmimalloc_sys::mi_collect(true) };
+        slabs::release_overdue();
     }
 }
 
@@ -61,6 +68,19 @@ pub fn take_in_freed() {
         // included.
         unsafe { libmimalloc_sys::mi_free(libmimalloc_sys::mi_malloc(TAKE_IN_BLOCK_BYTES)) };
     }
+    slabs::share_kept();
+}
+
+/// Gives the free shared blocks that the calling thread keeps to all threads: what it takes next
+/// may be elsewhere.
+pub fn share_kept_blocks() {
+    slabs::share_kept();
+}
+
+/// Bytes that a shared block of `size` bytes really takes: the next size of the slabs, or of the
+/// allocator where it is too large for those.
+pub fn shared_block_size(size: usize) -> usize {
+    slabs::block_size(size).unwrap_or_else(|| rounded_size(size))
 }
 
 /// Bytes that the allocator really takes for a request of `size` bytes: the next of its size

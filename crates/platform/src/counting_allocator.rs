@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::allocator::Allocator;
+use crate::slabs;
 
 static HELD_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -13,14 +14,16 @@ thread_local! {
     static TAKEN_HERE: Cell<usize> = const { Cell::new(0) };
 }
 
-/// [`Allocator`], with the bytes of all blocks that are allocated counted as it rounds them. Too
+/// [`Allocator`], with the bytes of all blocks that are allocated counted as it rounds them, and
+/// beside them those of shared blocks. Too
 /// slow for anything but tests: every thread adds to one counter.
 pub struct CountingAllocator;
 
 impl CountingAllocator {
-    /// Bytes of all blocks that are allocated now. 0 unless this is the global allocator.
+    /// Bytes of all blocks that are allocated now, and of free shared blocks that other threads
+    /// keep. Only those of shared blocks unless this is the global allocator.
     pub fn held_bytes() -> usize {
-        HELD_BYTES.load(Ordering::Relaxed)
+        HELD_BYTES.load(Ordering::Relaxed) + slabs::used_bytes()
     }
 
     /// Bytes that this thread has taken, less those that it has given back; for tests that run

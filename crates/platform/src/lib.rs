@@ -25,6 +25,7 @@ mod seldom;
 pub mod service_manager;
 pub mod shared_bytes;
 pub mod simulated;
+mod slabs;
 pub mod terminal;
 pub mod threads;
 

@@ -4,7 +4,7 @@
 //! memory the difference is gigabytes, which is what this module's `unsafe` buys (decision 0006).
 //!
 //! ```text
-//! allocation: | 8 bits heat, 24 bits references | 7 bits account, 25 bits length | bytes ... |
+//! block:      | 8 bits heat, 24 bits references | 7 bits account, 25 bits length | bytes ... |
 //!             alignment 4; with room for a sequel 8, and behind the bytes | padding | 64 bits |
 //! ```
 //!
@@ -22,8 +22,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::accounts::{self, AccountId};
-use crate::allocator::rounded_size;
-use crate::no_free;
+use crate::allocator::shared_block_size;
+use crate::{no_free, slabs};
 
 #[repr(C)]
 struct Prefix {
@@ -82,8 +82,7 @@ impl UniqueBytes {
 
     fn zeroed_as(length: usize, handle_bits: usize) -> Self {
         let layout = layout_of(length, handle_bits);
-        // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
+        let memory = allocate_zeroed(layout);
         Self(initialise(memory, layout, length, handle_bits))
     }
 
@@ -101,8 +100,7 @@ impl UniqueBytes {
     fn concatenated_as(parts: &[&[u8]], handle_bits: usize) -> Self {
         let length = parts.iter().map(|part| part.len()).sum();
         let layout = layout_of(length, handle_bits);
-        // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
-        let memory = unsafe { alloc(layout) };
+        let memory = allocate(layout);
         let block = initialise(memory, layout, length, handle_bits);
         let mut offset = PREFIX_SIZE;
         for part in parts {
@@ -267,7 +265,7 @@ impl SharedBytes {
     }
 
     fn counted_bytes(&self) -> i64 {
-        let bytes = rounded_size(self.allocation_size());
+        let bytes = shared_block_size(self.allocation_size());
         i64::try_from(bytes).expect("a block has less than 32 MiB")
     }
 
@@ -329,7 +327,7 @@ impl Drop for SharedBytes {
         no_free::check(layout.size());
         // SAFETY: the count fell to zero, so this was the last owner; the memory was allocated
         // with the layout of the same length and room.
-        unsafe { dealloc(self.block_pointer().cast::<u8>(), layout) };
+        unsafe { free(self.block_pointer().cast::<u8>(), layout) };
     }
 }
 
@@ -363,6 +361,43 @@ fn layout_of(length: usize, handle_bits: usize) -> Layout {
     let alignment = if has_room { align_of::<AtomicU64>() } else { align_of::<Prefix>() };
     Layout::from_size_align(size_of_block(length, handle_bits), alignment)
         .expect("a 25-bit length with its prefix is a valid layout")
+}
+
+/// Memory for a block: of a slab, or of the allocator if it is large. Null if there is none.
+#[inline]
+fn allocate(layout: Layout) -> *mut u8 {
+    if slabs::hold(layout.size()) {
+        return slabs::take(layout.size());
+    }
+    // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
+    unsafe { alloc(layout) }
+}
+
+fn allocate_zeroed(layout: Layout) -> *mut u8 {
+    if !slabs::hold(layout.size()) {
+        // SAFETY: the layout has a size of at least PREFIX_SIZE, so it is not zero.
+        return unsafe { alloc_zeroed(layout) };
+    }
+    let memory = slabs::take(layout.size());
+    if !memory.is_null() {
+        // SAFETY: the slab gave a block of that size, which is nobody else's.
+        unsafe { memory.write_bytes(0, layout.size()) };
+    }
+    memory
+}
+
+/// Gives the memory of a block back.
+///
+/// # Safety
+/// [`allocate`] or [`allocate_zeroed`] gave it for this layout, and nobody uses it any more.
+unsafe fn free(memory: *mut u8, layout: Layout) {
+    if !slabs::hold(layout.size()) {
+        // SAFETY: the caller gives it up, and it came from the allocator with this layout.
+        unsafe { dealloc(memory, layout) };
+    } else if let Some(memory) = NonNull::new(memory) {
+        // SAFETY: the caller gives it up, and it came from a slab for this size.
+        unsafe { slabs::give_back(memory, layout.size()) };
+    }
 }
 
 /// The first handle of a block whose bytes are still to be written.

@@ -152,6 +152,8 @@ impl Defragmenter {
     ) -> Phase {
         while core.clock.now() < deadline {
             let (mut moved_bytes, mut moved_count, mut is_complete) = (0, 0, true);
+            // What was moved before has left blocks in the sparse pages: none of these next.
+            allocator::share_kept_blocks();
             let here = walk;
             let goes_on = walk.step(core, &mut self.effects, |item| {
                 if !is_movable(item, &sparse) {

@@ -1,7 +1,7 @@
 //! How densely documents fill the pages of the allocator, told from their addresses alone.
 
 use document::{Item, Map, Set};
-use platform::allocator::{PAGE_BITS, SMALL_BLOCK_MAX, rounded_size};
+use platform::allocator::{PAGE_BITS, SMALL_BLOCK_MAX, shared_block_size};
 
 /// A page of which documents fill a smaller part is sparse.
 const SPARSE_BELOW: f64 = 0.75;
@@ -60,7 +60,7 @@ impl SparsePages {
 
 /// The page and the size of a small document.
 fn small(item: &Item) -> Option<(usize, usize)> {
-    let size = rounded_size(item.allocation_size());
+    let size = shared_block_size(item.allocation_size());
     (size <= SMALL_BLOCK_MAX).then(|| (item.address() >> PAGE_BITS, size))
 }
 

@@ -5,9 +5,8 @@ use platform::accounts::AccountId;
 
 use super::Item;
 use super::layout::{
-    CAS_AT, DATATYPE_BITS, EXPIRY_SIZE, FIXED_SIZE, FLAGS_AT, HAS_EXPIRY, LONG_REVISION,
-    LONG_REVISION_SIZE, REVISION_AT, SEQNO_AT, SHORT_REVISION_MAX, concatenated, concatenated_as,
-    header_of, header_size, meta_of, operation_of, step_header_of,
+    CAS_AT, DATATYPE_BITS, EXPIRY_SIZE, FIXED_SIZE, HAS_EXPIRY, Header, concatenated,
+    concatenated_as, has_room_for, header_size, meta_of, operation_of, put_place, widened,
 };
 use super::words::{ItemMeta, Operation, U48_MAX};
 use crate::datatype::Datatype;
@@ -25,9 +24,9 @@ pub struct ItemBuilder {
 impl ItemBuilder {
     /// A document, or a tombstone, with this content.
     pub fn new(key: Key<'_>, meta: ItemMeta, value: &[u8]) -> Self {
-        let (header, header_size) = header_of(key, meta);
-        let block = UniqueBytes::concatenated(&[&header[..header_size], key.encoded(), value]);
-        Self::of(block, header_size + key.encoded().len())
+        let header = Header::new(key, meta, Operation::Mutation, value.len());
+        let block = UniqueBytes::concatenated(&[header.bytes(), key.encoded(), value]);
+        Self::of(block, header.bytes().len() + key.encoded().len())
     }
 
     /// What `operation` says, with this content.
@@ -35,9 +34,9 @@ impl ItemBuilder {
         if operation == Operation::Mutation {
             return Self::new(key, meta, value);
         }
-        let (header, header_size) = step_header_of(key, meta, operation);
-        let block = concatenated(&[&header[..header_size], key.encoded(), value]);
-        Self::of(block, header_size + key.encoded().len())
+        let header = Header::new(key, meta, operation, value.len());
+        let block = concatenated(&[header.bytes(), key.encoded(), value]);
+        Self::of(block, header.bytes().len() + key.encoded().len())
     }
 
     /// What `operation` says, with a value of `value_size` bytes, zeros at first, that is still to
@@ -49,14 +48,15 @@ impl ItemBuilder {
         operation: Operation,
         value_size: usize,
     ) -> Self {
-        let (header, header_size) = step_header_of(key, meta, operation);
+        let header = Header::new(key, meta, operation, value_size);
+        let header_size = header.bytes().len();
         let value_at = header_size + key.encoded().len();
         let size = value_at + value_size;
         let mut block = match operation {
             Operation::Prepare(_) => UniqueBytes::zeroed_with_room(size),
             _ => UniqueBytes::zeroed(size),
         };
-        block[..header_size].copy_from_slice(&header[..header_size]);
+        block[..header_size].copy_from_slice(header.bytes());
         block[header_size..value_at].copy_from_slice(key.encoded());
         Self::of(block, value_at)
     }
@@ -160,22 +160,13 @@ impl ItemBuilder {
     pub(super) fn placed(mut self, cas: Cas, seqno: Seqno, revision: RevSeqno) -> UniqueBytes {
         assert!(seqno.0 <= U48_MAX, "a seqno has 48 bits");
         let revision = revision.0.min(U48_MAX);
-        if revision > SHORT_REVISION_MAX {
-            self = self.with_long_revision(revision >> 24);
+        if !has_room_for(&self.block, revision, seqno.0) {
+            let header = widened(&self.block);
+            let rest = &self.block[header_size(&self.block)..];
+            self.block = concatenated(&[header.bytes(), rest]);
         }
-        let block = &mut self.block;
-        block[REVISION_AT..FLAGS_AT].copy_from_slice(&revision.to_be_bytes()[5..]);
-        block[SEQNO_AT..CAS_AT].copy_from_slice(&seqno.0.to_be_bytes()[2..]);
-        block[CAS_AT..FIXED_SIZE].copy_from_slice(&cas.0.to_be_bytes());
+        put_place(&mut self.block, revision, seqno.0);
+        self.block[CAS_AT..FIXED_SIZE].copy_from_slice(&cas.0.to_be_bytes());
         self.block
-    }
-
-    fn with_long_revision(self, high_bits: u64) -> Self {
-        let old_header_size = header_size(&self.block);
-        let high = high_bits.to_be_bytes();
-        let (header, rest) = self.block.split_at(old_header_size);
-        let mut block = concatenated(&[header, &high[5..], rest]);
-        block[0] |= LONG_REVISION;
-        Self { block, value_at: self.value_at + LONG_REVISION_SIZE, ..self }
     }
 }

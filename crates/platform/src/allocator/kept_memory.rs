@@ -6,6 +6,7 @@
 
 use std::ffi::c_long;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use libmimalloc_sys::mi_option_t;
 
@@ -53,6 +54,13 @@ pub fn bound_kept() {
             libmimalloc_sys::mi_option_set(PURGE_DELAY, wanted_ms);
         }
     }
+}
+
+/// For how long what is freed from now on is kept; `None` if it never goes back.
+pub(crate) fn kept_duration() -> Option<Duration> {
+    // SAFETY: as in `set_up`.
+    let delay_ms = unsafe { libmimalloc_sys::mi_option_get(PURGE_DELAY) };
+    u64::try_from(delay_ms).ok().map(Duration::from_millis)
 }
 
 /// Whether a process of so many bytes may keep what is freed.

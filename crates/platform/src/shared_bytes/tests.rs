@@ -60,7 +60,7 @@ fn only_a_sole_owner_charges() {
     drop(other);
     assert!(bytes.charge_if_alone(account.id()));
     assert!(bytes.charge_if_alone(account.id()), "it counts for it already");
-    assert_eq!(account.bytes(), rounded_size(58) as u64);
+    assert_eq!(account.bytes(), shared_block_size(58) as u64);
     assert_eq!((bytes.len(), bytes[49]), (50, 1));
 }
 
@@ -104,9 +104,9 @@ fn a_block_with_a_sequel_counts_once_with_its_room() {
         assert!((length + 16..length + 24).contains(&size) && size % 8 == 0, "{length}: {size}");
         let sequel = block.with_sequel(1).unwrap();
         assert_eq!((sequel.allocation_size(), sequel.account()), (size, account.id()));
-        assert_eq!(account.bytes(), rounded_size(size) as u64, "{length}");
+        assert_eq!(account.bytes(), shared_block_size(size) as u64, "{length}");
         drop(block);
-        assert_eq!(account.bytes(), rounded_size(size) as u64, "{length}");
+        assert_eq!(account.bytes(), shared_block_size(size) as u64, "{length}");
         drop(sequel);
         assert_eq!(account.bytes(), 0, "{length}");
     }
