@@ -1,5 +1,7 @@
 //! The branches of a vBucket's history. Source: docs/specification/engine.md, section 6.2.
 
+use std::sync::Arc;
+
 use document::limits::FAILOVER_ENTRIES_MAX;
 use document::{FailoverEntry, Seqno, VbUuid};
 
@@ -28,20 +30,21 @@ pub struct StreamStart {
 /// at most [`FAILOVER_ENTRIES_MAX`] entries, no uuid is 0, seqnos never rise from newer to older.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailoverTable {
-    entries: Vec<FailoverEntry>,
+    /// Shared with every flush, which has the file remember them.
+    entries: Arc<[FailoverEntry]>,
 }
 
 impl FailoverTable {
     /// The table of a new vBucket.
     pub fn new(uuid: VbUuid) -> Self {
-        Self::from_entries(vec![FailoverEntry { uuid, seqno: Seqno(0) }], uuid, Seqno(0))
+        Self::from_entries(&[FailoverEntry { uuid, seqno: Seqno(0) }], uuid, Seqno(0))
     }
 
     /// A table read from a file: entries that break the invariants are dropped; when none is
     /// left, `fallback` begins at `high_seqno`.
-    pub fn from_entries(entries: Vec<FailoverEntry>, fallback: VbUuid, high_seqno: Seqno) -> Self {
+    pub fn from_entries(entries: &[FailoverEntry], fallback: VbUuid, high_seqno: Seqno) -> Self {
         let mut sane: Vec<FailoverEntry> = Vec::with_capacity(entries.len());
-        for entry in entries {
+        for &entry in entries {
             let in_order = sane.last().is_none_or(|newer| entry.seqno <= newer.seqno);
             if entry.uuid.0 != 0 && in_order && entry.seqno <= high_seqno {
                 sane.push(entry);
@@ -52,15 +55,15 @@ impl FailoverTable {
             assert!(fallback.0 != 0, "a branch has a name");
             sane.push(FailoverEntry { uuid: fallback, seqno: high_seqno });
         }
-        Self { entries: sane }
+        Self { entries: sane.into() }
     }
 
     /// Begins a new branch at `seqno`, forgetting branches that would begin later.
     pub fn begin_branch(&mut self, uuid: VbUuid, seqno: Seqno) {
         assert!(uuid.0 != 0, "a branch has a name");
-        self.entries.retain(|entry| entry.seqno <= seqno);
-        self.entries.insert(0, FailoverEntry { uuid, seqno });
-        self.entries.truncate(FAILOVER_ENTRIES_MAX);
+        let older = self.entries.iter().copied().filter(|entry| entry.seqno <= seqno);
+        let newest = FailoverEntry { uuid, seqno };
+        self.entries = std::iter::once(newest).chain(older).take(FAILOVER_ENTRIES_MAX).collect();
     }
 
     /// Takes the place of the own table with another node's, whose history this vBucket follows. It
@@ -68,7 +71,7 @@ impl FailoverTable {
     pub fn adopt(&mut self, entries: &[FailoverEntry]) {
         if entries.iter().any(|entry| entry.uuid.0 != 0) {
             let (fallback, end) = (self.current().uuid, Seqno(u64::MAX));
-            *self = Self::from_entries(entries.to_vec(), fallback, end);
+            *self = Self::from_entries(entries, fallback, end);
         }
     }
 
@@ -78,7 +81,7 @@ impl FailoverTable {
     }
 
     /// All branches, newest first.
-    pub fn entries(&self) -> &[FailoverEntry] {
+    pub fn entries(&self) -> &Arc<[FailoverEntry]> {
         &self.entries
     }
 
@@ -187,8 +190,8 @@ mod tests {
 
     #[test]
     fn of_branches_with_one_name_the_oldest_counts() {
-        let entries = vec![entry(7, 30), entry(7, 10), entry(1, 0)];
-        let table = FailoverTable::from_entries(entries, VbUuid(9), Seqno(40));
+        let entries = [entry(7, 30), entry(7, 10), entry(1, 0)];
+        let table = FailoverTable::from_entries(&entries, VbUuid(9), Seqno(40));
         let request = StreamStart {
             start: Seqno(35),
             snapshot_start: Seqno(35),
@@ -208,7 +211,7 @@ mod tests {
         let mut table = FailoverTable::new(VbUuid(1));
         table.begin_branch(VbUuid(2), Seqno(50));
         table.begin_branch(VbUuid(3), Seqno(20));
-        assert_eq!(table.entries(), [entry(3, 20), entry(1, 0)]);
+        assert_eq!(**table.entries(), [entry(3, 20), entry(1, 0)]);
         assert_eq!(table.current(), entry(3, 20));
         assert_eq!(table.end_of(VbUuid(1)), Some(Seqno(20)));
         assert_eq!(table.end_of(VbUuid(3)), None);
@@ -227,10 +230,10 @@ mod tests {
 
     #[test]
     fn nonsense_from_a_file_is_dropped() {
-        let read = vec![entry(0, 9), entry(7, 5), entry(6, 8), entry(5, 2), entry(4, 99)];
-        let table = FailoverTable::from_entries(read, VbUuid(1), Seqno(10));
-        assert_eq!(table.entries(), [entry(7, 5), entry(5, 2)]);
-        let table = FailoverTable::from_entries(vec![entry(0, 1)], VbUuid(1), Seqno(10));
-        assert_eq!(table.entries(), [entry(1, 10)]);
+        let read = [entry(0, 9), entry(7, 5), entry(6, 8), entry(5, 2), entry(4, 99)];
+        let table = FailoverTable::from_entries(&read, VbUuid(1), Seqno(10));
+        assert_eq!(**table.entries(), [entry(7, 5), entry(5, 2)]);
+        let table = FailoverTable::from_entries(&[entry(0, 1)], VbUuid(1), Seqno(10));
+        assert_eq!(**table.entries(), [entry(1, 10)]);
     }
 }

@@ -1,5 +1,7 @@
 //! What passes between a vBucket and its file.
 
+use std::sync::Arc;
+
 use document::{
     Cas, Datatype, FailoverEntry, Item, Operation, RevSeqno, Seqno, Set, VbUuid, Vbid, VbucketState,
 };
@@ -138,7 +140,7 @@ pub struct PersistentState {
     /// Its role.
     pub state: VbucketState,
     /// The branches of its history, newest first.
-    pub failover_table: Vec<FailoverEntry>,
+    pub failover_table: Arc<[FailoverEntry]>,
     /// The highest seqno.
     pub high_seqno: Seqno,
     /// The highest CAS given out.
@@ -146,7 +148,7 @@ pub struct PersistentState {
     /// The highest revision that a deleted document had.
     pub max_deleted_revision: RevSeqno,
     /// Who must hold durable writes.
-    pub topology: Topology,
+    pub topology: Arc<Topology>,
     /// The snapshot that the file is in, unless the vBucket is active: then it is whole at every
     /// seqno.
     pub snapshot: SnapshotRange,
@@ -163,11 +165,11 @@ impl PersistentState {
     pub fn new(state: VbucketState) -> Self {
         Self {
             state,
-            failover_table: Vec::new(),
+            failover_table: Arc::default(),
             high_seqno: Seqno(0),
             max_cas: Cas(0),
             max_deleted_revision: RevSeqno(0),
-            topology: Topology::new(),
+            topology: Arc::default(),
             snapshot: SnapshotRange::default(),
             purge_seqno: Seqno(0),
             whole_from_seqno: Seqno(0),

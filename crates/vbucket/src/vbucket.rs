@@ -94,7 +94,7 @@ pub struct Vbucket {
     /// Another node takes the vBucket over and cannot keep up with those who write to it.
     is_takeover_late: bool,
     /// Who must hold durable writes.
-    topology: Topology,
+    topology: Arc<Topology>,
     /// The snapshot that history ends in, unless the vBucket is active.
     snapshot: SnapshotRange,
     /// Where the items of that snapshot come from.
@@ -177,7 +177,7 @@ impl Vbucket {
             purge_seqno: Seqno(0),
             received_purge_seqno: Seqno(0),
             whole_from_seqno: wholeness::of_empty(state),
-            topology: Topology::new(),
+            topology: Arc::default(),
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,
             is_stream_new: true,
@@ -383,11 +383,11 @@ impl Vbucket {
     pub fn persistent_state(&self) -> PersistentState {
         PersistentState {
             state: self.state,
-            failover_table: self.failover_table.entries().to_vec(),
+            failover_table: Arc::clone(self.failover_table.entries()),
             high_seqno: self.high_seqno(),
             max_cas: self.clock.max_cas(),
             max_deleted_revision: self.max_deleted_revision,
-            topology: self.topology.clone(),
+            topology: Arc::clone(&self.topology),
             snapshot: match self.ends_whole_in_file() {
                 true => SnapshotRange { start: self.persisted_seqno, end: self.persisted_seqno },
                 false => self.snapshot,

@@ -217,7 +217,7 @@ fn empty_batch(vbid: Vbid, previous_seqno: Seqno) -> FlushBatch {
 
 /// The state of an active vBucket, as of a seqno.
 fn state(seqno: Seqno) -> VbucketRecord {
-    let failover_table = vec![FailoverEntry { uuid: VbUuid(0xfeed), seqno: Seqno(0) }];
+    let failover_table = [FailoverEntry { uuid: VbUuid(0xfeed), seqno: Seqno(0) }].into();
     VbucketRecord {
         failover_table,
         snapshot_start: seqno,

@@ -101,23 +101,23 @@ impl BucketCore {
         if let Some(vbucket) = slot.lock().as_mut() {
             note_applied(vbucket, applied);
         }
-        self.follow_apply(vbid, applied, Vec::new());
+        self.follow_apply(vbid, applied, &mut Vec::new());
     }
 
     /// What comes of a file that has more, which the vBucket knows. Of many tombstones most leave
     /// memory with pauses for others who want the lock. `effects` are carried out after the first
     /// of them.
-    pub(super) fn follow_apply(&self, vbid: Vbid, applied: &Applied, mut effects: Vec<Effect>) {
+    pub(super) fn follow_apply(&self, vbid: Vbid, applied: &Applied, effects: &mut Vec<Effect>) {
         self.note_growth();
         let Some(slot) = self.slot(vbid) else { return };
         let mut next_tombstone = Some(0);
         while let Some(from) = next_tombstone {
             let mut place = slot.lock();
-            next_tombstone = place.as_mut().and_then(|vbucket| {
-                vbucket.forget_tombstones(&applied.tombstones, from, &mut effects)
-            });
+            next_tombstone = place
+                .as_mut()
+                .and_then(|vbucket| vbucket.forget_tombstones(&applied.tombstones, from, effects));
             drop(place);
-            self.carry_out(vbid, &mut effects);
+            self.carry_out(vbid, effects);
         }
         self.count_guessed_collections(vbid);
         self.page_if_full();

@@ -1,5 +1,7 @@
 //! What a vBucket remembers, in the words of its file and back.
 
+use std::sync::Arc;
+
 use document::item::U48_MAX;
 use document::{RevSeqno, Seqno};
 use storage::{CheckpointType, VbucketRecord};
@@ -11,8 +13,9 @@ use vbucket::{FileFacts, PersistentState, SnapshotRange};
 pub(crate) fn to_file(state: &PersistentState) -> VbucketRecord {
     let (snapshot, facts) = (state.snapshot_in_file(), &state.facts);
     VbucketRecord {
-        failover_table: state.failover_table.clone(),
-        replication_topology: state.topology.clone(),
+        state: state.state,
+        failover_table: Arc::clone(&state.failover_table),
+        replication_topology: Arc::clone(&state.topology),
         max_deleted_revision: state.max_deleted_revision.0,
         snapshot_start: snapshot.start,
         snapshot_end: snapshot.end,
@@ -30,7 +33,10 @@ pub(crate) fn to_file(state: &PersistentState) -> VbucketRecord {
             CheckpointKind::Disk => CheckpointType::Disk,
             CheckpointKind::InitialDisk => CheckpointType::InitialDisk,
         },
-        ..VbucketRecord::new(state.state)
+        document_count: None,
+        on_disk_prepares: 0,
+        on_disk_prepare_bytes: 0,
+        journal: None,
     }
 }
 
@@ -38,11 +44,11 @@ pub(crate) fn to_file(state: &PersistentState) -> VbucketRecord {
 pub(crate) fn from_file(record: &VbucketRecord, high_seqno: Seqno) -> PersistentState {
     PersistentState {
         state: record.state,
-        failover_table: record.failover_table.clone(),
+        failover_table: Arc::clone(&record.failover_table),
         high_seqno,
         max_cas: record.max_cas,
         max_deleted_revision: RevSeqno(record.max_deleted_revision.min(U48_MAX)),
-        topology: record.replication_topology.clone(),
+        topology: Arc::clone(&record.replication_topology),
         snapshot: SnapshotRange { start: record.snapshot_start, end: record.snapshot_end },
         purge_seqno: record.purge_seqno,
         whole_from_seqno: record.whole_from_seqno,
@@ -71,8 +77,8 @@ mod tests {
     #[test]
     fn everything_that_a_file_remembers_survives_a_stay_in_memory() {
         let mut record = VbucketRecord::new(VbucketState::Replica);
-        record.failover_table = vec![FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }];
-        record.replication_topology = vec![vec![Some("a".to_owned()), None]];
+        record.failover_table = [FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }].into();
+        record.replication_topology = Arc::new(vec![vec![Some("a".to_owned()), None]]);
         record.max_deleted_revision = 11;
         record.snapshot_start = Seqno(80);
         record.snapshot_end = Seqno(120);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use document::{Seqno, Vbid};
 use platform::Instant;
 use storage::{CommitReport, StorageError, VbucketRecord};
-use vbucket::{FlushWork, Vbucket};
+use vbucket::{Effect, FlushWork, Vbucket};
 
 use super::apply::note_applied;
 use super::file_state;
@@ -74,12 +74,14 @@ impl BucketCore {
         let item_count = batches.iter().map(FlushWork::item_count).sum();
         let mut flushed = Flushed { item_count, has_failed: false, journal_is_full: false };
         let mut answered = batches.iter();
+        // One allocation for what all of them want done.
+        let mut effects = Vec::new();
         self.store.commit(writes, |vbid, result| {
             let batch = answered.next().filter(|batch| batch.vbid == vbid);
             let batch = batch.expect("storage answers for what it was given, in its order");
             let now = self.clock.now();
             let is_own_commit = result.as_ref().is_ok_and(|report| report.applied.is_some());
-            match self.finish_flush(batch, now.since(started), result) {
+            match self.finish_flush(batch, now.since(started), result, &mut effects) {
                 Outcome::Done => {}
                 Outcome::Failed => flushed.has_failed = true,
                 Outcome::JournalIsFull => flushed.journal_is_full = true,
@@ -163,14 +165,14 @@ impl BucketCore {
         batch: &FlushWork,
         took: Duration,
         result: Result<CommitReport, StorageError>,
+        effects: &mut Vec<Effect>,
     ) -> Outcome {
         let slot = self.slot(batch.vbid).expect("a flushed vBucket has a place");
         match result {
             Ok(report) => {
                 self.note_commit(batch, took, &report);
-                let mut effects = Vec::new();
                 if let Some(vbucket) = slot.lock().as_mut() {
-                    vbucket.flush_succeeded(batch, self.now(), &mut effects);
+                    vbucket.flush_succeeded(batch, self.now(), effects);
                     // Under the same hold: what is said to be durable is in the file, too.
                     if let Some(applied) = &report.applied {
                         note_applied(vbucket, applied);
@@ -179,7 +181,7 @@ impl BucketCore {
                 self.note_disk(batch.vbid, WritePath::Flush, None);
                 match report.applied {
                     Some(applied) => self.follow_apply(batch.vbid, &applied, effects),
-                    None => self.carry_out(batch.vbid, &mut effects),
+                    None => self.carry_out(batch.vbid, effects),
                 }
                 Outcome::Done
             }

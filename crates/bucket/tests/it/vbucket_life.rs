@@ -527,9 +527,10 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     };
     let mut state = VbucketRecord::new(VbucketState::Active);
     // A majority is placed, so the prepare waits for it.
-    state.replication_topology =
-        vec![vec![Some("ns_1@a".to_owned()), Some("ns_1@b".to_owned()), None]];
-    state.failover_table = vec![FailoverEntry { uuid: VbUuid(77), seqno: Seqno(0) }];
+    let chain = vec![Some("ns_1@a".to_owned()), Some("ns_1@b".to_owned()), None];
+    state.replication_topology = Arc::new(vec![chain]);
+    let first_branch = FailoverEntry { uuid: VbUuid(77), seqno: Seqno(0) };
+    state.failover_table = [first_branch].into();
     state.hlc_epoch = 3;
     state.might_contain_xattrs = true;
     state.completed_seqno = Seqno(4);
@@ -552,7 +553,8 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
         record
     };
     let found = read(&machine);
-    state.failover_table.insert(0, FailoverEntry { seqno: Seqno(9), ..found.failover_table[0] });
+    let branch = FailoverEntry { seqno: Seqno(9), ..found.failover_table[0] };
+    state.failover_table = [branch, first_branch].into();
     state.max_visible_seqno = Seqno(10);
     (state.snapshot_start, state.snapshot_end) = (Seqno(10), Seqno(10));
     state.max_cas = found.max_cas;
@@ -564,7 +566,7 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     let mut machine = machine.stop_and_start();
     machine.run();
     state.state = VbucketState::Pending;
-    state.replication_topology = Vec::new();
+    state.replication_topology = Arc::default();
     state.max_cas = found.max_cas;
     assert_eq!(read(&machine), state);
 }

@@ -236,9 +236,13 @@ impl Producer {
             let context = "the connection does not replicate durable writes";
             return Answer::Fail(Status::Einval, context);
         }
-        let is_it =
-            |stream: &&Stream| stream.key.vbid == envelope.vbid && stream.opaque == envelope.opaque;
-        let Some(stream) = self.streams.values().find(is_it) else { return Answer::Nothing };
+        // It names its stream by the opaque. Streams of other vBuckets are not looked at: there may
+        // be a thousand, and every durable write is acknowledged.
+        let keys = self.by_vbucket.get(&envelope.vbid).map_or(&[][..], |(_, keys)| keys);
+        let mut streams = keys.iter().filter_map(|key| self.streams.get(key));
+        let Some(stream) = streams.find(|stream| stream.opaque == envelope.opaque) else {
+            return Answer::Nothing;
+        };
         if seqno > stream.last_sent {
             return Answer::Close("a seqno was acknowledged that was not sent");
         }

@@ -38,7 +38,7 @@ pub struct FrozenFacts {
     /// When the state was committed, in nanoseconds since 1970.
     pub committed_at: u64,
     /// Branches of its history, newest first.
-    pub failover_table: Vec<FailoverEntry>,
+    pub failover_table: Arc<[FailoverEntry]>,
 }
 
 impl Store {
@@ -72,7 +72,7 @@ impl FrozenVbucket {
             document_count: header.alive_count().saturating_add(header.deleted_count()),
             live_bytes: header.live_bytes(),
             committed_at: header.timestamp,
-            failover_table: record.map_or_else(Vec::new, |record| record.failover_table),
+            failover_table: record.map(|record| record.failover_table).unwrap_or_default(),
         })
     }
 

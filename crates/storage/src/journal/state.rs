@@ -20,6 +20,8 @@
     clippy::cast_possible_truncation
 )]
 
+use std::sync::Arc;
+
 use document::{Cas, FailoverEntry, Seqno, VbUuid, VbucketState};
 
 use crate::couchstore::bytes::{Fields, index};
@@ -77,11 +79,11 @@ pub(super) fn encode(state: &VbucketRecord, target: &mut Encoder<'_>) {
     put_count(target, state.replication_topology.len());
     target.put(&state.purge_seqno.0.to_be_bytes());
     target.put(&state.whole_from_seqno.0.to_be_bytes());
-    for entry in &state.failover_table {
+    for entry in &*state.failover_table {
         target.put(&entry.uuid.0.to_be_bytes());
         target.put(&entry.seqno.0.to_be_bytes());
     }
-    for chain in &state.replication_topology {
+    for chain in &*state.replication_topology {
         put_count(target, chain.len());
         for node in chain {
             match node {
@@ -137,14 +139,13 @@ pub(super) fn decode(bytes: &[u8]) -> Option<VbucketRecord> {
     if version > VERSION_WITHOUT_WHOLE_FROM {
         state.whole_from_seqno = Seqno(fields.number::<8>()?);
     }
-    for _ in 0..entries {
+    let mut entry = || {
         let uuid = VbUuid(fields.number::<8>()?);
-        state.failover_table.push(FailoverEntry { uuid, seqno: Seqno(fields.number::<8>()?) });
-    }
-    for _ in 0..chains {
-        let chain = decode_chain(&mut fields)?;
-        state.replication_topology.push(chain);
-    }
+        Some(FailoverEntry { uuid, seqno: Seqno(fields.number::<8>()?) })
+    };
+    state.failover_table = (0..entries).map(|_| entry()).collect::<Option<_>>()?;
+    let chains: Option<Vec<_>> = (0..chains).map(|_| decode_chain(&mut fields)).collect();
+    state.replication_topology = Arc::new(chains?);
     fields.rest().is_empty().then_some(state)
 }
 
@@ -189,14 +190,14 @@ mod tests {
             on_disk_prepares: 10,
             on_disk_prepare_bytes: 11,
             checkpoint_type: CheckpointType::InitialDisk,
-            failover_table: vec![
+            failover_table: Arc::new([
                 FailoverEntry { uuid: VbUuid(12), seqno: Seqno(13) },
                 FailoverEntry { uuid: VbUuid(14), seqno: Seqno(0) },
-            ],
-            replication_topology: vec![
+            ]),
+            replication_topology: Arc::new(vec![
                 vec![Some("a".to_owned()), None, Some(String::new())],
                 vec![],
-            ],
+            ]),
             ..VbucketRecord::new(VbucketState::Replica)
         }
     }

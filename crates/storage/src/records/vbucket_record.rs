@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use document::{Cas, FailoverEntry, Seqno, VbUuid, VbucketState};
 use serde::de::{self, Deserializer, Visitor};
@@ -35,10 +36,10 @@ pub struct VbucketRecord {
     /// The role on this node.
     pub state: VbucketState,
     /// Branches of history, newest first.
-    pub failover_table: Vec<FailoverEntry>,
+    pub failover_table: Arc<[FailoverEntry]>,
     /// Who must hold durable writes: chains of node names, the active first. `None` in a chain
     /// stands for a replica that is not placed.
-    pub replication_topology: Vec<Vec<Option<String>>>,
+    pub replication_topology: Arc<Vec<Vec<Option<String>>>>,
     /// The highest revision of a deleted document.
     pub max_deleted_revision: u64,
     /// The first seqno of the snapshot that the file is in.
@@ -152,8 +153,8 @@ impl VbucketRecord {
     pub fn new(state: VbucketState) -> Self {
         Self {
             state,
-            failover_table: Vec::new(),
-            replication_topology: Vec::new(),
+            failover_table: Arc::default(),
+            replication_topology: Arc::default(),
             max_deleted_revision: 0,
             snapshot_start: Seqno(0),
             snapshot_end: Seqno(0),
@@ -198,7 +199,7 @@ impl VbucketRecord {
             on_disk_prepare_bytes: Text(self.on_disk_prepare_bytes),
             on_disk_prepares: Text(self.on_disk_prepares),
             prepared_seqno: Text(self.prepared_seqno.0),
-            replication_topology: self.replication_topology.clone(),
+            replication_topology: self.replication_topology.to_vec(),
             snap_end: Text(self.snapshot_end.0),
             snap_start: Text(self.snapshot_start.0),
             state: self.state.name().to_owned(),
@@ -220,7 +221,7 @@ impl VbucketRecord {
         Some(Self {
             state: VbucketState::from_name(&json.state)?,
             failover_table: json.failover_table.iter().map(entry).collect(),
-            replication_topology: json.replication_topology,
+            replication_topology: Arc::new(json.replication_topology),
             max_deleted_revision: json.max_deleted_seqno.0,
             snapshot_start: Seqno(json.snap_start.0),
             snapshot_end: Seqno(json.snap_end.0),
@@ -292,8 +293,8 @@ mod tests {
     fn a_record_reads_back_as_it_was_written() {
         let mut record = VbucketRecord::new(VbucketState::Replica);
         assert_eq!(VbucketRecord::decode(&record.encode(), Seqno(9)), Some(record.clone()));
-        record.failover_table = vec![FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }];
-        record.replication_topology = vec![vec![Some("a".to_owned()), None]];
+        record.failover_table = [FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }].into();
+        record.replication_topology = Arc::new(vec![vec![Some("a".to_owned()), None]]);
         record.max_cas = Cas(u64::MAX - 1);
         record.hlc_epoch = 3;
         record.whole_from_seqno = Seqno(u64::MAX);
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn numbers_are_text_and_empty_lists_are_left_out() {
         let mut record = VbucketRecord::new(VbucketState::Active);
-        record.failover_table = vec![FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }];
+        record.failover_table = [FailoverEntry { uuid: VbUuid(7), seqno: Seqno(5) }].into();
         let json: serde_json::Value = serde_json::from_slice(&record.encode()).unwrap();
         assert_eq!(json["hlc_epoch"], "-1");
         assert_eq!(json["snap_start"], "0");

@@ -314,10 +314,11 @@ fn discards_too_much(from: &Snapshot, header: &FileHeader) -> Result<bool, Stora
 
 /// What a file remembers that has gone back from `now` to `then`.
 fn rewound_record(then: VbucketRecord, now: &VbucketRecord, high_seqno: Seqno) -> VbucketRecord {
+    let branches = now.failover_table.iter().copied().filter(|entry| entry.seqno <= high_seqno);
     let mut record = VbucketRecord {
         state: now.state,
-        replication_topology: now.replication_topology.clone(),
-        failover_table: now.failover_table.clone(),
+        replication_topology: Arc::clone(&now.replication_topology),
+        failover_table: branches.collect(),
         // Versions that are gone were seen: no other may get their names.
         max_cas: now.max_cas.max(then.max_cas),
         max_deleted_revision: now.max_deleted_revision.max(then.max_deleted_revision),
@@ -325,7 +326,6 @@ fn rewound_record(then: VbucketRecord, now: &VbucketRecord, high_seqno: Seqno) -
         journal: now.journal,
         ..then
     };
-    record.failover_table.retain(|entry| entry.seqno <= high_seqno);
     if !(record.snapshot_start..=record.snapshot_end).contains(&high_seqno) {
         record.snapshot_start = high_seqno;
         record.snapshot_end = high_seqno;

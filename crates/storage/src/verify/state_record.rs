@@ -36,7 +36,7 @@ pub(super) fn check(
         return Ok(());
     };
     check_snapshot(&record, high_seqno, &mut warning);
-    for entry in &record.failover_table {
+    for entry in &*record.failover_table {
         if entry.seqno > high_seqno {
             let (uuid, seqno) = (entry.uuid.0, entry.seqno.0);
             warning(format!("branch {uuid} of the history begins at {seqno}, behind its end"));

@@ -141,7 +141,7 @@ fn what_is_remembered_is_of_then_but_for_role_branches_and_the_journal() {
         batch.state.journal = Some(JournalPosition { id: 5, lsn: number });
         if number > 7 {
             batch.state.state = VbucketState::Replica;
-            batch.state.failover_table = vec![branch(2, 7), branch(1, 3)];
+            batch.state.failover_table = [branch(2, 7), branch(1, 3)].into();
         }
         commit(&store, batch).unwrap();
     }
@@ -152,7 +152,7 @@ fn what_is_remembered_is_of_then_but_for_role_branches_and_the_journal() {
     expected.max_cas = Cas(9);
     expected.journal = Some(JournalPosition { id: 5, lsn: 9 });
     expected.state = VbucketState::Replica;
-    expected.failover_table = vec![branch(1, 3)];
+    expected.failover_table = [branch(1, 3)].into();
     assert_eq!(store.state(VBID).unwrap(), Some(expected));
 }
 

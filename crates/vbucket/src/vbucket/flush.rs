@@ -114,7 +114,7 @@ impl Vbucket {
         }
         self.state_is_dirty = batch.state.state != self.state
             || batch.state.topology != self.topology
-            || batch.state.failover_table != self.failover_table.entries();
+            || batch.state.failover_table != *self.failover_table.entries();
         if let Some(range) = &batch.range {
             let item_count = batch.item_count();
             self.figures.done.queue_drains.add(item_count);

@@ -46,7 +46,7 @@ impl Vbucket {
         let (high_seqno, whole_seqno) = (state.high_seqno, state.whole_seqno());
         let snapshot = state.snapshot_in_file();
         let mut failover_table =
-            FailoverTable::from_entries(state.failover_table, fresh_uuid, high_seqno);
+            FailoverTable::from_entries(&state.failover_table, fresh_uuid, high_seqno);
         let begins_branch = !was_clean
             && state.state == VbucketState::Active
             && failover_table.current().uuid != fresh_uuid;

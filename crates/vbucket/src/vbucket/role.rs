@@ -1,6 +1,8 @@
 //! The role of a vBucket: taking up another one, and what requests do meanwhile. Source:
 //! docs/specification/engine.md, section 6.1.
 
+use std::sync::Arc;
+
 use document::{Item, Key, Seqno, VbUuid, VbucketState, expiry};
 
 use super::{Vbucket, wholeness};
@@ -41,7 +43,7 @@ impl Vbucket {
         if is_same && change.topology.is_none() {
             return;
         }
-        self.topology = change.topology.unwrap_or_default();
+        self.topology = Arc::new(change.topology.unwrap_or_default());
         self.state_is_dirty = true;
         self.change_monitor(change.state, effects);
         if !is_same {
@@ -77,10 +79,10 @@ impl Vbucket {
     /// Says who must hold durable writes of an active vBucket, for as long as it is in memory: the
     /// file is not told. For whoever says it again at each start.
     pub fn assume_topology(&mut self, topology: Topology, now: Now, effects: &mut Vec<Effect>) {
-        if self.state != VbucketState::Active || self.topology == topology {
+        if self.state != VbucketState::Active || *self.topology == topology {
             return;
         }
-        self.topology = topology;
+        self.topology = Arc::new(topology);
         self.change_monitor(self.state, effects);
         self.resolve_sync_writes(now, effects);
         self.settle_account();
@@ -252,7 +254,7 @@ mod tests {
     fn replica_in(start: u64, end: u64) -> Vbucket {
         let mut state = PersistentState::new(VbucketState::Replica);
         state.high_seqno = Seqno(50);
-        state.failover_table = vec![FailoverEntry { uuid: VbUuid(7), seqno: Seqno(0) }];
+        state.failover_table = [FailoverEntry { uuid: VbUuid(7), seqno: Seqno(0) }].into();
         state.snapshot = SnapshotRange { start: Seqno(start), end: Seqno(end) };
         let (vbid, fresh_uuid) = (Vbid(0), VbUuid(8));
         let restored = Restored { vbid, state, document_count: 0, fresh_uuid, was_clean: false };
@@ -297,7 +299,7 @@ mod tests {
         let topology = vec![vec![Some("a".to_owned()), None]];
         let change = RoleChange { topology: Some(topology.clone()), ..to(VbucketState::Active) };
         vbucket.change_role(change, Now::default(), &mut Vec::new());
-        assert_eq!(vbucket.begin_flush().unwrap().state.topology, topology);
+        assert_eq!(*vbucket.begin_flush().unwrap().state.topology, topology);
         vbucket.change_role(to(VbucketState::Active), Now::default(), &mut Vec::new());
         assert_eq!(vbucket.topology(), &topology, "nothing has changed");
         vbucket.change_role(to(VbucketState::Dead), Now::default(), &mut Vec::new());
