@@ -12,11 +12,6 @@ class Skip(Exception):
     """Raised by a case that cannot run here; says why."""
 
 
-class LeftOut(Exception):
-    """Raised by a case about something that its caller makes before, or does not; says how. Like a
-    suite that is left out it counts as nothing, and is named with the reason."""
-
-
 class Cases:
     """The cases of a suite, run in the order in which they were declared."""
 
@@ -55,8 +50,6 @@ class Cases:
         started = time.monotonic()
         try:
             function(*arguments)
-        except LeftOut as why:
-            print(f"FIGURE {name} is left out: {one_line(why)}", flush=True)
         except Skip as why:
             report(name, f"SKIP {one_line(why)}")
         except Exception as error:  # whatever a case raises is its outcome
