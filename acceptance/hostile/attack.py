@@ -38,8 +38,6 @@ class Attack:
     stops_writes: bool = False
     # What large documents that come and go leave with the allocator for up to ten seconds.
     resident_slack_bytes: int = 0
-    # What the node's own work with the attacker's data adds to the normal client's p99.
-    busy_seconds: float = 0
     # Whether everybody who comes meanwhile is let in.
     lets_newcomers_in: bool = False
 

@@ -42,7 +42,7 @@ impl Default for ServerLimits {
             login_time_max: Duration::from_secs(30),
             stalled_write_time_max: Duration::from_secs(60),
             parked_requests_max: 32,
-            turn_bytes_max: 1 << 20,
+            turn_bytes_max: 256 << 10,
         }
     }
 }

@@ -15,7 +15,7 @@ use super::crowd::{self, Crowd};
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer, Standing};
 use super::socket::Socket;
-use super::turn::turn_of;
+use super::turn::{TurnKind, turn_of};
 use super::watch::Watch;
 use vbucket::Now;
 
@@ -53,7 +53,7 @@ pub(super) struct EventLoop {
     next_worker: usize,
     peers: Vec<Option<Peer>>,
     free_tokens: Vec<usize>,
-    /// Clients that used up their turn.
+    /// Clients that want another turn, each once.
     ready: VecDeque<usize>,
     /// Strangers that want one.
     crowd: Crowd,
@@ -167,7 +167,9 @@ impl EventLoop {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
                     peer.is_ending |= readiness.is_ending;
                     peer.is_readable |= readiness.is_readable || peer.is_ending;
-                    self.give_turn(token);
+                    if !peer.is_in_line {
+                        self.give_turn(token);
+                    }
                 }
             }
         }
@@ -200,9 +202,9 @@ impl EventLoop {
                     self.with_peer(token, |peer, turn, _| {
                         peer.connection.on_completion(parked, completed, turn);
                     });
-                    self.take_turn(token);
+                    self.take(TurnKind::AnswersAlone, token);
                 }
-                Message::Wake(token) => self.take_turn(token),
+                Message::Wake(token) => self.take(TurnKind::AnswersAlone, token),
                 Message::AcceptMore(entrance) => self.accept(entrance),
                 Message::GiveWay(stranger) => self.displace(stranger, false),
                 Message::LeaveCrowd(stranger) => self.displace(stranger, true),
@@ -395,8 +397,12 @@ impl EventLoop {
 
     /// Gives a connection its turn, and closes it when that was its last.
     fn take_turn(&mut self, token: usize) {
+        self.take(TurnKind::Whole, token);
+    }
+
+    fn take(&mut self, kind: TurnKind, token: usize) {
         let turn = |peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]| {
-            let afterwards = turn_of(peer, turn, read_buffer);
+            let afterwards = turn_of(peer, turn, read_buffer, kind);
             (afterwards, peer.connection.feeds_replica(), peer.begins_to_be_watched())
         };
         let Some((afterwards, feeds_replica, begins)) = self.with_peer(token, turn) else { return };
@@ -413,11 +419,30 @@ impl EventLoop {
         match afterwards {
             Afterwards::Idle => {}
             Afterwards::AnotherTurn if self.is_stranger(token) => self.crowd.enter(token),
-            Afterwards::AnotherTurn => self.ready.push_back(token),
+            Afterwards::AnotherTurn => self.stand_in_line(token),
             Afterwards::Close => self.close(token),
         }
         let left_bytes = self.scratch.output.bytes();
         assert_eq!(left_bytes, 0, "no connection sends what another was answered");
+    }
+
+    fn stand_in_line(&mut self, token: usize) {
+        let Some(Some(peer)) = self.peers.get_mut(token) else { return };
+        if !std::mem::replace(&mut peer.is_in_line, true) {
+            self.ready.push_back(token);
+        }
+    }
+
+    /// Gives those their turns who stand in the line now. Who wants one more waits for the next
+    /// round, in which others are heard of.
+    fn serve_line(&mut self) {
+        for _ in 0..self.ready.len() {
+            let Some(token) = self.ready.pop_front() else { return };
+            if let Some(Some(peer)) = self.peers.get_mut(token) {
+                peer.is_in_line = false;
+                self.take_turn(token);
+            }
+        }
     }
 
     fn holds_too_much(&self, token: usize) -> bool {
@@ -515,11 +540,7 @@ impl Looping for EventLoop {
                 self.serve_replicas();
             }
         }
-        for _ in 0..self.ready.len() {
-            if let Some(token) = self.ready.pop_front() {
-                self.take_turn(token);
-            }
-        }
+        self.serve_line();
         self.serve_crowd();
         self.look_after_deadlines();
     }

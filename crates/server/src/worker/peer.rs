@@ -22,6 +22,9 @@ pub(super) struct Peer {
     pub(super) opened: Instant,
     /// Since when its client has taken nothing of what waits for it.
     pub(super) stalled_since: Option<Instant>,
+    /// Whether it stands in the line of those that want another turn: once, however often it has
+    /// asked, or the turns of a few would grow with each round.
+    pub(super) is_in_line: bool,
     /// Whether somebody looks after its deadlines.
     pub(super) is_watched: bool,
     /// What the node's budget knows of.
@@ -64,6 +67,7 @@ impl Peer {
             is_at_end: false,
             opened,
             stalled_since: None,
+            is_in_line: false,
             is_watched: false,
             settled: Held::default(),
         }

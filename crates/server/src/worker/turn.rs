@@ -14,8 +14,23 @@ use crate::statistics::{count, count_many};
 /// Bytes read from a stranger in a turn: none of its requests may be larger.
 const STRANGER_TURN_BYTES: usize = 16 << 10;
 
+/// What a connection may do in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TurnKind {
+    /// Everything.
+    Whole,
+    /// It reads nothing: something that it has waited for has come, and there may be a thousand
+    /// such for a connection, each of which would bring it as many bytes as a whole turn.
+    AnswersAlone,
+}
+
 /// Sends what waits, executes what was kept, reads what has arrived, and sends the answers.
-pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> Afterwards {
+pub(super) fn turn_of(
+    peer: &mut Peer,
+    turn: &mut Turn<'_>,
+    read_buffer: &mut [u8],
+    kind: TurnKind,
+) -> Afterwards {
     if send(peer, turn).is_err() {
         return Afterwards::Close;
     }
@@ -25,7 +40,10 @@ pub(super) fn turn_of(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u
         Holder::Client => (turn.shared.options.limits.turn_bytes_max, read_buffer),
         Holder::Stranger => (STRANGER_TURN_BYTES, &mut read_buffer[..STRANGER_TURN_BYTES]),
     };
-    while may_read(peer, turn) && budget > 0 {
+    if kind == TurnKind::AnswersAlone {
+        budget = 0;
+    }
+    while budget > 0 && may_read(peer, turn) {
         match read(peer, turn, read_buffer) {
             Ok(0) => break,
             Ok(count) => budget = budget.saturating_sub(count),
