@@ -176,7 +176,7 @@ impl SubTable {
     }
 }
 
-/// The hash of a key is that of the item which is replaced.
+/// Puts an item in the place of one with the same key, whose hash it has therefore.
 fn replace_item(place: &mut Item, mut item: Item) -> Item {
     item.set_tag(place.tag());
     std::mem::replace(place, item)
