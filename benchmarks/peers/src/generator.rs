@@ -12,7 +12,7 @@ use mio::{Events, Interest, Poll, Token};
 use platform::Random;
 
 use crate::dialect::{Dialect, Operation};
-use crate::load::{Cell, Target, Values, key};
+use crate::load::{Cell, KEY_BYTES, Target, Values, key};
 use crate::wire::Wire;
 
 /// Bytes that one read takes in: all responses of a batch of 16 times 4 KiB.
@@ -24,6 +24,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 pub struct Generator {
     dialect: Dialect,
     values: Values,
+    /// What stands before the end of each key.
+    key_prefix: Vec<u8>,
     poll: Poll,
     connections: Vec<Connection>,
     random: Random,
@@ -55,8 +57,17 @@ enum Keys<'a> {
 /// that it does not divide.
 const LEAP: usize = 7919;
 
+/// What all requests share.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    key_prefix: &'a [u8],
+    value: &'a [u8],
+}
+
 struct Connection {
     wire: Wire,
+    /// Of the request that is being made.
+    key: Vec<u8>,
     /// Requests not sent yet.
     out: Vec<u8>,
     /// How much of `out` is sent.
@@ -82,6 +93,7 @@ impl Generator {
         Ok(Self {
             dialect: target.dialect,
             values: Values::default(),
+            key_prefix: Vec::new(),
             poll,
             connections: all,
             random: Random::from_seed(7),
@@ -92,6 +104,11 @@ impl Generator {
     /// The same, which stores such values.
     pub fn storing(self, values: Values) -> Self {
         Self { values, ..self }
+    }
+
+    /// The same with keys of so many bytes, no fewer than [`KEY_BYTES`].
+    pub fn with_keys_of(self, bytes: usize) -> Self {
+        Self { key_prefix: vec![b'p'; bytes - KEY_BYTES], ..self }
     }
 
     /// Stores keys `0..count`, each once.
@@ -131,6 +148,7 @@ impl Generator {
         duration: Option<Duration>,
     ) -> Result<Measured> {
         let value = self.values.of(cell.value_bytes);
+        let parts = Parts { key_prefix: &self.key_prefix, value: &value };
         let mut latency = Histogram::new_with_bounds(100, 60_000_000_000, 3)?;
         let mut events = Events::with_capacity(self.connections.len());
         let started = Instant::now();
@@ -138,7 +156,7 @@ impl Generator {
         let mut requests = 0;
         let mut active = 0;
         for connection in &mut self.connections {
-            active += usize::from(connection.begin(self.dialect, cell, &mut keys, &value)?);
+            active += usize::from(connection.begin(self.dialect, cell, &mut keys, parts)?);
         }
         while active > 0 {
             self.poll.poll(&mut events, Some(SILENCE_MAX))?;
@@ -152,7 +170,7 @@ impl Generator {
                     continue;
                 }
                 let goes_on = !is_over(Instant::now())
-                    && connection.begin(self.dialect, cell, &mut keys, &value)?;
+                    && connection.begin(self.dialect, cell, &mut keys, parts)?;
                 active -= usize::from(!goes_on);
             }
         }
@@ -164,6 +182,7 @@ impl Connection {
     fn new(wire: Wire) -> Self {
         Self {
             wire,
+            key: Vec::new(),
             out: Vec::new(),
             sent: 0,
             incomplete: Vec::new(),
@@ -178,13 +197,16 @@ impl Connection {
         dialect: Dialect,
         cell: &Cell,
         keys: &mut Keys<'_>,
-        value: &[u8],
+        parts: Parts<'_>,
     ) -> Result<bool> {
         self.out.clear();
         self.sent = 0;
         while self.waiting < cell.pipeline {
             let Some(index) = keys.next() else { break };
-            dialect.encode(cell.operation, &key(index), value, &mut self.out);
+            self.key.clear();
+            self.key.extend_from_slice(parts.key_prefix);
+            self.key.extend_from_slice(&key(index));
+            dialect.encode(cell.operation, &self.key, parts.value, &mut self.out);
             self.waiting += 1;
         }
         self.batch_sent = Instant::now();

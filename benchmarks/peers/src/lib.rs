@@ -16,5 +16,6 @@ pub mod perf_count;
 pub mod process_counters;
 pub mod process_stat;
 pub mod report;
+pub mod resident;
 pub mod servers;
 pub mod wire;

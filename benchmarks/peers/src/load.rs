@@ -61,8 +61,11 @@ impl Target {
     }
 }
 
-/// Key number `index`: 16 bytes.
-pub fn key(index: usize) -> [u8; 16] {
+/// Bytes of a key, unless longer ones are asked for.
+pub const KEY_BYTES: usize = 16;
+
+/// Key number `index`.
+pub fn key(index: usize) -> [u8; KEY_BYTES] {
     let mut key = *b"key:000000000000";
     let mut rest = index;
     for digit in key.iter_mut().rev().take(12) {

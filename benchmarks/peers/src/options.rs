@@ -32,7 +32,8 @@ impl Options {
         Self::parse(std::env::args().skip(1), rounds)
     }
 
-    fn parse(arguments: impl Iterator<Item = String>, rounds: usize) -> Result<Self> {
+    /// Reads arguments, without what the benchmark itself has taken of them.
+    pub fn parse(arguments: impl Iterator<Item = String>, rounds: usize) -> Result<Self> {
         let mut options =
             Self { json: None, quick: false, rounds, seconds: 2.0, server_cores: vec![0] };
         let mut given = [false; 2];

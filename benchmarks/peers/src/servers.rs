@@ -77,9 +77,15 @@ impl Program {
 impl Server {
     /// Starts a server with one front-end thread on these CPUs, and returns when it serves.
     pub fn start(program: Program, cores: &[usize]) -> Result<Self> {
+        Self::start_with(program, cores, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn start_with(program: Program, cores: &[usize], arguments: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
         let port = free_port()?;
-        let command = command(program, port, directory.path())?;
+        let mut command = command(program, port, directory.path())?;
+        command.args(arguments);
         Self::start_command(program, command, port, directory, cores)
     }
 

@@ -93,6 +93,19 @@ impl Item {
         self.0.set_heat(heat);
     }
 
+    /// What was set last for this handle of it, or the one that it was cloned from; 0 at first.
+    /// Read without touching the document.
+    #[inline]
+    pub fn tag(&self) -> u16 {
+        self.0.tag()
+    }
+
+    /// Sets a tag, for what the keeper of this handle would keep beside it.
+    #[inline]
+    pub fn set_tag(&mut self, tag: u16) {
+        self.0.set_tag(tag);
+    }
+
     /// For whom its memory counts.
     pub fn account(&self) -> AccountId {
         self.0.account()

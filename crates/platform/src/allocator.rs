@@ -25,10 +25,17 @@ pub const SMALL_BLOCK_MAX: usize = 8 * 1024;
 /// For background threads that have just finished something large: it takes up to milliseconds.
 /// Does nothing where another allocator is installed.
 pub fn release_unused() {
+    // What the first time finds free it gives back only the second time.
+    collect();
+    collect();
+    slabs::release_unused();
+}
+
+/// Gives back what the calling thread has found free before, and finds what is free now.
+fn collect() {
     // SAFETY: `mi_collect` may be called at any time from any thread (mimalloc's documentation of
     // it); it takes no pointers and invalidates none.
     unsafe { libmimalloc_sys::mi_collect(true) };
-    slabs::release_unused();
 }
 
 /// So many bytes of work leave a thread with a few megabytes that it has freed.
@@ -36,6 +43,7 @@ const WORK_PER_RELEASE_BYTES: u64 = 4 << 20;
 
 thread_local! {
     static UNRELEASED_WORK_BYTES: Cell<u64> = const { Cell::new(0) };
+    static AWAITS_FREES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Hears that the calling thread has worked on so many bytes, and gives memory back now and then:
@@ -46,10 +54,23 @@ pub fn release_after_work(bytes: u64) {
     UNRELEASED_WORK_BYTES.set(if is_enough { 0 } else { sum });
     if is_enough {
         bound_kept();
-        // SAFETY: as in `release_unused`. What the slabs have, others take again.
-        unsafe { libmimalloc_sys::mi_collect(true) };
+        // Once: what is found free now, and what the slabs have, is soon taken again.
+        collect();
         slabs::release_overdue();
+        await_frees();
     }
+}
+
+/// Says that the calling thread has allocated much that others are going to free: it is found when
+/// the thread looks for it, at [`release_unused`].
+pub fn await_frees() {
+    AWAITS_FREES.set(true);
+}
+
+/// Whether the calling thread has said so since the last time that it was asked. For who decides
+/// when it looks.
+pub fn take_awaited_frees() -> bool {
+    AWAITS_FREES.take()
 }
 
 /// Allocations that do not go the short way of small blocks, after which a thread looks for what
@@ -140,5 +161,16 @@ mod tests {
         take_in_freed();
         let after = page_bytes();
         assert!(after < before / 10, "{after} of {before} bytes");
+    }
+
+    #[test]
+    fn a_thread_that_awaits_frees_says_so_once() {
+        assert!(!take_awaited_frees());
+        await_frees();
+        assert!(take_awaited_frees() && !take_awaited_frees());
+        release_after_work(WORK_PER_RELEASE_BYTES - 1);
+        assert!(!take_awaited_frees());
+        release_after_work(1);
+        assert!(take_awaited_frees() && !take_awaited_frees());
     }
 }

@@ -13,7 +13,8 @@
 //!
 //! A *sequel* is the same block with a number, which is added once, when others may hold the block
 //! already: what differs from it by a number needs neither a copy nor an allocation. Which of the
-//! two a handle stands for is said by its lower bits, which the alignment leaves free.
+//! two a handle stands for is said by its lower bits, which the alignment leaves free. Its upper 16
+//! bits, which no address needs, are a tag for whoever keeps the handle.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
@@ -52,12 +53,19 @@ const IS_SEQUEL: usize = 2;
 const HANDLE_BITS: usize = HAS_ROOM | IS_SEQUEL;
 const _: () = assert!(HANDLE_BITS < align_of::<Prefix>());
 
+/// The tag is above. Addresses of user space end at 2^47, and at 2^48 on ARM, where the system
+/// gives larger ones only to those who ask for them.
+const TAG_SHIFT: u32 = 48;
+const _: () = assert!(usize::BITS == TAG_SHIFT + u16::BITS);
+/// What of a handle is the block's address.
+const ADDRESS_BITS: usize = (1 << TAG_SHIFT) - 1 - HANDLE_BITS;
+
 const SEQUEL_SIZE: usize = size_of::<AtomicU64>();
 /// The number of a sequel that is still to come.
 const NO_SEQUEL: u64 = 0;
 
 /// Bytes that any number of owners read. Cloning counts; nobody writes. The address of the block
-/// with the bits of the handle.
+/// with the bits of the handle and its tag.
 pub struct SharedBytes(NonNull<Prefix>);
 
 /// Bytes with one owner, who may still write. Becomes [`SharedBytes`] by [`UniqueBytes::share`].
@@ -209,6 +217,22 @@ impl SharedBytes {
         Some(unsafe { &*place.cast::<AtomicU64>() })
     }
 
+    /// What was set last for this handle, or the one that it was cloned from; 0 at first. Read
+    /// without touching the block.
+    #[inline]
+    pub fn tag(&self) -> u16 {
+        (self.0.addr().get() >> TAG_SHIFT) as u16
+    }
+
+    /// Sets the tag of this handle, for what its keeper would keep beside it.
+    #[inline]
+    pub fn set_tag(&mut self, tag: u16) {
+        let tag = usize::from(tag) << TAG_SHIFT;
+        let untagged = |address: usize| address & (ADDRESS_BITS | HANDLE_BITS);
+        let pointer = self.0.as_ptr().map_addr(|address| untagged(address) | tag);
+        self.0 = NonNull::new(pointer).expect("no block is at address 0");
+    }
+
     /// How many owners there are. Only a hint where other threads clone and drop.
     pub fn owner_count(&self) -> u32 {
         self.prefix().references.load(Ordering::Relaxed) & REFERENCES_MASK
@@ -281,9 +305,11 @@ impl SharedBytes {
         unsafe { self.block_pointer().cast::<u8>().add(PREFIX_SIZE) }
     }
 
-    /// Where the block is, which is aligned so that the bits of the handle are zero there.
+    /// Where the block is: aligned so that the bits of the handle are zero there, and so low that
+    /// those of the tag are, which `initialise` has checked.
+    #[inline]
     fn block_pointer(&self) -> *mut Prefix {
-        self.0.as_ptr().map_addr(|address| address & !HANDLE_BITS)
+        self.0.as_ptr().map_addr(|address| address & ADDRESS_BITS)
     }
 
     fn handle_bits(&self) -> usize {
@@ -405,6 +431,7 @@ fn initialise(memory: *mut u8, layout: Layout, length: usize, handle_bits: usize
     let Some(prefix) = NonNull::new(memory.cast::<Prefix>()) else {
         handle_alloc_error(layout);
     };
+    assert!(prefix.addr().get() & !ADDRESS_BITS == 0, "a block is aligned, and below 2^48");
     let length_field = u32::try_from(length).expect("layout_of has checked the length");
     // SAFETY: the memory is fresh, at least PREFIX_SIZE bytes and aligned for a `Prefix`.
     unsafe { prefix.write(Prefix { references: AtomicU32::new(1), length: length_field }) };

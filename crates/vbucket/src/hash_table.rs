@@ -2,6 +2,7 @@
 //! flushed.
 
 mod list;
+mod node;
 mod sub_table;
 mod sub_tables;
 mod visit;

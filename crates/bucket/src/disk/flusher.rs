@@ -23,6 +23,8 @@ const JOURNAL_FULL_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Items that a flusher writes, at most, before it gives memory back when it has nothing to do.
 const UNRELEASED_ITEMS_MAX: usize = 10_000;
+/// Items of a flush whose lists leave a thread with memory that is worth looking for later.
+const AWAITED_ITEMS_MIN: usize = 1_000;
 /// The journal's memory is given back when there has been nothing to do for so long: what the next
 /// groups want again costs milliseconds to take anew.
 const JOURNAL_RELEASE_DELAY: Duration = Duration::from_secs(1);
@@ -91,6 +93,10 @@ impl Task for Flusher {
         }
         let flushed = core.flush(&group);
         self.unreleased_items += flushed.item_count;
+        if flushed.item_count >= AWAITED_ITEMS_MIN {
+            // What waits for the files is let go of by who writes them.
+            platform::allocator::await_frees();
+        }
         if flushed.journal_is_full {
             if !context.is_shutting_down() {
                 self.full_retry_at = core.clock.now().after(JOURNAL_FULL_WAIT_MAX);

@@ -25,11 +25,12 @@ impl Upkeep {
         Self { runs: AtomicU32::new(0), looks: AtomicU32::new(PAUSES_S.len() as u32) }
     }
 
-    /// The thread has run a task. After so many of them all looks are to come.
+    /// The thread has run a task. After so many of them all looks are to come, and after one that
+    /// has said that others are going to free what it has allocated.
     pub(super) fn note_run(&self) {
         let runs = self.runs.load(Ordering::Relaxed) + 1;
         self.runs.store(runs % RUNS_MIN, Ordering::Relaxed);
-        if runs == RUNS_MIN {
+        if runs == RUNS_MIN || platform::allocator::take_awaited_frees() {
             self.looks.store(0, Ordering::Relaxed);
         }
     }
@@ -77,5 +78,13 @@ mod tests {
         upkeep.look();
         upkeep.note_run();
         assert_eq!(look_on(&upkeep), PAUSES_S[1..], "a few runs change nothing");
+    }
+
+    #[test]
+    fn looks_begin_anew_after_a_run_that_awaits_frees() {
+        let upkeep = Upkeep::new();
+        platform::allocator::await_frees();
+        upkeep.note_run();
+        assert_eq!(look_on(&upkeep), PAUSES_S);
     }
 }

@@ -111,3 +111,30 @@ fn a_block_with_a_sequel_counts_once_with_its_room() {
         assert_eq!(account.bytes(), 0, "{length}");
     }
 }
+
+#[test]
+fn a_tag_belongs_to_the_handle_and_changes_nothing_else() {
+    let account = crate::accounts::Account::open();
+    let mut block = UniqueBytes::concatenated_with_room(&[b"ab", b"cde"]);
+    block.charge(account.id());
+    let mut tagged = block.share();
+    let counted_bytes = account.bytes();
+    let (plain, sequel) = (tagged.clone(), tagged.with_sequel(7).unwrap());
+    for tag in [1, u16::MAX, 0x8000, 0] {
+        tagged.set_tag(tag);
+        let (other, other_sequel) = (tagged.clone(), tagged.with_sequel(7).unwrap());
+        for handle in [&tagged, &other, &other_sequel] {
+            assert_eq!((handle.tag(), &**handle, handle.heat()), (tag, &b"abcde"[..], 0));
+            assert_eq!((handle.account(), handle.owner_count()), (account.id(), 5));
+            assert_eq!((handle.as_ptr(), handle.len()), (plain.as_ptr(), 5));
+            assert_eq!(handle.allocation_size(), plain.allocation_size());
+        }
+        assert_eq!((tagged.sequel(), other_sequel.sequel()), (None, Some(7)));
+        assert_eq!((plain.tag(), sequel.tag()), (0, 0));
+    }
+    tagged.set_tag(u16::MAX);
+    drop((plain, sequel));
+    assert_eq!((account.bytes(), tagged.owner_count()), (counted_bytes, 1));
+    drop(tagged);
+    assert_eq!(account.bytes(), 0);
+}

@@ -100,6 +100,8 @@ impl Store {
             let superfluous = backlog.trim_apart(vbid);
             drop(writing);
             drop(superfluous);
+            // The list of what is left may be this thread's now, until the file has it.
+            platform::allocator::await_frees();
         }
     }
 

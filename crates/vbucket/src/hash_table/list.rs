@@ -2,7 +2,8 @@
 
 use platform::allocator::rounded_size;
 
-use super::sub_table::capacity_for;
+/// The smallest capacity but none.
+const CAPACITY_MIN: usize = 4;
 
 /// Elements of a full chunk, a power of two.
 const CHUNK: usize = 64;
@@ -80,7 +81,19 @@ impl<T> List<T> {
     }
 }
 
-/// Moves to a new array of another capacity, as `SubTable` does it, and counts its bytes.
+/// The smallest size class of the allocator with `count` elements or more: none, or 4, 5, 6 or 7
+/// times a power of two.
+fn capacity_for(count: usize) -> usize {
+    if count == 0 {
+        return 0;
+    }
+    let above = (count.max(CAPACITY_MIN) - 1).max(CAPACITY_MIN);
+    let unit = 1 << (above.ilog2() - CAPACITY_MIN.ilog2());
+    count.max(CAPACITY_MIN).next_multiple_of(unit)
+}
+
+/// Moves to a new array of another capacity, and counts its bytes. Resizing the old one in place
+/// would leave the allocator holding up to twice what is counted.
 fn resize<T>(array: &mut Vec<T>, capacity: usize, bytes: &mut usize) {
     if capacity == array.capacity() {
         return;
@@ -95,7 +108,18 @@ fn resize<T>(array: &mut Vec<T>, capacity: usize, bytes: &mut usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::List;
+    use super::{List, capacity_for};
+
+    #[test]
+    fn capacities_are_size_classes_of_the_allocator() {
+        let mut capacities: Vec<usize> = (0..=160).map(capacity_for).collect();
+        assert!((0..=160).zip(&capacities).all(|(count, &capacity)| count <= capacity));
+        capacities.dedup();
+        let expected =
+            [0, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128];
+        assert_eq!(capacities[..expected.len()], expected);
+        assert_eq!(capacities[expected.len()..], [160]);
+    }
 
     #[test]
     fn pushes_and_pops_leave_what_a_vector_would_hold_and_no_memory_once_it_is_empty() {

@@ -1,107 +1,112 @@
-//! One sub-table of a hash table: a few dozen items in no order, two bytes of tag beside each.
+//! One sub-table of a hash table: a few dozen items in no order, in a chain of nodes.
 //!
-//! Full arrays without gaps beat open addressing at this size. A search compares the tags of all
-//! items, eight at a time, and meets a wrong item once in 65 536 of them. Nothing is rehashed when
-//! the arrays grow, and a removed item leaves no mark that later searches must pass. Capacities
-//! are the size classes of the allocator, so that nothing is lost to its rounding.
+//! Of the nodes all but the first are full. A search compares 16 bits of the hashes of all items,
+//! which stand in the handles of these, and meets a wrong item once in 65 536 of them. Nothing is
+//! rehashed when the chain grows, and a removed item leaves no mark that later searches must pass.
+//! Arrays that grow would leave holes with the allocator of all sizes that they have had: 6 bytes a
+//! document. Nodes have one size, so that what one sub-table frees is the next one's.
 
 use document::{Item, Key};
-use platform::allocator::rounded_size;
 
 use super::ItemAction;
+use super::node::{Chain, Nodes, nodes_of};
 
-/// Tags that a search compares at once.
-const STRIDE: usize = 8;
-
-/// The smallest capacity but none.
-const CAPACITY_MIN: usize = 4;
+/// Nodes whose items a split asks at once.
+const NODES_ASKED: usize = 8;
 
 /// Items whose hashes share their lower bits.
 #[derive(Debug, Default)]
 pub(super) struct SubTable {
-    /// The upper bits of the hashes, in the order of `items`.
-    tags: Vec<u16>,
-    items: Vec<Item>,
+    head: Chain,
+}
+
+/// Where an item is, until the next addition or removal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The node, counted from the first.
+    node: u32,
+    item: u32,
+}
+
+/// What a walk has met.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Visited {
+    pub(super) item_count: usize,
+    pub(super) removed_count: usize,
 }
 
 impl SubTable {
-    /// A table with room for `count` items.
-    pub(super) fn with_room_for(count: usize) -> Self {
-        let capacity = capacity_for(count);
-        Self { tags: Vec::with_capacity(capacity), items: Vec::with_capacity(capacity) }
-    }
-
-    /// The place of `key`, whose hash is `hash`. Good until the next removal.
-    pub(super) fn find(&self, hash: u64, key: Key<'_>) -> Option<usize> {
+    /// The place of `key`, whose hash is `hash`.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, key: Key<'_>) -> Option<Slot> {
         let tag = tag_of(hash);
-        let (strides, rest) = self.tags.as_chunks::<STRIDE>();
-        for (number, stride) in strides.iter().enumerate() {
-            // Without a way out in between, so that it becomes one comparison of vectors.
-            let has_tag = stride.iter().fold(false, |has_tag, &other| has_tag | (other == tag));
-            if has_tag && let Some(place) = self.find_among(stride, number * STRIDE, tag, key) {
-                return Some(place);
-            }
-        }
-        self.find_among(rest, strides.len() * STRIDE, tag, key)
-    }
-
-    fn find_among(&self, tags: &[u16], first: usize, tag: u16, key: Key<'_>) -> Option<usize> {
-        let is_it = |(&other, item): (&u16, &Item)| other == tag && item.key() == key;
-        tags.iter().zip(&self.items[first..]).position(is_it).map(|place| first + place)
+        (0..)
+            .zip(nodes_of(&self.head))
+            .find_map(|(node, items)| Some(Slot { node, item: items.find(tag, key)? as u32 }))
     }
 
     /// The item at a place that [`SubTable::find`] has found.
-    pub(super) fn item(&self, place: usize) -> &Item {
-        &self.items[place]
+    pub(super) fn item(&self, slot: Slot) -> &Item {
+        let node = nodes_of(&self.head).nth(slot.node as usize);
+        let item = node.and_then(|node| node.items[slot.item as usize].as_ref());
+        item.expect("a place that was found has an item")
     }
 
     /// Puts `item` in the place of the one that has the same key.
-    pub(super) fn replace(&mut self, place: usize, item: Item) -> Item {
-        std::mem::replace(&mut self.items[place], item)
+    pub(super) fn replace(&mut self, slot: Slot, item: Item) -> Item {
+        let place = self.place(slot).as_mut().expect("a place that was found has an item");
+        replace_item(place, item)
     }
 
     /// Adds an item whose key is not here.
-    pub(super) fn add(&mut self, hash: u64, item: Item) {
-        self.push(tag_of(hash), item);
+    pub(super) fn add(&mut self, hash: u64, mut item: Item, nodes: &mut Nodes) {
+        item.set_tag(tag_of(hash));
+        self.push(item, nodes);
     }
 
-    /// Takes the item out of a place.
-    pub(super) fn remove(&mut self, place: usize) -> Item {
-        let item = self.take(place).1;
-        self.give_back();
-        item
+    /// Takes the item out of a place. The last one of the first node takes it.
+    pub(super) fn remove(&mut self, slot: Slot, nodes: &mut Nodes) -> Item {
+        let head = self.head.as_mut().expect("a place that was found has a node");
+        let last = head.items.iter_mut().rev().find_map(Option::take);
+        let last = last.expect("every node has items");
+        let is_empty = head.items[0].is_none();
+        let removed = match self.place(slot) {
+            Some(item) => std::mem::replace(item, last),
+            None => last,
+        };
+        if is_empty {
+            self.head = self.head.take().and_then(|head| nodes.free(*head));
+        }
+        removed
     }
 
     /// Moves the items of which `belongs` says so to a table of their own.
-    pub(super) fn split_off(&mut self, belongs: impl Fn(&Item) -> bool) -> Self {
-        let mut other = Self::with_room_for(self.len() / 2);
-        let mut end = self.len();
-        while end > 0 {
-            let first = end.saturating_sub(64);
+    pub(super) fn split_off(&mut self, belongs: impl Fn(&Item) -> bool, nodes: &mut Nodes) -> Self {
+        let mut other = Self::default();
+        let mut rest = self.head.take();
+        while rest.is_some() {
             // Asks for many items before it decides on one: whether an item belongs cannot be
             // guessed, and a processor that guesses wrong waits for one cache miss after another.
-            let ask = |bits: u64, item| (bits << 1) | u64::from(belongs(item));
-            let bits = self.items[first..end].iter().rev().fold(0, ask);
-            for place in (first..end).rev() {
-                if (bits >> (place - first)) & 1 == 1 {
-                    let (tag, item) = self.take(place);
-                    other.push(tag, item);
-                }
+            let mut asked = [0; NODES_ASKED];
+            for (bits, node) in asked.iter_mut().zip(nodes_of(&rest)) {
+                *bits = node.ask(&belongs);
             }
-            end = first;
+            for bits in asked {
+                let Some(mut node) = rest.take() else { break };
+                for (at, place) in node.items.iter_mut().enumerate() {
+                    let Some(item) = place.take() else { break };
+                    let is_others = (bits >> at) & 1 == 1;
+                    if is_others { &mut other } else { &mut *self }.push(item, nodes);
+                }
+                rest = nodes.free(*node);
+            }
         }
-        self.give_back();
         other
     }
 
     /// Takes over all items of `other`.
-    pub(super) fn merge(&mut self, mut other: Self) {
-        let count = self.len() + other.len();
-        if count > self.capacity() {
-            self.resize(capacity_for(count));
-        }
-        self.tags.append(&mut other.tags);
-        self.items.append(&mut other.items);
+    pub(super) fn merge(&mut self, other: Self, nodes: &mut Nodes) {
+        self.take_over(other.head, nodes);
     }
 
     /// Does to each item what `act` says; what leaves the table goes to `removed`.
@@ -109,103 +114,75 @@ impl SubTable {
         &mut self,
         act: &mut impl FnMut(&Item) -> ItemAction,
         removed: &mut Vec<Item>,
-    ) {
-        // Backwards: what takes the place of a removed item has been visited.
-        for place in (0..self.len()).rev() {
-            match act(&self.items[place]) {
-                ItemAction::Keep => {}
-                ItemAction::Replace(item) => {
-                    assert!(item.key() == self.items[place].key(), "a replacement has the key");
-                    removed.push(self.replace(place, item));
+        nodes: &mut Nodes,
+    ) -> Visited {
+        let mut visited = Visited::default();
+        let mut rest = self.head.as_deref_mut();
+        while let Some(node) = rest {
+            for place in &mut node.items {
+                let Some(item) = place else { break };
+                visited.item_count += 1;
+                match act(item) {
+                    ItemAction::Keep => {}
+                    ItemAction::Replace(other) => {
+                        assert!(other.key() == item.key(), "a replacement has the key");
+                        removed.push(replace_item(item, other));
+                    }
+                    ItemAction::Remove => {
+                        visited.removed_count += 1;
+                        removed.extend(place.take());
+                    }
                 }
-                ItemAction::Remove => removed.push(self.take(place).1),
             }
+            rest = node.next.as_deref_mut();
         }
-        self.give_back();
+        if visited.removed_count > 0 {
+            let with_gaps = self.head.take();
+            self.take_over(with_gaps, nodes);
+        }
+        visited
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Item> {
-        self.items.iter()
+        nodes_of(&self.head).flat_map(|node| node.items.iter().flatten())
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.items.len()
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.items.capacity()
-    }
-
-    fn push(&mut self, tag: u16, item: Item) {
-        if self.items.len() == self.capacity() {
-            self.resize(capacity_for(self.items.len() + 1));
+    fn place(&mut self, slot: Slot) -> &mut Option<Item> {
+        let mut node = self.head.as_deref_mut();
+        for _ in 0..slot.node {
+            node = node.and_then(|node| node.next.as_deref_mut());
         }
-        self.tags.push(tag);
-        self.items.push(item);
+        let node = node.expect("a place that was found has a node");
+        &mut node.items[slot.item as usize]
     }
 
-    fn take(&mut self, place: usize) -> (u16, Item) {
-        (self.tags.swap_remove(place), self.items.swap_remove(place))
+    /// Adds an item that has its tag.
+    fn push(&mut self, item: Item, nodes: &mut Nodes) {
+        let head = self.head.as_deref_mut();
+        match head.and_then(|head| head.items.iter_mut().find(|place| place.is_none())) {
+            Some(place) => *place = Some(item),
+            None => self.head = Some(nodes.make(item, self.head.take())),
+        }
     }
 
-    /// Shrinks the arrays once three eighths of them are empty. They grow when they are full, so
-    /// that it takes many additions and removals to move them again.
-    fn give_back(&mut self) {
-        if self.items.len() * 8 < self.capacity() * 5 {
-            let capacity = capacity_for(self.items.len());
-            if capacity < self.capacity() {
-                self.resize(capacity);
+    /// Takes over the items of nodes, which may have gaps.
+    fn take_over(&mut self, mut rest: Chain, nodes: &mut Nodes) {
+        while let Some(mut node) = rest {
+            for item in node.items.iter_mut().filter_map(Option::take) {
+                self.push(item, nodes);
             }
+            rest = nodes.free(*node);
         }
     }
+}
 
-    /// Moves to new arrays. Resizing the old ones in place would leave the allocator holding up
-    /// to twice what `bytes` tells.
-    fn resize(&mut self, capacity: usize) {
-        let mut tags = Vec::with_capacity(capacity);
-        tags.append(&mut self.tags);
-        let mut items = Vec::with_capacity(capacity);
-        items.append(&mut self.items);
-        (self.tags, self.items) = (tags, items);
-    }
+/// Puts an item in the place of one with the same key, whose hash it has therefore.
+fn replace_item(place: &mut Item, mut item: Item) -> Item {
+    item.set_tag(place.tag());
+    std::mem::replace(place, item)
 }
 
 /// The bits of the hash by which tables are not told apart.
 fn tag_of(hash: u64) -> u16 {
     u16::try_from(hash >> 48).expect("sixteen bits are left")
-}
-
-/// The smallest size class with `count` elements or more: none, or 4, 5, 6 or 7 times a power of
-/// two.
-pub(super) fn capacity_for(count: usize) -> usize {
-    if count == 0 {
-        return 0;
-    }
-    let above = (count.max(CAPACITY_MIN) - 1).max(CAPACITY_MIN);
-    let unit = 1 << (above.ilog2() - CAPACITY_MIN.ilog2());
-    count.max(CAPACITY_MIN).next_multiple_of(unit)
-}
-
-/// Bytes that the arrays of a table with this capacity take from the allocator.
-pub(super) fn arrays_bytes(capacity: usize) -> usize {
-    if capacity == 0 {
-        return 0;
-    }
-    rounded_size(capacity * size_of::<u16>()) + rounded_size(capacity * size_of::<Item>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::capacity_for;
-
-    #[test]
-    fn capacities_are_size_classes_of_the_allocator() {
-        let mut capacities: Vec<usize> = (0..=160).map(capacity_for).collect();
-        assert!((0..=160).zip(&capacities).all(|(count, &capacity)| count <= capacity));
-        capacities.dedup();
-        let expected =
-            [0, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128];
-        assert_eq!(capacities[..expected.len()], expected);
-        assert_eq!(capacities[expected.len()..], [160]);
-    }
 }

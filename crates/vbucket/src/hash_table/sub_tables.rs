@@ -9,15 +9,16 @@
 use document::{Item, Key};
 
 use super::list::List;
-use super::sub_table::{SubTable, arrays_bytes};
+use super::node::Nodes;
+use super::sub_table::{Slot, SubTable};
 use super::{ItemAction, VisitPosition};
 
 /// Items of a sub-table on average before one is split: right after the number of sub-tables has
 /// doubled each holds as many, shortly before that the last ones hold twice as many.
-const ITEMS_MEAN_MAX: usize = 64;
+const ITEMS_MEAN_MAX: usize = 32;
 
 /// Items of a sub-table on average that a merge may leave.
-const ITEMS_MEAN_MIN: usize = 48;
+const ITEMS_MEAN_MIN: usize = 24;
 
 /// Merges that one removal may cause. One keeps up with removals; more, with room that was
 /// reserved and never used.
@@ -28,15 +29,15 @@ const MERGES_MAX: usize = 4;
 pub(super) struct SubTables {
     tables: List<SubTable>,
     item_count: usize,
-    /// Bytes of the arrays of all sub-tables.
-    arrays_bytes: usize,
+    /// Of all sub-tables.
+    nodes: Nodes,
 }
 
 /// Where an item is, until the next addition or removal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     table: usize,
-    place: usize,
+    slot: Slot,
 }
 
 impl SubTables {
@@ -46,17 +47,17 @@ impl SubTables {
             return None;
         }
         let table = self.table_of(hash);
-        let place = self.tables.get(table).find(hash, key)?;
-        Some(Place { table, place })
+        let slot = self.tables.get(table).find(hash, key)?;
+        Some(Place { table, slot })
     }
 
     pub(super) fn item(&self, place: Place) -> &Item {
-        self.tables.get(place.table).item(place.place)
+        self.tables.get(place.table).item(place.slot)
     }
 
     /// Puts `item` in the place of the one that has the same key.
     pub(super) fn replace(&mut self, place: Place, item: Item) -> Item {
-        self.tables.get_mut(place.table).replace(place.place, item)
+        self.tables.get_mut(place.table).replace(place.slot, item)
     }
 
     /// Adds an item whose key is not here. `hash_of` tells the hash of any item.
@@ -65,7 +66,7 @@ impl SubTables {
             self.tables.push(SubTable::default());
         }
         let table = self.table_of(hash);
-        self.change(table, |table| table.add(hash, item));
+        self.tables.get_mut(table).add(hash, item, &mut self.nodes);
         self.item_count += 1;
         if self.item_count > self.tables.len() * ITEMS_MEAN_MAX {
             self.split(hash_of);
@@ -73,26 +74,20 @@ impl SubTables {
     }
 
     pub(super) fn remove(&mut self, place: Place) -> Item {
-        let item = self.change(place.table, |table| table.remove(place.place));
+        let item = self.tables.get_mut(place.table).remove(place.slot, &mut self.nodes);
         self.item_count -= 1;
         self.merge_sparse(MERGES_MAX);
         item
     }
 
-    /// Makes room for `count` items in all. For tables that are to be filled from a file: it
-    /// takes as long as it takes.
+    /// Makes the sub-tables for `count` items in all. For tables that are to be filled from a
+    /// file: it takes as long as it takes.
     pub(super) fn reserve(&mut self, count: usize, hash_of: impl Fn(&Item) -> u64 + Copy) {
         if self.tables.is_empty() && count > 0 {
             self.tables.push(SubTable::default());
         }
         while self.tables.len() < count.div_ceil(ITEMS_MEAN_MAX) {
             self.split(hash_of);
-        }
-        if self.item_count == 0 {
-            for table in 0..self.tables.len() {
-                let share = count >> self.depth_of(table);
-                self.change(table, |table| *table = SubTable::with_room_for(share));
-            }
         }
     }
 
@@ -114,11 +109,10 @@ impl SubTables {
             // stands together, before a split of it and after.
             let table = self.table_of(position.0.reverse_bits());
             next = end_of(position, self.depth_of(table));
-            let count = self.tables.get(table).len();
-            self.change(table, |table| table.visit(&mut act, removed));
-            self.item_count -= count - self.tables.get(table).len();
+            let visited = self.tables.get_mut(table).visit(&mut act, removed, &mut self.nodes);
+            self.item_count -= visited.removed_count;
             // An empty sub-table takes time, too.
-            visited_count += count.max(1);
+            visited_count += visited.item_count.max(1);
         }
         self.merge_sparse(usize::MAX);
         next
@@ -134,7 +128,7 @@ impl SubTables {
 
     /// Bytes of everything but the items.
     pub(super) fn bytes(&self) -> usize {
-        self.tables.bytes() + self.arrays_bytes
+        self.tables.bytes() + self.nodes.bytes()
     }
 
     /// The number of the sub-table of a hash.
@@ -158,11 +152,10 @@ impl SubTables {
     /// Splits the first sub-table that is not split yet.
     fn split(&mut self, hash_of: impl Fn(&Item) -> u64) {
         let new = self.tables.len();
-        let bit = 1 << new.ilog2();
-        let other = self.change(new - bit, |table| {
-            table.split_off(|item| hash_of(item) & (1 << new.ilog2()) != 0)
-        });
-        self.arrays_bytes += arrays_bytes(other.capacity());
+        let depth = new.ilog2();
+        let belongs = |item: &Item| hash_of(item) & (1 << depth) != 0;
+        let table = self.tables.get_mut(new - (1 << depth));
+        let other = table.split_off(belongs, &mut self.nodes);
         self.tables.push(other);
     }
 
@@ -174,24 +167,12 @@ impl SubTables {
                 break;
             }
             let last = self.tables.pop().expect("there are two sub-tables");
-            self.arrays_bytes -= arrays_bytes(last.capacity());
-            self.change(left_count - (1 << left_count.ilog2()), |table| table.merge(last));
+            let origin = self.tables.get_mut(left_count - (1 << left_count.ilog2()));
+            origin.merge(last, &mut self.nodes);
         }
         if self.item_count == 0 && self.tables.len() == 1 {
             *self = Self::default();
         }
-    }
-
-    /// Changes a sub-table and counts what that does to its memory.
-    fn change<T>(&mut self, table: usize, change: impl FnOnce(&mut SubTable) -> T) -> T {
-        let table = self.tables.get_mut(table);
-        let before = table.capacity();
-        let result = change(table);
-        if table.capacity() != before {
-            self.arrays_bytes += arrays_bytes(table.capacity());
-            self.arrays_bytes -= arrays_bytes(before);
-        }
-        result
     }
 }
 
