@@ -328,18 +328,21 @@ impl EventLoop {
     }
 
     /// Makes a connection one of this worker's.
-    fn adopt(&mut self, mut socket: Stream, entrance: Entrance) {
+    fn adopt(&mut self, socket: Stream, entrance: Entrance) {
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
         let is_free = self.peers.get(token).is_none_or(Option::is_none);
         assert!(is_free, "a token names one connection: {token}");
-        let registered = self.registry.watch(&mut socket, Token(token));
+        let watched = self.registry.watch(socket, Token(token));
         if token == self.peers.len() {
             self.peers.push(None);
         }
-        if let Err(error) = registered {
-            tracing::warn!(%error, "a connection cannot be watched and is closed");
-            return self.refuse(token);
-        }
+        let socket = match watched {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be watched and is closed");
+                return self.refuse(token);
+            }
+        };
         let address = socket.peer_address().ok();
         let socket = match (entrance, &self.shared.tls) {
             (Entrance::Tls, Some(acceptor)) => Socket::tls(socket, acceptor),
