@@ -351,7 +351,7 @@ impl EventLoop {
         };
         let Ok(mut socket) = socket else { return self.refuse(token) };
         let connection = Connection::new(entrance, address, &self.shared.buckets);
-        socket.bound_queue(connection.holder());
+        socket.settle(connection.holder());
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
         if entrance == Entrance::Tls {
@@ -477,7 +477,7 @@ impl EventLoop {
         let result = body(peer, &mut turn, read_buffer);
         let held = peer.held();
         if held.holder != peer.settled.holder {
-            peer.socket.bound_queue(held.holder);
+            peer.socket.settle(held.holder);
         }
         if held != peer.settled {
             settle(&self.shared, self.index, token, peer, held);

@@ -22,6 +22,8 @@ pub(super) struct Peer {
     pub(super) opened: Instant,
     /// Since when its client has taken nothing of what waits for it.
     pub(super) stalled_since: Option<Instant>,
+    /// What waited for it when that was last looked at.
+    unsent_noted: usize,
     /// Whether somebody looks after its deadlines.
     pub(super) is_watched: bool,
     /// What the node's budget knows of.
@@ -64,6 +66,7 @@ impl Peer {
             is_at_end: false,
             opened,
             stalled_since: None,
+            unsent_noted: 0,
             is_watched: false,
             settled: Held::default(),
         }
@@ -79,9 +82,11 @@ impl Peer {
         self.unsent.is_empty() && self.socket.unsent_bytes() == 0
     }
 
-    /// Of `before` bytes some may have been sent.
+    /// Of `before` bytes some may have been sent, and some of those that waited before.
     pub(super) fn note_sent(&mut self, before: usize, turn: &Turn<'_>) {
-        let has_sent = self.unsent_bytes() < before;
+        let unsent = self.unsent_bytes();
+        let has_sent = unsent < before.max(self.unsent_noted);
+        self.unsent_noted = unsent;
         if self.has_sent_all() {
             self.stalled_since = None;
         } else if has_sent || self.stalled_since.is_none() {
