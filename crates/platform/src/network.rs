@@ -28,7 +28,7 @@ pub struct Network(Kind);
 enum Kind {
     #[default]
     Real,
-    /// The same, waited for through io_uring.
+    /// The same, whose clients are waited for through io_uring.
     Uring,
     Simulated(Host),
 }
@@ -39,7 +39,7 @@ impl Network {
         Self(Kind::Real)
     }
 
-    /// The same, whose loops use io_uring.
+    /// The same, with loops of io_uring for clients.
     ///
     /// # Errors
     /// The kernel or a sandbox does not let them: it is older than Linux 6.1, or forbids rings.
@@ -51,9 +51,16 @@ impl Network {
     /// A place to wait for sockets of this network.
     pub fn poll(&self) -> io::Result<Poll> {
         match &self.0 {
-            Kind::Real => Ok(Poll::real(real::Poll::new()?)),
-            Kind::Uring => Ok(Poll::uring(uring::Poll::new()?)),
+            Kind::Real | Kind::Uring => Ok(Poll::real(real::Poll::new()?)),
             Kind::Simulated(host) => Ok(Poll::simulated(host.poll())),
+        }
+    }
+
+    /// The same for who serves many clients with small requests.
+    pub fn poll_for_clients(&self) -> io::Result<Poll> {
+        match &self.0 {
+            Kind::Uring => Ok(Poll::uring(uring::Poll::new()?)),
+            Kind::Real | Kind::Simulated(_) => self.poll(),
         }
     }
 

@@ -69,7 +69,7 @@ impl Server {
     fn start(network: &Network, manner: Manner) -> Self {
         let mut listener = network.listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.local_address().unwrap();
-        let poll = network.poll().unwrap();
+        let poll = network.poll_for_clients().unwrap();
         let waker = Arc::new(poll.waker(WAKER).unwrap());
         let registry = poll.registry().unwrap();
         registry.watch_listener(&mut listener, LISTENER).unwrap();
@@ -127,6 +127,8 @@ impl Loop {
                 LISTENER => self.accept(),
                 Token(token) => {
                     if let Some(peer) = self.peers.get_mut(&token) {
+                        let ahead_bytes = peer.stream.unread_bytes();
+                        self.seen.ahead_bytes_max.fetch_max(ahead_bytes, Ordering::SeqCst);
                         peer.is_ending |= is_ending;
                         peer.is_readable |= is_readable || is_ending;
                         self.turn(token);
@@ -165,7 +167,6 @@ impl Loop {
         let Some(peer) = self.peers.get_mut(&token) else { return };
         let is_over = peer.turn(self.manner).unwrap_or(true);
         let ahead_bytes = peer.stream.unread_bytes() + peer.stream.unsent_bytes();
-        self.seen.ahead_bytes_max.fetch_max(ahead_bytes, Ordering::SeqCst);
         let held_bytes = peer.unsent.len() + ahead_bytes;
         self.seen.held_bytes_max.fetch_max(held_bytes, Ordering::SeqCst);
         if is_over {
@@ -266,6 +267,16 @@ fn small_messages_come_back_one_by_one_and_many_at_once() {
             }
         }
     });
+}
+
+#[test]
+fn small_requests_are_received_ahead_by_a_ring_alone() {
+    for (name, network) in networks() {
+        let server = Server::start(&network, Manner::AtEnd);
+        drop(server.warm_client());
+        let ahead_bytes = server.seen.ahead_bytes_max.load(Ordering::SeqCst);
+        assert_eq!(ahead_bytes > 0, name == "uring", "{name}");
+    }
 }
 
 #[test]
@@ -411,7 +422,7 @@ fn a_wake_from_another_thread_ends_a_wait() {
 #[test]
 fn a_wait_ends_when_its_time_is_over() {
     for (name, network) in networks() {
-        let mut poll = network.poll().unwrap();
+        let mut poll = network.poll_for_clients().unwrap();
         let mut ready = vec![Readiness { token: WAKER, is_readable: true, is_ending: false }];
         let begun = Instant::now();
         poll.wait(&mut ready, Some(Duration::from_millis(20))).unwrap();
@@ -434,7 +445,7 @@ fn a_stream_outlasts_its_loop() {
                 Err(_) => thread::yield_now(),
             }
         };
-        let mut poll = network.poll().unwrap();
+        let mut poll = network.poll_for_clients().unwrap();
         let mut stream = poll.registry().unwrap().watch(accepted, Token(3)).unwrap();
         let mut ready = Vec::new();
         poll.wait(&mut ready, Some(Duration::ZERO)).unwrap();
@@ -456,7 +467,7 @@ fn a_stream_outlasts_its_loop() {
 fn a_connection_that_is_being_made_says_when_it_is() {
     for (name, network) in networks() {
         let listener = network.listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-        let mut poll = network.poll().unwrap();
+        let mut poll = network.poll_for_clients().unwrap();
         let connecting = network.connect(listener.local_address().unwrap()).unwrap();
         let mut stream = poll.registry().unwrap().watch(connecting, Token(3)).unwrap();
         let mut ready = Vec::new();

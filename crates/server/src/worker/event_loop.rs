@@ -91,7 +91,7 @@ impl EventLoop {
     ) -> io::Result<Self> {
         assert!(index < shared.counters.len(), "a worker has its counters and its mailbox");
         assert!(index == 0 || listeners.is_empty(), "the first worker alone listens");
-        let poll = network.poll()?;
+        let poll = network.poll_for_clients()?;
         let registry = poll.registry()?;
         shared.mailboxes.open(index, poll.waker(WAKER)?)?;
         for (door, token) in listeners.by_token() {

@@ -53,6 +53,17 @@ enum Pending {
     Cancelled,
 }
 
+/// What the kernel says of receiving.
+#[derive(Debug)]
+pub(super) struct Received {
+    /// Bytes; none are the end.
+    pub(super) size: Result<usize, Errno>,
+    /// Where they are.
+    pub(super) lent: Option<Lent>,
+    /// Whether it receives on.
+    pub(super) goes_on: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// The peer says no more.
@@ -192,46 +203,53 @@ impl Incoming {
     /// The kernel has received something, or does not receive any more.
     pub(super) fn on_received(
         &mut self,
-        received: Result<Option<Lent>, Errno>,
-        goes_on: bool,
+        received: Received,
         link: &Link,
         place: Place,
         work: &mut Work,
     ) -> News {
-        let is_receiving = matches!(self.pending, Pending::Receiving | Pending::Cancelled);
-        assert!(is_receiving, "what was not asked for is not answered");
-        if !goes_on {
-            self.pending = Pending::Nothing;
-        }
-        match received {
-            Ok(Some(lent)) => {
+        self.note_whether_it_goes_on(&received);
+        let Received { size, lent, .. } = received;
+        match (size, lent) {
+            (Ok(1..), Some(lent)) => {
                 self.unread_bytes += lent.size();
                 link.set_unread(self.unread_bytes);
                 self.arrived.push_back(lent);
                 if self.arrived.len() > ARRIVALS_MAX {
                     self.fall_back(place, work);
                 }
-                News::Readable
+                return News::Readable;
             }
-            Ok(None) => {
-                self.end = Some(End::Closed);
-                News::Ending
-            }
-            // The buffers are lent out, or it was cancelled: the socket says how it stands.
-            Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN) => News::Readable,
-            Err(errno) => {
-                self.end = Some(End::Failed(errno));
-                News::Ending
-            }
+            (Ok(1..), None) => panic!("what is received is in a buffer"),
+            (_, Some(empty)) => work.buffers.give_back(empty),
+            (_, None) => {}
         }
+        match size {
+            Ok(_) => self.end = Some(End::Closed),
+            // The buffers are lent out, or it was cancelled: the socket says how it stands.
+            Err(Errno::NOBUFS | Errno::CANCELED | Errno::INTR | Errno::AGAIN) => {
+                return News::Readable;
+            }
+            Err(errno) => self.end = Some(End::Failed(errno)),
+        }
+        News::Ending
     }
 
-    /// The kernel has received something that nobody reads, or does not receive any more.
-    pub(super) fn on_ended(&mut self, goes_on: bool) -> News {
-        if !goes_on {
-            self.pending = Pending::Nothing;
+    /// The same when nobody reads any more.
+    pub(super) fn on_received_in_vain(&mut self, received: Received, work: &mut Work) -> News {
+        self.note_whether_it_goes_on(&received);
+        if let Some(lent) = received.lent {
+            work.buffers.give_back(lent);
         }
         News::Nothing
+    }
+
+    fn note_whether_it_goes_on(&mut self, received: &Received) {
+        let is_receiving = matches!(self.pending, Pending::Receiving | Pending::Cancelled);
+        assert!(is_receiving, "what was not asked for is not answered");
+        if !received.goes_on {
+            self.pending = Pending::Nothing;
+        }
     }
 
     /// Sending has failed: the connection is broken.

@@ -10,6 +10,7 @@ use io_uring::types::Fd;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
+use super::incoming::Received;
 use super::link::Link;
 use super::operation::{Operation, Place};
 use super::slot::Slot;
@@ -167,8 +168,8 @@ impl State {
     pub(super) fn on_completion(&mut self, completion: &cqueue::Entry) {
         let (result, flags) = (completion.result(), completion.flags());
         let lent = cqueue::buffer_select(flags).map(|id| {
-            let size = usize::try_from(result).expect("a buffer comes with what is in it");
-            self.work.buffers.lend(id, size)
+            // With an end or an error comes an empty one, or none.
+            self.work.buffers.lend(id, usize::try_from(result).unwrap_or(0))
         });
         let goes_on = cqueue::more(flags);
         let operation = Operation::from_bits(completion.user_data());
@@ -182,16 +183,13 @@ impl State {
         };
         let (slot, work) = self.at(place);
         let news = match operation {
-            Operation::Receive(_) if slot.is_closed => {
-                if let Some(lent) = lent {
-                    work.buffers.give_back(lent);
-                }
-                slot.incoming.on_ended(goes_on)
-            }
             Operation::Receive(_) => {
-                let received = succeeded(result).map(|_| lent);
-                let link = &slot.link;
-                slot.incoming.on_received(received, goes_on, link, place, work)
+                let received = Received { size: succeeded(result), lent, goes_on };
+                if slot.is_closed {
+                    slot.incoming.on_received_in_vain(received, work)
+                } else {
+                    slot.incoming.on_received(received, &slot.link, place, work)
+                }
             }
             Operation::AwaitReadable(_) => slot.incoming.on_readable(result),
             Operation::AwaitWritable(_) => slot.outgoing.on_room(result),
