@@ -29,30 +29,24 @@ pub(crate) fn real_world(options: PoolOptions, network_loop: NetworkLoop) -> any
     })
 }
 
-/// The network, with loops as they are wanted. It is said which they are.
+/// The network, with loops as they are wanted. The log says which they are.
 fn network(network_loop: NetworkLoop) -> anyhow::Result<Network> {
-    match network_loop {
-        NetworkLoop::Epoll => {
-            tracing::info!("network loops use epoll");
-            Ok(Network::real())
-        }
-        NetworkLoop::Uring => {
-            let network = Network::with_uring().context(
-                "--network-loop uring: the kernel or a sandbox refuses io_uring, which needs \
-                 Linux 6.1; leave it out or say epoll",
-            )?;
-            tracing::info!("network loops use io_uring");
+    let uring = match network_loop {
+        NetworkLoop::Epoll => return Ok(Network::real()),
+        NetworkLoop::Auto | NetworkLoop::Uring => Network::with_uring(),
+    };
+    match (network_loop, uring) {
+        (_, Ok(network)) => {
+            tracing::info!("the data port waits for clients by io_uring");
             Ok(network)
         }
-        NetworkLoop::Auto => match Network::with_uring() {
-            Ok(network) => {
-                tracing::info!("network loops use io_uring");
-                Ok(network)
-            }
-            Err(error) => {
-                tracing::info!(%error, "network loops use epoll, as io_uring is refused");
-                Ok(Network::real())
-            }
-        },
+        (NetworkLoop::Uring, Err(error)) => Err(error).context(
+            "--network-loop uring: the kernel or a sandbox refuses io_uring, which needs Linux \
+             6.1; say auto or epoll",
+        ),
+        (_, Err(error)) => {
+            tracing::info!(%error, "the data port waits for clients by epoll, for io_uring is refused");
+            Ok(Network::real())
+        }
     }
 }
