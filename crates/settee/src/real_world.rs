@@ -45,7 +45,7 @@ fn network(network_loop: NetworkLoop) -> anyhow::Result<Network> {
              6.1; say auto or epoll",
         ),
         (_, Err(error)) => {
-            tracing::info!(%error, "the data port waits for clients by epoll, for io_uring is refused");
+            tracing::info!(%error, "the data port waits for clients by epoll: no io_uring here");
             Ok(Network::real())
         }
     }

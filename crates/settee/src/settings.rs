@@ -348,8 +348,8 @@ settings! {
     }
 
     /// How the data port waits for its sockets: `uring` by io_uring, which sends and receives with
-    /// the call that waits and needs Linux 6.1; `epoll`; or `auto`: `uring` where the kernel and the
-    /// sandbox allow it, otherwise `epoll`
+    /// the call that waits and needs Linux 6.1; `epoll`; or `auto`: `uring` where the kernel and
+    /// the sandbox allow it, otherwise `epoll`
     #[arg(long, value_name = "LOOP", env = "SETTEE_NETWORK_LOOP")]
     network_loop: Choice<NetworkLoop> { default: Choice(NetworkLoop::Auto), }
 

@@ -2,8 +2,9 @@
 //! sends what was written, receives what has come, and waits.
 //!
 //! A ring is used by the thread of its loop alone. What streams want of it is collected under the
-//! lock of `State` and handed over by the next wait; what has come is sorted there, too. Memory that
-//! the kernel reads and writes belongs to `State`, and is kept until nothing is under way any more.
+//! lock of `State` and handed over by the next wait; what has come is sorted there, too. Memory
+//! that the kernel reads and writes belongs to `State`, and is kept until nothing is under way any
+//! more.
 
 mod buffer_ring;
 mod incoming;
