@@ -20,6 +20,8 @@ use super::work::{News, Work};
 
 /// Small reads of the socket in a row after which more of them are expected.
 const SMALL_READS_MIN: u32 = 4;
+/// What a small one is below: a request of some KiB is one, many of them at once are not.
+const SMALL_READ_BYTES: usize = 4 * BUFFER_BYTES;
 /// Buffers that came at once from which on it is no traffic of small requests.
 const ARRIVALS_MAX: usize = 8;
 
@@ -128,7 +130,7 @@ impl Incoming {
         match &read {
             Ok(0) => {}
             Ok(count) => {
-                let is_small = *count < BUFFER_BYTES;
+                let is_small = *count < SMALL_READ_BYTES;
                 self.small_reads = if is_small { self.small_reads.saturating_add(1) } else { 0 };
                 if *count < target.len() {
                     self.expect_more(link, place, work);
