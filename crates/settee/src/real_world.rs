@@ -32,7 +32,10 @@ pub(crate) fn real_world(options: PoolOptions, network_loop: NetworkLoop) -> any
 /// The network, with loops as they are wanted. The log says which they are.
 fn network(network_loop: NetworkLoop) -> anyhow::Result<Network> {
     let uring = match network_loop {
-        NetworkLoop::Epoll => return Ok(Network::real()),
+        NetworkLoop::Epoll => {
+            tracing::info!("the data port waits for clients by epoll");
+            return Ok(Network::real());
+        }
         NetworkLoop::Auto | NetworkLoop::Uring => Network::with_uring(),
     };
     match (network_loop, uring) {
