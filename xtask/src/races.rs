@@ -31,6 +31,14 @@ pub(crate) fn with_one_worker() -> SuiteResult {
     })
 }
 
+/// The data port's tests once more, over io_uring, where the kernel allows it.
+pub(crate) fn over_uring() -> SuiteResult {
+    result_of("network loops of io_uring", || {
+        let mut tests = cargo(&["test", "--package", "server", "--test", "it"]);
+        run_tests(tests.env("SETTEE_TEST_NETWORK_LOOP", "uring"))
+    })
+}
+
 /// `cargo xtask sanitize`: the executor's tests, the stress test included, under ThreadSanitizer.
 /// That needs a standard library that was built for it, and so a nightly toolchain with the
 /// library's sources.

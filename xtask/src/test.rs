@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
 const DISK_BYTES_WANTED: u64 = 20 << 30;
 
 fn races_step() -> Result<Vec<SuiteResult>> {
-    Ok(vec![races::models(), races::with_one_worker(), races::sanitize()])
+    Ok(vec![races::models(), races::with_one_worker(), races::over_uring(), races::sanitize()])
 }
 
 /// `cargo xtask test`. A step that cannot run at all ends the test.

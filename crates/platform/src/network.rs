@@ -6,6 +6,9 @@ mod poll;
 mod readiness;
 mod real;
 mod stream;
+#[cfg(test)]
+mod tests;
+mod uring;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -25,6 +28,8 @@ pub struct Network(Kind);
 enum Kind {
     #[default]
     Real,
+    /// The same, whose clients are waited for through io_uring.
+    Uring,
     Simulated(Host),
 }
 
@@ -34,18 +39,35 @@ impl Network {
         Self(Kind::Real)
     }
 
+    /// The same, with loops of io_uring for clients.
+    ///
+    /// # Errors
+    /// The kernel or a sandbox does not let them: it is older than Linux 6.1, or forbids rings.
+    pub fn with_uring() -> io::Result<Self> {
+        uring::Poll::probe()?;
+        Ok(Self(Kind::Uring))
+    }
+
     /// A place to wait for sockets of this network.
     pub fn poll(&self) -> io::Result<Poll> {
         match &self.0 {
-            Kind::Real => Ok(Poll::real(real::Poll::new()?)),
+            Kind::Real | Kind::Uring => Ok(Poll::real(real::Poll::new()?)),
             Kind::Simulated(host) => Ok(Poll::simulated(host.poll())),
+        }
+    }
+
+    /// The same for who serves many clients with small requests.
+    pub fn poll_for_clients(&self) -> io::Result<Poll> {
+        match &self.0 {
+            Kind::Uring => Ok(Poll::uring(uring::Poll::new()?)),
+            Kind::Real | Kind::Simulated(_) => self.poll(),
         }
     }
 
     /// A listener on `address`; port 0 takes any free one.
     pub fn listen(&self, address: SocketAddr) -> io::Result<Listener> {
         match &self.0 {
-            Kind::Real => Ok(Listener::Real(mio::net::TcpListener::bind(address)?)),
+            Kind::Real | Kind::Uring => Ok(Listener::Real(mio::net::TcpListener::bind(address)?)),
             Kind::Simulated(host) => Ok(Listener::Simulated(host.listen(address)?)),
         }
     }
@@ -53,7 +75,7 @@ impl Network {
     /// A connection that is being made. Small writes are sent at once.
     pub fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
         match &self.0 {
-            Kind::Real => {
+            Kind::Real | Kind::Uring => {
                 let stream = mio::net::TcpStream::connect(address)?;
                 // A socket that takes no option serves all the same.
                 stream.set_nodelay(true).ok();

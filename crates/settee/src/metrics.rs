@@ -228,6 +228,7 @@ mod tests {
 
     use super::*;
     use crate::real_world::real_world;
+    use crate::setting_values::NetworkLoop;
 
     /// A node with one front-end thread and small buckets of these names.
     fn node_with(directory: &Path, buckets: &[&str]) -> Node {
@@ -245,7 +246,7 @@ mod tests {
             buckets: buckets.iter().map(bucket).collect(),
             ..NodeConfig::default()
         };
-        let world = real_world(config.pool_options()).unwrap();
+        let world = real_world(config.pool_options(), NetworkLoop::Epoll).unwrap();
         Node::start(world, config, 8091).unwrap()
     }
 

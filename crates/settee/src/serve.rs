@@ -152,11 +152,12 @@ pub(crate) fn start_with_management(
     let query_stub = query_stub.map(|port| open_management_door(config, port, "--query-stub-port"));
     let query_stub = query_stub.transpose()?.map(|(listener, _)| listener);
     let (has_audit_log, setup) = (config.audit_log, config.setup.0);
+    let network_loop = config.network_loop.0;
     let mut config = config.node_config();
     if let (Some(tls), Some(port)) = (&mut config.tls, management_tls_port) {
         tls.management_port = port;
     }
-    let world = real_world(config.pool_options())?;
+    let world = real_world(config.pool_options(), network_loop)?;
     let node = Node::start(world, config, management_port)?;
     let users = Arc::clone(node.users());
     let certificates = node.certificates().cloned();

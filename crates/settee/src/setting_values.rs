@@ -124,6 +124,20 @@ impl Named for SetupMode {
         &[("off", Self::Off), ("loopback", Self::Loopback), ("anywhere", Self::Anywhere)];
 }
 
+/// How the data port waits for its sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NetworkLoop {
+    Auto,
+    Epoll,
+    Uring,
+}
+
+impl Named for NetworkLoop {
+    const WHAT: &str = "network loop";
+    const NAMES: &[(&str, Self)] =
+        &[("auto", Self::Auto), ("epoll", Self::Epoll), ("uring", Self::Uring)];
+}
+
 /// Names of buckets, with commas between them: at least one, each once. The first is the default
 /// one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd)]

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use crate::setting_table::{Allowed, name_of, settings, shown_value, with_default};
 use crate::setting_values::{
-    BucketNames, BucketQuotas, Choice, MemorySize, SetupMode, Switch, Threads,
+    BucketNames, BucketQuotas, Choice, MemorySize, NetworkLoop, SetupMode, Switch, Threads,
 };
 
 /// Ports when nobody says others.
@@ -346,6 +346,12 @@ settings! {
         default: Threads::default() => "2 to 8, by the CPUs",
         parameter: "num_nonio_threads",
     }
+
+    /// How the data port waits for its sockets: `uring` by io_uring, which sends and receives with
+    /// the call that waits and needs Linux 6.1; `epoll`; or `auto`: `uring` where the kernel and
+    /// the sandbox allow it, otherwise `epoll`
+    #[arg(long, value_name = "LOOP", env = "SETTEE_NETWORK_LOOP")]
+    network_loop: Choice<NetworkLoop> { default: Choice(NetworkLoop::Auto), }
 
     /// Let clients empty the bucket (FLUSH)
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL",

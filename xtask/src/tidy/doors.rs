@@ -25,6 +25,7 @@ const DOORS: &[Door] = &[
     },
     Door { name: "Clock::real(", places: REAL },
     Door { name: "Network::real(", places: REAL },
+    Door { name: "Network::with_uring(", places: REAL },
     Door { name: "Entropy::real(", places: REAL },
     Door { name: "RealFiles)", places: REAL },
 ];

@@ -40,10 +40,8 @@ impl Link {
     ) -> Result<(Self, FeatureSet), ClientError> {
         let connection = Connection::open(node, options)?;
         let features = connection.features();
-        let registered = Stream::from_standard(connection.into_stream()).and_then(|mut stream| {
-            registry.watch(&mut stream, token)?;
-            Ok(stream)
-        });
+        let registered = Stream::from_standard(connection.into_stream())
+            .and_then(|stream| registry.watch(stream, token));
         let stream = registered
             .map_err(|cause| ClientError::Unreachable { address: node.to_string(), cause })?;
         let received = ReceiveBuffer::new();

@@ -54,7 +54,7 @@ fn echo(pool: &ExecutorPool, server: &Network, client: &Network, mut wait: impl 
     let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let listener = server.listen(address).unwrap();
     let mut other = client.connect(listener.local_address().unwrap()).unwrap();
-    let mut stream = loop {
+    let stream = loop {
         match listener.accept() {
             Ok(stream) => break stream,
             Err(_) => wait(),
@@ -62,7 +62,7 @@ fn echo(pool: &ExecutorPool, server: &Network, client: &Network, mut wait: impl 
     };
     let poll = server.poll().unwrap();
     let waker = poll.waker(WAKER).unwrap();
-    poll.registry().unwrap().watch(&mut stream, STREAM).unwrap();
+    let stream = poll.registry().unwrap().watch(stream, STREAM).unwrap();
     let (ticks, is_told_to_stop): (Arc<Mutex<u32>>, Arc<AtomicBool>) = Default::default();
     let echo = Echo {
         poll,

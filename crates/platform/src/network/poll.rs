@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::readiness::{Readiness, Token};
 use super::real;
 use super::stream::{Listener, Stream};
+use super::uring;
 use crate::clock::Instant;
 use crate::simulated::network as simulated;
 
@@ -16,6 +17,7 @@ pub struct Poll(Kind);
 #[derive(Debug)]
 enum Kind {
     Real(real::Poll),
+    Uring(Box<uring::Poll>),
     Simulated(simulated::Poll),
 }
 
@@ -26,6 +28,7 @@ pub struct Registry(RegistryKind);
 #[derive(Debug)]
 enum RegistryKind {
     Real(mio::Registry),
+    Uring(uring::Shared),
     Simulated(simulated::Poll),
 }
 
@@ -36,12 +39,17 @@ pub struct Waker(WakerKind);
 #[derive(Debug)]
 enum WakerKind {
     Real(mio::Waker),
+    Uring(uring::Waker),
     Simulated(simulated::Poll, Token),
 }
 
 impl Poll {
     pub(super) fn real(poll: real::Poll) -> Self {
         Self(Kind::Real(poll))
+    }
+
+    pub(super) fn uring(poll: uring::Poll) -> Self {
+        Self(Kind::Uring(Box::new(poll)))
     }
 
     pub(super) fn simulated(poll: simulated::Poll) -> Self {
@@ -59,6 +67,7 @@ impl Poll {
         ready.clear();
         match &mut self.0 {
             Kind::Real(poll) => poll.wait(ready, patience),
+            Kind::Uring(poll) => poll.wait(ready, patience),
             Kind::Simulated(poll) => {
                 poll.take_ready(ready);
                 Ok(())
@@ -70,6 +79,7 @@ impl Poll {
     pub fn registry(&self) -> io::Result<Registry> {
         Ok(Registry(match &self.0 {
             Kind::Real(poll) => RegistryKind::Real(poll.registry().try_clone()?),
+            Kind::Uring(poll) => RegistryKind::Uring(poll.shared().clone()),
             Kind::Simulated(poll) => RegistryKind::Simulated(poll.clone()),
         }))
     }
@@ -78,6 +88,7 @@ impl Poll {
     pub fn waker(&self, token: Token) -> io::Result<Waker> {
         Ok(Waker(match &self.0 {
             Kind::Real(poll) => WakerKind::Real(poll.waker(token)?),
+            Kind::Uring(poll) => WakerKind::Uring(poll.waker(token)?),
             Kind::Simulated(poll) => WakerKind::Simulated(poll.clone(), token),
         }))
     }
@@ -85,7 +96,9 @@ impl Poll {
     /// Whether a wait would bring something now. Of a simulated network alone.
     pub fn is_ready(&self) -> bool {
         match &self.0 {
-            Kind::Real(_) => panic!("only a simulated network is looked at without waiting"),
+            Kind::Real(_) | Kind::Uring(_) => {
+                panic!("only a simulated network is looked at without waiting")
+            }
             Kind::Simulated(poll) => poll.is_ready(),
         }
     }
@@ -93,7 +106,7 @@ impl Poll {
     /// When the simulated network delivers something next, to whomever.
     pub fn next_delivery(&self) -> Option<Instant> {
         match &self.0 {
-            Kind::Real(_) => None,
+            Kind::Real(_) | Kind::Uring(_) => None,
             Kind::Simulated(poll) => poll.next_delivery(),
         }
     }
@@ -106,6 +119,9 @@ impl Registry {
             (RegistryKind::Real(registry), Listener::Real(listener)) => {
                 registry.register(listener, mio::Token(token.0), mio::Interest::READABLE)
             }
+            (RegistryKind::Uring(shared), Listener::Real(listener)) => {
+                shared.watch_listener(listener, token)
+            }
             (RegistryKind::Simulated(poll), Listener::Simulated(listener)) => {
                 listener.watch(poll, token);
                 Ok(())
@@ -115,16 +131,20 @@ impl Registry {
     }
 
     /// Has a stream's news come as `token`: more to read, and room again for what could not be
-    /// written.
-    pub fn watch(&self, stream: &mut Stream, token: Token) -> io::Result<()> {
+    /// written. A stream that cannot be watched is closed.
+    pub fn watch(&self, stream: Stream, token: Token) -> io::Result<Stream> {
         const INTEREST: mio::Interest = mio::Interest::READABLE.add(mio::Interest::WRITABLE);
         match (&self.0, stream) {
-            (RegistryKind::Real(registry), Stream::Real(stream)) => {
-                registry.register(stream, mio::Token(token.0), INTEREST)
+            (RegistryKind::Real(registry), Stream::Real(mut stream)) => {
+                registry.register(&mut stream, mio::Token(token.0), INTEREST)?;
+                Ok(Stream::Real(stream))
+            }
+            (RegistryKind::Uring(shared), Stream::Real(stream)) => {
+                Ok(Stream::Uring(uring::Stream::adopt(stream, shared, token)))
             }
             (RegistryKind::Simulated(poll), Stream::Simulated(stream)) => {
                 stream.watch(poll, token);
-                Ok(())
+                Ok(Stream::Simulated(stream))
             }
             _ => Err(other_network()),
         }
@@ -134,6 +154,10 @@ impl Registry {
     pub fn forget(&self, stream: &mut Stream) -> io::Result<()> {
         match (&self.0, stream) {
             (RegistryKind::Real(registry), Stream::Real(stream)) => registry.deregister(stream),
+            (RegistryKind::Uring(_), Stream::Uring(stream)) => {
+                stream.forget();
+                Ok(())
+            }
             (RegistryKind::Simulated(_), Stream::Simulated(stream)) => {
                 stream.forget();
                 Ok(())
@@ -149,6 +173,7 @@ impl Waker {
         match &self.0 {
             // The one failure of an eventfd write is a full counter, and then there is a wake.
             WakerKind::Real(waker) => waker.wake().unwrap_or(()),
+            WakerKind::Uring(waker) => waker.wake(),
             WakerKind::Simulated(poll, token) => poll.wake(*token),
         }
     }

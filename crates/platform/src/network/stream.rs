@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
+use super::uring;
 use crate::simulated::network as simulated;
 
 /// Silence of a peer after which it is asked whether it is there.
@@ -29,6 +30,8 @@ pub enum Listener {
 pub enum Stream {
     /// Of the operating system.
     Real(mio::net::TcpStream),
+    /// The same, looked after by a loop with a ring.
+    Uring(uring::Stream),
     /// Of a simulated network.
     Simulated(simulated::Stream),
 }
@@ -67,6 +70,7 @@ impl Stream {
     pub fn peer_address(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Real(stream) => stream.peer_addr(),
+            Self::Uring(stream) => stream.peer_address(),
             Self::Simulated(stream) => Ok(stream.peer_address()),
         }
     }
@@ -80,8 +84,49 @@ impl Stream {
             Self::Real(stream) => {
                 SockRef::from(stream).set_tcp_notsent_lowat(bytes_max).ok();
             }
+            Self::Uring(stream) => {
+                SockRef::from(stream.socket()).set_tcp_notsent_lowat(bytes_max).ok();
+            }
             // Its queues are bounded.
             Self::Simulated(_) => {}
+        }
+    }
+
+    /// From now on its loop may receive before it is read, and send after it was written, or not.
+    /// Who sends small requests one after the other then needs no calls of its own; what was
+    /// received ahead is the node's to hold, and [`Stream::unread_bytes`] says how much it is. One
+    /// that nobody has allowed anything reads and writes by calls; others may do the same.
+    pub fn allow_ahead(&self, is_allowed: bool) {
+        if let Self::Uring(stream) = self {
+            stream.allow_ahead(is_allowed);
+        }
+    }
+
+    /// Bytes that were received and not read.
+    #[inline]
+    pub fn unread_bytes(&self) -> usize {
+        match self {
+            Self::Uring(stream) => stream.unread_bytes(),
+            Self::Real(_) | Self::Simulated(_) => 0,
+        }
+    }
+
+    /// Bytes that were written and that the system did not take when it was first tried. When that
+    /// changes, it is an edge.
+    #[inline]
+    pub fn unsent_bytes(&self) -> usize {
+        match self {
+            Self::Uring(stream) => stream.unsent_bytes(),
+            Self::Real(_) | Self::Simulated(_) => 0,
+        }
+    }
+
+    /// Whether the system has all that was written. If not, an edge says when it has. What it does
+    /// not have is tried once when the stream is dropped.
+    pub fn has_sent(&self) -> bool {
+        match self {
+            Self::Uring(stream) => stream.has_sent(),
+            Self::Real(_) | Self::Simulated(_) => true,
         }
     }
 }
@@ -91,6 +136,7 @@ impl Read for Stream {
     fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Real(stream) => stream.read(target),
+            Self::Uring(stream) => stream.read(target),
             Self::Simulated(stream) => stream.read(target),
         }
     }
@@ -101,6 +147,7 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Real(stream) => stream.write(bytes),
+            Self::Uring(stream) => stream.write(&[IoSlice::new(bytes)]),
             Self::Simulated(stream) => stream.write(bytes),
         }
     }
@@ -109,6 +156,7 @@ impl Write for Stream {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Real(stream) => stream.write_vectored(slices),
+            Self::Uring(stream) => stream.write(slices),
             Self::Simulated(stream) => {
                 let first = slices.iter().find(|slice| !slice.is_empty());
                 first.map_or(Ok(0), |slice| stream.write(slice))

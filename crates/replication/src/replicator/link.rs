@@ -209,8 +209,7 @@ impl Link {
             Some(_) => self.peer.tls_port.ok_or(LinkError::NoTls)?,
         };
         let addresses = network::resolve(&self.peer.host, port)?;
-        let mut socket = network.connect(addresses[0])?;
-        registry.watch(&mut socket, token)?;
+        let socket = registry.watch(network.connect(addresses[0])?, token)?;
         let socket = match connector {
             None => LineSocket::Plain(socket),
             Some(connector) => LineSocket::tls(socket, &self.peer.host, connector)?,

@@ -91,7 +91,7 @@ impl EventLoop {
     ) -> io::Result<Self> {
         assert!(index < shared.counters.len(), "a worker has its counters and its mailbox");
         assert!(index == 0 || listeners.is_empty(), "the first worker alone listens");
-        let poll = network.poll()?;
+        let poll = network.poll_for_clients()?;
         let registry = poll.registry()?;
         shared.mailboxes.open(index, poll.waker(WAKER)?)?;
         for (door, token) in listeners.by_token() {
@@ -330,18 +330,21 @@ impl EventLoop {
     }
 
     /// Makes a connection one of this worker's.
-    fn adopt(&mut self, mut socket: Stream, entrance: Entrance) {
+    fn adopt(&mut self, socket: Stream, entrance: Entrance) {
         let token = self.free_tokens.pop().unwrap_or(self.peers.len());
         let is_free = self.peers.get(token).is_none_or(Option::is_none);
         assert!(is_free, "a token names one connection: {token}");
-        let registered = self.registry.watch(&mut socket, Token(token));
+        let watched = self.registry.watch(socket, Token(token));
         if token == self.peers.len() {
             self.peers.push(None);
         }
-        if let Err(error) = registered {
-            tracing::warn!(%error, "a connection cannot be watched and is closed");
-            return self.refuse(token);
-        }
+        let socket = match watched {
+            Ok(socket) => socket,
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be watched and is closed");
+                return self.refuse(token);
+            }
+        };
         let address = socket.peer_address().ok();
         let socket = match (entrance, &self.shared.tls) {
             (Entrance::Tls, Some(acceptor)) => Socket::tls(socket, acceptor),
@@ -350,7 +353,7 @@ impl EventLoop {
         };
         let Ok(mut socket) = socket else { return self.refuse(token) };
         let connection = Connection::new(entrance, address, &self.shared.buckets);
-        socket.bound_queue(connection.holder());
+        socket.settle(connection.holder());
         count(&self.counters.curr_connections);
         count(&self.counters.total_connections);
         if entrance == Entrance::Tls {
@@ -499,7 +502,7 @@ impl EventLoop {
         let result = body(peer, &mut turn, read_buffer);
         let held = peer.held();
         if held.holder != peer.settled.holder {
-            peer.socket.bound_queue(held.holder);
+            peer.socket.settle(held.holder);
         }
         if held != peer.settled {
             settle(&self.shared, self.index, token, peer, held);

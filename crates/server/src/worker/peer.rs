@@ -25,6 +25,8 @@ pub(super) struct Peer {
     /// Whether it stands in the line of those that want another turn: once, however often it has
     /// asked, or the turns of a few would grow with each round.
     pub(super) is_in_line: bool,
+    /// What waited for it when that was last looked at.
+    unsent_noted: usize,
     /// Whether somebody looks after its deadlines.
     pub(super) is_watched: bool,
     /// What the node's budget knows of.
@@ -68,6 +70,7 @@ impl Peer {
             opened,
             stalled_since: None,
             is_in_line: false,
+            unsent_noted: 0,
             is_watched: false,
             settled: Held::default(),
         }
@@ -83,9 +86,11 @@ impl Peer {
         self.unsent.is_empty() && self.socket.unsent_bytes() == 0
     }
 
-    /// Of `before` bytes some may have been sent.
+    /// Of `before` bytes some may have been sent, and some of those that waited before.
     pub(super) fn note_sent(&mut self, before: usize, turn: &Turn<'_>) {
-        let has_sent = self.unsent_bytes() < before;
+        let unsent = self.unsent_bytes();
+        let has_sent = unsent < before.max(self.unsent_noted);
+        self.unsent_noted = unsent;
         if self.has_sent_all() {
             self.stalled_since = None;
         } else if has_sent || self.stalled_since.is_none() {

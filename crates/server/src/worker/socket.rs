@@ -32,12 +32,22 @@ impl Socket {
         }
     }
 
-    /// Bounds what the system holds for a peer that does not read.
-    pub(super) fn bound_queue(&mut self, holder: Holder) {
-        self.stream().bound_queue(match holder {
+    fn stream_ref(&self) -> &Stream {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => stream.socket(),
+        }
+    }
+
+    /// Bounds what the system holds for a peer that does not read. A client's requests may be
+    /// received before its turn, as it may make the node hold something.
+    pub(super) fn settle(&mut self, holder: Holder) {
+        let stream = self.stream();
+        stream.bound_queue(match holder {
             Holder::Client => CLIENT_QUEUE_BYTES_MAX,
             Holder::Stranger => STRANGER_QUEUE_BYTES_MAX,
         });
+        stream.allow_ahead(holder == Holder::Client);
     }
 
     /// Reads once. A short read of a socket has drained it: the next bytes bring an edge of their
@@ -50,23 +60,29 @@ impl Socket {
         }
     }
 
-    /// Bytes that it has taken and not sent.
+    /// Bytes that it has taken and that wait for their reader.
     #[inline]
     pub(super) fn unsent_bytes(&self) -> usize {
         match self {
-            Self::Plain(_) => 0,
-            Self::Tls(stream) => stream.unsent_bytes(),
+            Self::Plain(stream) => stream.unsent_bytes(),
+            Self::Tls(stream) => stream.unsent_bytes() + stream.socket().unsent_bytes(),
         }
     }
 
-    /// Bytes that it makes the node hold beside those. How many sessions strangers have is bounded
-    /// where they are let in.
+    /// Whether the system has all that it has taken. If not, an edge says when it has.
+    pub(super) fn has_sent(&self) -> bool {
+        self.stream_ref().has_sent()
+    }
+
+    /// Bytes that it makes the node hold beside those: what was received and not read, and a
+    /// session. How many of those strangers have is bounded where they are let in.
     #[inline]
     pub(super) fn held_bytes(&self, holder: Holder) -> usize {
-        match (self, holder) {
+        let session_bytes = match (self, holder) {
             (Self::Plain(_), _) | (Self::Tls(_), Holder::Stranger) => 0,
             (Self::Tls(_), Holder::Client) => SESSION_BYTES,
-        }
+        };
+        session_bytes + self.stream_ref().unread_bytes()
     }
 
     /// Nothing more is said.

@@ -66,13 +66,13 @@ pub(super) fn turn_of(
 fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
     let has_sent_all = peer.has_sent_all();
     if peer.connection.is_closing && has_sent_all {
-        return Afterwards::Close;
+        return close_when_sent(peer);
     }
     let limits = turn.shared.options.limits;
     let is_waiting = peer.connection.is_waiting(limits.parked_requests_max);
     // Whoever has only stopped asking still gets the answers that it waits for.
     if peer.is_at_end && has_sent_all && !peer.connection.has_parked() {
-        return Afterwards::Close;
+        return close_when_sent(peer);
     }
     let has_room = !turn.is_output_full();
     if peer.is_readable && !is_waiting && !peer.is_at_end && has_room && !peer.connection.is_closing
@@ -80,6 +80,11 @@ fn afterwards(peer: &Peer, turn: &Turn<'_>) -> Afterwards {
         return Afterwards::AnotherTurn;
     }
     Afterwards::Idle
+}
+
+/// What the socket has taken may wait for the next call that sends. Then its edge brings a turn.
+fn close_when_sent(peer: &Peer) -> Afterwards {
+    if peer.socket.has_sent() { Afterwards::Close } else { Afterwards::Idle }
 }
 
 /// Nothing is read for a connection that waits: what its peer sends stays with the peer.
@@ -127,6 +132,8 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
 
 fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     if turn.output.bytes() == 0 && peer.has_sent_all() {
+        // The rest may have left by itself.
+        peer.stalled_since = None;
         return Ok(());
     }
     let before = turn.output.bytes() + peer.unsent.bytes();

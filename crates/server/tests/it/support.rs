@@ -22,6 +22,9 @@ const WORKERS: usize = 4;
 /// Names another number of front-end workers.
 const WORKERS_VARIABLE: &str = "SETTEE_TEST_WORKERS";
 
+/// Names another kind of network loop: `uring`.
+const NETWORK_LOOP_VARIABLE: &str = "SETTEE_TEST_NETWORK_LOOP";
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Port {
@@ -165,7 +168,7 @@ impl Port {
         };
         let parts = Parts {
             clock: clock.clone(),
-            network: Network::real(),
+            network: network(),
             users: Arc::clone(&users),
             buckets: buckets.iter().map(served).collect(),
             default_bucket: buckets[0].config().name.clone(),
@@ -258,6 +261,14 @@ fn read<S>(table: &[Statistic<S>], of: &S, name: &str) -> Option<u64> {
 fn worker_count() -> usize {
     let Some(count) = std::env::var_os(WORKERS_VARIABLE) else { return WORKERS };
     count.to_str().and_then(|count| count.parse().ok()).expect("a number of workers")
+}
+
+fn network() -> Network {
+    match std::env::var_os(NETWORK_LOOP_VARIABLE).as_ref().map(|name| name.to_str()) {
+        None => Network::real(),
+        Some(Some("uring")) => Network::with_uring().expect("rings are allowed here"),
+        Some(other) => panic!("{NETWORK_LOOP_VARIABLE}: there is no network loop {other:?}"),
+    }
 }
 
 /// What is persisted can leave memory: without a journal it is in its file.

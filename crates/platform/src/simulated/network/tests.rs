@@ -108,8 +108,8 @@ fn bytes_arrive_once_in_their_order_and_not_before_their_time() {
 #[test]
 fn a_wait_is_told_of_each_arrival_once() {
     let mut world = World::new(1);
-    let (mut client, mut server) = world.connection();
-    world.poll.registry().unwrap().watch(&mut server, STREAM).unwrap();
+    let (mut client, server) = world.connection();
+    let mut server = world.poll.registry().unwrap().watch(server, STREAM).unwrap();
     assert_eq!(world.ready(), []);
     client.write_all(b"one").unwrap();
     assert_eq!(world.ready(), [], "it is on its way");
@@ -149,8 +149,8 @@ fn a_listener_is_told_of_who_comes() {
 #[test]
 fn who_does_not_read_is_sent_no_more_until_it_does() {
     let mut world = World::new(1);
-    let (mut client, mut server) = world.connection();
-    world.poll.registry().unwrap().watch(&mut server, STREAM).unwrap();
+    let (mut client, server) = world.connection();
+    let mut server = world.poll.registry().unwrap().watch(server, STREAM).unwrap();
     let mut unread = 0;
     let refused = loop {
         match server.write(&[0; 10_000]) {
