@@ -330,7 +330,8 @@ fn who_says_no_more_is_still_answered() {
 fn who_does_not_read_makes_the_node_hold_little_and_gets_everything_later() {
     on_each(Manner::AtEnd, |server| {
         let mut client = server.warm_client();
-        let bytes = pattern(16 << 20);
+        // More than the system takes for both ends.
+        let bytes = pattern(128 << 20);
         client.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut sent = 0;
         // Small pieces, which are received ahead.
@@ -425,9 +426,14 @@ fn a_wait_ends_when_its_time_is_over() {
         let mut poll = network.poll_for_clients().unwrap();
         let mut ready = vec![Readiness { token: WAKER, is_readable: true, is_ending: false }];
         let begun = Instant::now();
-        poll.wait(&mut ready, Some(Duration::from_millis(20))).unwrap();
-        assert_eq!(ready, [], "{name}");
-        assert!(begun.elapsed() >= Duration::from_millis(15), "{name}");
+        let mut wait_count = 0;
+        // A signal ends a wait early.
+        while begun.elapsed() < Duration::from_millis(15) {
+            poll.wait(&mut ready, Some(Duration::from_millis(20))).unwrap();
+            assert_eq!(ready, [], "{name}");
+            wait_count += 1;
+        }
+        assert!(wait_count < 10, "{name}: {wait_count} waits in the time of one");
         poll.wait(&mut ready, Some(Duration::ZERO)).unwrap();
         assert_eq!(ready, [], "{name}");
     }
