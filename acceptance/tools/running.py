@@ -66,8 +66,9 @@ def lines_files_and_levels_of_the_log(_nodes, threads):
         expect("bucket=debug,info" in said.err, f"one that is a filter: {said.err}")
 
         def is_rotated():
+            # Whatever loop the data port has, REST's says much of each connection at this level.
             for _ in range(100):
-                socket.create_connection((HOST, node.port)).close()
+                socket.create_connection((HOST, node.management_port)).close()
             return os.path.exists(log + ".1")
         wait_until(is_rotated, 20, "the file is rotated by its size")
         typed("set-log-level", "server=debug,warn")
