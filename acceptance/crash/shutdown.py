@@ -1,6 +1,8 @@
 """Cases: an orderly stop, idle and under load."""
 
+import errno
 import functools
+import socket
 import threading
 import time
 
@@ -8,13 +10,14 @@ from cases import expect, expect_equal
 from files import verify, vbucket_files
 from history import History
 from mcbp import GET, SET, SUCCESS, ConnectionLost, open_bucket, vbucket_of
-from node import Node
+from node import HOST, Node
 from recovered import read_branches, read_states
 from workload import Workload, declare_keys
 
 VBUCKETS = 1024
 LOAD_SECONDS = 2
 DEMANDING_SECONDS = 0.7
+PORT_KILLS = 10
 
 
 def declare(cases):
@@ -22,9 +25,32 @@ def declare(cases):
     for function in (stop_under_load_keeps_every_acknowledged_write, stop_when_idle_is_quick,
                      stop_while_starting_is_orderly, log_that_cannot_be_written_stops_nobody):
         cases.case(function)
+    for threads in ("1", "4"):
+        cases.add(f"a-killed-node-leaves-its-ports-at-once-with-threads-{threads}",
+                  functools.partial(a_killed_node_leaves_its_ports, threads))
     name = "where-durability-is-demanded-a-kill-takes-no-plain-write"
     cases.add(name, functools.partial(where_durability_is_demanded, "1"))
     cases.add(f"{name}-with-four-threads", functools.partial(where_durability_is_demanded, "4"))
+
+
+def a_killed_node_leaves_its_ports(threads):
+    """When the process is gone nobody is let in any more, and the next one can have its ports."""
+    node = Node(f"ports-{threads}", "--vbuckets", "16", "--threads", threads,
+                "--memcached-port", "0", "--tls-port", "0")
+    for _ in range(PORT_KILLS):
+        with node:
+            ports = [node.port, node.management_port, node.tls_port, node.memcached_port]
+            connections = [open_bucket(node) for _ in range(8)]
+            node.kill()
+            for port in ports:
+                with socket.socket() as caller, socket.socket() as listener:
+                    refusal = caller.connect_ex((HOST, port))
+                    expect_equal(refusal, errno.ECONNREFUSED, f"a call at port {port}")
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    listener.bind((HOST, port))
+                    listener.listen()
+            for connection in connections:
+                connection.close()
 
 
 def where_durability_is_demanded(threads):

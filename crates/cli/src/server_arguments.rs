@@ -151,6 +151,7 @@ pub(crate) fn explain(error: ClientError) -> anyhow::Error {
                 "is this a node's data port? one behind TLS wants --tls, memcached's --memcached"
             }
             ClientError::Unreachable { .. } => "is the server running? check --host and --port",
+            ClientError::Lost { .. } => "the server has ended or lets nobody in; its log says why",
             _ => return error.into(),
         },
     };

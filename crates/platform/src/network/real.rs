@@ -1,6 +1,7 @@
 //! Waiting for the operating system's sockets, through mio.
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 use super::readiness::{Readiness, Token};
@@ -45,5 +46,11 @@ impl Poll {
             is_ending: event.is_read_closed() || event.is_error(),
         }));
         Ok(())
+    }
+}
+
+impl AsRawFd for Poll {
+    fn as_raw_fd(&self) -> RawFd {
+        self.poll.as_raw_fd()
     }
 }

@@ -93,7 +93,7 @@ impl Poll {
     /// A waker whose wakes come as `token`.
     pub(super) fn waker(&self, token: Token) -> io::Result<Waker> {
         let descriptor = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        self.shared.lock().watch(descriptor.try_clone()?, token);
+        self.shared.lock().watch_waker(descriptor.try_clone()?, token);
         Ok(Waker(descriptor))
     }
 
@@ -110,8 +110,7 @@ impl Poll {
         self.shared.lock().keep_unread();
         self.hand_over()?;
         self.enter(patience)?;
-        self.take_completions(ready);
-        Ok(())
+        self.take_completions(ready)
     }
 
     /// Hands everything over that was asked for, all but the last of it by calls of its own.
@@ -158,7 +157,7 @@ impl Poll {
         tolerate(entered).map(drop)
     }
 
-    fn take_completions(&mut self, ready: &mut Vec<Readiness>) {
+    fn take_completions(&mut self, ready: &mut Vec<Readiness>) -> io::Result<()> {
         let mut state = self.shared.lock();
         state.begin_round();
         for completion in self.ring.completion() {
@@ -166,9 +165,10 @@ impl Poll {
                 assert!(self.under_way > 0, "what completes was asked for");
                 self.under_way -= 1;
             }
-            state.on_completion(&completion);
+            state.on_completion(&completion)?;
         }
         state.end_round(ready);
+        Ok(())
     }
 
     /// Has everything end that is under way. Whether it has.

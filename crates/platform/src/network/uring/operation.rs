@@ -13,7 +13,7 @@ pub(super) struct Place {
 /// What the kernel was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
-    /// To say whenever a listener or a waker has something.
+    /// To say whenever listeners or a waker have something.
     Watch(u32),
     /// To say once that a connection can be read.
     AwaitReadable(Place),

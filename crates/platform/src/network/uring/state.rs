@@ -1,8 +1,9 @@
 //! What a loop and its streams share: its connections, and what came of them.
 
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use io_uring::cqueue;
 use io_uring::opcode::PollAdd;
@@ -16,6 +17,7 @@ use super::operation::{Operation, Place};
 use super::slot::Slot;
 use super::work::{News, Work};
 use crate::network::readiness::{Readiness, Token};
+use crate::network::real;
 
 /// A handle. One thread uses it, that of the loop; the lock is what lets streams move to it.
 #[derive(Clone, Debug)]
@@ -35,12 +37,24 @@ pub(super) struct State {
     round: u64,
 }
 
-/// A listener or a waker.
+/// What has news again and again, for as long as the loop is there.
 #[derive(Debug)]
-struct Watched {
+enum Watched {
     /// A duplicate: its number is not used for anything else while the kernel is asked about it.
-    descriptor: OwnedFd,
-    token: Token,
+    Waker(OwnedFd, Token),
+    /// All listeners, behind one epoll. The kernel ends a ring some time after its process is
+    /// gone, and until then keeps what it was asked about: a listener of its own would still have
+    /// its port then, take connections for nobody, and not let the next process have it.
+    Listeners(real::Poll),
+}
+
+impl Watched {
+    fn descriptor(&self) -> RawFd {
+        match self {
+            Self::Waker(descriptor, _) => descriptor.as_raw_fd(),
+            Self::Listeners(epoll) => epoll.as_raw_fd(),
+        }
+    }
 }
 
 impl Shared {
@@ -59,11 +73,12 @@ impl Shared {
     /// Has a listener's arrivals come as `token`.
     pub(in crate::network) fn watch_listener(
         &self,
-        listener: &mio::net::TcpListener,
+        listener: &mut mio::net::TcpListener,
         token: Token,
     ) -> io::Result<()> {
-        self.lock().watch(listener.as_fd().try_clone_to_owned()?, token);
-        Ok(())
+        let mut state = self.lock();
+        let epoll = state.listeners()?;
+        epoll.registry().register(listener, mio::Token(token.0), mio::Interest::READABLE)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -72,16 +87,34 @@ impl Shared {
 }
 
 impl State {
-    /// Has the news of a listener or a waker come as `token`, for as long as the loop is there.
-    pub(super) fn watch(&mut self, descriptor: OwnedFd, token: Token) {
-        self.watched.push(Watched { descriptor, token });
+    /// Has a waker's wakes come as `token`, for as long as the loop is there.
+    pub(super) fn watch_waker(&mut self, descriptor: OwnedFd, token: Token) {
+        self.watch(Watched::Waker(descriptor, token));
+    }
+
+    /// What listeners are watched by. It is watched itself from the first of them on.
+    fn listeners(&mut self) -> io::Result<&mut real::Poll> {
+        let is_listeners = |watched: &Watched| matches!(watched, Watched::Listeners(_));
+        if !self.watched.iter().any(is_listeners) {
+            self.watch(Watched::Listeners(real::Poll::new()?));
+        }
+        let mut all = self.watched.iter_mut();
+        let epoll = all.find_map(|watched| match watched {
+            Watched::Listeners(epoll) => Some(epoll),
+            Watched::Waker(..) => None,
+        });
+        Ok(epoll.expect("it was put there"))
+    }
+
+    fn watch(&mut self, watched: Watched) {
+        self.watched.push(watched);
         self.ask_to_watch(self.watched.len() - 1);
     }
 
     fn ask_to_watch(&mut self, index: usize) {
         let Some(watched) = self.watched.get(index) else { return };
-        let socket = Fd(watched.descriptor.as_raw_fd());
-        let entry = PollAdd::new(socket, EventFlags::IN.bits()).multi(true).build();
+        let descriptor = Fd(watched.descriptor());
+        let entry = PollAdd::new(descriptor, EventFlags::IN.bits()).multi(true).build();
         self.work.ask(entry, Operation::Watch(index as u32));
     }
 
@@ -165,7 +198,7 @@ impl State {
     }
 
     /// Takes over what the kernel has done.
-    pub(super) fn on_completion(&mut self, completion: &cqueue::Entry) {
+    pub(super) fn on_completion(&mut self, completion: &cqueue::Entry) -> io::Result<()> {
         let (result, flags) = (completion.result(), completion.flags());
         let lent = cqueue::buffer_select(flags).map(|id| {
             // With an end or an error comes an empty one, or none.
@@ -174,7 +207,7 @@ impl State {
         let goes_on = cqueue::more(flags);
         let operation = Operation::from_bits(completion.user_data());
         let place = match operation {
-            Operation::Cancel => return,
+            Operation::Cancel => return Ok(()),
             Operation::Watch(index) => return self.on_watched(index, result, goes_on),
             Operation::AwaitReadable(place)
             | Operation::Receive(place)
@@ -206,19 +239,25 @@ impl State {
         }
         self.tell(place.slot, news);
         self.free_if_over(place);
+        Ok(())
     }
 
-    fn on_watched(&mut self, index: u32, result: i32, goes_on: bool) {
+    fn on_watched(&mut self, index: u32, result: i32, goes_on: bool) -> io::Result<()> {
         let index = index as usize;
-        let Some(watched) = self.watched.get(index) else { return };
-        let token = watched.token;
-        if result >= 0 {
-            self.ready.push(Readiness { token, is_readable: true, is_ending: false });
+        let Some(watched) = self.watched.get_mut(index) else { return Ok(()) };
+        match watched {
+            _ if result < 0 => {}
+            Watched::Waker(_, token) => {
+                let token = *token;
+                self.ready.push(Readiness { token, is_readable: true, is_ending: false });
+            }
+            Watched::Listeners(epoll) => epoll.wait(&mut self.ready, Some(Duration::ZERO))?,
         }
         let is_cancelled = result == -Errno::CANCELED.raw_os_error();
         if !goes_on && !is_cancelled && !self.work.is_over {
             self.ask_to_watch(index);
         }
+        Ok(())
     }
 
     /// Adds to what is said of a connection this round.
