@@ -3,6 +3,7 @@
 mod crowd;
 mod event_loop;
 mod handshake;
+mod line;
 mod mailbox;
 mod message_queue;
 mod peer;

@@ -30,6 +30,10 @@ pub(crate) struct Turn<'a> {
     pub(crate) token: usize,
     /// The time, as it was read last: once a read from the socket, and after each request.
     pub(crate) now: Now,
+    /// When the turn first read something, if it has.
+    pub(crate) began: Option<Instant>,
+    /// Bytes that it has read and sent.
+    pub(crate) moved_bytes: usize,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
     /// When what is executed now came: its bytes, or what it has waited for.
@@ -50,6 +54,12 @@ impl Turn<'_> {
         self.now = Now { monotonic: clock.now(), wall: clock.wall_time() };
         self.request_started = self.now.monotonic;
         self.read_at = self.now.monotonic;
+        self.began.get_or_insert(self.now.monotonic);
+    }
+
+    /// How long it took up to the end of its last request, if it has read something.
+    pub(crate) fn time(&self) -> Duration {
+        self.began.map_or(Duration::ZERO, |began| self.now.monotonic.since(began))
     }
 
     /// The request that had been parked is dealt with: those behind it begin now.

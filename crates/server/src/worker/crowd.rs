@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Turns of strangers between two looks at the clients.
 pub(super) const TURNS_MAX: usize = 16;
 /// How long those turns may take together, but for the one that is taken then.
-pub(super) const TIME_MAX: Duration = Duration::from_micros(500);
+pub(super) const TIME_MAX: Duration = Duration::from_micros(200);
 
 /// The connections of a worker whose turn it would be if it were known who they are. They get a few
 /// turns whenever the clients have had theirs: a client waits for those few, however many strangers

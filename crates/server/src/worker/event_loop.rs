@@ -1,6 +1,5 @@
 //! The readiness loop of one worker: read, execute, write once a wake.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,6 +11,7 @@ use platform::Instant;
 use platform::network::{self, Listener, Network, Poll, Readiness, Registry, Stream, Token};
 
 use super::crowd::{self, Crowd};
+use super::line::{self, Line};
 use super::mailbox::Message;
 use super::peer::{Afterwards, Peer, Standing};
 use super::socket::Socket;
@@ -38,7 +38,7 @@ const READ_BUFFER_BYTES: usize = 64 << 10;
 /// Clients served before replicas get their turn again.
 const EVENTS_BETWEEN_REPLICAS: usize = 32;
 /// Connections accepted before the others get their turn.
-const ACCEPTS_MAX: usize = 64;
+const ACCEPTS_MAX: usize = 16;
 /// Connections beyond the limit whose places strangers are about to leave.
 const GIVING_WAY_MAX: usize = 64;
 
@@ -53,8 +53,8 @@ pub(super) struct EventLoop {
     next_worker: usize,
     peers: Vec<Option<Peer>>,
     free_tokens: Vec<usize>,
-    /// Clients that want another turn, each once.
-    ready: VecDeque<usize>,
+    /// Clients that want a turn and had a long one.
+    line: Line,
     /// Strangers that want one.
     crowd: Crowd,
     /// Connections of nodes that hold durable writes.
@@ -113,7 +113,7 @@ impl EventLoop {
             next_worker: 0,
             peers: Vec::new(),
             free_tokens: Vec::new(),
-            ready: VecDeque::new(),
+            line: Line::default(),
             crowd: Crowd::default(),
             replicas: Vec::new(),
             scratch,
@@ -363,10 +363,14 @@ impl EventLoop {
         self.give_turn(token);
     }
 
-    /// Gives a client its turn now, and a stranger when clients have had theirs.
+    /// Gives a client its turn now if its last was short, otherwise when those have had theirs, and
+    /// a stranger behind all clients.
     fn give_turn(&mut self, token: usize) {
-        if self.is_stranger(token) {
+        let Some(Some(peer)) = self.peers.get(token) else { return };
+        if peer.connection.holder() == Holder::Stranger {
             self.crowd.enter(token);
+        } else if peer.takes_long {
+            self.stand_in_line(token);
         } else {
             self.take_turn(token);
         }
@@ -406,7 +410,12 @@ impl EventLoop {
     fn take(&mut self, kind: TurnKind, token: usize) {
         let turn = |peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]| {
             let afterwards = turn_of(peer, turn, read_buffer, kind);
-            (afterwards, peer.connection.feeds_replica(), peer.begins_to_be_watched())
+            let feeds_replica = peer.connection.feeds_replica();
+            if kind == TurnKind::Whole {
+                peer.takes_long =
+                    !feeds_replica && line::is_long(afterwards, turn.moved_bytes, turn.time());
+            }
+            (afterwards, feeds_replica, peer.begins_to_be_watched())
         };
         let Some((afterwards, feeds_replica, begins)) = self.with_peer(token, turn) else { return };
         if let Some(opened) = begins {
@@ -432,15 +441,19 @@ impl EventLoop {
     fn stand_in_line(&mut self, token: usize) {
         let Some(Some(peer)) = self.peers.get_mut(token) else { return };
         if !std::mem::replace(&mut peer.is_in_line, true) {
-            self.ready.push_back(token);
+            self.line.enter(token);
         }
     }
 
-    /// Gives those their turns who stand in the line now. Who wants one more waits for the next
-    /// round, in which others are heard of.
-    fn serve_line(&mut self) {
-        for _ in 0..self.ready.len() {
-            let Some(token) = self.ready.pop_front() else { return };
+    /// Gives those their turns who stand in the line now, as far as its time goes. Others had
+    /// theirs since `began`, if somebody waited then. Who wants one more waits for the next round,
+    /// in which others are heard of.
+    fn serve_line(&mut self, began: Option<Instant>) {
+        if self.line.is_empty() {
+            return;
+        }
+        self.line.begin(began, self.shared.clock.now());
+        while let Some(token) = self.line.next(self.shared.clock.now()) {
             if let Some(Some(peer)) = self.peers.get_mut(token) {
                 peer.is_in_line = false;
                 self.take_turn(token);
@@ -496,6 +509,8 @@ impl EventLoop {
             request_started: Instant::default(),
             read_at: Instant::default(),
             spans: Spans::default(),
+            began: None,
+            moved_bytes: 0,
             unsent_bytes: peer.unsent_bytes(),
             unsent_bytes_max,
         };
@@ -532,18 +547,19 @@ impl Looping for EventLoop {
     }
 
     fn patience(&mut self) -> Option<Duration> {
-        let is_waited_for = !self.ready.is_empty() || !self.crowd.is_empty();
+        let is_waited_for = !self.line.is_empty() || !self.crowd.is_empty();
         if is_waited_for { Some(Duration::ZERO) } else { self.watch.patience() }
     }
 
     fn serve(&mut self, ready: &[Readiness]) {
+        let began = (!self.line.is_empty()).then(|| self.shared.clock.now());
         for (number, readiness) in (1_usize..).zip(ready) {
             self.on_readiness(readiness);
             if number.is_multiple_of(EVENTS_BETWEEN_REPLICAS) {
                 self.serve_replicas();
             }
         }
-        self.serve_line();
+        self.serve_line(began);
         self.serve_crowd();
         self.look_after_deadlines();
     }

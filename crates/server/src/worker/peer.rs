@@ -25,6 +25,8 @@ pub(super) struct Peer {
     /// Whether it stands in the line of those that want another turn: once, however often it has
     /// asked, or the turns of a few would grow with each round.
     pub(super) is_in_line: bool,
+    /// Whether its last turn was a long one.
+    pub(super) takes_long: bool,
     /// What waited for it when that was last looked at.
     unsent_noted: usize,
     /// Whether somebody looks after its deadlines.
@@ -70,6 +72,7 @@ impl Peer {
             opened,
             stalled_since: None,
             is_in_line: false,
+            takes_long: false,
             unsent_noted: 0,
             is_watched: false,
             settled: Held::default(),

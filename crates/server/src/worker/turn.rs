@@ -121,6 +121,7 @@ fn read(peer: &mut Peer, turn: &mut Turn<'_>, read_buffer: &mut [u8]) -> io::Res
     // An end that came together with these brings no edge of its own.
     peer.is_readable = has_more || peer.is_ending;
     count_many(&turn.bucket.commands.bytes_read, size);
+    turn.moved_bytes += size;
     turn.read_clocks();
     if is_direct {
         peer.connection.received(size, turn);
@@ -142,9 +143,11 @@ fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     let flushed = peer.socket.flush();
     let result = flushed.and_then(|()| turn.output.send(&mut peer.socket, &mut peer.unsent));
     assert!(peer.unsent.bytes() <= before, "sending adds nothing to what waits");
-    count_many(&turn.bucket.commands.bytes_written, before - peer.unsent.bytes());
+    let sent = before - peer.unsent.bytes();
+    count_many(&turn.bucket.commands.bytes_written, sent);
+    turn.moved_bytes += sent;
     if let Some(metered) = &peer.connection.metered {
-        metered.note_sent(before - peer.unsent.bytes(), turn.now.monotonic);
+        metered.note_sent(sent, turn.now.monotonic);
     }
     peer.note_sent(before_on_socket, turn);
     turn.unsent_bytes = peer.unsent_bytes();
