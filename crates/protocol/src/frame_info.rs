@@ -5,6 +5,8 @@
 //! id nibble 15: one byte id - 15 follows; size nibble 15: one byte size - 15 follows; payload
 //! ```
 
+use std::sync::LazyLock;
+
 use document::DurabilityLevel;
 
 use crate::fields::Fields;
@@ -208,9 +210,19 @@ pub fn find_server_duration(framing_extras: &[u8]) -> Option<u16> {
     payload.try_into().ok().map(u16::from_be_bytes)
 }
 
+/// Most requests take fewer microseconds: what these are encoded as is computed once.
+const SHORT_DURATIONS: usize = 256;
+
 /// Microseconds in two bytes, less than 0.5 % off from 4 milliseconds on and less than 12
 /// microseconds off below.
 pub fn encode_duration(micros: u64) -> u16 {
+    static SHORT: LazyLock<[u16; SHORT_DURATIONS]> =
+        LazyLock::new(|| std::array::from_fn(|micros| computed_duration(micros as u64)));
+    let short = usize::try_from(micros).ok().and_then(|micros| SHORT.get(micros));
+    short.copied().unwrap_or_else(|| computed_duration(micros))
+}
+
+fn computed_duration(micros: u64) -> u16 {
     #[expect(clippy::cast_precision_loss, reason = "120,125,042 fits a float exactly")]
     let doubled = micros.min(DURATION_MICROS_MAX).saturating_mul(2) as f64;
     #[expect(

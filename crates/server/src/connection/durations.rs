@@ -16,7 +16,7 @@ impl Connection {
     /// it is not known any more. The next one begins.
     #[inline]
     pub(super) fn record_duration(&self, opcode: u8, key: &[u8], turn: &mut Turn<'_>) {
-        let now = turn.read_clock();
+        let now = turn.answered_at.take().unwrap_or_else(|| turn.read_clock());
         let took = now.since(turn.request_started);
         let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         turn.bucket.timings.record(opcode, took_ns);

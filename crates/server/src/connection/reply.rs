@@ -178,7 +178,9 @@ impl Reply {
         if !self.features.contains(Feature::Tracing) {
             return None;
         }
-        let took = turn.read_clock().since(turn.request_started);
+        let now = turn.read_clock();
+        turn.answered_at = Some(now);
+        let took = now.since(turn.request_started);
         Some(frame_info::encode_duration(u64::try_from(took.as_micros()).unwrap_or(u64::MAX)))
     }
 }

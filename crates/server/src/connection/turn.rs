@@ -36,6 +36,9 @@ pub(crate) struct Turn<'a> {
     pub(crate) moved_bytes: usize,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
+    /// When the request that is executed now was answered, if its answer says so: that is when it
+    /// ended, and the clock is not read once more.
+    pub(crate) answered_at: Option<Instant>,
     /// When what is executed now came: its bytes, or what it has waited for.
     pub(crate) read_at: Instant,
     /// What the request that is executed now has waited for before, parked.
@@ -83,6 +86,7 @@ impl Turn<'_> {
     /// Goes on with a request that was parked, for which `completed` has come.
     pub(crate) fn resume(&mut self, parked: &ParkedRequest, completed: &Completed) {
         self.read_clocks();
+        self.answered_at = None;
         self.request_started = parked.started;
         self.read_at = parked.started;
         let waited = self.now.monotonic.since(parked.parked_at);
@@ -107,6 +111,7 @@ impl Turn<'_> {
 
     /// Tells the bucket who asks next, and when.
     pub(crate) fn begin_request(&mut self) {
+        self.answered_at = None;
         self.session.waiter = self.parked.next_waiter();
         self.session.now = Some(self.now);
         self.session.lock_waited = Duration::ZERO;

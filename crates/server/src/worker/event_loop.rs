@@ -507,6 +507,7 @@ impl EventLoop {
             token,
             now: Now::default(),
             request_started: Instant::default(),
+            answered_at: None,
             read_at: Instant::default(),
             spans: Spans::default(),
             began: None,
