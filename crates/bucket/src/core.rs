@@ -34,5 +34,5 @@ pub(crate) use counters::Counters;
 pub(crate) use listeners::Listeners;
 pub(crate) use timings::micros;
 pub(crate) use vbucket_factory::VbucketFactory;
-pub(crate) use vbucket_slot::VbucketSlot;
+pub(crate) use vbucket_slot::{VbucketGuard, VbucketSlot};
 pub(crate) use wakeable::Wakeable;

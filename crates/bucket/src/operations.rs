@@ -4,6 +4,7 @@ mod attempt;
 mod concatenate;
 mod counter;
 mod durability;
+mod expect;
 mod foreign;
 mod lock;
 mod metadata;
@@ -20,6 +21,7 @@ mod version;
 
 pub use concatenate::{Addition, Placement};
 pub use counter::{Counter, CounterRequest};
+pub use expect::Expecting;
 pub use foreign::{ForeignKind, ForeignVersion};
 pub use observe::{Observed, ObservedState};
 pub use path_mutation::{PathMutation, PathsChanged, PathsRefused};

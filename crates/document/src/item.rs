@@ -39,6 +39,12 @@ impl Item {
         Key::from_trusted(&self.0[start..start + usize::from(self.0[KEY_LENGTH_AT])])
     }
 
+    /// Has metadata and key fetched while the caller does something else.
+    #[inline]
+    pub fn prefetch(&self) {
+        self.0.prefetch();
+    }
+
     /// The value: xattr section and body, compressed when the datatype says so. Empty when
     /// [`Item::is_ejected`].
     pub fn value(&self) -> &[u8] {

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod network;
 pub mod no_free;
 mod owned_counter;
+pub mod prefetch;
 pub mod process;
 pub mod random;
 pub mod redaction;

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::accounts::{self, AccountId};
 use crate::allocator::shared_block_size;
+use crate::prefetch::prefetch_line;
 use crate::{no_free, slabs};
 
 #[repr(C)]
@@ -59,6 +60,9 @@ const TAG_SHIFT: u32 = 48;
 const _: () = assert!(usize::BITS == TAG_SHIFT + u16::BITS);
 /// What of a handle is the block's address.
 const ADDRESS_BITS: usize = (1 << TAG_SHIFT) - 1 - HANDLE_BITS;
+
+/// Bytes of a block, its prefix included, that are worth fetching ahead: no more than two lines.
+const PREFETCHED_SIZE: usize = 64;
 
 const SEQUEL_SIZE: usize = size_of::<AtomicU64>();
 /// The number of a sequel that is still to come.
@@ -231,6 +235,14 @@ impl SharedBytes {
         let untagged = |address: usize| address & (ADDRESS_BITS | HANDLE_BITS);
         let pointer = self.0.as_ptr().map_addr(|address| untagged(address) | tag);
         self.0 = NonNull::new(pointer).expect("no block is at address 0");
+    }
+
+    /// Has the first bytes fetched while the caller does something else.
+    #[inline]
+    pub fn prefetch(&self) {
+        let start = self.block_pointer().cast_const().cast::<u8>();
+        prefetch_line(start);
+        prefetch_line(start.wrapping_add(PREFETCHED_SIZE - 1));
     }
 
     /// How many owners there are. Only a hint where other threads clone and drop.

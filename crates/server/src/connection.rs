@@ -1,5 +1,6 @@
 //! One connection: bytes in, bytes out, completions by token. No socket, no thread.
 
+mod ahead;
 mod bucket_loss;
 mod dcp;
 mod dialect;

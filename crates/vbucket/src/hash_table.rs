@@ -112,6 +112,19 @@ impl HashTable {
         Some(self.sub_tables.item(place))
     }
 
+    /// Has what is most likely the version of `key` fetched while the caller does something else.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Key<'_>) {
+        if let Some(item) = self.sub_tables.similar(self.seed.hash(key.encoded())) {
+            item.prefetch();
+        }
+    }
+
+    /// What each change of the table counts in.
+    pub(crate) fn cells(&self) -> &TableCells {
+        &self.counts.cells
+    }
+
     /// Makes `item` the version of its key and returns the one before.
     pub(crate) fn insert(&mut self, item: Item) -> Option<Item> {
         let located = self.locate(item.key());

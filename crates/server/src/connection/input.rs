@@ -97,10 +97,13 @@ impl Connection {
         if self.dialect.is_text() {
             return self.consume_text(bytes, turn);
         }
-        let mut consumed = 0;
+        let (mut consumed, mut looked_up_to) = (0, 0);
         while !self.is_closing && !turn.is_output_full() {
             let rest = &bytes[consumed..];
             let size_max = self.frame_size_max(turn.shared.frame_limits());
+            if consumed >= looked_up_to {
+                looked_up_to = consumed.saturating_add(self.look_ahead(rest, size_max));
+            }
             match Frame::parse(rest, size_max) {
                 Parsed::Incomplete { .. } => {
                     if self.refuses(rest, turn) || self.begin_receiving(rest, turn) {

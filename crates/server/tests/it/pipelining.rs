@@ -36,6 +36,30 @@ fn ten_thousand_requests_in_one_write_come_back_in_order() {
 }
 
 #[test]
+fn requests_for_vbuckets_that_are_here_and_for_others_come_back_in_order() {
+    const COUNT: u32 = 1_000;
+    let port = Port::open();
+    for collections in [&[][..], &[0x12]] {
+        let mut client = port.client(collections);
+        let request = |opaque: u32| {
+            let key: &[u8] = match opaque % 4 {
+                0..3 => b"\0key",
+                _ => &[0xff; 3],
+            };
+            let vbucket = [0, 1, 2, u16::MAX][opaque as usize / 4 % 4];
+            set(key, b"value").vbucket(vbucket).opaque(opaque).bytes()
+        };
+        client.send(&(0..COUNT).flat_map(request).collect::<Vec<u8>>());
+        let together: Vec<_> = (0..COUNT).map(|_| client.receive()).collect();
+        for (opaque, answer) in (0..COUNT).zip(together) {
+            assert_eq!(answer.opaque, opaque);
+            client.send(&request(opaque));
+            assert_eq!(client.receive().status, answer.status, "{opaque} {collections:?}");
+        }
+    }
+}
+
+#[test]
 fn slices_do_not_matter() {
     let port = Port::open();
     let mut client = port.client(&[]);

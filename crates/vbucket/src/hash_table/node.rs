@@ -27,14 +27,24 @@ impl Node {
     /// Where the item with this tag and key is.
     #[inline]
     pub(super) fn find(&self, tag: u16, key: Key<'_>) -> Option<usize> {
-        // Without a way out in between, so that it becomes a few comparisons of vectors.
-        let has_tag =
-            self.items.iter().fold(false, |has_tag, item| has_tag | (tag_in(item) == tag));
-        if !has_tag {
+        if !self.has(tag) {
             return None;
         }
         let is_it = |item: &Item| item.tag() == tag && item.key() == key;
         self.items.iter().position(|item| item.as_ref().is_some_and(is_it))
+    }
+
+    /// An item with this tag.
+    #[inline]
+    pub(super) fn similar(&self, tag: u16) -> Option<&Item> {
+        let found = self.has(tag).then(|| self.items.iter().flatten().find(|it| it.tag() == tag));
+        found.flatten()
+    }
+
+    #[inline]
+    fn has(&self, tag: u16) -> bool {
+        // Without a way out in between, so that it becomes a few comparisons of vectors.
+        self.items.iter().fold(false, |has_tag, item| has_tag | (tag_in(item) == tag))
     }
 
     /// Of which items `belongs` says so: a bit for each.

@@ -45,6 +45,13 @@ impl SubTable {
             .find_map(|(node, items)| Some(Slot { node, item: items.find(tag, key)? as u32 }))
     }
 
+    /// An item that has this hash, as far as can be told without touching it.
+    #[inline]
+    pub(super) fn similar(&self, hash: u64) -> Option<&Item> {
+        let tag = tag_of(hash);
+        nodes_of(&self.head).find_map(|items| items.similar(tag))
+    }
+
     /// The item at a place that [`SubTable::find`] has found.
     pub(super) fn item(&self, slot: Slot) -> &Item {
         let node = nodes_of(&self.head).nth(slot.node as usize);

@@ -51,6 +51,14 @@ impl SubTables {
         Some(Place { table, slot })
     }
 
+    /// An item that has this hash, as far as can be told without touching it.
+    pub(super) fn similar(&self, hash: u64) -> Option<&Item> {
+        if self.tables.is_empty() {
+            return None;
+        }
+        self.tables.get(self.table_of(hash)).similar(hash)
+    }
+
     pub(super) fn item(&self, place: Place) -> &Item {
         self.tables.get(place.table).item(place.slot)
     }

@@ -127,3 +127,20 @@ fn the_order_depends_on_the_seed_and_the_history_alone() {
     assert_eq!(order(1), order(1));
     assert_ne!(order(1), order(2));
 }
+
+#[test]
+fn what_is_similar_to_a_key_is_its_item_and_to_most_others_nothing() {
+    const ITEMS: u64 = 3_000;
+    let mut table = HashTable::new(HashSeed::new(1), TableCounts::default());
+    (0..ITEMS).for_each(|name| drop(table.insert(item(name, name + 1, false))));
+    let similar = |name| {
+        let hash = table.seed.hash(key(name).as_key().encoded());
+        table.sub_tables.similar(hash).map(name_of)
+    };
+    let found = (0..ITEMS).filter(|&name| similar(name) == Some(name)).count();
+    let others = (ITEMS..2 * ITEMS).filter(|&name| similar(name).is_some()).count();
+    // Of those that were met before an item some have its tag, too.
+    assert!(found > 2_950, "{found} of {ITEMS}");
+    assert!(others < 50, "{others} that are not here");
+    (0..2 * ITEMS).for_each(|name| table.prefetch(key(name).as_key()));
+}

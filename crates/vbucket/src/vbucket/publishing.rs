@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use document::Key;
+use platform::prefetch::prefetch;
+
 use super::Vbucket;
 use crate::statistics::{VbucketFigures, VbucketGauges};
 
@@ -9,6 +12,17 @@ impl Vbucket {
     /// What anybody may read of this vBucket without its lock, for as long as it is there.
     pub fn figures(&self) -> &Arc<VbucketFigures> {
         &self.figures
+    }
+
+    /// Has what every write touches fetched while the caller does something else.
+    pub fn expect(&self) {
+        prefetch(&*self.figures);
+        prefetch(self.hash_table.cells());
+    }
+
+    /// The same of what an operation on `key` touches.
+    pub fn expect_key(&self, key: Key<'_>) {
+        self.hash_table.prefetch(key);
     }
 
     /// Has whoever looks without the lock see what this vBucket has now. Called by everything that
