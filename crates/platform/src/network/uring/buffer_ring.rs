@@ -22,6 +22,7 @@ const BUFFERS_AT: usize = 4096;
 pub(super) const GROUP: u16 = 0;
 
 const _: () = assert!(COUNT.is_power_of_two());
+const _: () = assert!(BUFFER_BYTES <= u16::MAX as usize);
 const _: () = assert!(COUNT as usize * size_of::<BufRingEntry>() <= BUFFERS_AT);
 
 /// The buffers of one loop.
@@ -40,20 +41,20 @@ pub(super) struct BufferRing {
 #[derive(Debug)]
 pub(super) struct Lent {
     id: u16,
-    start: usize,
-    end: usize,
+    start: u16,
+    end: u16,
 }
 
 impl Lent {
     /// Bytes that were not read.
     pub(super) fn size(&self) -> usize {
-        self.end - self.start
+        usize::from(self.end - self.start)
     }
 
     /// `count` more were read.
     pub(super) fn advance(&mut self, count: usize) {
         assert!(count <= self.size(), "no more is read than there is");
-        self.start += count;
+        self.start += count as u16;
     }
 }
 
@@ -88,12 +89,12 @@ impl BufferRing {
         let was_lent = mem::replace(&mut self.is_lent[usize::from(id)], true);
         assert!(!was_lent, "a buffer is lent once: {id}");
         self.lent_count += 1;
-        Lent { id, start: 0, end: size }
+        Lent { id, start: 0, end: size as u16 }
     }
 
     /// What was received and not read.
     pub(super) fn bytes(&self, lent: &Lent) -> &[u8] {
-        let at = BUFFERS_AT + usize::from(lent.id) * BUFFER_BYTES + lent.start;
+        let at = BUFFERS_AT + usize::from(lent.id) * BUFFER_BYTES + usize::from(lent.start);
         // SAFETY: the buffer lies in the mapping, as its number is below COUNT and its end at most
         // BUFFER_BYTES, which `lend` asserts.
         let first = unsafe { self.memory.as_ptr().add(at) };

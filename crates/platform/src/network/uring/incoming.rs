@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
+use std::iter;
 
 use io_uring::opcode::{PollAdd, RecvMulti};
 use io_uring::types::Fd;
@@ -19,7 +20,7 @@ use super::operation::{Operation, Place};
 use super::work::{News, Work};
 
 /// Small reads of the socket in a row after which more of them are expected.
-const SMALL_READS_MIN: u32 = 4;
+const SMALL_READS_MIN: u8 = 4;
 /// What a small one is below: a request of some KiB is one, many of them at once are not.
 const SMALL_READ_BYTES: usize = 4 * BUFFER_BYTES;
 /// Buffers that came at once from which on it is no traffic of small requests.
@@ -29,17 +30,27 @@ const ARRIVALS_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pending: Pending,
-    /// Received and not read, behind what is kept.
-    arrived: VecDeque<Lent>,
-    /// Received and not read before a wait, which nobody's buffers outlast.
-    kept: Vec<u8>,
-    kept_read: usize,
+    /// Received and not read: of small requests there is one buffer at a time.
+    first: Option<Lent>,
+    /// The same where there is more.
+    backlog: Option<Box<Backlog>>,
     unread_bytes: usize,
     /// What reading meets when all is read that has come.
     end: Option<End>,
     /// Whether the kernel may receive ahead.
     is_ahead_allowed: bool,
-    small_reads: u32,
+    small_reads: u8,
+}
+
+/// What was received and not read where that is more than one buffer, or older than a wait. Never
+/// empty.
+#[derive(Debug, Default)]
+struct Backlog {
+    /// Received before a wait, which nobody's buffers outlast.
+    kept: Vec<u8>,
+    kept_read: usize,
+    /// Behind what is kept, and behind the first buffer.
+    arrived: VecDeque<Lent>,
 }
 
 /// What the kernel has been asked for.
@@ -146,29 +157,22 @@ impl Incoming {
 
     /// Takes what the kernel has received.
     fn take(&mut self, target: &mut [u8], work: &mut Work) -> usize {
-        let mut filled = 0;
-        if !self.kept.is_empty() {
-            let rest = &self.kept[self.kept_read..];
-            filled = rest.len().min(target.len());
-            target[..filled].copy_from_slice(&rest[..filled]);
-            self.kept_read += filled;
-            if self.kept_read == self.kept.len() {
-                (self.kept, self.kept_read) = (Vec::new(), 0);
-            }
-        }
+        let mut filled = self.backlog.as_mut().map_or(0, |backlog| backlog.take_kept(target));
         while filled < target.len()
-            && let Some(mut lent) = self.arrived.pop_front()
+            && let Some(mut lent) = self.first.take()
         {
             let count = lent.size().min(target.len() - filled);
             target[filled..filled + count].copy_from_slice(&work.buffers.bytes(&lent)[..count]);
             filled += count;
             lent.advance(count);
             if lent.size() > 0 {
-                self.arrived.push_front(lent);
+                self.first = Some(lent);
             } else {
                 work.buffers.give_back(lent);
+                self.first = self.backlog.as_mut().and_then(|backlog| backlog.arrived.pop_front());
             }
         }
+        self.backlog.take_if(|backlog| backlog.is_empty());
         assert!(filled <= self.unread_bytes, "no more is read than has come");
         self.unread_bytes -= filled;
         filled
@@ -216,8 +220,7 @@ impl Incoming {
             (Ok(1..), Some(lent)) => {
                 self.unread_bytes += lent.size();
                 link.set_unread(self.unread_bytes);
-                self.arrived.push_back(lent);
-                if self.arrived.len() > ARRIVALS_MAX {
+                if self.add(lent) > ARRIVALS_MAX {
                     self.fall_back(place, work);
                 }
                 return News::Readable;
@@ -235,6 +238,17 @@ impl Incoming {
             Err(errno) => self.end = Some(End::Failed(errno)),
         }
         News::Ending
+    }
+
+    /// Adds what has come. How many buffers that are now.
+    fn add(&mut self, lent: Lent) -> usize {
+        if self.first.is_none() {
+            self.first = Some(lent);
+            return 1;
+        }
+        let backlog = self.backlog.get_or_insert_default();
+        backlog.arrived.push_back(lent);
+        1 + backlog.arrived.len()
     }
 
     /// The same when nobody reads any more.
@@ -262,14 +276,13 @@ impl Incoming {
     /// Gives the buffers back that were not read in time. Whoever reads so slowly is not received
     /// from ahead.
     pub(super) fn keep_unread(&mut self, place: Place, work: &mut Work) {
-        if self.arrived.is_empty() {
-            return;
-        }
-        for lent in self.arrived.drain(..) {
-            self.kept.extend_from_slice(work.buffers.bytes(&lent));
+        let Some(first) = self.first.take() else { return };
+        let backlog = self.backlog.get_or_insert_default();
+        for lent in iter::once(first).chain(backlog.arrived.drain(..)) {
+            backlog.kept.extend_from_slice(work.buffers.bytes(&lent));
             work.buffers.give_back(lent);
         }
-        assert_eq!(self.kept.len() - self.kept_read, self.unread_bytes, "what is unread is kept");
+        assert_eq!(backlog.kept_bytes(), self.unread_bytes, "what is unread is kept");
         self.fall_back(place, work);
     }
 
@@ -284,8 +297,9 @@ impl Incoming {
 
     /// Nobody reads any more.
     pub(super) fn close(&mut self, place: Place, work: &mut Work) {
-        self.arrived.drain(..).for_each(|lent| work.buffers.give_back(lent));
-        (self.kept, self.kept_read, self.unread_bytes) = (Vec::new(), 0, 0);
+        let arrived = self.backlog.take().map(|backlog| backlog.arrived).unwrap_or_default();
+        self.first.take().into_iter().chain(arrived).for_each(|lent| work.buffers.give_back(lent));
+        self.unread_bytes = 0;
         if self.pending == Pending::Readable {
             work.cancel(Operation::AwaitReadable(place));
         }
@@ -295,5 +309,27 @@ impl Incoming {
     /// The kernel does nothing any more.
     pub(super) fn end_operations(&mut self) {
         self.pending = Pending::Nothing;
+    }
+}
+
+impl Backlog {
+    /// Takes what is kept as far as there is room: how many bytes.
+    fn take_kept(&mut self, target: &mut [u8]) -> usize {
+        let rest = &self.kept[self.kept_read..];
+        let count = rest.len().min(target.len());
+        target[..count].copy_from_slice(&rest[..count]);
+        self.kept_read += count;
+        if self.kept_read == self.kept.len() {
+            (self.kept, self.kept_read) = (Vec::new(), 0);
+        }
+        count
+    }
+
+    fn kept_bytes(&self) -> usize {
+        self.kept.len() - self.kept_read
+    }
+
+    fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.arrived.is_empty()
     }
 }

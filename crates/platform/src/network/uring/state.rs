@@ -27,14 +27,14 @@ pub(in crate::network) struct Shared(Arc<Mutex<State>>);
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) work: Work,
-    slots: Vec<Option<Slot>>,
+    /// Each lies by itself: the list stays small, and who goes leaves no room behind.
+    slots: Vec<Option<Box<Slot>>>,
     /// Places of slots that can be used again.
     free: Vec<Place>,
     watched: Vec<Watched>,
     /// Slots into which something was received since the last wait.
     received: Vec<u32>,
     ready: Vec<Readiness>,
-    round: u64,
 }
 
 /// What has news again and again, for as long as the loop is there.
@@ -66,7 +66,6 @@ impl Shared {
             watched: Vec::new(),
             received: Vec::new(),
             ready: Vec::new(),
-            round: 0,
         }))))
     }
 
@@ -126,7 +125,7 @@ impl State {
         });
         let slot = &mut self.slots[place.slot as usize];
         assert!(slot.is_none(), "a place has one connection");
-        *slot = Some(Slot::new(place, link, token, &mut self.work));
+        *slot = Some(Box::new(Slot::new(place, link, token, &mut self.work)));
         place
     }
 
@@ -161,7 +160,7 @@ impl State {
     }
 
     pub(super) fn forget(&mut self, place: Place) {
-        self.at(place).0.token = None;
+        self.at(place).0.forget();
     }
 
     pub(super) fn close(&mut self, place: Place) {
@@ -172,7 +171,7 @@ impl State {
 
     fn free_if_over(&mut self, place: Place) {
         let slot = &mut self.slots[place.slot as usize];
-        if slot.as_ref().is_some_and(Slot::is_over) {
+        if slot.as_ref().is_some_and(|slot| slot.is_over()) {
             *slot = None;
             self.free.push(place.next());
         }
@@ -192,9 +191,8 @@ impl State {
     }
 
     /// What completes from now on are news of another round.
-    pub(super) fn begin_round(&mut self) {
+    pub(super) fn begin_round(&self) {
         assert!(self.ready.is_empty(), "the news of the last round were taken");
-        self.round += 1;
     }
 
     /// Takes over what the kernel has done.
@@ -263,14 +261,15 @@ impl State {
     /// Adds to what is said of a connection this round.
     fn tell(&mut self, index: u32, news: News) {
         let Some(slot) = &mut self.slots[index as usize] else { return };
-        let Some(token) = slot.token.filter(|_| news != News::Nothing) else { return };
+        let Some(token) = slot.token().filter(|_| news != News::Nothing) else { return };
         let (is_readable, is_ending) = (news >= News::Readable, news == News::Ending);
-        if slot.news_at.0 == self.round {
-            let told = &mut self.ready[slot.news_at.1];
+        // Where it was told of in an earlier round, somebody else may be now.
+        let told = self.ready.get_mut(slot.told_at as usize);
+        if let Some(told) = told.filter(|told| told.token == token) {
             told.is_readable |= is_readable;
             told.is_ending |= is_ending;
         } else {
-            slot.news_at = (self.round, self.ready.len());
+            slot.told_at = self.ready.len() as u32;
             self.ready.push(Readiness { token, is_readable, is_ending });
         }
     }

@@ -10,8 +10,10 @@ use super::operation::Operation;
 
 /// Bytes that are sent from memory of the loop's own; more goes from where it lies by a call.
 pub(super) const SEND_BYTES_MAX: usize = 16 << 10;
-/// Buffers kept for the next sends.
+/// Buffers kept for the next sends, and bytes of those: many connections that send now and then
+/// leave no more behind.
 const SPARE_BUFFERS_MAX: usize = 256;
+const SPARE_BYTES_MAX: usize = 256 << 10;
 
 /// What connections work with.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub(super) struct Work {
     pub(super) buffers: BufferRing,
     /// Empty ones, each with room for what it was used for.
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
     /// There are no more waits: nothing more is asked for.
     pub(super) is_over: bool,
 }
@@ -45,6 +48,7 @@ impl Work {
             tried: Vec::new(),
             buffers: BufferRing::new()?,
             spare: Vec::new(),
+            spare_bytes: 0,
             is_over: false,
         })
     }
@@ -64,13 +68,16 @@ impl Work {
     pub(super) fn take_buffer(&mut self, size: usize) -> Vec<u8> {
         assert!(size <= SEND_BYTES_MAX, "a send has a bound: {size}");
         let mut buffer = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= buffer.capacity();
         buffer.reserve_exact(size);
         buffer
     }
 
     /// Keeps a buffer for others.
     pub(super) fn put_buffer(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < SPARE_BUFFERS_MAX {
+        let bytes = self.spare_bytes + buffer.capacity();
+        if self.spare.len() < SPARE_BUFFERS_MAX && bytes <= SPARE_BYTES_MAX {
+            self.spare_bytes = bytes;
             buffer.clear();
             self.spare.push(buffer);
         }
