@@ -63,7 +63,7 @@ pub(super) fn hello(
             return Done::Answered;
         }
     };
-    connection.agent = agent.name;
+    connection.agent = agent.name.into_boxed_str();
     connection.said_hello = true;
     connection.features = agreement.enabled;
     let mut granted = Vec::new();

@@ -37,7 +37,8 @@ pub(super) fn start(
         request.reply(connection).fail(turn, Status::Etmpfail, context);
         return Done::Answered;
     }
-    let outcome = connection.exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
+    let exchange = connection.exchange.get_or_insert_default();
+    let outcome = exchange.start(&turn.shared.users, sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
 
@@ -54,7 +55,8 @@ pub(super) fn step(
         request.reply(connection).fail(turn, Status::Einval, "the mechanism is not text");
         return Done::Answered;
     };
-    let outcome = connection.exchange.step(sasl.mechanism, sasl.data);
+    let exchange = connection.exchange.get_or_insert_default();
+    let outcome = exchange.step(sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
 
@@ -125,7 +127,8 @@ fn answer(
 }
 
 fn log_failure(connection: &Connection, turn: &Turn<'_>) {
-    let user = connection.exchange.claimed_user().unwrap_or_default();
+    let exchange = connection.exchange.as_ref();
+    let user = exchange.and_then(|exchange| exchange.claimed_user()).unwrap_or_default();
     turn.shared.users.note_failed_login(user, "data");
     if let Some(peer) = connection.peer {
         turn.shared.users.note_failure_from(peer.ip(), turn.now.monotonic);

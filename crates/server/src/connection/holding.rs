@@ -18,7 +18,7 @@ impl Connection {
         let receiving = self.receiving.as_ref().map_or(0, |receiving| receiving.held_bytes());
         let completed: usize =
             self.completed.iter().map(|(_, completed)| completed.held_bytes()).sum();
-        let exchange = self.exchange.held_bytes();
+        let exchange = self.exchange.as_ref().map_or(0, |exchange| exchange.held_bytes());
         self.input.capacity() + receiving + self.parked_bytes + completed + exchange
     }
 

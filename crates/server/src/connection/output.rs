@@ -40,9 +40,13 @@ pub(crate) struct Output {
     large_bytes: usize,
 }
 
-/// What a connection could not send yet.
+/// What a connection could not send yet. Of most that is nothing, and then it takes no memory.
 #[derive(Debug, Default)]
-pub(crate) struct Unsent {
+pub(crate) struct Unsent(Option<Box<Waiting>>);
+
+/// What waits for a reader: one chunk at least.
+#[derive(Debug, Default)]
+struct Waiting {
     chunks: VecDeque<Chunk>,
     /// Bytes of the first chunk that are sent already.
     sent_of_first: usize,
@@ -69,8 +73,13 @@ impl Output {
         if unsent.is_empty() && self.large.is_empty() {
             self.send_buffer(socket, unsent)?;
         } else {
-            self.move_to(unsent);
-            unsent.send(socket)?;
+            // Most readers take everything at once: what waits has its own place only when they
+            // do not.
+            let mut waiting = unsent.0.take().map_or_else(Waiting::default, |waiting| *waiting);
+            self.move_to(&mut waiting);
+            let sent = waiting.send(socket);
+            unsent.0 = (!waiting.chunks.is_empty()).then(|| Box::new(waiting));
+            sent?;
         }
         self.clear();
         Ok(())
@@ -96,20 +105,20 @@ impl Output {
         Ok(())
     }
 
-    fn move_to(&mut self, unsent: &mut Unsent) {
-        let bytes_after = unsent.bytes() + self.bytes();
+    fn move_to(&mut self, waiting: &mut Waiting) {
+        let bytes_after = waiting.bytes + self.bytes();
         let mut start = 0;
         for (at, chunk) in self.large.drain(..) {
             if at > start {
-                unsent.push(Chunk::Bytes(self.buffer[start..at].to_vec()));
+                waiting.push(Chunk::Bytes(self.buffer[start..at].to_vec()));
             }
             start = at;
-            unsent.push(chunk);
+            waiting.push(chunk);
         }
         if start < self.buffer.len() {
-            unsent.push(Chunk::Bytes(self.buffer[start..].to_vec()));
+            waiting.push(Chunk::Bytes(self.buffer[start..].to_vec()));
         }
-        assert_eq!(unsent.bytes(), bytes_after, "every byte that is answered waits to be sent");
+        assert_eq!(waiting.bytes, bytes_after, "every byte that is answered waits to be sent");
     }
 
     /// Forgets everything: its connection is gone.
@@ -129,21 +138,27 @@ impl Output {
 
 impl Unsent {
     pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
+        self.0.is_none()
     }
 
     /// Bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.as_ref().map_or(0, |waiting| waiting.bytes)
     }
 
+    fn push(&mut self, chunk: Chunk) {
+        self.0.get_or_insert_default().push(chunk);
+    }
+}
+
+impl Waiting {
     fn push(&mut self, chunk: Chunk) {
         self.bytes += chunk.bytes().len();
         self.chunks.push_back(chunk);
     }
 
     /// Writes as much as the socket takes now.
-    pub(crate) fn send(&mut self, socket: &mut impl Write) -> io::Result<()> {
+    fn send(&mut self, socket: &mut impl Write) -> io::Result<()> {
         while !self.chunks.is_empty() {
             match socket.write_vectored(&self.slices()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -155,7 +170,6 @@ impl Unsent {
         }
         assert_eq!(self.bytes, 0, "where no chunk waits, no byte does");
         assert_eq!(self.sent_of_first, 0, "of no chunk nothing is sent");
-        self.chunks = VecDeque::new();
         Ok(())
     }
 
@@ -235,7 +249,7 @@ mod tests {
                 assert_eq!(socket.taken.len() + unsent.bytes(), expected.len(), "seed {seed}");
             }
             socket.room = usize::MAX;
-            unsent.send(&mut socket).unwrap();
+            output.send(&mut socket, &mut unsent).unwrap();
             assert!(unsent.is_empty(), "seed {seed}");
             assert_eq!(socket.taken, expected, "seed {seed}");
         }

@@ -60,7 +60,7 @@ impl Connection {
             self.receiving = Some(receiving);
             return;
         }
-        self.execute_received(receiving, turn);
+        self.execute_received(*receiving, turn);
     }
 
     /// Begins to receive the frame at the start of `bytes` in place, if it is one that can be.
@@ -72,7 +72,7 @@ impl Connection {
         let Some(builder) = self.builder_for(&frame, turn) else { return false };
         assert!(self.receiving.is_none(), "a connection receives one value at a time");
         let (head, arrived) = bytes.split_at(consumed);
-        self.receiving = Some(Receiving::begin(head.to_vec(), builder, arrived));
+        self.receiving = Some(Box::new(Receiving::begin(head.to_vec(), builder, arrived)));
         true
     }
 

@@ -33,20 +33,20 @@ pub(crate) enum LoginEnd {
     TooManyConnections,
 }
 
-/// One connection.
+/// One connection. Most are idle, and many: what a few need, or for a moment, lies elsewhere.
 pub(crate) struct Connection {
     /// What HELLO agreed on.
     pub(crate) features: FeatureSet,
     /// Whether there was a HELLO. Clients without one are classic memcached clients.
     pub(crate) said_hello: bool,
     /// The client's name for itself, for log lines.
-    pub(crate) agent: String,
+    pub(crate) agent: Box<str>,
     /// Where it comes from, for log lines.
     pub(crate) peer: Option<SocketAddr>,
     /// It came through the door that asks nobody for a name.
     pub(crate) is_anonymous: bool,
     /// Who it is; `None` before authentication.
-    pub(crate) user: Option<String>,
+    pub(crate) user: Option<Box<str>>,
     /// Whether that is because it has said so.
     pub(crate) has_logged_in: bool,
     /// What counts what its user takes, if that is limited.
@@ -55,8 +55,8 @@ pub(crate) struct Connection {
     pub(super) given_up: PrivilegeSet,
     /// What that leaves it in the selected bucket.
     pub(super) rights: Rights,
-    /// The authentication that is under way, if one is.
-    pub(crate) exchange: auth::Exchange,
+    /// The authentication that is under way, or that failed, if there is one.
+    pub(crate) exchange: Option<Box<auth::Exchange>>,
     /// The password that is being checked for it, if one is.
     pub(crate) password_check: Option<auth::Asked>,
     /// The bucket that its document commands address.
@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     /// Received and not executed yet. Empty, and without memory, while the connection is idle.
     pub(super) input: Vec<u8>,
     /// A large value on its way to its place.
-    pub(super) receiving: Option<Receiving>,
+    pub(super) receiving: Option<Box<Receiving>>,
     /// Bytes to come of a request that was refused.
     pub(super) skipped_bytes_left: usize,
     /// There was room in the node's budget for the large request that is being received.
@@ -101,7 +101,7 @@ impl Connection {
         Self {
             features: FeatureSet::default(),
             said_hello: false,
-            agent: String::new(),
+            agent: Box::default(),
             peer,
             is_anonymous,
             user: is_anonymous.then(anonymous),
@@ -109,7 +109,7 @@ impl Connection {
             metered: None,
             given_up: PrivilegeSet::NONE,
             rights: Rights::default(),
-            exchange: auth::Exchange::default(),
+            exchange: None,
             password_check: None,
             bucket,
             known_map: None,
@@ -156,9 +156,9 @@ impl Connection {
             count(&turn.counters.limited_requests);
             return LoginEnd::TooManyConnections;
         }
-        self.user = Some(user);
+        self.user = Some(user.into_boxed_str());
         self.has_logged_in = true;
-        self.exchange = auth::Exchange::default();
+        self.exchange = None;
         let may_use = |part: &Arc<BucketPart>| access.in_bucket(part.name()).is_any();
         // Classic memcached clients never select a bucket: they land in the default one.
         let bucket = match self.bucket.take() {
@@ -222,6 +222,6 @@ impl Connection {
 }
 
 /// Everybody who reaches the port that asks nobody for a name.
-fn anonymous() -> String {
-    "anonymous".to_owned()
+fn anonymous() -> Box<str> {
+    "anonymous".into()
 }

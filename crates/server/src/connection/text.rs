@@ -208,7 +208,7 @@ impl Connection {
         }
         let arrived = block.get(..block_size).unwrap_or(block);
         let builder = self.text_builder_for(request, block_size, turn)?;
-        self.receiving = Some(Receiving::begin(line.to_vec(), builder, arrived));
+        self.receiving = Some(Box::new(Receiving::begin(line.to_vec(), builder, arrived)));
         Some(line_size + arrived.len())
     }
 
@@ -236,14 +236,14 @@ impl Connection {
             }
             _ => return None,
         };
-        let Receiving { head, builder, filled } = self.receiving.take()?;
+        let Receiving { head, builder, filled } = *self.receiving.take()?;
         let request = read_line(&head)?;
         let mut place = Some(builder);
         let executed = self.execute_text(&request, StoredValue::Built(&mut place), turn);
         if executed == Executed::Waits {
             let builder = place.expect("a store that waits has not given its value away");
             self.park_text(Kept::HeadOfInput, turn);
-            self.receiving = Some(Receiving { head, builder, filled });
+            self.receiving = Some(Box::new(Receiving { head, builder, filled }));
             return None;
         }
         self.finish_text(&request, executed, &head, taken, turn)

@@ -51,7 +51,8 @@ pub(super) struct EventLoop {
     /// Only the first worker listens; it hands connections around.
     listeners: Listeners,
     next_worker: usize,
-    peers: Vec<Option<Peer>>,
+    /// By token. Each lies by itself: the list stays small, and who goes leaves no room behind.
+    peers: Vec<Option<Box<Peer>>>,
     free_tokens: Vec<usize>,
     /// Clients that want a turn and had a long one.
     line: Line,
@@ -359,7 +360,8 @@ impl EventLoop {
         if entrance == Entrance::Tls {
             count(&self.counters.tls_connections);
         }
-        self.peers[token] = Some(Peer::new(socket, connection, self.shared.clock.now()));
+        let peer = Peer::new(socket, connection, self.shared.clock.now());
+        self.peers[token] = Some(Box::new(peer));
         self.give_turn(token);
     }
 
