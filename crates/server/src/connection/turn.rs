@@ -15,6 +15,10 @@ use crate::shared::Shared;
 use crate::slow_operations::Spans;
 use crate::statistics::WorkerCounters;
 
+/// How old a reading of the wall clock may be from which the time is reckoned: so late at most it
+/// is noticed that the clock was set.
+const WALL_READING_AGE_MAX: Duration = Duration::from_millis(1);
+
 /// A turn of one connection.
 pub(crate) struct Turn<'a> {
     pub(crate) shared: &'a Shared,
@@ -34,6 +38,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) began: Option<Instant>,
     /// Bytes that it has read and sent.
     pub(crate) moved_bytes: usize,
+    /// Both clocks as the worker has read them together last.
+    pub(crate) both_read: &'a mut Option<Now>,
     /// When the request that is executed now began: the end of the one before.
     pub(crate) request_started: Instant,
     /// When the request that is executed now was answered, if its answer says so: that is when it
@@ -51,10 +57,15 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Reads both clocks, before the first request of a turn.
+    /// Reads the clocks, before the first request of a turn.
     pub(crate) fn read_clocks(&mut self) {
         let clock = &self.shared.clock;
-        self.now = Now { monotonic: clock.now(), wall: clock.wall_time() };
+        let monotonic = clock.now();
+        let is_young = |both: &Now| monotonic.since(both.monotonic) < WALL_READING_AGE_MAX;
+        self.now = match self.both_read.filter(is_young) {
+            Some(both) => moved_on(both, monotonic),
+            None => *self.both_read.insert(Now { monotonic, wall: clock.wall_time() }),
+        };
         self.request_started = self.now.monotonic;
         self.read_at = self.now.monotonic;
         self.began.get_or_insert(self.now.monotonic);
@@ -104,8 +115,7 @@ impl Turn<'_> {
     /// Reads the monotonic clock and moves the wall time on as far: one read instead of two.
     pub(crate) fn read_clock(&mut self) -> Instant {
         let monotonic = self.shared.clock.now();
-        let passed = monotonic.0.saturating_sub(self.now.monotonic.0);
-        self.now = Now { monotonic, wall: WallTime(self.now.wall.0 + passed) };
+        self.now = moved_on(self.now, monotonic);
         monotonic
     }
 
@@ -126,4 +136,10 @@ impl Turn<'_> {
     pub(crate) fn is_output_full(&self) -> bool {
         self.unsent_bytes + self.output.bytes() > self.unsent_bytes_max
     }
+}
+
+/// The wall time moves on as far as the monotonic one.
+fn moved_on(before: Now, monotonic: Instant) -> Now {
+    let passed = monotonic.0.saturating_sub(before.monotonic.0);
+    Now { monotonic, wall: WallTime(before.wall.0 + passed) }
 }

@@ -80,6 +80,7 @@ struct Scratch {
     output: Output,
     parked: Parked,
     read_buffer: Box<[u8]>,
+    both_read: Option<Now>,
 }
 
 impl EventLoop {
@@ -103,6 +104,7 @@ impl EventLoop {
             output: Output::default(),
             parked: Parked::of_worker(index),
             read_buffer: vec![0; READ_BUFFER_BYTES].into_boxed_slice(),
+            both_read: None,
         };
         let counters = Arc::clone(&shared.counters[index]);
         Ok(Self {
@@ -495,7 +497,7 @@ impl EventLoop {
         body: impl FnOnce(&mut Peer, &mut Turn<'_>, &mut [u8]) -> T,
     ) -> Option<T> {
         let peer = self.peers.get_mut(token)?.as_mut()?;
-        let Scratch { session, output, parked, read_buffer } = &mut self.scratch;
+        let Scratch { session, output, parked, read_buffer, both_read } = &mut self.scratch;
         let (limits, memory) = (&self.shared.options.limits, &self.shared.client_memory);
         let unsent_bytes_max = peer.connection.unsent_bytes_max(limits, memory);
         let mut turn = Turn {
@@ -508,6 +510,7 @@ impl EventLoop {
             worker: self.index,
             token,
             now: Now::default(),
+            both_read,
             request_started: Instant::default(),
             answered_at: None,
             read_at: Instant::default(),
