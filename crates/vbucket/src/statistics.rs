@@ -125,6 +125,8 @@ numbers! {
     parked,
     /// Durable writes that have not ended.
     sync_writes,
+    /// Items that readers of the log have in front of them or behind them.
+    log_items,
     /// Items that wait for a flusher.
     queued,
     /// Since when the oldest of them waits, nanoseconds of the monotonic clock; 0: nobody knows.
@@ -275,7 +277,7 @@ impl VbucketFigures {
     /// Items of the log in front of the reader whose cursor has this name; of one that is not
     /// there, none.
     pub fn remaining(&self, cursor_name: &str) -> u64 {
-        self.readers.remaining(cursor_name)
+        self.readers.remaining(cursor_name, self.gauges.log_items.get())
     }
 
     /// Since when the oldest item waits that is to be flushed, if one does.

@@ -65,8 +65,7 @@ pub(super) struct Cursor {
     pub(super) position: Arc<Segment>,
     /// Of that segment, what the reader had before: set at most until the first read.
     pub(super) skips_through: Seqno,
-    /// Items behind it that have not been superseded since, and those that were in the log before.
-    pub(super) passed: usize,
+    passed: usize,
     pub(super) visits: u64,
     /// Set while a read is not confirmed.
     pub(super) read: Option<UnconfirmedRead>,
@@ -82,6 +81,44 @@ pub(super) struct UnconfirmedRead {
 }
 
 impl Cursor {
+    /// A cursor before `position` that has passed so many items.
+    pub(super) fn new(
+        name: &str,
+        tenure: Tenure,
+        (position, skips_through): (Arc<Segment>, Seqno),
+        passed: usize,
+    ) -> Self {
+        let mut cursor = Self {
+            id: CursorId::fresh(),
+            place: Arc::new(ReaderPlace::new(name)),
+            tenure,
+            lag: None,
+            position,
+            skips_through,
+            passed: 0,
+            visits: 0,
+            read: None,
+        };
+        cursor.set_passed(passed);
+        cursor
+    }
+
+    /// Items behind it that have not been superseded since, and those that were in the log before.
+    pub(super) fn passed(&self) -> usize {
+        self.passed
+    }
+
+    /// Has whoever looks without the lock see it, too.
+    pub(super) fn set_passed(&mut self, passed: usize) {
+        self.passed = passed;
+        self.place.passed.set(wide(passed));
+    }
+
+    /// Whether whoever looks without the lock sees what it has passed.
+    pub(super) fn is_shown(&self) -> bool {
+        self.place.passed.get() == wide(self.passed)
+    }
+
     /// The first seqno that it has not read.
     pub(super) fn next_seqno(&self) -> Seqno {
         self.position.first_seqno.max(self.skips_through.next())
@@ -107,4 +144,8 @@ impl Cursor {
         let is_behind = self.position.ordinal <= ordinal;
         self.read.as_mut().filter(|read| is_behind && ordinal < read.end_ordinal)
     }
+}
+
+fn wide(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }

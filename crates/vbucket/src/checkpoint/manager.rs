@@ -201,7 +201,7 @@ impl CheckpointManager {
 
     /// Items in front of the cursor.
     pub fn remaining(&self, cursor: CursorId) -> usize {
-        self.cursor(cursor).map_or(0, |cursor| self.total_items - cursor.passed)
+        self.cursor(cursor).map_or(0, |cursor| self.total_items - cursor.passed())
     }
 
     /// How much is in the log.
@@ -235,34 +235,26 @@ impl CheckpointManager {
             name: Arc::clone(&cursor.place.name),
             checkpoint_id: self.checkpoint_id(&cursor.position),
             next_seqno: cursor.next_seqno(),
-            remaining: self.total_items - cursor.passed,
+            remaining: self.total_items - cursor.passed(),
             visits: cursor.visits,
             tenure: cursor.tenure,
         };
         self.cursors.iter().map(status).collect()
     }
 
-    /// Has whoever looks without the lock see how far the cursors are.
-    pub(crate) fn publish_readers(&self) {
-        for cursor in &self.cursors {
-            cursor.place.remaining.set(self.remaining_of(cursor));
-        }
+    /// Items that cursors have in front of them or behind them.
+    pub(crate) fn total_items(&self) -> usize {
+        self.total_items
     }
 
-    /// Whether that was done.
+    /// Whether whoever looks without the lock sees how far the cursors are.
     pub(crate) fn shows_readers(&self) -> bool {
-        let is_shown = |cursor: &Cursor| cursor.place.remaining.get() == self.remaining_of(cursor);
-        self.cursors.iter().all(is_shown)
-    }
-
-    fn remaining_of(&self, cursor: &Cursor) -> u64 {
-        u64::try_from(self.total_items - cursor.passed).unwrap_or(u64::MAX)
+        self.cursors.iter().all(Cursor::is_shown)
     }
 
     /// The list of cursors is another.
     fn list_readers(&self) {
         self.readers.list(self.cursors.iter().map(|cursor| Arc::clone(&cursor.place)).collect());
-        self.publish_readers();
     }
 
     /// Whether the cursor is still there.

@@ -4,16 +4,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use platform::OwnedCounter;
 
-/// One reader: its name, and the items in front of it when that was published last.
+/// One reader: its name, and the items behind it, which are published where they change: a write,
+/// which puts an item in front of all readers, does not come here.
 #[derive(Debug)]
 pub(crate) struct ReaderPlace {
     pub(super) name: Arc<str>,
-    pub(super) remaining: OwnedCounter,
+    pub(super) passed: OwnedCounter,
 }
 
 impl ReaderPlace {
     pub(super) fn new(name: &str) -> Self {
-        Self { name: name.into(), remaining: OwnedCounter::default() }
+        Self { name: name.into(), passed: OwnedCounter::default() }
     }
 }
 
@@ -23,11 +24,11 @@ impl ReaderPlace {
 pub(crate) struct ReaderPlaces(Mutex<Vec<Arc<ReaderPlace>>>);
 
 impl ReaderPlaces {
-    /// Items in front of the reader `name`; of one that is not there, none.
-    pub(crate) fn remaining(&self, name: &str) -> u64 {
+    /// Items in front of the reader `name`, of `log_items` in all; of one that is not there, none.
+    pub(crate) fn remaining(&self, name: &str, log_items: u64) -> u64 {
         let places = self.lock();
         let place = places.iter().find(|place| &*place.name == name);
-        place.map_or(0, |place| place.remaining.get())
+        place.map_or(0, |place| log_items.saturating_sub(place.passed.get()))
     }
 
     /// These are the readers from now on.

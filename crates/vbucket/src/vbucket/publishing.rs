@@ -29,7 +29,6 @@ impl Vbucket {
     /// changes one of these figures, as the last thing that it does.
     pub(super) fn publish(&self) {
         self.figures.publish(self.state, &self.gauges(), self.clock.drift());
-        self.checkpoints.publish_readers();
     }
 
     /// Whether that was done: what debug builds check when they let the lock go.
@@ -52,6 +51,7 @@ impl Vbucket {
             locks: wide(self.locks.count()),
             parked: wide(self.parked.len()),
             sync_writes: wide(self.prepares.len()),
+            log_items: wide(self.checkpoints.total_items()),
             queued: wide(self.checkpoints.unflushed_count()),
             queued_since_ns: self.queued_since.0,
             checkpoints: self.checkpoints.checkpoint_count(),

@@ -158,7 +158,7 @@ impl CheckpointManager {
         let mut outcome = QueueOutcome::Replaced;
         for cursor in &mut self.cursors {
             if seqno < cursor.next_seqno() {
-                cursor.passed -= 1;
+                cursor.set_passed(cursor.passed() - 1);
                 if Some(cursor.id) == self.persistence {
                     outcome = QueueOutcome::PersistAgain;
                 }

@@ -7,7 +7,6 @@ use document::Seqno;
 use super::super::cursor::{Cursor, CursorId, Registration, UnconfirmedRead};
 use super::super::detached::Detached;
 use super::super::log_range::LogRange;
-use super::super::reader_places::ReaderPlace;
 use super::super::segment::Segment;
 use super::super::tenure::Tenure;
 use super::CheckpointManager;
@@ -29,18 +28,8 @@ impl CheckpointManager {
         let position = self.segment_after(after);
         let skips_through = if needs_backfill { Seqno(0) } else { after };
         let passed = self.items_up_to(&position, skips_through);
-        let id = CursorId::fresh();
-        let cursor = Cursor {
-            id,
-            place: Arc::new(ReaderPlace::new(name)),
-            tenure,
-            lag: None,
-            position,
-            skips_through,
-            passed,
-            visits: 0,
-            read: None,
-        };
+        let cursor = Cursor::new(name, tenure, (position, skips_through), passed);
+        let id = cursor.id;
         let next_seqno = cursor.next_seqno();
         // The old one goes only now: what both keep does not leave in between.
         self.cursors.retain(|cursor| &*cursor.place.name != name);
@@ -88,7 +77,7 @@ impl CheckpointManager {
         let superseded = read.superseded.iter().filter(|&&at| at < range.end.ordinal).count();
         cursor.position = Arc::clone(&range.end);
         cursor.skips_through = Seqno(0);
-        cursor.passed += item_count - superseded;
+        cursor.set_passed(cursor.passed() + item_count - superseded);
         cursor.visits += 1;
         self.detach_consumed(Vec::new())
     }

@@ -94,7 +94,7 @@ impl CheckpointManager {
             cursor.position = Arc::clone(&place);
             cursor.skips_through = document::Seqno(0);
             cursor.read = None;
-            cursor.passed = self.total_items;
+            cursor.set_passed(self.total_items);
         }
         let index = std::mem::take(&mut self.open.frozen);
         self.tail_position -= self.open.removed;
