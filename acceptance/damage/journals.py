@@ -5,10 +5,11 @@ import shutil
 
 from cases import expect
 from node import NodeFailed
-from stored import BLOCK_SIZE, Stored, change_byte
+from stored import BLOCK_SIZE, DOCUMENTS, Stored, change_byte
 
 # Nothing of the journal is in files before a case wants it there.
 LAZY_MILLISECONDS = 600_000
+PIECES = 4
 
 
 def declare(cases):
@@ -50,12 +51,14 @@ def expect_refused_start(stored, *words):
 
 
 def killed_with_a_journal(name):
-    """A node whose files lack what its journal has."""
+    """A node whose files lack what its journal has: several groups of much the same size, since each
+    piece of the documents is durable before the next is written."""
     stored = Stored(name, cycle_milliseconds=LAZY_MILLISECONDS)
     with stored:
         stored.write(b"first value")
         stored.node.restart()
-        stored.write(b"second value")
+        for piece in range(PIECES):
+            stored.write(b"second value", range(piece, DOCUMENTS, PIECES))
         stored.node.kill()
     return stored
 

@@ -77,14 +77,22 @@ impl Program {
 impl Server {
     /// Starts a server with one front-end thread on these CPUs, and returns when it serves.
     pub fn start(program: Program, cores: &[usize]) -> Result<Self> {
-        Self::start_with(program, cores, &[])
+        Self::start_with_threads(program, cores, 1)
     }
 
-    /// The same with further arguments.
+    /// The same with so many front-end threads.
+    pub fn start_with_threads(program: Program, cores: &[usize], threads: usize) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
+        let port = free_port()?;
+        let command = command(program, port, directory.path(), threads)?;
+        Self::start_command(program, command, port, directory, cores)
+    }
+
+    /// One front-end thread and further arguments.
     pub fn start_with(program: Program, cores: &[usize], arguments: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
         let port = free_port()?;
-        let mut command = command(program, port, directory.path())?;
+        let mut command = command(program, port, directory.path(), 1)?;
         command.args(arguments);
         Self::start_command(program, command, port, directory, cores)
     }
@@ -99,7 +107,7 @@ impl Server {
     ) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
         let port = free_port()?;
-        let mut command = command(program, port, directory.path())?;
+        let mut command = command(program, port, directory.path(), 1)?;
         let (chain, key) = (certificate.chain(), certificate.key());
         match program {
             Program::Settee => {
@@ -122,7 +130,7 @@ impl Server {
     /// The same for a node of this binary.
     pub fn start_node(binary: &Path, cores: &[usize]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("peers-").tempdir()?;
-        let command = settee_command(binary, directory.path());
+        let command = settee_command(binary, directory.path(), 1);
         // The node chooses its ports, and its ready file says which.
         Self::start_command(Program::Settee, command, 0, directory, cores)
     }
@@ -213,17 +221,17 @@ impl Server {
     }
 }
 
-fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
-    let port = port.to_string();
+fn command(program: Program, port: u16, directory: &Path, threads: usize) -> Result<Command> {
+    let (port, thread_count) = (port.to_string(), threads.to_string());
     let mut command = match program {
-        Program::Settee => return Ok(settee_command(&settee_binary()?, directory)),
+        Program::Settee => return Ok(settee_command(&settee_binary()?, directory, threads)),
         Program::Memcached => Command::new("memcached"),
         Program::Redis => Command::new("redis-server"),
     };
     match program {
         Program::Memcached => command.args([
             "-t",
-            "1",
+            &thread_count,
             // Each connection as it begins: in binary or in text.
             "-B",
             "auto",
@@ -248,7 +256,10 @@ fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
             "--appendonly",
             "no",
             "--io-threads",
-            "1",
+            &thread_count,
+            // Otherwise the others only write.
+            "--io-threads-do-reads",
+            if threads > 1 { "yes" } else { "no" },
         ]),
     };
     command.current_dir(directory);
@@ -257,9 +268,10 @@ fn command(program: Program, port: u16, directory: &Path) -> Result<Command> {
 
 /// The node on an empty data directory inside `directory`, with free ports and its ready file in
 /// `directory/ready`.
-fn settee_command(binary: &Path, directory: &Path) -> Command {
+fn settee_command(binary: &Path, directory: &Path, threads: usize) -> Command {
     let mut command = Command::new(binary);
-    command.args(["serve", "--threads", "1", "--host", "127.0.0.1", "--port", "0"]);
+    command.arg("serve").arg("--threads").arg(threads.to_string());
+    command.args(["--host", "127.0.0.1", "--port", "0"]);
     command.args(["--management-port", "0", "--memcached-port", "0", "--memory-quota", "8GiB"]);
     command.args(["--password", PASSWORD, "--log-level", "error"]);
     command.arg("--data-dir").arg(directory.join("data"));

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use axum::Router;
-use platform::threads;
 use tls::CertificateStore;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -31,9 +30,6 @@ use crate::tls_connection::serve_tls;
 const BLOCKING_THREADS_MAX: usize = 2;
 /// Threads that check passwords: a login takes some 15 ms of one.
 const PASSWORD_THREADS: usize = 1;
-/// The thread's nice value: on a busy machine what REST is asked, handshakes of strangers among it,
-/// comes behind what documents are asked for.
-const NICE: i32 = 5;
 /// How long to wait when the process has no file descriptor left for a connection.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -153,10 +149,7 @@ impl ManagementServer {
             maps_changed,
             initialising: tokio::sync::Mutex::default(),
         };
-        let thread = threads::spawn("Management", move || {
-            if let Err(error) = threads::set_own_nice(NICE) {
-                tracing::warn!(%error, "REST is served at ordinary priority");
-            }
+        let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listeners, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.
             runtime.shutdown_timeout(limits.shutdown_time_max);

@@ -1,4 +1,4 @@
-//! GET and SET over loopback: the node, memcached and Redis, one front-end thread each.
+//! GET and SET over loopback: the node, memcached and Redis, with as many front-end threads each.
 //!
 //! All servers run during the whole benchmark; only one at a time has work. Peers take turns within
 //! every round, in an order that turns around with every round.
@@ -53,12 +53,12 @@ fn main() -> Result<()> {
     pin_thread(&[own_core])?;
     println!(
         "{CONNECTIONS} connections from one thread on CPU {own_core}; each server, all threads \
-         included, on CPUs {:?}",
-        options.server_cores
+         included, on CPUs {:?}, with {} for connections",
+        options.server_cores, options.threads
     );
     let start = |program: Program| -> Result<Server> {
         println!("{:<10} {}", program.name(), program.version()?);
-        Server::start(program, &options.server_cores)
+        Server::start_with_threads(program, &options.server_cores, options.threads)
     };
     let memcached = start(Program::Memcached)?;
     let redis = start(Program::Redis)?;
@@ -173,6 +173,7 @@ impl Bench<'_> {
             "connections": CONNECTIONS,
             "keys": self.keys,
             "server_cores": self.options.server_cores,
+            "threads": self.options.threads,
         })
     }
 
