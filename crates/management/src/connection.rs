@@ -41,7 +41,7 @@ pub(crate) struct Serving {
 }
 
 /// Which of the ports a request has come to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Door {
     /// Whether nobody can listen.
     pub(crate) is_tls: bool,
@@ -95,12 +95,13 @@ pub(crate) async fn serve_stream(
     }
 }
 
-/// Connections that are open. Those on which nobody has logged in yet give way: whoever opens many
-/// and says nothing shuts nobody out.
+/// Connections that are open. Those on which nobody has logged in yet give way, those of the
+/// fullest door first: whoever opens many and says nothing shuts nobody out, and a crowd that
+/// shakes hands at the door of TLS takes no place of those who ask without.
 #[derive(Debug)]
 pub(crate) struct Connections {
     max: usize,
-    /// Those without a login from one address, at most.
+    /// Those without a login from one address by one door, at most.
     strangers_of_address_max: usize,
     table: Mutex<Table>,
     /// Connections closed at once because there were too many.
@@ -123,6 +124,7 @@ struct Table {
 struct Stranger {
     /// Where it comes from, as limits count it.
     address: IpAddr,
+    door: Door,
     displaced: Arc<Notify>,
 }
 
@@ -131,13 +133,24 @@ impl Table {
         self.strangers.len() + self.known.len()
     }
 
-    /// The oldest stranger from `address`, if there are `max` from there.
-    fn oldest_of_crowd(&self, address: IpAddr, max: usize) -> Option<u64> {
-        let is_neighbour = |stranger: &&Stranger| stranger.address == address;
-        let count = self.strangers.values().filter(is_neighbour).count();
+    /// The oldest stranger from `address` by `door`, if there are `max` of them.
+    fn oldest_of_crowd(&self, address: IpAddr, door: Door, max: usize) -> Option<u64> {
+        let mut crowd = self
+            .strangers
+            .iter()
+            .filter(|(_, stranger)| stranger.address == address && stranger.door == door)
+            .map(|(id, _)| *id);
+        let oldest = crowd.next()?;
+        (1 + crowd.count() >= max).then_some(oldest)
+    }
+
+    /// The oldest stranger of the door by which most have come.
+    fn oldest_of_fullest_door(&self) -> Option<u64> {
+        let by_tls = self.strangers.values().filter(|stranger| stranger.door.is_tls).count();
+        let fullest = Door { is_tls: 2 * by_tls > self.strangers.len() };
         let mut all = self.strangers.iter();
-        let oldest = all.find(|(_, stranger)| stranger.address == address)?;
-        (count >= max).then_some(*oldest.0)
+        let oldest = all.find(|(_, stranger)| stranger.door == fullest);
+        oldest.or_else(|| self.strangers.first_key_value()).map(|(id, _)| *id)
     }
 }
 
@@ -157,15 +170,15 @@ impl Connections {
         Self { max, strangers_of_address_max, table: Mutex::default(), refused, displaced }
     }
 
-    /// A slot for a client at `address`; when all are taken, or too many by strangers from there,
-    /// that of the oldest of these. `None` when there is none.
-    pub(crate) fn try_open(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
+    /// A slot for a client at `address` who comes by `door`; when all are taken, or too many by
+    /// strangers from there, that of the oldest of these. `None` when there is none.
+    pub(crate) fn try_open(self: &Arc<Self>, address: IpAddr, door: Door) -> Option<Slot> {
         let address = counted_address(address);
         let mut table = self.lock();
-        let crowded = table.oldest_of_crowd(address, self.strangers_of_address_max);
+        let crowded = table.oldest_of_crowd(address, door, self.strangers_of_address_max);
         let needs_place = crowded.is_some() || table.open() >= self.max;
         if needs_place {
-            let oldest = crowded.or_else(|| table.strangers.keys().next().copied());
+            let oldest = crowded.or_else(|| table.oldest_of_fullest_door());
             let Some(oldest) = oldest.and_then(|id| table.strangers.remove(&id)) else {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return None;
@@ -176,7 +189,7 @@ impl Connections {
         let id = table.next_id;
         table.next_id += 1;
         let displaced = Arc::new(Notify::new());
-        table.strangers.insert(id, Stranger { address, displaced: displaced.clone() });
+        table.strangers.insert(id, Stranger { address, door, displaced: displaced.clone() });
         assert!(table.open() <= self.max, "a connection beyond the limit takes another's place");
         Some(Slot { connections: self.clone(), id, displaced })
     }
@@ -227,5 +240,41 @@ impl Drop for Slot {
         let mut table = self.connections.lock();
         table.strangers.remove(&self.id);
         table.known.remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Door = Door { is_tls: false };
+    const TLS: Door = Door { is_tls: true };
+
+    fn connections(max: usize, strangers_of_address_max: usize) -> Arc<Connections> {
+        let limits = Limits { connections_max: max, strangers_of_address_max, ..Limits::default() };
+        Arc::new(Connections::new(&limits))
+    }
+
+    fn is_in(connections: &Connections, slot: &Slot) -> bool {
+        connections.lock().strangers.contains_key(&slot.id)
+    }
+
+    #[test]
+    fn a_crowd_at_one_door_displaces_nobody_at_the_other() {
+        // From one address, and from so many that all places are taken.
+        for (max, of_address_max, address_count) in [(100, 4, 1), (8, 100, 200)] {
+            let connections = connections(max, of_address_max);
+            let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+            for (quiet, loud) in [(PLAIN, TLS), (TLS, PLAIN)] {
+                let first = connections.try_open(address(0), quiet).unwrap();
+                let crowd: Vec<_> = (0..200)
+                    .map(|number| connections.try_open(address(number % address_count), loud))
+                    .map(Option::unwrap)
+                    .collect();
+                assert!(is_in(&connections, &first), "{loud:?}");
+                assert!(is_in(&connections, crowd.last().unwrap()), "{loud:?}");
+                assert!(!is_in(&connections, &crowd[0]), "{loud:?}");
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ pub struct Limits {
     /// closed at once; both are counted.
     pub connections_max: usize,
     /// Those of them without a login from one address, or one IPv6 network of 64 bits: the oldest
-    /// gives way to the next.
+    /// gives way to the next. Those who come by TLS are counted by themselves.
     pub strangers_of_address_max: usize,
     /// Bytes of one request's line and headers together.
     pub header_bytes_max: usize,

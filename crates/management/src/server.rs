@@ -245,16 +245,16 @@ fn start_connection(
     routers: &Routers,
     tasks: &mut JoinSet<()>,
 ) {
-    // With as many logins as there may be connections the stream is dropped here, which closes it.
-    let Some(slot) = context.connections.try_open(accepted.peer.0) else { return };
     let Accepted { stream, peer, at } = accepted;
     let is_tls = at == At::Tls;
+    let door = Door { is_tls };
+    // With as many logins as there may be connections the stream is dropped here, which closes it.
+    let Some(slot) = context.connections.try_open(peer.0, door) else { return };
     let router = if at == At::QueryStub { &routers.query_stub } else { &routers.rest };
     let (limits, stopped, router) = (context.limits, context.stopped.clone(), router.clone());
     let acceptor = context.certificates.as_ref().filter(|_| is_tls);
     let acceptor = acceptor.map(|certificates| Arc::clone(certificates.acceptor()));
     let slot = Arc::new(slot);
-    let door = Door { is_tls };
     let serving = Serving { router, limits, stopped, slot, peer, door, certified: None };
     tasks.spawn(async move {
         match acceptor {
