@@ -21,14 +21,26 @@ const _: () = assert!(slabs::SPAN_SIZE == 1 << PAGE_BITS);
 /// Larger blocks are in larger pages.
 pub const SMALL_BLOCK_MAX: usize = 8 * 1024;
 
-/// Gives memory back to the system that the calling thread, or a thread that has ended, has freed.
-/// For background threads that have just finished something large: it takes up to milliseconds.
-/// Does nothing where another allocator is installed.
+/// Gives memory back to the system that the calling thread, or a thread that has ended, has freed;
+/// of shared blocks, which any thread takes up again, what has been free for as long as freed
+/// memory is kept. For background threads that have just finished something large: it takes up to
+/// milliseconds. Does nothing where another allocator is installed.
 pub fn release_unused() {
+    release_own();
+    slabs::release_overdue();
+}
+
+/// The same with all shared blocks that are free. For who has just made them free, and for that
+/// purpose.
+pub fn release_all_unused() {
+    release_own();
+    slabs::release_unused();
+}
+
+fn release_own() {
     // What the first time finds free it gives back only the second time.
     collect();
     collect();
-    slabs::release_unused();
 }
 
 /// Gives back what the calling thread has found free before, and finds what is free now.

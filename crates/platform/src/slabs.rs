@@ -2,7 +2,7 @@
 //!
 //! The allocator of the process has four sizes for each doubling above 64 bytes: a block is larger
 //! than what was asked for by a tenth on average and a quarter at worst, which for documents was
-//! more than all their metadata. Slabs of 64 KiB hold blocks of one of 80 sizes. A thread keeps a
+//! more than all their metadata. Slabs of 64 KiB hold blocks of one of 104 sizes. A thread keeps a
 //! few free blocks of each size, and gives or takes a batch of them under the size's lock: so
 //! whoever frees a block, it can be taken by all others, and an empty slab is seen at once.
 //!

@@ -28,7 +28,7 @@ pub trait Completions: Send + Sync {
     fn complete(&self, waiter: Waiter, completion: Completion);
 
     /// Asks the threads that allocate documents to give back what others have freed
-    /// ([`platform::allocator::release_unused`]): nobody else can.
+    /// ([`platform::allocator::release_all_unused`]): nobody else can.
     fn release_memory(&self);
 }
 

@@ -208,7 +208,7 @@ fn is_movable(item: &Item, sparse: &SparsePages) -> bool {
 /// Pages whose blocks were freed by other threads go back when the threads that filled them look.
 fn end_round(core: &BucketCore) -> Phase {
     core.counters.add(&core.counters.defragmenter_rounds, 1);
-    allocator::release_unused();
+    allocator::release_all_unused();
     core.listeners.release_memory();
     Phase::Resting
 }

@@ -3,13 +3,10 @@
 use std::ptr::NonNull;
 
 use super::block_chain::{BlockChain, FreeBlock};
-use super::size_class::{SIZE_MAX, SizeClass};
+use super::size_class::{BLOCKS_SIZE, HEADER_SIZE, SizeClass};
 use super::spans::{SPAN_SIZE, Span};
 
-/// Bytes before the first block.
-const HEADER_SIZE: usize = 64;
 const _: () = assert!(size_of::<Slab>() <= HEADER_SIZE);
-const _: () = assert!(HEADER_SIZE + 16 * SIZE_MAX <= SPAN_SIZE);
 
 /// The header. Whoever holds the lock of the slab's class has it.
 #[derive(Debug)]
@@ -69,7 +66,7 @@ impl Slab {
     }
 
     fn block_count(&self) -> u32 {
-        ((SPAN_SIZE - HEADER_SIZE) / self.class.size()) as u32
+        (BLOCKS_SIZE / self.class.size()) as u32
     }
 
     /// Takes a block; `slab` is where this header is.

@@ -213,7 +213,7 @@ impl EventLoop {
                 Message::LeaveCrowd(stranger) => self.displace(stranger, true),
                 Message::BucketGone(part) => self.take_bucket_away(&part),
                 Message::MapChanged => self.push_map(),
-                Message::ReleaseMemory => platform::allocator::release_unused(),
+                Message::ReleaseMemory => platform::allocator::release_all_unused(),
                 Message::Answer(asker) => asker.send(()).unwrap_or_default(),
                 Message::Stop => self.is_stopping = true,
             }
