@@ -15,13 +15,13 @@ impl Bucket {
         // in memory alone.
         self.0.compaction.close();
         self.0.store.reserve_for_compaction(None);
-        self.0.owner.unregister(Shutdown::Drain);
+        self.0.background.owner.unregister(Shutdown::Drain);
         let is_unflushed = |slot: &&VbucketSlot| {
             slot.lock()
                 .as_ref()
                 .is_some_and(|vbucket| !vbucket.is_flushed() && vbucket.has_history())
         };
-        let unflushed_count = self.0.slots.iter().filter(is_unflushed).count();
+        let unflushed_count = self.0.vbuckets.slots.iter().filter(is_unflushed).count();
         if unflushed_count > 0 {
             return Err(unflushed_count);
         }
@@ -38,7 +38,7 @@ impl Bucket {
     /// for it waits in vain. Not for its own tasks.
     pub fn discard(&self) {
         self.0.compaction.close();
-        self.0.owner.unregister(Shutdown::Force);
+        self.0.background.owner.unregister(Shutdown::Force);
     }
 
     /// Whether this is the only handle. Of a bucket that was discarded, whose tasks have none any
@@ -61,7 +61,7 @@ impl BucketCore {
 
     fn leave_clean_mark(&self) -> bool {
         // The branch that begins after a crash has to be in a file before the crash is forgotten.
-        let was_clean = self.warmup.progress(self.clock.now()).was_clean;
+        let was_clean = self.background.warmup.progress(self.clock.now()).was_clean;
         let is_loaded =
             |vbid| self.slot(vbid).is_some_and(|slot: &VbucketSlot| slot.lock().is_some());
         let witnesses = self.store.witnesses(|vbid| was_clean || is_loaded(vbid));

@@ -2,6 +2,7 @@
 
 mod attempted;
 mod back_off;
+mod background;
 mod bucket;
 mod completion;
 mod counters;
@@ -15,8 +16,10 @@ mod stream_observer;
 mod timings;
 mod vbucket_factory;
 mod vbucket_slot;
+mod vbuckets;
 mod wakeable;
 mod write_block;
+mod write_rules;
 
 pub use attempted::Attempted;
 pub use bucket::{Bucket, Surroundings};
@@ -29,10 +32,13 @@ pub use timings::Timings;
 pub use write_block::WriteBlock;
 
 pub(crate) use back_off::BackOff;
+pub(crate) use background::Background;
 pub(crate) use bucket::BucketCore;
 pub(crate) use counters::Counters;
 pub(crate) use listeners::Listeners;
 pub(crate) use timings::micros;
 pub(crate) use vbucket_factory::VbucketFactory;
 pub(crate) use vbucket_slot::{VbucketGuard, VbucketSlot};
+pub(crate) use vbuckets::Vbuckets;
 pub(crate) use wakeable::Wakeable;
+pub(crate) use write_rules::WriteRules;

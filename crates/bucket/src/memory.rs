@@ -28,7 +28,7 @@ pub(crate) mod tombstone_purger;
 use std::sync::atomic::Ordering;
 
 use document::Vbid;
-use vbucket::Destruction;
+use vbucket::{Destruction, MemoryAccount};
 
 pub use compression::{CompressionMode, inflated};
 pub use limits::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
@@ -48,6 +48,8 @@ use crate::core::Wakeable;
 
 /// What a bucket knows of its memory. Which of it changes, only the files of this folder say.
 pub(crate) struct Memory {
+    /// What the vBuckets take of it.
+    pub(crate) account: MemoryAccount,
     /// The quota and its marks.
     limits: MemoryLimits,
     /// Those of the logs.
@@ -91,8 +93,9 @@ pub(crate) struct CheckpointCounts {
 }
 
 impl Memory {
-    pub(crate) fn new(config: &BucketConfig) -> Self {
+    pub(crate) fn new(config: &BucketConfig, account: MemoryAccount) -> Self {
         Self {
+            account,
             limits: MemoryLimits::new(config),
             checkpoint_marks: CheckpointMarks::default(),
             pager: Pager::default(),

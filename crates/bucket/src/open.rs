@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
@@ -10,9 +9,10 @@ use vbucket::MemoryAccount;
 
 use crate::collections::{ManifestStore, eraser};
 use crate::compaction::{Compaction, compactor, watcher};
-use crate::config::{BucketConfig, LevelMin};
+use crate::config::BucketConfig;
 use crate::core::{
-    Bucket, BucketCore, Counters, Listeners, Surroundings, VbucketFactory, VbucketSlot,
+    Background, Bucket, BucketCore, Counters, Listeners, Surroundings, VbucketFactory, Vbuckets,
+    WriteRules,
 };
 use crate::disk::{BackingStore, Disk, applier, background_fetcher, flusher};
 use crate::memory::{
@@ -47,24 +47,22 @@ impl Bucket {
         let (store, mut report) =
             BackingStore::open(bucket_type, &files, path, options, &last_stop)?;
         directory.begin_run(keeps_journal)?;
-        let count = usize::from(config.vbucket_count);
-        assert!(count.is_power_of_two(), "the description of a bucket has a power of two vBuckets");
         let account = MemoryAccount::default();
+        let factory = VbucketFactory::new(&config, bucket_type, account.clone(), &entropy);
         let bucket = Self(Arc::new(BucketCore {
-            slots: std::iter::repeat_with(VbucketSlot::default).take(count).collect(),
-            factory: VbucketFactory::new(&config, bucket_type, account.clone(), &entropy),
-            account,
-            level_min: LevelMin::new(config.durability.level_min),
-            max_ttl_seconds: AtomicU32::new(config.max_ttl_seconds),
-            memory: Memory::new(&config),
+            rules: WriteRules::new(&config),
+            vbuckets: Vbuckets::new(usize::from(config.vbucket_count), factory),
+            memory: Memory::new(&config, account),
             disk: Disk::new(&config),
             compaction: Compaction::new(&config),
-            timeouts: Timeouts::new(config.vbucket_count),
             range_scans: RangeScans::new(&config),
-            warmup: WarmupState::new(clock.now(), last_stop.was_clean),
+            background: Background {
+                owner: pool.register_owner(&config.name),
+                timeouts: Timeouts::new(config.vbucket_count),
+                warmup: WarmupState::new(clock.now(), last_stop.was_clean),
+            },
             listeners: Listeners::new(completions),
             counters: Counters::default(),
-            owner: pool.register_owner(&config.name),
             config,
             clock,
             directory,

@@ -54,12 +54,12 @@ impl Bucket {
 
     /// The longest life of a document whose collection says nothing of it, in seconds; 0: none.
     pub fn max_ttl_seconds(&self) -> u32 {
-        self.0.max_ttl_seconds.load(Ordering::Relaxed)
+        self.0.rules.max_ttl_seconds.load(Ordering::Relaxed)
     }
 
     /// Changes it, for writes from now on.
     pub fn set_max_ttl_seconds(&self, seconds: u32) {
-        self.0.max_ttl_seconds.store(seconds, Ordering::Relaxed);
+        self.0.rules.max_ttl_seconds.store(seconds, Ordering::Relaxed);
     }
 
     /// Changes the manifest, if that changes anything. It is durable on return, and the active

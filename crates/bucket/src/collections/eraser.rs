@@ -33,7 +33,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         false => Next::Sleep,
     };
     let task = Rounds::new(move || begin_round(&visited), rest);
-    let handle = pool.schedule_asleep(&bucket.0.owner, &ERASER, task)?;
+    let handle = pool.schedule_asleep(&bucket.0.background.owner, &ERASER, task)?;
     bucket.0.manifest.eraser.set(handle);
     Ok(())
 }

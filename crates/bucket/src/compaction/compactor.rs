@@ -31,7 +31,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let mut compactors = Vec::with_capacity(count);
     for _ in 0..count {
         let task = Compactor { bucket: bucket.clone() };
-        compactors.push(pool.schedule_asleep(&core.owner, &COMPACTOR, task)?);
+        compactors.push(pool.schedule_asleep(&core.background.owner, &COMPACTOR, task)?);
     }
     assert!(core.compaction.tasks.compactors.set(compactors).is_ok(), "compactors start once");
     // What was ordered before there was anybody to do it.

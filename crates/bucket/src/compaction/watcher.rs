@@ -33,7 +33,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         return Ok(());
     }
     let task = Watcher { bucket: bucket.clone(), looked_at: None };
-    let watcher = pool.schedule(&core.owner, &WATCHER, task)?;
+    let watcher = pool.schedule(&core.background.owner, &WATCHER, task)?;
     assert!(core.compaction.tasks.watcher.set(watcher).is_ok(), "the watcher starts once");
     Ok(())
 }

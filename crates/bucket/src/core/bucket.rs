@@ -1,30 +1,30 @@
 //! The bucket: its parts. What is done with them stands in the folders of the subjects.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use document::Vbid;
 use executor::{ExecutorPool, Owner};
 use platform::{Clock, Entropy, Files};
 use storage::{BacklogUsage, JournalUsage};
-use vbucket::{ClockRules, MemoryAccount, Now};
+use vbucket::{ClockRules, Now};
 
+use super::background::Background;
 use super::completion::Completions;
 use super::counters::Counters;
 use super::listeners::Listeners;
 use super::refused::Refused;
 use super::stream_observer::StreamObserver;
 use super::timings::Timings;
-use super::vbucket_factory::VbucketFactory;
 use super::vbucket_slot::VbucketSlot;
+use super::vbuckets::Vbuckets;
+use super::write_rules::WriteRules;
 use crate::collections::ManifestStore;
 use crate::compaction::Compaction;
-use crate::config::{BucketConfig, BucketType, ConflictResolution, LevelMin};
+use crate::config::{BucketConfig, BucketType, ConflictResolution};
 use crate::disk::{BackingStore, Disk};
 use crate::memory::{CheckpointState, Memory};
-use crate::roles::Timeouts;
 use crate::scan::RangeScans;
-use crate::start::{BucketDirectory, WarmupState};
+use crate::start::BucketDirectory;
 
 /// The outside world of a bucket.
 #[derive(Clone)]
@@ -55,29 +55,18 @@ pub(crate) struct BucketCore {
     pub(crate) directory: BucketDirectory,
     /// Which scopes and collections there are.
     pub(crate) manifest: ManifestStore,
-    /// How durable all writes are at least.
-    pub(crate) level_min: LevelMin,
-    /// The longest life of a document whose collection says nothing of it; 0: none.
-    pub(crate) max_ttl_seconds: AtomicU32,
-    /// The vBuckets, by number.
-    pub(crate) slots: Box<[VbucketSlot]>,
-    /// Makes them.
-    pub(crate) factory: VbucketFactory,
-    /// The memory that they take.
-    pub(crate) account: MemoryAccount,
+    pub(crate) rules: WriteRules,
+    pub(crate) vbuckets: Vbuckets,
     /// Their files and the journal, or nothing. What may be asked under which lock says
     /// docs/locks.md.
     pub(crate) store: BackingStore,
     pub(crate) memory: Memory,
     pub(crate) disk: Disk,
     pub(crate) compaction: Compaction,
-    pub(crate) timeouts: Timeouts,
     pub(crate) range_scans: RangeScans,
-    pub(crate) warmup: WarmupState,
     pub(crate) listeners: Listeners,
     pub(crate) counters: Counters,
-    /// For whom the tasks run.
-    pub(crate) owner: Owner,
+    pub(crate) background: Background,
 }
 
 impl Bucket {
@@ -103,7 +92,7 @@ impl Bucket {
 
     /// What it makes of the clocks of others.
     pub fn clock_rules(&self) -> &ClockRules {
-        self.0.factory.clock_rules()
+        self.0.vbuckets.factory.clock_rules()
     }
 
     /// How full its journal is; `None` without one.
@@ -118,7 +107,7 @@ impl Bucket {
 
     /// For whom its tasks run.
     pub fn task_owner(&self) -> &Owner {
-        &self.0.owner
+        &self.0.background.owner
     }
 
     /// What its background work took.
@@ -156,7 +145,7 @@ impl BucketCore {
 
     /// The place of a vBucket; `None` above the last one.
     pub(crate) fn slot(&self, vbid: Vbid) -> Option<&VbucketSlot> {
-        self.slots.get(usize::from(vbid.0))
+        self.vbuckets.slot(vbid)
     }
 
     /// Whether the vBucket cannot be flushed because its file is damaged.
@@ -166,16 +155,16 @@ impl BucketCore {
 
     /// All vBuckets in order.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (Vbid, &VbucketSlot)> {
-        self.slots.iter().zip(0..).map(|(slot, vbid)| (Vbid(vbid), slot))
+        self.vbuckets.iter()
     }
 
     /// How much of their memory checkpoints have used up.
     pub(crate) fn checkpoint_state(&self) -> CheckpointState {
-        self.memory.checkpoint_state(self.account.checkpoints_bytes())
+        self.memory.checkpoint_state(self.memory.account.checkpoints_bytes())
     }
 
     /// Whether there is memory for the log of durable writes although that for others is used up.
     pub(crate) fn has_checkpoint_reserve(&self) -> bool {
-        self.memory.has_checkpoint_reserve(self.account.checkpoints_bytes())
+        self.memory.has_checkpoint_reserve(self.memory.account.checkpoints_bytes())
     }
 }

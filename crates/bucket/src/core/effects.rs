@@ -33,7 +33,7 @@ impl BucketCore {
                     self.tell_streams(|streams| streams.prepares_held(vbid, seqno));
                 }
                 Effect::TimeSyncWrites(deadline) => {
-                    self.timeouts.expect_sync_write_by(vbid, deadline)
+                    self.background.timeouts.expect_sync_write_by(vbid, deadline)
                 }
                 Effect::SyncWriteEnded(waiter, end) => {
                     if let SyncWriteEnd::Committed { level, began, .. } = end {

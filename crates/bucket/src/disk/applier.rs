@@ -44,10 +44,10 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let mut handles = Vec::new();
     for _ in 0..core.config.apply.applier_count.max(1) {
         let applier = Applier::new(bucket, false);
-        handles.push(pool.schedule(&core.owner, &APPLIER, applier)?);
+        handles.push(pool.schedule(&core.background.owner, &APPLIER, applier)?);
     }
     let hurried =
-        pool.schedule_asleep(&core.owner, &HURRIED_APPLIER, Applier::new(bucket, true))?;
+        pool.schedule_asleep(&core.background.owner, &HURRIED_APPLIER, Applier::new(bucket, true))?;
     assert!(core.disk.appliers.hurried.set(hurried).is_ok(), "appliers start once");
     assert!(core.disk.appliers.handles.set(handles).is_ok(), "appliers start once");
     Ok(())
@@ -75,7 +75,7 @@ impl Task for Applier {
                 }
                 continue;
             };
-            core.store.leave_room_for_flushes(core.account.checkpoints_bytes());
+            core.store.leave_room_for_flushes(core.memory.account.checkpoints_bytes());
             self.prepare_journal(core, now);
             core.store.trim_backlog();
             if self.is_hurried && !pressure.is_critical() {

@@ -79,7 +79,7 @@ impl BucketCore {
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.disk.flush_queues.wake_if_journal_has_room(journal.used_bytes);
                 drop(history);
-                self.account.publish_structure();
+                self.memory.account.publish_structure();
                 allocator::release_after_work(applied.bytes_written);
             }
             Err(error) => {

@@ -184,7 +184,7 @@ impl BucketCore {
         after: Seqno,
         order: BackfillOrder,
     ) -> Option<Backfill> {
-        let name = format!("backfill:{}", self.factory.new_uuid().0);
+        let name = format!("backfill:{}", self.vbuckets.factory.new_uuid().0);
         let mut effects = Vec::new();
         let opened = self.on_vbucket(vbid, &mut effects, |vbucket, _| {
             // A place that could be dropped would leave a mixture of moments.

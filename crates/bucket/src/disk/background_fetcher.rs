@@ -20,7 +20,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let fetching = bucket.clone();
     let serve = move |vbid| fetching.0.fetch_wanted(vbid);
     let task = VbucketReadyTask::new(pool.clock().clone(), queue.ready.clone(), serve);
-    let fetcher = pool.schedule_asleep(&bucket.0.owner, &FETCHER, task)?;
+    let fetcher = pool.schedule_asleep(&bucket.0.background.owner, &FETCHER, task)?;
     queue.fetcher.set(fetcher.clone()).expect("the fetcher starts once");
     // Only now: a fetch that was queued before its fetcher was known has woken nobody.
     fetcher.wake();
@@ -110,7 +110,7 @@ impl BucketCore {
         }
         let is_shared = item.is_shared();
         // Charged while nobody else holds it: a copy is saved.
-        let kept = self.memory.compression().as_kept(item).charged_to(self.account.id());
+        let kept = self.memory.compression().as_kept(item).charged_to(self.memory.account.id());
         if is_shared {
             shared.insert(address, kept.clone());
         }

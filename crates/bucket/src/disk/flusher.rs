@@ -63,7 +63,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
             journal_release_at: None,
             rest_at: None,
         };
-        let handle = pool.schedule(&bucket.0.owner, name, flusher)?;
+        let handle = pool.schedule(&bucket.0.background.owner, name, flusher)?;
         queue.flusher.set(handle).expect("flushers start once");
     }
     Ok(())

@@ -26,10 +26,10 @@ impl Bucket {
         let used_bytes_max = core.memory.limits.mutation_bytes_max();
         if used_bytes >= used_bytes_max {
             core.page_at_once(vbid);
-            used_bytes = core.account.used_bytes();
+            used_bytes = core.memory.account.used_bytes();
         }
         let is_damaged = core.file_is_damaged(vbid);
-        let log_bytes = core.account.checkpoints_bytes();
+        let log_bytes = core.memory.account.checkpoints_bytes();
         let checkpoints = core.memory.checkpoint_state(log_bytes);
         if checkpoints != CheckpointState::Available {
             core.memory.checkpoint_recovery.wake();
@@ -74,7 +74,7 @@ impl Bucket {
             .gate()
             .check(0, u64::MAX, self.0.file_is_damaged(vbid))
             .map_err(Refused::Blocked)?;
-        self.0.check_room(self.0.account.checkpoints_bytes())
+        self.0.check_room(self.0.memory.account.checkpoints_bytes())
     }
 }
 

@@ -32,7 +32,7 @@ struct DestroyerTask {
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     for (index, destroyer) in bucket.0.memory.destroyers.destroyers.iter().enumerate() {
         let task = DestroyerTask { bucket: bucket.clone(), index };
-        let handle = pool.schedule_asleep(&bucket.0.owner, &DESTROYER, task)?;
+        let handle = pool.schedule_asleep(&bucket.0.background.owner, &DESTROYER, task)?;
         destroyer.task.set(handle.clone()).expect("destroyers start once");
         // Only now: what was queued before the task was known has woken nobody.
         handle.wake();
@@ -43,7 +43,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for DestroyerTask {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
-        core.account.publish_structure();
+        core.memory.account.publish_structure();
         allocator::bound_kept();
         let destroyer = &core.memory.destroyers.destroyers[self.index];
         let deadline = context.started().after(CHUNK_DURATION);
@@ -54,7 +54,7 @@ impl Task for DestroyerTask {
                 return Next::Sleep;
             }
         }
-        let waiting_bytes = core.account.pending_destruction_bytes();
+        let waiting_bytes = core.memory.account.pending_destruction_bytes();
         if waiting_bytes > core.memory.limits.quota_bytes() / WAITING_PART_MAX {
             return Next::Again;
         }

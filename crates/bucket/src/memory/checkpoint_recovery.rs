@@ -29,7 +29,7 @@ struct RecoveryTask {
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let task = RecoveryTask { bucket: bucket.clone() };
-    let handle = pool.schedule_asleep(&bucket.0.owner, &RECOVERY, task)?;
+    let handle = pool.schedule_asleep(&bucket.0.background.owner, &RECOVERY, task)?;
     bucket.0.memory.checkpoint_recovery.task.set(handle.clone()).expect("the task starts once");
     // Only now: who crossed the mark before the task was known has woken nobody.
     handle.wake();
@@ -74,7 +74,7 @@ impl BucketCore {
         }
         self.disk.hurry_flushes()
             || self.memory.checkpoint_recovery.is_recovering.load(Ordering::Relaxed)
-            || self.account.pending_destruction_bytes() > 0
+            || self.memory.account.pending_destruction_bytes() > 0
     }
 
     fn take_recovery_step(&self, vbid: Vbid, step: RecoveryStep, effects: &mut Vec<Effect>) {
@@ -99,8 +99,10 @@ impl BucketCore {
     }
 
     fn needed_checkpoint_reduction(&self) -> u64 {
-        let (used, pending) =
-            (self.account.checkpoints_bytes(), self.account.pending_destruction_bytes());
+        let (used, pending) = (
+            self.memory.account.checkpoints_bytes(),
+            self.memory.account.pending_destruction_bytes(),
+        );
         self.memory.checkpoint_marks.needed_reduction(used, pending)
     }
 }

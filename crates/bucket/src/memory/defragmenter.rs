@@ -69,7 +69,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         changes_seen: 0,
         effects: Vec::new(),
     };
-    let handle = pool.schedule_asleep(&bucket.0.owner, &DEFRAGMENTER, task)?;
+    let handle = pool.schedule_asleep(&bucket.0.background.owner, &DEFRAGMENTER, task)?;
     handle.snooze(bucket.0.config.defragmenter_interval);
     Ok(())
 }

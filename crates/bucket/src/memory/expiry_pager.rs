@@ -30,7 +30,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let interval = bucket.0.config.expiry_pager_interval;
     let visited = bucket.clone();
     let task = Rounds::new(move || begin_round(&visited), move || Next::SleepFor(interval));
-    let handle = pool.schedule_asleep(&bucket.0.owner, &EXPIRY_PAGER, task)?;
+    let handle = pool.schedule_asleep(&bucket.0.background.owner, &EXPIRY_PAGER, task)?;
     handle.snooze(interval);
     Ok(())
 }

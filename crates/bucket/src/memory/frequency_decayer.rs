@@ -26,7 +26,11 @@ struct DecayVisitor {
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let visited = bucket.clone();
     let task = Rounds::new(move || begin_round(&visited), || Next::Sleep);
-    bucket.0.memory.decayer.set(pool.schedule_asleep(&bucket.0.owner, &DECAYER, task)?);
+    bucket.0.memory.decayer.set(pool.schedule_asleep(
+        &bucket.0.background.owner,
+        &DECAYER,
+        task,
+    )?);
     Ok(())
 }
 

@@ -46,7 +46,7 @@ struct Progress {
 }
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    let progress = vec![Progress::default(); bucket.0.slots.len()];
+    let progress = vec![Progress::default(); bucket.0.vbuckets.slots.len()];
     let task = Compressor {
         bucket: bucket.clone(),
         progress,
@@ -55,7 +55,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
         candidates_of: Vbid(0),
         effects: Vec::new(),
     };
-    let handle = pool.schedule(&bucket.0.owner, &COMPRESSOR, task)?;
+    let handle = pool.schedule(&bucket.0.background.owner, &COMPRESSOR, task)?;
     bucket.0.memory.compressor.set(handle);
     Ok(())
 }

@@ -66,7 +66,7 @@ struct PagingVisitor {
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let task = ItemPager { bucket: bucket.clone(), round: None, is_unfinished: false };
-    let handle = pool.schedule_asleep(&bucket.0.owner, &ITEM_PAGER, task)?;
+    let handle = pool.schedule_asleep(&bucket.0.background.owner, &ITEM_PAGER, task)?;
     handle.snooze(bucket.0.config.eviction.pager_interval);
     bucket.0.memory.pager.task.set(handle);
     Ok(())
@@ -82,7 +82,7 @@ impl Task for ItemPager {
         core.memory.pager.is_pausing.store(false, Ordering::Relaxed);
         let marks = core.memory.limits.watermarks();
         let sleep = Next::SleepFor(core.config.eviction.pager_interval);
-        if self.round.is_none() && !self.is_wanted(core.account.used_bytes(), marks) {
+        if self.round.is_none() && !self.is_wanted(core.memory.account.used_bytes(), marks) {
             return sleep;
         }
         let round = self.round.get_or_insert_with(|| begin_round(&bucket));
@@ -94,7 +94,7 @@ impl Task for ItemPager {
         core.counters.timings.item_pager.record(micros(core.clock.now().since(round.started)));
         let forgets_tombstones = round.forgets_tombstones;
         self.round = None;
-        let used_bytes = core.account.used_bytes();
+        let used_bytes = core.memory.account.used_bytes();
         self.is_unfinished = used_bytes > marks.low_bytes;
         if !self.is_unfinished {
             core.memory.limits.shrink_to_fit(used_bytes);
@@ -138,10 +138,13 @@ fn begin_round(bucket: &Bucket) -> Round {
         replica_bytes: samples.replica.evictable_bytes(),
         active_bytes: samples.active.evictable_bytes(),
     };
-    let bytes = core.memory.limits.watermarks().bytes_to_page(core.account.used_bytes());
+    let bytes = core.memory.limits.watermarks().bytes_to_page(core.memory.account.used_bytes());
     let plan = PagingPlan::new(bytes, evictable);
     let kind = core.config.eviction.strategy;
-    core.factory.initial_frequency().set(kind.initial_frequency(&samples.active.frequencies));
+    core.vbuckets
+        .factory
+        .initial_frequency()
+        .set(kind.initial_frequency(&samples.active.frequencies));
     let forgets_tombstones = samples.active.tombstones_take_more_than(TOMBSTONES_PARTS);
     let visitor = PagingVisitor {
         bucket: bucket.clone(),
@@ -166,7 +169,7 @@ fn begin_round(bucket: &Bucket) -> Round {
 impl VbucketVisitor for PagingVisitor {
     fn should_interrupt(&mut self) -> Interrupt {
         let core = &self.bucket.0;
-        let is_low = core.account.used_bytes() <= core.memory.limits.watermarks().low_bytes;
+        let is_low = core.memory.account.used_bytes() <= core.memory.limits.watermarks().low_bytes;
         let is_enough = !self.forgets_tombstones && (is_low || self.bytes_left == 0);
         if is_enough { Interrupt::Stop } else { Interrupt::Continue }
     }

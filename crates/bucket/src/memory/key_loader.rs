@@ -46,7 +46,11 @@ struct KeyLoader {
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let task = KeyLoader { bucket: bucket.clone(), is_loading: false, has_complained: false };
-    bucket.0.memory.key_loader.set(pool.schedule_asleep(&bucket.0.owner, &KEY_LOADER, task)?);
+    bucket.0.memory.key_loader.set(pool.schedule_asleep(
+        &bucket.0.background.owner,
+        &KEY_LOADER,
+        task,
+    )?);
     Ok(())
 }
 
@@ -91,7 +95,7 @@ impl Task for KeyLoader {
 impl KeyLoader {
     /// Whether values have to leave before more keys fit.
     fn must_wait(&mut self, core: &BucketCore) -> bool {
-        if core.account.used_bytes() <= core.memory.limits().watermarks().high_bytes {
+        if core.memory.account.used_bytes() <= core.memory.limits().watermarks().high_bytes {
             return false;
         }
         core.memory.pager.wake();

@@ -29,7 +29,7 @@ pub(super) struct Samples {
 impl BucketCore {
     /// Looks at a part of each vBucket's table for what could leave memory.
     pub(super) fn sample_evictable(&self) -> Samples {
-        let slots_max = (SAMPLE_SLOTS / self.slots.len().max(1)).max(SAMPLE_SLOTS_MIN);
+        let slots_max = (SAMPLE_SLOTS / self.vbuckets.slots.len().max(1)).max(SAMPLE_SLOTS_MIN);
         let now = self.now();
         let mut samples = Samples::default();
         let mut others = Vec::new();
@@ -52,7 +52,7 @@ impl BucketCore {
 
     /// Wakes the pager if memory is full. Returns about how many bytes are in use.
     pub(crate) fn page_if_full(&self) -> u64 {
-        let used_bytes = self.account.estimated_used_bytes();
+        let used_bytes = self.memory.account.estimated_used_bytes();
         if used_bytes > self.memory.limits.watermarks().high_bytes {
             self.memory.pager.wake();
         }

@@ -23,7 +23,7 @@ impl Bucket {
         core.memory.limits.set_quota(bytes)?;
         core.follow_quota();
         tracing::info!(bytes, "the memory quota was set");
-        if !core.memory.limits.shrink_to_fit(core.account.used_bytes()) {
+        if !core.memory.limits.shrink_to_fit(core.memory.account.used_bytes()) {
             core.memory.pager.wake();
             core.memory.quota_change.wake();
         }
@@ -58,7 +58,7 @@ impl BucketCore {
         let size_max =
             self.memory.checkpoint_marks.follow(self.memory.limits.wanted_bytes(), &self.config);
         let batch_bytes_max = self.config.batch_bytes_max();
-        self.account.set_checkpoint_limits(CheckpointLimits {
+        self.memory.account.set_checkpoint_limits(CheckpointLimits {
             with_streams_bytes: size_max.min(self.config.persistence.batch_bytes_max()),
             // What a flush takes at a time.
             alone_bytes: size_max
@@ -66,7 +66,7 @@ impl BucketCore {
                 .min(self.config.persistence.batch_bytes_max()),
         });
         let wanted_bytes = self.memory.limits.wanted_bytes();
-        self.account.set_estimate_drift_max(wanted_bytes / ESTIMATE_PARTS);
-        self.account.set_quota_bytes(wanted_bytes);
+        self.memory.account.set_estimate_drift_max(wanted_bytes / ESTIMATE_PARTS);
+        self.memory.account.set_quota_bytes(wanted_bytes);
     }
 }

@@ -10,7 +10,11 @@ struct QuotaChange(Bucket);
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let task = QuotaChange(bucket.clone());
-    bucket.0.memory.quota_change.set(pool.schedule_asleep(&bucket.0.owner, &QUOTA_CHANGE, task)?);
+    bucket.0.memory.quota_change.set(pool.schedule_asleep(
+        &bucket.0.background.owner,
+        &QUOTA_CHANGE,
+        task,
+    )?);
     Ok(())
 }
 
@@ -20,7 +24,7 @@ impl Task for QuotaChange {
             return Next::Finished;
         }
         let core = &self.0.0;
-        if core.memory.limits.shrink_to_fit(core.account.used_bytes()) {
+        if core.memory.limits.shrink_to_fit(core.memory.account.used_bytes()) {
             return Next::Sleep;
         }
         Next::SleepFor(core.config.quota_poll_interval)

@@ -36,7 +36,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
     let (visited, resting) = (bucket.clone(), bucket.clone());
     let rest = move || Next::SleepFor(resting.0.memory.ephemeral.purge_interval());
     let task = Rounds::new(move || begin_round(&visited), rest);
-    let handle = pool.schedule_asleep(&core.owner, &PURGER, task)?;
+    let handle = pool.schedule_asleep(&core.background.owner, &PURGER, task)?;
     handle.snooze(core.memory.ephemeral.purge_interval());
     core.memory.purger.set(handle);
     Ok(())

@@ -57,6 +57,6 @@ impl Bucket {
 
     /// Sees to it that a wait for persistence ends at `deadline`.
     pub(crate) fn expect_timeout(&self, deadline: Instant) {
-        self.0.timeouts.expect_persistence_by(deadline);
+        self.0.background.timeouts.expect_persistence_by(deadline);
     }
 }

@@ -37,12 +37,12 @@ impl Bucket {
 
     /// How durable all writes are at least.
     pub fn durability_min_level(&self) -> DurabilityMinLevel {
-        self.0.level_min.get()
+        self.0.rules.level_min.get()
     }
 
     /// Changes it, for writes from now on.
     pub fn set_durability_min_level(&self, level: DurabilityMinLevel) {
-        self.0.level_min.set(level);
+        self.0.rules.level_min.set(level);
     }
 
     /// The level of a write whose client asks for `level`.

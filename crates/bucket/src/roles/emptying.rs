@@ -30,8 +30,9 @@ impl BucketCore {
     /// Has all vBuckets but replicas begin anew. Gives those whose roles have to be written: one
     /// without a file is active, and no map has made it so.
     fn empty_all(&self) -> (Vec<Vbid>, Result<(), StorageError>) {
-        let _histories: Vec<_> = self.slots.iter().map(VbucketSlot::lock_history).collect();
-        let _files: Vec<_> = self.slots.iter().map(VbucketSlot::lock_file).collect();
+        let _histories: Vec<_> =
+            self.vbuckets.slots.iter().map(VbucketSlot::lock_history).collect();
+        let _files: Vec<_> = self.vbuckets.slots.iter().map(VbucketSlot::lock_file).collect();
         let roles: Vec<_> = self.slots().map(|(vbid, slot)| self.role_of(vbid, slot)).collect();
         let is_replica =
             |vbid: Vbid| roles.get(usize::from(vbid.0)) == Some(&VbucketState::Replica);
@@ -45,7 +46,7 @@ impl BucketCore {
         for vbid in gone {
             let Some(slot) = self.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
             let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
-            let mut vbucket = self.factory.new_vbucket(vbid, state);
+            let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, state);
             let topology = slot.lock().as_ref().map(|old| old.topology().clone());
             let topology = topology.unwrap_or_default();
             // One that a map has made active must not look like one whose disk is lost.

@@ -15,8 +15,8 @@ static TIMEOUTS: TaskName = TaskName::new("SeqnoPersistenceNotifyTask", TaskKind
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let ended = bucket.clone();
     let on_due = move |now| ended.0.end_overdue_waits(now);
-    let timeout = HeadTimeout::schedule(pool, &bucket.0.owner, &TIMEOUTS, on_due)?;
-    bucket.0.timeouts.persistence.0.set(timeout).expect("the task starts once");
+    let timeout = HeadTimeout::schedule(pool, &bucket.0.background.owner, &TIMEOUTS, on_due)?;
+    bucket.0.background.timeouts.persistence.0.set(timeout).expect("the task starts once");
     Ok(())
 }
 

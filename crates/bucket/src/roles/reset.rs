@@ -97,7 +97,7 @@ impl BucketCore {
         self.store.distrust(vbid);
         let mut old = slot.take_out_of_service(&reason);
         self.retire(vbid, old.as_mut());
-        let (state, fresh_uuid) = (VbucketState::Active, self.factory.new_uuid());
+        let (state, fresh_uuid) = (VbucketState::Active, self.vbuckets.factory.new_uuid());
         let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
         let made = self.create_vbucket(vbid, slot, change);
         match &made {

@@ -142,7 +142,7 @@ impl BucketCore {
         slot: &VbucketSlot,
         state: VbucketState,
     ) -> (Option<Vbucket>, Result<(), LifeError>) {
-        let fresh_uuid = self.factory.new_uuid();
+        let fresh_uuid = self.vbuckets.factory.new_uuid();
         let change = RoleChange { state, topology: None, is_takeover: false, fresh_uuid };
         self.build_anew(vbid, slot, change)
     }
@@ -161,7 +161,7 @@ impl BucketCore {
         if let Some(rewound) = self.rewound_vbucket(vbid, seqno, before)? {
             return Ok(rewound);
         }
-        let mut vbucket = self.factory.new_vbucket(vbid, before.state.state);
+        let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, before.state.state);
         before.continue_in(&mut vbucket);
         self.store.reset(vbid, &file_state::to_file(&vbucket.persistent_state()))?;
         Ok((vbucket, false))

@@ -14,10 +14,10 @@ static TIMEOUTS: TaskName = TaskName::new("DurabilityTimeoutTask", TaskKind::Non
     .expected(Duration::from_millis(25));
 
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
-    for (timeout, vbid) in bucket.0.timeouts.sync_writes.0.iter().zip(0..) {
+    for (timeout, vbid) in bucket.0.background.timeouts.sync_writes.0.iter().zip(0..) {
         let ended = bucket.clone();
         let on_due = move |now| ended.0.end_overdue_sync_writes(Vbid(vbid), now);
-        let scheduled = HeadTimeout::schedule(pool, &bucket.0.owner, &TIMEOUTS, on_due)?;
+        let scheduled = HeadTimeout::schedule(pool, &bucket.0.background.owner, &TIMEOUTS, on_due)?;
         timeout.set(scheduled).expect("the task starts once");
     }
     Ok(())

@@ -136,7 +136,7 @@ impl BucketCore {
     fn take_up_role(&self, role: NewRole, succession: Succession) -> Result<(), LifeError> {
         let NewRole { vbid, state, topology } = role;
         let slot = self.slot(vbid).ok_or(LifeError::OutOfRange)?;
-        let fresh_uuid = self.factory.new_uuid();
+        let fresh_uuid = self.vbuckets.factory.new_uuid();
         let is_takeover = succession == Succession::TakenOver;
         let mut effects = Vec::new();
         let history = slot.lock_history();
@@ -236,7 +236,7 @@ impl BucketCore {
         // What the last one has left behind is not to be mixed with this.
         self.store.delete(vbid)?;
         let mut effects = Vec::new();
-        let mut vbucket = self.factory.new_vbucket(vbid, change.state);
+        let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, change.state);
         vbucket.change_role(change, self.now(), &mut effects);
         self.flush_new(&mut vbucket)?;
         // The name of its file remembers the revision from here on.

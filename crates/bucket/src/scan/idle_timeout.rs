@@ -13,7 +13,7 @@ static TIMEOUTS: TaskName = TaskName::new("RangeScanTimeout", TaskKind::NonIo)
 pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsGone> {
     let ended = bucket.clone();
     let on_due = move |now| ended.0.range_scans.cancel_overdue(now);
-    let timeout = HeadTimeout::schedule(pool, &bucket.0.owner, &TIMEOUTS, on_due)?;
+    let timeout = HeadTimeout::schedule(pool, &bucket.0.background.owner, &TIMEOUTS, on_due)?;
     bucket.0.range_scans.timeout.set(timeout).expect("the task starts once");
     Ok(())
 }

@@ -233,7 +233,7 @@ impl BucketCore {
         let mut id = [0; 16];
         let (left, right) = id.split_at_mut(8);
         for half in [left, right] {
-            half.copy_from_slice(&self.factory.new_uuid().0.to_be_bytes());
+            half.copy_from_slice(&self.vbuckets.factory.new_uuid().0.to_be_bytes());
         }
         ScanId(id)
     }

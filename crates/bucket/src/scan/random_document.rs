@@ -54,8 +54,8 @@ impl Bucket {
     /// search looks, which begins elsewhere the next time.
     pub fn random_document(&self, collection: CollectionId) -> Result<Item, Refused> {
         let core = &self.0;
-        let mut random = Random::from_seed(core.factory.new_uuid().0);
-        let count = core.slots.len();
+        let mut random = Random::from_seed(core.vbuckets.factory.new_uuid().0);
+        let count = core.vbuckets.slots.len();
         let first = random.below(u64::try_from(count).unwrap_or(1).max(1));
         let first = usize::try_from(first).unwrap_or(0);
         let now_seconds = core.clock.wall_time().seconds();

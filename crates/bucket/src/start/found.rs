@@ -12,7 +12,7 @@ impl Bucket {
     /// vBuckets without a file begin empty. One whose file is not believed does not, nor one whose
     /// file is gone: it stays out of service until somebody decides what is to become of it.
     pub(crate) fn create_missing_vbuckets(&self, report: &StartReport) {
-        let mut is_taken = vec![false; self.0.slots.len()];
+        let mut is_taken = vec![false; self.0.vbuckets.slots.len()];
         let found = report.vbuckets.iter().map(|found| found.vbid);
         for vbid in found.chain(report.unreadable_vbuckets()) {
             if let Some(is_taken) = is_taken.get_mut(usize::from(vbid.0)) {
@@ -21,7 +21,7 @@ impl Bucket {
         }
         for ((vbid, slot), is_taken) in self.0.slots().zip(is_taken) {
             if !is_taken && !slot.is_absent() {
-                drop(slot.replace(self.0.factory.new_vbucket(vbid, VbucketState::Active)));
+                drop(slot.replace(self.0.vbuckets.factory.new_vbucket(vbid, VbucketState::Active)));
             }
         }
     }

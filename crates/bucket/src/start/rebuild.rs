@@ -97,17 +97,17 @@ impl BucketCore {
         item_count: u64,
         is_whole: bool,
     ) -> Rebuild {
-        let policy = self.factory.eviction_policy();
+        let policy = self.vbuckets.factory.eviction_policy();
         let keeps_metadata = policy == EvictionPolicy::ValueOnly;
         let expected_count = usize::try_from(item_count).unwrap_or(0);
         let restored = Restored {
             vbid,
             state,
             document_count: if keeps_metadata { expected_count } else { 0 },
-            fresh_uuid: self.factory.new_uuid(),
+            fresh_uuid: self.vbuckets.factory.new_uuid(),
             was_clean: is_whole,
         };
-        let mut vbucket = self.factory.restored_vbucket(restored, policy);
+        let mut vbucket = self.vbuckets.factory.restored_vbucket(restored, policy);
         if !keeps_metadata {
             vbucket.reserve_keys(expected_count);
         }

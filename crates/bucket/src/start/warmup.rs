@@ -32,18 +32,18 @@ const PORTION_MAX: usize = 64;
 impl Bucket {
     /// How far loading has come.
     pub fn warmup_progress(&self) -> WarmupProgress {
-        self.0.warmup.progress(self.0.clock.now())
+        self.0.background.warmup.progress(self.0.clock.now())
     }
 
     /// Blocks until every vBucket serves, at most for `patience`. Returns whether that is so. Not
     /// for front-end workers.
     pub fn wait_until_serving(&self, patience: Duration) -> bool {
-        let inner = self.0.warmup.lock();
-        let (inner, _) = self
-            .0
-            .warmup
+        let warmup = &self.0.background.warmup;
+        let (inner, _) = warmup
             .changed
-            .wait_timeout_while(inner, patience, |inner| inner.phase == WarmupPhase::Metadata)
+            .wait_timeout_while(warmup.lock(), patience, |inner| {
+                inner.phase == WarmupPhase::Metadata
+            })
             .unwrap_or_else(PoisonError::into_inner);
         inner.phase != WarmupPhase::Metadata
     }
@@ -56,13 +56,14 @@ pub(crate) fn start(
     pool: &ExecutorPool,
     found: Vec<FoundVbucket>,
 ) -> Result<(), OwnerIsGone> {
-    let warmup = &bucket.0.warmup;
+    let warmup = &bucket.0.background.warmup;
     warmup.begin(found, bucket.0.clock.now());
     if warmup.lock().phase == WarmupPhase::Done {
         return Ok(());
     }
     for _ in 0..TASK_COUNT {
-        let task = pool.schedule_asleep(&bucket.0.owner, &WARMUP, Warmup(bucket.clone()))?;
+        let task =
+            pool.schedule_asleep(&bucket.0.background.owner, &WARMUP, Warmup(bucket.clone()))?;
         warmup.lock().tasks.push(task.clone());
         task.wake();
     }
@@ -75,7 +76,7 @@ impl Task for Warmup {
             return Next::Finished;
         }
         let core = &self.0.0;
-        match core.warmup.next_step() {
+        match core.background.warmup.next_step() {
             Step::Finish => return Next::Finished,
             Step::Wait => return Next::Sleep,
             Step::Metadata(found) => core.load_metadata(&found),
@@ -99,7 +100,7 @@ impl BucketCore {
                 Loaded::Failed
             }
         };
-        self.warmup.finish_metadata(vbid, loaded, self.clock.now());
+        self.background.warmup.finish_metadata(vbid, loaded, self.clock.now());
     }
 
     fn restore(&self, found: &FoundVbucket) -> Result<(), StorageError> {
@@ -113,14 +114,14 @@ impl BucketCore {
             vbid: found.vbid,
             state: file_state::from_file(&found.record, found.high_seqno),
             item_count: found.item_count,
-            is_whole: self.warmup.was_clean && found.is_whole,
+            is_whole: self.background.warmup.was_clean && found.is_whole,
             missing: self.missing_in_file(found)?,
         };
         let scan = |from: Seqno, with_values: bool, visit: &mut Visit<'_>| {
             self.store.scan(found.vbid, from, with_values, visit)
         };
         let Rebuilt { mut vbucket, document_count } = self.rebuild(content, scan)?;
-        self.warmup.documents_loaded.fetch_add(document_count, Ordering::Relaxed);
+        self.background.warmup.documents_loaded.fetch_add(document_count, Ordering::Relaxed);
         vbucket.note_purged(found.purge_seqno);
         let mut effects = Vec::new();
         vbucket.flush_state(&mut effects);
@@ -158,14 +159,14 @@ impl BucketCore {
 
     /// Loads values of one vBucket until `deadline`.
     fn load_values(&self, vbid: Vbid, from: Seqno, deadline: Instant) {
-        if self.account.used_bytes() >= self.memory.limits().watermarks().low_bytes {
-            self.warmup.finish_values(vbid, None, self.clock.now());
-            self.warmup.give_up_values(self.clock.now());
+        if self.memory.account.used_bytes() >= self.memory.limits().watermarks().low_bytes {
+            self.background.warmup.finish_values(vbid, None, self.clock.now());
+            self.background.warmup.give_up_values(self.clock.now());
             tracing::info!("warmup leaves the remaining values on disk: memory is full enough");
             return;
         }
         let Some(departures) = self.departures_of(vbid) else {
-            return self.warmup.finish_values(vbid, None, self.clock.now());
+            return self.background.warmup.finish_values(vbid, None, self.clock.now());
         };
         let mut portion = Vec::with_capacity(PORTION_MAX);
         let mut continue_at = None;
@@ -181,7 +182,8 @@ impl BucketCore {
             self.restore_values(vbid, departures, &mut portion);
             // What leaves memory meanwhile makes what is read here old: another scan reads anew.
             let is_old = self.departures_of(vbid) != Some(departures);
-            let is_full = self.account.used_bytes() >= self.memory.limits().watermarks().low_bytes;
+            let is_full =
+                self.memory.account.used_bytes() >= self.memory.limits().watermarks().low_bytes;
             if self.clock.now() < deadline && !is_full && !is_old {
                 return ControlFlow::Continue(());
             }
@@ -193,7 +195,7 @@ impl BucketCore {
             tracing::error!(%error, vbucket = vbid.0, "values are not loaded ahead of requests");
             continue_at = None;
         }
-        self.warmup.finish_values(vbid, continue_at, self.clock.now());
+        self.background.warmup.finish_values(vbid, continue_at, self.clock.now());
     }
 
     fn departures_of(&self, vbid: Vbid) -> Option<Departures> {
@@ -213,6 +215,6 @@ impl BucketCore {
             left_over.extend(portion.drain(..).filter_map(restore));
         }
         drop(left_over);
-        self.warmup.values_loaded.fetch_add(count, Ordering::Relaxed);
+        self.background.warmup.values_loaded.fetch_add(count, Ordering::Relaxed);
     }
 }
