@@ -20,7 +20,8 @@ pub struct Hub {
     listeners: Box<[RwLock<Arc<[Listener]>>]>,
     next_subscription: AtomicU64,
     producers: Mutex<BTreeMap<String, Arc<ProducerShared>>>,
-    /// Connections on which managers relay what is sent for vBuckets, by name.
+    /// Connections on which managers relay what is sent for vBuckets, by name. Locked before
+    /// `producers` where both are.
     relays: Mutex<BTreeMap<String, Arc<RelayShared>>>,
     /// What tells the replicator of the bucket, once there is one.
     replicator: OnceLock<Arc<BucketInbox>>,
@@ -103,8 +104,11 @@ impl Hub {
     /// A producer opens. One that has the same name is to close.
     pub(crate) fn enter(&self, producer: &Arc<ProducerShared>) {
         let name = producer.name().to_owned();
-        let relay = self.lock_relays().remove(&name);
-        let older = self.lock_producers().insert(name, Arc::clone(producer));
+        // Under both locks: of two connections that open at once one finds the other.
+        let mut relays = self.lock_relays();
+        let older = self.lock_producers().insert(name.clone(), Arc::clone(producer));
+        let relay = relays.remove(&name);
+        drop(relays);
         if let Some(older) = older {
             older.supersede();
         }
@@ -125,8 +129,10 @@ impl Hub {
     /// A relayed connection opens. One that has the same name is to close.
     pub(crate) fn enter_relay(&self, relay: &Arc<RelayShared>) {
         let name = relay.name().to_owned();
+        let mut relays = self.lock_relays();
         let producer = self.lock_producers().remove(&name);
-        let older = self.lock_relays().insert(name, Arc::clone(relay));
+        let older = relays.insert(name, Arc::clone(relay));
+        drop(relays);
         if let Some(older) = older {
             older.supersede();
         }

@@ -281,9 +281,7 @@ impl RuntimeParameter {
 
     /// Whether that group shows it of this bucket.
     pub(crate) fn is_shown_in(&self, group: ShownIn, bucket: &Bucket) -> bool {
-        let is_there =
-            self.of != Buckets::Ephemeral || bucket.bucket_type() == BucketType::Ephemeral;
-        self.shown_in == group && is_there
+        self.shown_in == group && self.of.check(bucket.bucket_type()).is_ok()
     }
 
     /// What it is in this bucket; `None` for what is not the bucket's.

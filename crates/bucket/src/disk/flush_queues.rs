@@ -57,10 +57,12 @@ impl FlushQueues {
     /// So many bytes of the journal are in use: if they were more when it was full, whoever waits
     /// for room goes on.
     pub(crate) fn wake_if_journal_has_room(&self, used_bytes: u64) {
-        let full_bytes = self.full_journal_bytes.load(Ordering::Relaxed);
-        if used_bytes < full_bytes
-            && self.full_journal_bytes.swap(0, Ordering::Relaxed) == full_bytes
-        {
+        let full = &self.full_journal_bytes;
+        let full_bytes = full.load(Ordering::Relaxed);
+        // A mark that has come meanwhile stays.
+        let is_cleared =
+            || full.compare_exchange(full_bytes, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if used_bytes < full_bytes && is_cleared() {
             self.queues.iter().filter_map(|queue| queue.flusher.get()).for_each(TaskHandle::wake);
         }
     }

@@ -30,6 +30,8 @@ impl BucketCore {
     /// Has all vBuckets but replicas begin anew. Gives those whose roles have to be written: one
     /// without a file is active, and no map has made it so.
     fn empty_all(&self) -> (Vec<Vbid>, Result<(), StorageError>) {
+        // Before the locks, so that it is freed behind them (invariant 10).
+        let mut emptied: Vec<Vbucket> = Vec::new();
         let _histories: Vec<_> =
             self.vbuckets.slots.iter().map(VbucketSlot::lock_history).collect();
         let _files: Vec<_> = self.vbuckets.slots.iter().map(VbucketSlot::lock_file).collect();
@@ -53,7 +55,7 @@ impl BucketCore {
             let writes_role = state != VbucketState::Active || !topology.is_empty();
             let mut effects = Vec::new();
             vbucket.assume_topology(topology, self.now(), &mut effects);
-            drop(self.supersede(slot, vbucket, writes_role));
+            emptied.extend(self.supersede(slot, vbucket, writes_role));
             self.carry_out(vbid, &mut effects);
             if writes_role {
                 roles_to_write.push(vbid);

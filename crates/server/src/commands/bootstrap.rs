@@ -111,7 +111,6 @@ pub(super) fn select_bucket(
         Some(BucketSelection::Bucket(name)) => match selectable(connection, name, turn) {
             Some(bucket) => {
                 connection.select(Some(bucket), turn);
-                connection.known_map = None;
                 reply.done(turn);
             }
             // Most clients fail fast on this status and keep trying on KEY_ENOENT.

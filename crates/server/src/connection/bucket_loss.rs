@@ -22,10 +22,9 @@ impl Connection {
         }
         self.producer = None;
         self.relay = None;
-        self.known_map = None;
         self.select(None, turn);
         self.is_blocked &= self.parked_count > 0;
-        self.is_closing = self.parked_count == 0;
+        self.is_closing |= self.parked_count == 0;
     }
 
     /// Answers what has waited. A request of lines is not: its client sees the end of the

@@ -220,14 +220,13 @@ impl Connection {
         if !is_enabled_flush {
             validate::request(opcode, frame, self.features)?;
         }
-        let infos = FrameInfos::parse(opcode, frame.framing_extras)?;
-        if infos.durability.is_some() && matches!(opcode.loud(), Opcode::Touch | Opcode::Gat) {
+        let request = request_of(opcode, frame)?;
+        let is_durable = request.infos.durability.is_some();
+        if is_durable && matches!(request.opcode, Opcode::Touch | Opcode::Gat) {
             let context = "this command cannot be durable; store the document instead";
             return Err(Invalid { status: Status::NotSupported, context });
         }
-        let is_quiet = opcode.flags().is_quiet() || opcode == Opcode::FlushQ;
-        let loud = if opcode == Opcode::FlushQ { Opcode::Flush } else { opcode.loud() };
-        Ok(Request { opcode: loud, is_quiet, frame: *frame, infos })
+        Ok(request)
     }
 
     /// Whether FLUSH is supported. Where no bucket is selected, that is what is answered wherever
@@ -286,7 +285,8 @@ impl Connection {
         };
         assert_eq!(consumed, frame.header.frame_size(), "one frame is kept of one request");
         let opcode = Opcode::from_byte(frame.header.opcode).expect("a command that was executed");
-        let Ok(request) = self.checked(opcode, &frame, turn) else { return };
+        // What was let in is answered, whatever is forbidden since.
+        let request = request_of(opcode, &frame).expect("a request that was understood");
         turn.begin_request();
         let done = self.in_named_rights(&request, turn, |connection, turn| {
             commands::complete(connection, &request, completion, turn)
@@ -350,6 +350,14 @@ impl Connection {
     fn is_reorderable(&self, opcode: Opcode) -> bool {
         opcode.flags().is_reorderable() && self.features.contains(Feature::UnorderedExecution)
     }
+}
+
+/// A frame as a request; whether it may be one is not asked.
+fn request_of<'a>(opcode: Opcode, frame: &Frame<'a>) -> Result<Request<'a>, Invalid> {
+    let infos = FrameInfos::parse(opcode, frame.framing_extras)?;
+    let is_quiet = opcode.flags().is_quiet() || opcode == Opcode::FlushQ;
+    let loud = if opcode == Opcode::FlushQ { Opcode::Flush } else { opcode.loud() };
+    Ok(Request { opcode: loud, is_quiet, frame: *frame, infos })
 }
 
 /// What a client may ask before it has said who it is.

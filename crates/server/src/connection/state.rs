@@ -136,6 +136,8 @@ impl Connection {
     /// Selects a bucket, or none. What it asks for from now on is counted there.
     pub(crate) fn select(&mut self, bucket: Option<Arc<BucketPart>>, turn: &mut Turn<'_>) {
         self.bucket = bucket;
+        // Of the maps of two buckets, and of the global one, each counts by itself.
+        self.known_map = None;
         self.settle_rights(turn.shared);
         turn.count_for(self.selected());
     }

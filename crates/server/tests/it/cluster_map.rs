@@ -58,6 +58,17 @@ fn a_new_map_is_pushed_to_those_who_asked_for_it_and_met_by_the_others() {
 }
 
 #[test]
+fn who_selects_no_bucket_any_more_is_told_the_global_map() {
+    let port = Port::open();
+    let mut client = port.client(&[XERROR, DUPLEX, FULL]);
+    port.server.publish(view(2));
+    assert_eq!(notification(&mut client), (2, b"default".to_vec(), b"{\"rev\":2}".to_vec()));
+    assert_eq!(client.ask(frame(0x89).key(b"@no bucket@")).status, 0);
+    port.server.publish(view(2));
+    assert_eq!(notification(&mut client), (2, vec![], b"{\"global\":2}".to_vec()));
+}
+
+#[test]
 fn nobody_is_told_what_they_have() {
     let port = Port::open();
     let mut client = port.client(&[XERROR, DUPLEX, FULL]);

@@ -50,6 +50,8 @@ fn statistics_and_parameters_are_those_of_an_ephemeral_bucket() {
         assert_eq!(config[name], value, "{name}");
     }
     assert!(!config.contains_key("ep_item_eviction_policy"));
+    let compaction = statistics(&mut client, "compaction");
+    assert!(!compaction.contains_key("ep_compaction_min_file_size"), "there are no files");
     assert_eq!(statistics(&mut client, "warmup")["ep_warmup"], "disabled");
     assert!(statistics(&mut client, "vbucket-details 0").contains_key("vb_0:purge_seqno"));
     let parameter = |name: &str, value: &str| {

@@ -86,7 +86,8 @@ impl Journalled {
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
     ) {
         if lock(&self.witnessed).is_due {
-            self.append_with_witnesses(records, durable);
+            // Without success they are due still, and go with the next group.
+            drop(self.append_with_witnesses(records, durable));
         } else {
             self.journal.append(records, durable);
         }
@@ -97,24 +98,30 @@ impl Journalled {
         }
     }
 
+    /// Appends records, and witnesses behind them; what became of those it returns.
     fn append_with_witnesses(
         &self,
         records: &[Record<'_>],
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
-    ) {
+    ) -> Result<(), StorageError> {
         let releasable = self.needed_from();
         let witnesses = witnesses_of(&self.entries);
         let mut all = records.to_vec();
         all.push(Record::Witnesses(&witnesses));
+        let mut witnessed = Ok(());
         self.journal.append(&all, &mut |range, result| {
-            if range.end == all.len() && result.is_ok() {
-                *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
+            if range.end == all.len() {
+                witnessed = result.clone().map(|_| ());
+                if result.is_ok() {
+                    *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
+                }
             }
             let own = range.start..range.end.min(records.len());
             if !own.is_empty() {
                 durable(own, result);
             }
         });
+        witnessed
     }
 
     /// The oldest group that a file needs. The caller holds `appending`.
@@ -140,12 +147,12 @@ impl Journalled {
     /// files have.
     pub(crate) fn rest(&self) -> Result<(), StorageError> {
         let appending = lock(&self.appending);
-        self.append_witnesses()?;
+        let witnessed = self.append_witnesses();
         self.journal.prove()?;
         drop(appending);
         self.note_segment()?;
         self.release();
-        Ok(())
+        witnessed
     }
 
     /// Whether [`Journalled::rest`] has something to do.
@@ -160,8 +167,7 @@ impl Journalled {
         if !lock(&self.witnessed).is_due || !has_begun {
             return Ok(());
         }
-        self.append_with_witnesses(&[], &mut |_, _| {});
-        Ok(())
+        self.append_with_witnesses(&[], &mut |_, _| {})
     }
 
     /// Makes the batches durable, a group of them at a time; see [`crate::Store::commit`]. Once a

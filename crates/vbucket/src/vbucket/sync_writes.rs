@@ -304,6 +304,7 @@ impl Vbucket {
         let TrackedWrite { item: prepare, client, .. } = write;
         let seqno = self.high_seqno().next();
         let item = prepare.aborted(seqno, now.wall.seconds());
+        self.checkpoints.set_limits(self.account.checkpoint_limits());
         let queued = self.checkpoints.queue(item, Some(&prepare));
         self.last_abort_seqno = Some(seqno);
         self.forget_prepare(prepare, effects);
