@@ -121,6 +121,7 @@ impl Consumer {
         let unwanted: Vec<Vbid> =
             self.streams.keys().copied().filter(|vbid| !wanted.contains(vbid)).collect();
         for vbid in unwanted {
+            // Of one that waits or goes back the producer knows nothing: none is closed there.
             if let Some(stream) = self.streams.remove(&vbid)
                 && !matches!(stream.state, StreamState::Waiting(_) | StreamState::RollingBack)
             {
@@ -181,6 +182,7 @@ impl Consumer {
         let Some(response) = Response::from_frame(frame) else {
             return self.on_message(frame, batch, now, out);
         };
+        // An answer may change a stream's state: what has come before it is carried out before.
         self.apply(batch, now, out);
         match &mut self.opening {
             None => {
@@ -202,6 +204,7 @@ impl Consumer {
     /// The vBucket holds all prepares up to `seqno`: the producer is to hear of it.
     pub fn acknowledge(&mut self, vbid: Vbid, seqno: Seqno, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
+        // Threads carry effects out without the vBucket's lock: they come in any order.
         if stream.state == StreamState::Open && seqno > stream.acknowledged {
             stream.acknowledged = seqno;
             let envelope = self.envelope(vbid);
@@ -221,6 +224,8 @@ impl Consumer {
 
     /// When [`Consumer::on_tick`] is to be called, at the latest.
     pub fn deadline(&self, now: Now) -> Instant {
+        // Before all is agreed on nothing is asked for: a time that has passed would have the loop
+        // spin until then.
         let due = self.next_request.filter(|_| self.opening.is_none());
         let flow = self.flow.deadline(now.monotonic);
         let silence = self.last_heard.after(self.silence_max());

@@ -56,6 +56,7 @@ impl Hub {
     /// From now on `observer` hears of the vBucket. It must not block, and may be called by any
     /// thread.
     pub fn subscribe(&self, vbid: Vbid, observer: Arc<dyn StreamObserver>) -> Subscription {
+        // Numbers have to be different and order nothing: Relaxed is enough.
         let number = self.next_subscription.fetch_add(1, Ordering::Relaxed);
         let subscription = Subscription(number);
         self.change(vbid, |listeners| listeners.push(Listener { subscription, observer }));
@@ -76,6 +77,7 @@ impl Hub {
         let mut changed = listeners.to_vec();
         change(&mut changed);
         let before = std::mem::replace(&mut *listeners, changed.into());
+        // The old list may be the last to hold an observer, which is freed without the lock.
         drop(listeners);
         drop(before);
     }
@@ -121,6 +123,7 @@ impl Hub {
     pub(crate) fn leave(&self, producer: &Arc<ProducerShared>) {
         let mut producers = self.lock_producers();
         let is_it = |known: &Arc<ProducerShared>| Arc::ptr_eq(known, producer);
+        // A newer connection may have its name by now, and stays.
         if producers.get(producer.name()).is_some_and(is_it) {
             producers.remove(producer.name());
         }
@@ -144,6 +147,7 @@ impl Hub {
     /// A relayed connection has gone.
     pub(crate) fn leave_relay(&self, relay: &Arc<RelayShared>) {
         let mut relays = self.lock_relays();
+        // A newer connection may have its name by now, and stays.
         if relays.get(relay.name()).is_some_and(|known| Arc::ptr_eq(known, relay)) {
             relays.remove(relay.name());
         }

@@ -69,6 +69,7 @@ impl Relay {
         let RelayOpening { bucket, hub, pool, name, node, features, now, wake } = opening;
         let shared = Arc::new(RelayShared::new(name, wake));
         hub.enter_relay(&shared);
+        // Counted with this one, which has entered by now.
         let share = bucket.memory_quota_bytes() / BUFFER_DIVISOR;
         let share = share / u64::try_from(hub.relay_count().max(1)).unwrap_or(1);
         let buffer_bytes = share.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);

@@ -52,11 +52,13 @@ impl Replicator {
     /// From now on vBuckets of this bucket can be followed. `hub` is the bucket's, and no other
     /// replicator's.
     pub fn replicate(&self, bucket: Bucket, hub: Arc<Hub>) -> BucketReplicator {
+        // Numbers have to be different and order nothing: Relaxed is enough.
         let id = BucketId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let inbox = Arc::new(BucketInbox::new(id, Arc::clone(&self.inbox)));
         hub.replicate_with(Arc::clone(&inbox));
         let (credentials, pool) = (self.credentials.clone(), self.pool.clone());
         let followed = FollowedBucket::new(bucket, hub, credentials, pool, Arc::clone(&inbox));
+        // Before the caller can send news of it: those of a bucket that has not joined are lost.
         self.joining.lock().unwrap_or_else(PoisonError::into_inner).push((id, followed));
         BucketReplicator(inbox)
     }

@@ -40,6 +40,7 @@ impl Feed {
     pub(super) fn push(&self, items: Vec<Item>) -> bool {
         let mut state = self.lock();
         if state.is_cancelled {
+            // The items that nobody wants are freed without the lock (invariant 10).
             drop(state);
             return false;
         }

@@ -99,6 +99,7 @@ impl Backfills {
         let before = self.producer.backfill_bytes().fetch_sub(bytes, Ordering::AcqRel);
         assert!(before >= bytes, "what is sent was read before");
         let low = UNSENT_BYTES_MAX / 2;
+        // Only whoever takes it across the mark wakes: one wake, not one for each message.
         if before >= low && before - bytes < low {
             self.wake();
         }

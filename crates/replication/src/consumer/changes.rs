@@ -84,6 +84,7 @@ impl Change {
         match self {
             Self::Snapshot(snapshot) => vbucket.receive_snapshot(snapshot, effects),
             Self::Version(received) => vbucket.receive(*received, now, effects),
+            // The keys of commits and aborts were checked when these were read from their messages.
             Self::Commit { key, prepare, seqno } => {
                 vbucket.receive_commit(Key::from_trusted(&key), prepare, seqno, now, effects)
             }
@@ -132,6 +133,7 @@ fn version(
     let key = key(document.key, features)?;
     let meta = ItemMeta {
         flags: document.flags,
+        // A tombstone has the time of the deletion in the place of an expiry.
         expiry: deletion.map_or(document.expiry, |(_, seconds)| seconds),
         datatype: document.datatype,
         deletion: deletion.map(|(deletion, _)| deletion),

@@ -39,6 +39,7 @@ impl Consumer {
         let message =
             Message::parse(frame).map_err(|invalid| ConsumerError::Protocol(invalid.context))?;
         let (vbid, opaque) = (Vbid(frame.header.vbucket_or_status), frame.header.opaque);
+        // Also of messages that are passed over: the producer counts them, and waits for room.
         self.flow.take(message.flow_control_bytes(!frame.framing_extras.is_empty()));
         if message == Message::Noop {
             respond(Opcode::DcpNoop, opaque, Status::Success, out);
@@ -54,6 +55,7 @@ impl Consumer {
             Message::SnapshotMarker(marker) => Some(marker.flags.contains(MarkerFlags::ACK)),
             _ => None,
         };
+        // An end and a new role, which are no changes, come behind all that was said before them.
         if self.comes_alone(vbid, marker_answer)
             || change.is_none()
             || batch.vbid != vbid
@@ -124,6 +126,7 @@ impl Consumer {
                 }
             }
             Err(error) => {
+                // A role that has changed meanwhile is nothing that the producer does wrong.
                 if error != ReceiveError::NotReceiving {
                     tracing::error!(?error, vbucket = vbid.0, "a stream does not fit and ends");
                 }

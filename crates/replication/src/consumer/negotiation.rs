@@ -79,6 +79,7 @@ impl Negotiation {
         if self.controls.iter().any(|control| control.key == "consumer_name") {
             return false;
         }
+        // The request before that place is under way, and the next answer is taken for its own.
         let next = (self.index + 1).min(self.controls.len());
         self.controls.splice(next..next, sync_writes(node));
         true

@@ -76,6 +76,7 @@ impl Login {
         let mut codes = Vec::new();
         FEATURES.encode(&mut codes);
         let key = names.connection.as_bytes();
+        // A HELLO with a longer name is refused.
         let key = key.get(..protocol::hello::AGENT_SIZE_MAX).unwrap_or(key);
         Request { key, value: &codes, ..Request::new(Opcode::Hello) }.encode(out);
         let (user, password) = (&names.user, names.password.as_bytes());
@@ -110,6 +111,7 @@ impl Login {
                 else {
                     return Err(ConsumerError::Login);
                 };
+                // The node proves that it knows the password, too, before anything is asked of it.
                 expected.check(response.value).map_err(|_| ConsumerError::Login)?;
                 self.step = say(Opcode::SelectBucket, &self.names.bucket, &[], Step::Select, out);
             }
@@ -146,5 +148,6 @@ fn flags() -> OpenFlags {
 fn granted(value: &[u8]) -> FeatureSet {
     let (codes, _) = value.as_chunks::<2>();
     let codes = codes.iter().filter_map(|code| Feature::from_code(u16::from_be_bytes(*code)));
+    // What was not asked for is not agreed on, whatever the node grants.
     codes.collect::<FeatureSet>().intersection(FEATURES)
 }

@@ -105,6 +105,7 @@ impl Consumer {
         if self.place(vbid).is_none() {
             return Err((Status::NotMyVbucket, ""));
         }
+        // The last of the checks: those before it would have to give the vBucket back.
         if !self.reservations.begin_relay(vbid) {
             let context = "the vBucket receives already: over another connection, or by the \
                            cluster's map";
@@ -146,6 +147,7 @@ impl Consumer {
         self.last_heard = now.monotonic;
         let mut batch = Batch::default();
         let taken = self.on_message(frame, &mut batch, now, out);
+        // At once: whether a message fits is answered to that message, so none waits for others.
         self.apply(&mut batch, now, out);
         let header = &frame.header;
         let refusal = self.relayed.as_mut().and_then(|relayed| relayed.refusal.take());

@@ -22,6 +22,7 @@ impl Consumer {
         let due: Vec<Vbid> = due.map(|(&vbid, _)| vbid).collect();
         for vbid in due {
             let opaque = self.next_opaque;
+            // 0 is what messages have that are of no stream.
             self.next_opaque = opaque.wrapping_add(1).max(1);
             if let Some(stream) = self.streams.get_mut(&vbid) {
                 stream.opaque = opaque;
@@ -39,6 +40,7 @@ impl Consumer {
             return;
         }
         let is_going_back = self.reservations.is_rolling_back(vbid);
+        // One that goes back already is not asked for that once more: it waits below.
         if !is_going_back && self.bucket.needs_rebuild(vbid) {
             // The producer answers, and has everything.
             if let Some(stream) = self.streams.get_mut(&vbid) {
@@ -130,6 +132,7 @@ impl Consumer {
         // Open first: what the vBucket holds is acknowledged from here on.
         stream.open();
         let added_by = stream.added_by.take();
+        // A history without a branch names none that the replica could be of.
         let begun = asked_from.filter(|_| !log.is_empty()).map(|asked_from| {
             self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
                 vbucket.begin_receiving(asked_from, &log, effects).map(|()| vbucket.is_whole())
@@ -146,6 +149,7 @@ impl Consumer {
             }
             _ => {
                 tracing::warn!(vbucket = vbid.0, "a stream was accepted that cannot be received");
+                // The producer has granted it and sends.
                 self.close(vbid, opaque, out);
                 self.wait(vbid, now);
             }
@@ -215,6 +219,7 @@ impl Consumer {
                 self.next_request = Some(now.monotonic);
                 self.request_due(now, out);
             }
+            // The reservation ends before this is heard: its time to ask may have come in between.
             StreamState::Requested(_) | StreamState::Open => {}
         }
     }
@@ -224,6 +229,7 @@ impl Consumer {
     pub fn file_damaged(&mut self, vbid: Vbid, now: Now, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.get_mut(&vbid) else { return };
         let (state, opaque) = (stream.state, stream.opaque);
+        // Whether it has to begin anew is looked at behind the rollback, before it is asked for.
         if state == StreamState::RollingBack {
             return;
         }

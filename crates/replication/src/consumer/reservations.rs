@@ -41,6 +41,7 @@ impl Reservations {
 
     /// A manager relays for this vBucket from now on. `false` if it receives already.
     pub(super) fn begin_relay(&self, vbid: Vbid) -> bool {
+        // Both under one hold of the lock: of two connections that ask at once one is refused.
         let mut reserved = self.lock();
         !reserved.followed.contains(&vbid) && reserved.relayed.insert(vbid)
     }

@@ -44,6 +44,7 @@ impl Rollback {
         ended: impl Fn(bool) + Send + 'static,
     ) {
         let Self { vbid, seqno, .. } = self;
+        // Before there is a task: one that ends at once would take back what has not begun.
         reservations.begin_rollback(vbid);
         let (rolled, reserved) = (bucket.clone(), Arc::clone(reservations));
         let work = move || {

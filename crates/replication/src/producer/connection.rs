@@ -180,6 +180,7 @@ impl Producer {
 
     /// Sends as much as there is, there is room for, and the consumer lets.
     pub fn step(&mut self, sink: &mut dyn MessageSink, now: Instant) {
+        // First: of a stream whose vBucket has another role nothing more is sent.
         self.hear_news();
         if self.is_closing {
             return;
@@ -188,6 +189,7 @@ impl Producer {
         self.watch_takeovers(now);
         while let Some(key) = self.ready.pop_front() {
             if sink.is_full() || !self.flow.has_room() {
+                // It keeps its place. Whoever makes room, socket or consumer, brings the next turn.
                 self.ready.push_front(key);
                 break;
             }
@@ -223,6 +225,7 @@ impl Producer {
     fn role_changed(&mut self, vbid: Vbid, state: Option<VbucketState>) {
         for key in self.keys_of(vbid) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
+            // A takeover has asked for this vBucket's death: what is left still has to go over.
             let is_handed_over = stream.takeover.as_ref().is_some_and(Takeover::kills)
                 && state == Some(VbucketState::Dead);
             if state != Some(stream.role) && !is_handed_over {

@@ -76,6 +76,7 @@ impl Filter {
             Selection::Everything => true,
             Selection::Default => false,
             Selection::Collections(ids) => {
+                // Before the collection is taken off: its end is for the stream, too.
                 let is_for_it = event.collection().is_some_and(|id| ids.contains(&id));
                 if let ManifestEvent::CollectionDropped { collection, .. } = event {
                     ids.remove(collection);

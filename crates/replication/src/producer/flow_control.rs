@@ -33,6 +33,7 @@ impl FlowControl {
     /// The consumer is done with `bytes`.
     pub(super) fn acked(&mut self, bytes: u32) {
         self.acked_bytes += u64::from(bytes);
+        // The number comes from outside, and may be larger than what is under way.
         self.outstanding_bytes = self.outstanding_bytes.saturating_sub(u64::from(bytes));
     }
 

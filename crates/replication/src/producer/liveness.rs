@@ -78,6 +78,7 @@ impl Liveness {
         if now.since(self.last_received) >= IDLE_TIMEOUT {
             return Due::GiveUp;
         }
+        // One at a time: whether a consumer has gone is said by the time since it was last heard.
         if self.is_pending || now.since(self.last_sent) < self.interval {
             return Due::Nothing;
         }

@@ -90,6 +90,7 @@ impl ProducerShared {
 
     /// The owner looks: what comes from now on wakes it again.
     pub(super) fn take_news(&self) -> News {
+        // Before the news are taken: what is told in between wakes once too often, and not never.
         self.is_awake.swap(false, Ordering::AcqRel);
         let news = std::mem::take(&mut *self.lock_news());
         assert_eq!(news.ready.len(), news.is_ready.len(), "news of a vBucket are told once");

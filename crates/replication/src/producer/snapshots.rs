@@ -139,6 +139,7 @@ impl Snapshots {
         let LogSection { checkpoint_id, kind, snapshot, mut items } = section;
         let covered = snapshot.end.min(through);
         let read_through = self.read_through;
+        // In this order: the filter changes with the events that it sees, and sees each item once.
         items.retain(|item| item.seqno() > read_through && self.is_sent(item));
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
         let visible = |item: &&Item| !item.operation().is_prepared();
@@ -319,6 +320,7 @@ impl Snapshots {
         }
         for item in items {
             let seqno = item.seqno();
+            // The snapshot may go on behind the stream's end.
             if seqno > self.end {
                 break;
             }
@@ -335,6 +337,7 @@ impl Snapshots {
         self.read_through = self.read_through.max(seqno);
         let is_whole = self.read_through >= self.announced_end;
         let is_cut = self.announced_end > self.end;
+        // A stream that ends within the snapshot is not taken beyond its own end.
         if is_whole
             && !is_cut
             && !self.is_over

@@ -144,6 +144,7 @@ impl Stream {
         }
         let kept: u64 = self.queue.range(before..).map(size_of_disk_item).sum();
         self.backfill_bytes += kept;
+        // What is not for the consumer makes room at once: nobody is going to send it.
         backfills.sent(read - kept);
         set(&self.counters.last_read, self.snapshots.read_through().0);
         match end {
@@ -242,6 +243,7 @@ impl Stream {
             item_count += section.items.len();
             self.snapshots.add_section(section, through, &mut self.queue);
         }
+        // Only here is the vBucket's lock taken again: the log is looked at without it.
         bucket.on_vbucket(self.key.vbid, |vbucket, _, effects| {
             vbucket.finish_stream_read(&range, item_count, effects);
         });
@@ -291,6 +293,7 @@ impl Stream {
 
     /// Ends it: what waits is not sent any more.
     pub(super) fn end_now(&mut self, reason: EndReason, backfills: &Backfills) {
+        // If the end waits in the queue already, that stays: `finish` adds no second one.
         if !self.snapshots.is_over() {
             self.queue.clear();
             backfills.sent(std::mem::take(&mut self.backfill_bytes));
@@ -345,6 +348,7 @@ impl Stream {
     /// Gives its place in the log back, and what a backfill has read.
     pub(super) fn let_go(&mut self, bucket: &Bucket, backfills: &Backfills) {
         backfills.sent(std::mem::take(&mut self.backfill_bytes));
+        // However the takeover has ended, writers are not to wait for it any longer.
         if self.takeover.as_ref().is_some_and(Takeover::is_late) {
             bucket.on_vbucket(self.key.vbid, |vbucket, _, _| vbucket.set_takeover_late(false));
         }

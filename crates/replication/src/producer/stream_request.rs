@@ -158,6 +158,7 @@ pub(super) fn grant(
     effects: &mut Vec<Effect>,
 ) -> Result<Granted, Answer> {
     let Asker { cursor_name, tenure, node, has_room } = asker;
+    // Once more: the lock was let go of since, and role and high seqno may have changed.
     let request = check_role(vbucket, checked.request)?;
     let filter = filter_of(vbucket, checked)?;
     let StreamRequest { flags, start, snapshot_start, snapshot_end, uuid, .. } = request;
@@ -202,10 +203,12 @@ pub(super) fn grant(
         None
     };
     if let Some((status, context)) = refusal {
+        // The log keeps nothing for a stream that is refused.
         vbucket.close_stream(registration.id, effects);
         return Err(Answer::Fail(status, context));
     }
     if let Some(node) = node {
+        // What a node has acknowledged behind its start it does not have any more.
         vbucket.restart_acknowledgements(node, start);
     }
     let entries = vbucket.failover_entries().iter();

@@ -95,6 +95,7 @@ impl Takeover {
 
     /// The other node has a whole snapshot.
     pub(super) fn marker_answered(&mut self) {
+        // Answers come from outside, and may be more than the markers.
         self.unanswered_count = self.unanswered_count.saturating_sub(1);
     }
 

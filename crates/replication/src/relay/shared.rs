@@ -105,6 +105,7 @@ impl RelayShared {
 
     /// The owner looks: what comes from now on wakes it again.
     pub(super) fn take_news(&self) -> News {
+        // Before the news are taken: what is told in between wakes once too often, and not never.
         self.is_awake.swap(false, Ordering::AcqRel);
         std::mem::take(&mut *self.lock_news())
     }

@@ -114,6 +114,7 @@ impl EventLoop {
         let now = self.now();
         for (id, news) in news.of_buckets {
             if news.is_leaving {
+                // Following nothing ends its subscriptions and reservations, which are the hub's.
                 if let Some(mut bucket) = self.buckets.remove(&id) {
                     bucket.follow(Vec::new(), &mut self.next_token, now);
                 }

@@ -106,6 +106,7 @@ impl FollowedBucket {
 
     /// Does what follows from news. New connections take their tokens from `next_token`.
     pub(super) fn take_news(&mut self, news: BucketNews, next_token: &mut usize, now: Now) {
+        // First: the rest of the news goes to the links that follow the vBuckets from now on.
         if let Some(wanted) = news.wanted {
             self.follow(wanted, next_token, now);
         }

@@ -123,6 +123,7 @@ impl Inbox {
         let mut waiting = self.lock();
         let was_empty = waiting.is_none();
         *waiting = Some(join(waiting.take().unwrap_or_default()));
+        // A wake may be a call of the system: the lock is held for the push alone.
         drop(waiting);
         let is_own = SERVED.get() == self.address();
         if was_empty && !is_own {

@@ -155,6 +155,7 @@ impl Link {
         let Some(line) = &mut self.line else { return false };
         match line.receive(scratch, now) {
             Ok(has_more) => {
+                // Connected is not enough: where the login is refused the pauses are to grow.
                 if line.consumer.is_open() {
                     self.pause = PAUSE_MIN;
                     if !std::mem::take(&mut self.complaints).is_empty() {
