@@ -178,6 +178,7 @@ impl<'a> Iterator for Infos<'a> {
             return None;
         }
         let info = next_info(&mut self.0);
+        // Where another one would begin is not known: this was the last.
         if info.is_none() {
             self.0 = Fields::new(&[]);
         }

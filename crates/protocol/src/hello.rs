@@ -178,6 +178,7 @@ pub fn requested(value: &[u8]) -> Result<FeatureSet, Invalid> {
 /// Grants what was requested and is `supported`.
 pub fn negotiate(value: &[u8], supported: FeatureSet) -> Result<Agreement, Invalid> {
     let possible = requested(value)?.intersection(supported);
+    // What a feature needs was asked for with it, but need not be supported.
     let granted: FeatureSet =
         possible.iter().filter(|feature| !possible.lacks_what_it_needs(*feature)).collect();
     let granted = granted.without(Feature::Tls).without(Feature::TcpDelay);

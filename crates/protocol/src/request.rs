@@ -124,6 +124,7 @@ pub fn observed_keys(value: &[u8]) -> impl Iterator<Item = Option<(u16, &[u8])>>
             return None;
         }
         let key = observed_key(&mut fields);
+        // Where another one would begin is not known: this was the last.
         if key.is_none() {
             fields = Fields::new(&[]);
         }

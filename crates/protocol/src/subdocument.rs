@@ -114,6 +114,7 @@ pub fn path_specs(form: PathSpecForm, value: &[u8]) -> impl Iterator<Item = Opti
             return None;
         }
         let spec = PathSpec::parse(form, &mut fields);
+        // Where another one would begin is not known: this was the last.
         if spec.is_none() {
             fields = Fields::new(&[]);
         }

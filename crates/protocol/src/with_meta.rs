@@ -74,6 +74,7 @@ impl<'a> WithMeta<'a> {
         let mut fields = Fields::new(extras);
         let (flags, expiry) = (fields.array()?, fields.u32()?);
         let (revision, cas) = (fields.u64()?, fields.u64()?);
+        // Which of the two optional fields are there is told by the size alone.
         let has_options = matches!(extras.len(), 28 | 30);
         let options = if has_options { fields.u32()? } else { 0 };
         let extended_size = if fields.is_empty() { 0 } else { fields.u16()? };
@@ -150,6 +151,7 @@ impl TryFrom<NumberJson> for Number {
         match json {
             NumberJson::Number(number) => Ok(Self(number)),
             NumberJson::Text(text) => {
+                // `from_str_radix` takes a sign, too.
                 let digits = text.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
                 let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
                 number.map(Self).ok_or("a text is `0x` and hexadecimal digits")

@@ -223,6 +223,7 @@ fn at_key(retrieval: Retrieval, bytes: &[u8]) -> Step<'_> {
             Step::Request { request: Request::EndOfKeys, block: &[], line_size: size, taken }
         }
         Next::Unknown => {
+            // Blanks are taken off at once: of a line of nothing else all would be kept.
             let blanks = bytes.iter().take_while(|byte| **byte == b' ').count();
             match (blanks, bytes.len().saturating_sub(blanks)) {
                 (_, size) if size > KEY_SIZE_MAX.saturating_add(1) => {
@@ -262,6 +263,7 @@ fn next_word(bytes: &[u8], at: usize) -> Next<'_> {
         return Next::Unknown;
     };
     let word = rest.get(..size).unwrap_or_default();
+    // A carriage return belongs to the line's end in front of a newline alone, not to the key.
     let is_last = rest.get(size) == Some(&b'\n');
     let word = word.strip_suffix(b"\r").filter(|_| is_last).unwrap_or(word);
     Next::Word(word, begin.saturating_add(word.len()))
