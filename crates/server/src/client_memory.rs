@@ -46,6 +46,7 @@ impl ClientMemory {
 
     /// A connection that held `before` holds `now`.
     pub(crate) fn settle(&self, before: Held, now: Held) {
+        // In this order: for a moment too much is counted rather than too little.
         self.used_by(now.holder).fetch_add(now.bytes, Ordering::Relaxed);
         let used_bytes = self.used_by(before.holder).fetch_sub(before.bytes, Ordering::Relaxed);
         assert!(used_bytes >= before.bytes, "what is given back was held");

@@ -98,6 +98,7 @@ impl Emptying {
 
     fn step(&mut self, now: Instant) -> Progress {
         let Some(emptied) = self.emptied else {
+            // Before anything is emptied: who cannot be asked might bring all of it back.
             if let Followers::Silent(reason) = self.followers() {
                 return Progress::Ended(Err(format!("{reason}; nothing was emptied")));
             }

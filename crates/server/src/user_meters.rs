@@ -69,6 +69,7 @@ impl UserMeters {
         let mut meters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         meters.retain(|_, meter| meter.strong_count() > 0);
         let meter = meters.get(user).and_then(Weak::upgrade).unwrap_or_default();
+        // Counted up under the lock alone, so that the last place is given once.
         if !has_place(meter.connections.load(Ordering::Relaxed)) {
             return None;
         }

@@ -121,6 +121,7 @@ fn may_stream(
         let manifest = part.bucket.manifest();
         let scope = manifest.scopes.iter().find(|it| it.id.0 == scope);
         let seen = scope.filter(|scope| connection.sight().sees_scope(&scope.name));
+        // A scope in which nothing is allowed looks like one that is not there.
         let Some(scope) = seen else {
             unknown(connection, request, UNKNOWN_SCOPE, turn);
             return false;

@@ -157,6 +157,7 @@ pub(super) fn go_on(
         request.reply(connection).fail(turn, Status::Einval, context);
         return Done::Answered;
     };
+    // A portion is held until its client takes it: none is begun where there is no room left.
     if !turn.shared.client_memory.has_room_for(connection.holder(), 0) {
         let context = "the node holds too much for its clients; try again";
         request.reply(connection).fail(turn, Status::Etmpfail, context);

@@ -32,6 +32,7 @@ pub(super) fn start(
     connection.log_out(turn);
     let address = connection.peer.map(|peer| peer.ip());
     let now = turn.now.monotonic;
+    // Before the exchange begins: guesses from there are not even checked.
     if address.is_some_and(|address| turn.shared.users.refuses_logins_from(address, now)) {
         let context = "too many logins from this address have failed; try again in a minute";
         request.reply(connection).fail(turn, Status::Etmpfail, context);

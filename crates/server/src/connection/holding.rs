@@ -40,6 +40,7 @@ impl Connection {
         let size_max = self.frame_size_max(turn.shared.frame_limits());
         let Ok(Some(header)) = Header::parse(bytes, size_max) else { return false };
         let size = header.frame_size();
+        // Answers keep their order: one that may not overtake others is not refused before them.
         let must_wait =
             self.parked_count > 0 && !self.features.contains(Feature::UnorderedExecution);
         // What a producer sends is bounded by what it may send ahead, and must not be passed over.

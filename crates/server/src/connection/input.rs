@@ -73,6 +73,7 @@ impl Connection {
         assert!(self.parked_bytes >= held_bytes, "what is given back was held");
         self.parked_count -= 1;
         self.parked_bytes -= held_bytes;
+        // One that blocks waits alone: either it is the one that goes on, or none blocks.
         self.is_blocked = false;
         turn.resume(parked, &completion);
         if self.dialect.is_text() {
@@ -106,6 +107,7 @@ impl Connection {
             }
             match Frame::parse(rest, size_max) {
                 Parsed::Incomplete { .. } => {
+                    // In this order: a value received in its place takes all its room at once.
                     if self.refuses(rest, turn) || self.begin_receiving(rest, turn) {
                         consumed = bytes.len();
                     }
@@ -170,6 +172,7 @@ impl Connection {
     /// Checks a frame and executes it. Source of the order: docs/specification/protocol.md,
     /// section 3.1.
     fn take(&mut self, frame: &Frame<'_>, turn: &mut Turn<'_>) -> Step {
+        // The room that was found was for the request that is taken now.
         self.is_admitted = false;
         match frame.header.magic {
             Magic::ClientRequest | Magic::AltClientRequest => {}
@@ -309,6 +312,7 @@ impl Connection {
         match self.checked(opcode, &frame, turn) {
             Ok(request) => {
                 turn.begin_request();
+                // In another's name it goes the way of frames, where those rights are looked up.
                 if request.infos.impersonate.is_some() {
                     let frame = Frame { value: builder.value(), ..request.frame };
                     return self.execute(&Request { frame, ..request }, turn);
@@ -316,6 +320,7 @@ impl Connection {
                 if !self.may(&request, turn) {
                     return self.finish(&request, Done::Answered, turn);
                 }
+                // Before the value is given away: a request that waits is executed again with it.
                 if commands::must_received_wait(self, &request, &builder, turn) {
                     let frame = Frame { value: builder.value(), ..request.frame };
                     self.finish(&Request { frame, ..request }, Done::Parked, turn);

@@ -21,6 +21,7 @@ impl Connection {
     /// Sends the map that counts now, or its version, to a client that has asked for that and does
     /// not have it. A client that reads slowly gets none: it hears of the map when it meets it.
     pub(crate) fn push_map(&mut self, turn: &mut Turn<'_>) {
+        // First: whose user may not use the bucket any more is let go, and gets no map of it.
         self.renew_rights(turn);
         let is_brief = self.features.contains(Feature::ClustermapChangeNotificationBrief);
         let is_full = self.features.contains(Feature::ClustermapChangeNotification);

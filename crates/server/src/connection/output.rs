@@ -78,6 +78,7 @@ impl Output {
             let mut waiting = unsent.0.take().map_or_else(Waiting::default, |waiting| *waiting);
             self.move_to(&mut waiting);
             let sent = waiting.send(socket);
+            // Also after an error: how much was sent is reckoned from what is left.
             unsent.0 = (!waiting.chunks.is_empty()).then(|| Box::new(waiting));
             sent?;
         }
@@ -89,6 +90,7 @@ impl Output {
         let mut sent = 0;
         while sent < self.buffer.len() {
             match socket.write(&self.buffer[sent..]) {
+                // It neither takes anything nor says that it would block: no end would come.
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     sent += count;

@@ -142,6 +142,7 @@ impl Parked {
             |request: &ParkedRequest| request.token == token && !request.kept.deletes_bucket();
         let lost = self.requests.iter().filter(|(_, request)| is_lost(request));
         let mut names: Vec<u64> = lost.map(|(name, _)| *name).collect();
+        // Answered in the order in which they came, not in that of the map (invariant 12).
         names.sort_unstable();
         names.iter().filter_map(|name| self.requests.remove(name)).collect()
     }

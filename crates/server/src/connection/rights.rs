@@ -307,6 +307,7 @@ impl Connection {
         let Some(user) = request.infos.impersonate else { return act(self, turn) };
         match self.rights_of_named(user, request.opcode, turn) {
             Ok(named) => {
+                // What changes the connection's own rights does not come here: it is refused above.
                 let own = std::mem::replace(&mut self.rights, named);
                 let done = act(self, turn);
                 self.rights = own;

@@ -200,6 +200,7 @@ impl Connection {
         let request_size = line_size + block_size + BLOCK_END_SIZE;
         let has_room = request_size < LARGE_REQUEST_BYTES_MIN
             || turn.shared.client_memory.has_room_for(self.holder(), request_size);
+        // Before room is taken for the block, which is then passed over as it comes.
         if !has_room {
             count(&turn.counters.refused_large_requests);
             no_memory(reply_to(request), turn);

@@ -143,6 +143,7 @@ impl EventLoop {
 
     fn look_after(&mut self, token: usize, opened: Instant, now: Instant) {
         let Some(Some(peer)) = self.peers.get_mut(token) else { return };
+        // The token may be another connection's by now.
         if peer.opened != opened {
             return;
         }
@@ -170,6 +171,7 @@ impl EventLoop {
                 if let Some(Some(peer)) = self.peers.get_mut(token) {
                     peer.is_ending |= readiness.is_ending;
                     peer.is_readable |= readiness.is_readable || peer.is_ending;
+                    // Whoever stands in the line waits there, or it would go in front of others.
                     if !peer.is_in_line {
                         self.give_turn(token);
                     }
@@ -184,7 +186,9 @@ impl EventLoop {
         if self.replicas.is_empty() {
             return;
         }
+        // First: that a stream has something to send is told by a message.
         self.on_messages();
+        // A turn may end the connection, which takes it off the list.
         for token in self.replicas.clone() {
             if let Some(Some(peer)) = self.peers.get_mut(token) {
                 // Perhaps it is not. Looking costs less than to wait for its edge.
@@ -263,6 +267,7 @@ impl EventLoop {
             match door.accept() {
                 Ok(socket) => self.hand_over(socket, entrance),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // That one has gone; others may wait behind it.
                 Err(error) if network::is_about_one_connection(&error) => {}
                 Err(error) => {
                     // Out of descriptors or memory. While the queue is full no edge will come.
@@ -296,6 +301,7 @@ impl EventLoop {
     /// Whether there is a place for one more connection, if need be that of a stranger.
     fn has_place(&self) -> bool {
         let connections_max = self.shared.options.limits.connections_max;
+        // Relaxed is enough: this thread alone counts up, others only free places meanwhile.
         let connection_count = self.shared.connection_count.load(Ordering::Relaxed);
         if connection_count < connections_max {
             return true;
@@ -338,6 +344,7 @@ impl EventLoop {
         let is_free = self.peers.get(token).is_none_or(Option::is_none);
         assert!(is_free, "a token names one connection: {token}");
         let watched = self.registry.watch(socket, Token(token));
+        // Also for one that is refused: its token goes to the free ones, and has to have a place.
         if token == self.peers.len() {
             self.peers.push(None);
         }
@@ -475,10 +482,13 @@ impl EventLoop {
         self.scratch.output.discard();
         if let Some(mut peer) = self.peers[token].take() {
             peer.socket.say_goodbye();
+            // Whatever comes of it, the socket is closed together with the peer.
             self.registry.forget(peer.socket.stream()).ok();
+            // What its requests wait for must not reach the connection that gets the token next.
             self.scratch.parked.forget(token);
             self.free_tokens.push(token);
             self.replicas.retain(|replica| *replica != token);
+            // As a client that holds nothing: by that a stranger leaves the strangers' list, too.
             settle(&self.shared, self.index, token, &mut peer, Held::default());
             self.give_place_back();
             count_down(&self.counters.curr_connections);

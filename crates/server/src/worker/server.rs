@@ -162,6 +162,7 @@ impl Server {
     /// From now on no client can select the bucket of that name, and those that have it lose it,
     /// each in its own time. `None` if there is none.
     pub fn remove_bucket(&self, name: &str) -> Option<Departure> {
+        // Before workers are told: nobody can select it behind the message that takes it away.
         let part = self.shared.buckets.remove(name)?;
         part.delayed_flush.withdraw();
         for worker in 0..self.shared.mailboxes.count() {
@@ -182,6 +183,7 @@ impl Server {
     /// From now on clients are told `view`. Those that have asked for it hear of it at once.
     pub fn publish(&self, view: ClusterView) {
         let ClusterView { revision, global_config, bucket_configs } = view;
+        // Before workers are told: the message says nothing of the map, they look it up.
         self.shared.buckets.publish(revision, bucket_configs);
         self.shared.global_map.replace(revision, global_config);
         for worker in 0..self.shared.mailboxes.count() {
@@ -306,6 +308,7 @@ impl Server {
                 tracing::error!("a front-end worker has panicked");
             }
         }
+        // Behind the workers, who have tasks of this owner scheduled until they end.
         self.shared.owner.unregister(Shutdown::Force);
     }
 }

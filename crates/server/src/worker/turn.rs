@@ -31,9 +31,11 @@ pub(super) fn turn_of(
     read_buffer: &mut [u8],
     kind: TurnKind,
 ) -> Afterwards {
+    // First: what the reader takes now makes room for answers, without which nothing is executed.
     if send(peer, turn).is_err() {
         return Afterwards::Close;
     }
+    // Before anything is executed: rights that were taken away are not used any more.
     peer.connection.renew_rights(turn);
     peer.connection.on_room(turn);
     let (mut budget, read_buffer) = match peer.connection.holder() {
@@ -151,6 +153,7 @@ fn send(peer: &mut Peer, turn: &mut Turn<'_>) -> io::Result<()> {
     }
     peer.note_sent(before_on_socket, turn);
     turn.unsent_bytes = peer.unsent_bytes();
+    // The output is the worker's: what is left there would go to the next connection.
     if result.is_err() {
         turn.output.discard();
     }

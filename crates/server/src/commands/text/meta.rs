@@ -46,6 +46,7 @@ pub(super) fn store(
     let size = value.size();
     let mut result = carry_out(bucket, &order, key.as_key(), &mut value, turn);
     let was_missing = matches!(result, Err(NoResult::Refused(Refused::NotStored)));
+    // What could not be added to a document has left the value where it is: it becomes a new one.
     if let Some(exptime) = meta.options.vivify.filter(|_| was_missing) {
         let made = StoreOrder { verb: StoreVerb::Add, exptime, ..order };
         result = carry_out(bucket, &made, key.as_key(), &mut value, turn);

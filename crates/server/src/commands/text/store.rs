@@ -154,6 +154,7 @@ fn put(
             operations::store(bucket, write, turn)
         }
         StoredValue::Built(place) => {
+            // Before the value is given away: a store that waits keeps it, to be executed again.
             if place.is_some() && bucket.must_store_wait(turn.session, VBID, key) {
                 return Err(NoResult::Waits);
             }
