@@ -271,6 +271,8 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
+        // Reservations are the hub's: a stream that has not ended would keep its vBucket from
+        // others.
         self.consumer.end_all();
         for (vbid, subscription) in std::mem::take(&mut self.subscriptions) {
             self.hub.unsubscribe(vbid, subscription);

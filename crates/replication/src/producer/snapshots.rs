@@ -181,6 +181,8 @@ impl Snapshots {
     /// A file is going to be read. Without anything visible in it there is no snapshot.
     pub(super) fn begin_disk(&mut self, disk: BackfillFacts, out: &mut VecDeque<Outgoing>) {
         self.disk = Some(disk);
+        // Behind the file the log is read anew: its first section begins a checkpoint for the
+        // consumer.
         self.checkpoint = None;
         let announces_all = self.policy.has_sync_writes || self.policy.has_collections;
         let end =
@@ -270,6 +272,7 @@ impl Snapshots {
         self.read_through = disk.high;
         self.announced_end = disk.high;
         self.last_item = disk.high;
+        // What came by key was the first snapshot: the next one begins behind it.
         self.first_start = None;
         self.policy.skips_deletes = false;
         self.end_if_reached(out);
