@@ -271,8 +271,7 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        // Reservations are the hub's: a stream that has not ended would keep its vBucket from
-        // others.
+        // Reservations are the hub's: they would outlive streams that have not ended.
         self.consumer.end_all();
         for (vbid, subscription) in std::mem::take(&mut self.subscriptions) {
             self.hub.unsubscribe(vbid, subscription);
