@@ -212,6 +212,7 @@ pub(super) fn read_portion(
     let extras = u32::from(scan.content() != ScanContent::Keys).to_be_bytes();
     let reply = request.reply(connection);
     let mut frames = results.into_frames();
+    // The status that ends the answer comes with the last of the results.
     let last = status.map(|status| (status, frames.pop().unwrap_or_default()));
     let frames = frames.into_iter().map(|frame| (Status::Success, frame)).chain(last);
     for (status, frame) in frames {

@@ -35,6 +35,8 @@ impl Connection {
         self.parked_bytes -= request.kept.held_bytes();
         match &request.kept {
             Kept::Answer(answer) => {
+                // It has begun, and nobody here will hear of its end: it may be committed all the
+                // same.
                 let end = SyncWriteEnd::Ambiguous(Ambiguity::NotActive);
                 commands::answer_ended(answer, end, turn);
             }

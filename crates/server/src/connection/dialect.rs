@@ -29,6 +29,7 @@ impl Dialect {
     /// The first of `bytes` decides where nothing has come before: a text begins with a character.
     pub(super) fn decide(&mut self, bytes: &[u8]) {
         if let (Self::Undecided, Some(first)) = (&self, bytes.first()) {
+            // No frame begins so: none of the magic bytes is a character or a blank.
             let is_text = first.is_ascii_graphic() || first.is_ascii_whitespace();
             *self = if is_text { Self::Lines(Box::default()) } else { Self::Frames };
         }

@@ -134,6 +134,7 @@ impl Reply {
 
     /// Like [`Reply::fail`], with everything there is to say.
     pub(crate) fn fail_with(self, turn: &mut Turn<'_>, status: Status, context: ErrorContext<'_>) {
+        // Counted as what it is, not as what a client without extended statuses is told.
         match status {
             Status::Etmpfail => count(&turn.bucket.commands.temporary_failures),
             Status::Einval => count(&turn.bucket.commands.invalid_requests),
