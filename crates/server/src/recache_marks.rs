@@ -66,8 +66,7 @@ impl RecacheMarks {
 
     /// What a client hears that reads a document. Who is told that it has won is the only one.
     pub(crate) fn read(&self, name: impl FnOnce() -> DocumentName, read: MarkedRead) -> Recaching {
-        // A mark that is made in this moment may as well come behind the read, so Relaxed
-        // is enough.
+        // A mark made in this moment may as well come behind the read, so Relaxed is enough.
         if !read.may_win && self.count.load(Ordering::Relaxed) == 0 {
             return Recaching::default();
         }
