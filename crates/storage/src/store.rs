@@ -287,6 +287,7 @@ impl Store {
             }
         }
         self.files.sync_directory(&self.directory)?;
+        // Only now may the journal let go of the deletion: the files cannot come back any more.
         if let Some(journalled) = &self.journalled {
             entries.iter().for_each(|entry| journalled.backlog.finish_deletion(entry.vbid));
         }
@@ -412,6 +413,7 @@ impl Store {
         let handle = lock(&entry.handle);
         let old_revision = handle.revision;
         self.open_files.reserve(entry);
+        // Not held while the file is made (invariant 10); the caller holds the entry's writer.
         drop(handle);
         let created = self.create_file(entry.vbid, old_revision, batch, buffers);
         let mut handle = lock(&entry.handle);

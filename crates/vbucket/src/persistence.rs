@@ -264,6 +264,7 @@ impl FlushWork {
             cuts_disk_snapshots: true,
         });
         if is_cut {
+            // It was counted at an end that the batch does not have any more.
             self.document_count = None;
         }
         self.state.high_seqno = range.last_seqno();
@@ -285,6 +286,7 @@ impl FlushWork {
         }
         let count = all.len();
         self.item_count = Some(count);
+        // No key comes twice within one checkpoint, so there is nothing to look for.
         let items = if range.is_one_checkpoint() { all } else { newest_versions(all) };
         let superfluous = count - items.len();
         BatchItems { items, superfluous }

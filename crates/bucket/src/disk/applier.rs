@@ -75,6 +75,8 @@ impl Task for Applier {
                 }
                 continue;
             };
+            // Before files grow: what is in memory alone, and changes all the time, needs its room,
+            // too.
             core.store.leave_room_for_flushes(core.memory.account.checkpoints_bytes());
             self.prepare_journal(core, now);
             core.store.trim_backlog();

@@ -78,12 +78,15 @@ impl BucketCore {
                 self.tell_of_apply(vbid, &applied);
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.disk.flush_queues.wake_if_journal_has_room(journal.used_bytes);
+                // Memory is given back when nobody waits for the vBucket's history any more
+                // (invariant 10).
                 drop(history);
                 self.memory.account.publish_structure();
                 allocator::release_after_work(applied.bytes_written);
             }
             Err(error) => {
                 self.counters.add(&self.counters.applies_failed, 1);
+                // Damage takes this vBucket out alone; a disk that fails keeps all writers out.
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
                     self.give_up_file(vbid, &error);
                 } else {

@@ -86,6 +86,7 @@ impl BucketCore {
                 Outcome::Failed => flushed.has_failed = true,
                 Outcome::JournalIsFull => flushed.journal_is_full = true,
             }
+            // The commit of a file is timed by itself; the vBuckets of one group all took as long.
             if is_own_commit {
                 started = self.clock.now();
             }
@@ -127,6 +128,7 @@ impl BucketCore {
             }
             let mut has_moved = false;
             behind.retain_mut(|(vbid, before, wanted)| {
+                // Of a vBucket that has gone nothing is wanted any more.
                 let persisted = self.slot(*vbid).and_then(seqnos).map(|(persisted, _)| persisted);
                 has_moved |= persisted.is_none_or(|persisted| persisted > *before);
                 *before = persisted.unwrap_or(*wanted);
@@ -189,6 +191,8 @@ impl BucketCore {
                 if let Some(vbucket) = slot.lock().as_mut() {
                     vbucket.flush_failed(batch);
                 }
+                // A full journal is no failure of the disk: writers are let in while appliers make
+                // room.
                 if matches!(error, StorageError::JournalFull { .. }) {
                     self.disk.flush_queues.push_again(batch.vbid);
                     return Outcome::JournalIsFull;

@@ -193,6 +193,7 @@ impl WaitingVbuckets {
         }
         let count = self.round_left.min(DEFERRED_PORTION_MAX);
         self.round_left -= count;
+        // A round without any was none: what comes after a pause has its turn at once.
         if count > 0 && self.round_left == 0 {
             self.next_round = now.unwrap_or_default().after(self.round_interval);
         }

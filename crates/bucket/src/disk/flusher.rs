@@ -72,6 +72,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 impl Task for Flusher {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
+        // While the node stops nobody else makes room: to wait for it would be in vain.
         if let Some(pause) = self.pause()
             && !context.is_shutting_down()
         {
@@ -87,6 +88,7 @@ impl Task for Flusher {
             }
             return self.rest(now);
         }
+        // The group that follows now protects the last one.
         self.rest_at = None;
         if let Some(release_at) = &mut self.journal_release_at {
             *release_at = now.after(JOURNAL_RELEASE_DELAY);

@@ -131,6 +131,7 @@ impl WriteGate {
         path: WritePath,
         block: Option<WriteBlock>,
     ) -> bool {
+        // While the gate is open nothing is noted as failing, so that the usual case takes no lock.
         if block.is_none() && self.disk_block().is_none() {
             return false;
         }

@@ -161,6 +161,7 @@ impl BucketCore {
             Some(vbucket) => {
                 let is_new =
                     |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
+                // Said once more it is no change, for which a state would be flushed.
                 let topology = topology.filter(is_new);
                 let change = RoleChange { state, topology, is_takeover, fresh_uuid };
                 vbucket.change_role(change, self.now(), &mut effects);
@@ -176,6 +177,8 @@ impl BucketCore {
     /// Forgets a vBucket that is to be deleted, durably; to be dropped by the caller, who holds its
     /// history and file, behind these.
     fn take_out(&self, vbid: Vbid, slot: &VbucketSlot) -> Result<Option<Vbucket>, LifeError> {
+        // The list comes first: whatever becomes of the file then, a start finds the vBucket
+        // deleted.
         if self.has_files() {
             self.directory.note_absent(vbid, self.store.revision(vbid))?;
         }
@@ -241,6 +244,8 @@ impl BucketCore {
         self.flush_new(&mut vbucket)?;
         // The name of its file remembers the revision from here on.
         self.store.apply(vbid)?;
+        // Last of all: as long as it is on the list, a start takes what was written for the rest of
+        // a deletion.
         if self.has_files() {
             self.directory.note_present(vbid)?;
         }

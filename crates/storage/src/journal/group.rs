@@ -113,6 +113,7 @@ impl Group {
         records: &[Record<'_>],
         to: Destination<'_>,
     ) -> Option<Result<(), FileError>> {
+        // A copy, or the second attempt at a group: it is encoded already.
         if !self.buffer.is_empty() {
             return None;
         }
@@ -144,6 +145,8 @@ impl Group {
             for portion in encoded {
                 let first_block = if next == 0 { BLOCK_SIZE } else { 0 };
                 let bytes = &portion[first_block as usize..];
+                // Behind a failure portions are still taken: the group is encoded whole, for
+                // another attempt.
                 if written.is_ok() && !bytes.is_empty() {
                     written = to.file.write_at(bytes, to.position + next + first_block);
                 }

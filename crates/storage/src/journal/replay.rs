@@ -223,6 +223,7 @@ fn lost_end(
     let known_lsn = known.lsn.filter(|_| lacks_lsn);
     let reached = known_lsn.map_or(last_lsn, |known| known.0);
     let next_lsn = reached.saturating_add(groups_max).saturating_add(1);
+    // The header of a segment has 32 bits to say how many are skipped.
     if next_lsn > NUMBER_MAX || next_lsn.saturating_sub(last_lsn) > u64::from(u32::MAX) {
         let what = "a file names a group that this journal cannot have had";
         return Err(StorageError::corrupt(&file, position, what));

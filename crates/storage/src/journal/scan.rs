@@ -113,6 +113,7 @@ fn read_whole(
     group: &mut Vec<u8>,
 ) -> Result<bool, StorageError> {
     let bytes = header.padded_bytes();
+    // A damaged header must not have more memory taken than the file has bytes.
     if bytes > file.size()?.saturating_sub(position) {
         return Ok(false);
     }

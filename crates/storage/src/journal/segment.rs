@@ -102,10 +102,12 @@ impl Directory {
 
     /// Makes the names inside durable, and once the directory's own.
     pub(super) fn sync_names(&self) -> Result<(), StorageError> {
+        // Relaxed is enough: who does not see it set yet only syncs once more.
         if !self.is_named.load(Ordering::Relaxed) {
             self.files.sync_directory(&self.bucket)?;
             self.is_named.store(true, Ordering::Relaxed);
         }
+        // Before the sync: that does not cover a segment which loses its name meanwhile.
         let may_be_new = self.has_retired.swap(false, Ordering::AcqRel);
         let synced = self.files.sync_directory(&self.path);
         if synced.is_err() && may_be_new {

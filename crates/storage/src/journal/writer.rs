@@ -135,6 +135,8 @@ impl Writer {
         if let Err(error) = &result {
             let has_no_room = matches!(error, StorageError::NoSpace(_));
             self.leave_failed(directory);
+            // Spares have the room that the disk lacks; one is kept, for the segment of the next
+            // attempt.
             if has_no_room {
                 directory.remove_spares(&self.take_spares(1));
             }
@@ -230,6 +232,7 @@ impl Writer {
         self.is_copying = false;
         self.give_memory_back();
         written?;
+        // The copy counts from now on: what earlier segments hold of this group is nobody's.
         for segment in &mut self.sealed {
             segment.last_lsn = segment.last_lsn.min(header.lsn.0 - 1);
         }
@@ -313,6 +316,7 @@ impl Writer {
         segment.is_recyclable = false;
         let path = directory.live_path(segment.number);
         let is_empty = segment.last_lsn < segment.first_lsn;
+        // One of which nobody can tell whether it is gone counts as there: a start may find it.
         let may_be_there = || {
             directory.files.remove(&path).is_err() && directory.files.exists(&path).unwrap_or(true)
         };
@@ -327,6 +331,7 @@ impl Writer {
         group_bytes: u64,
     ) -> Result<(), StorageError> {
         let number = self.next_number;
+        // Also if the rest fails: something may be left under this number.
         self.next_number += 1;
         let size = self.segment_bytes_for(group_bytes);
         let is_usual = size == self.options.segment_bytes;
@@ -361,6 +366,7 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
+                // The rename may have failed: then it is a spare as before.
                 if let Some(spare) = spare
                     && directory.files.exists(&directory.spare_path(spare)).unwrap_or(false)
                 {

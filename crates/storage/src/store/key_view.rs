@@ -46,6 +46,7 @@ impl Store {
             (pending.items.clone(), pending.high_seqno(), pending.deletes)
         });
         let (items, waiting_seqno, replaces) = waiting.unwrap_or_default();
+        // A deletion waits for the file: what that still holds does not count.
         let file = if replaces { None } else { self.snapshot_of(&entry)? };
         let file_seqno = file.as_ref().map_or(Seqno(0), |found| Seqno(found.header.high_seqno));
         let high_seqno = file_seqno.max(waiting_seqno);
@@ -60,6 +61,7 @@ impl Store {
 
 fn newest_by_key(mut items: Vec<Item>) -> Vec<Item> {
     items.retain(|item| !item.operation().is_prepared());
+    // Of equal keys the first stays: the newest.
     items.sort_unstable_by(|one, other| {
         one.key().cmp(&other.key()).then(other.seqno().cmp(&one.seqno()))
     });

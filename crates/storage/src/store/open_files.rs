@@ -127,6 +127,8 @@ impl Entry {
 
     /// Takes the file out if nobody is using it.
     fn close_if_idle(&self) -> Option<Arc<Snapshot>> {
+        // Only tried: this lock comes before that of the list, which the caller holds
+        // (docs/locks.md).
         let mut handle = self.handle.try_lock().ok()?;
         let snapshot = handle.snapshot.as_ref()?;
         let is_idle = Arc::strong_count(snapshot) == 1 && Arc::strong_count(&snapshot.file) == 1;
@@ -142,6 +144,7 @@ impl OpenFiles {
 
     /// Takes note that an entry is being used.
     pub(crate) fn touch(&self, entry: &Entry) {
+        // Relaxed is enough: which file is idle the longest need only be about right.
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
         entry.last_used.store(now, Ordering::Relaxed);
     }

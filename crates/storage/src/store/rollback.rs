@@ -272,6 +272,7 @@ impl Store {
     pub fn raise_revision(&self, vbid: Vbid, revision: u64) {
         let entry = self.entry_or_new(vbid);
         let mut handle = lock(&entry.handle);
+        // The revision of a file that is there stands in its name.
         if handle.header_position.is_none() {
             handle.revision = handle.revision.max(revision);
         }

@@ -85,6 +85,8 @@ impl Store {
             }
         }
         self.sync_directory()?;
+        // Not before the sync: the power may bring a damaged file back under its old name until
+        // then.
         for entry in distrusted {
             lock(&entry.handle).is_distrusted = false;
         }

@@ -222,6 +222,7 @@ pub(crate) fn start(
             }
             Err(why) => report.ignored.push(IgnoredFile { name, why }),
         }
+        // Beside a newest one that is not believed they may be all that is left.
         if handle.header_position.is_some() {
             let older = revisions.into_iter();
             superfluous.extend(older.map(|revision| layout::data_file(vbid, revision)));

@@ -156,6 +156,7 @@ impl Snapshot {
     /// The items under `keys`, tombstones included, in their order.
     pub(crate) fn get(&self, keys: &[Key<'_>]) -> Result<Vec<Option<Item>>, StorageError> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
+        // The tree is read in one pass, in the order of keys, each key once.
         order.sort_unstable_by_key(|index| keys[*index]);
         let mut ids: Vec<&[u8]> = order.iter().map(|index| keys[*index].encoded()).collect();
         ids.dedup();

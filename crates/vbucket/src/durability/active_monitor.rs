@@ -154,6 +154,8 @@ impl ActiveMonitor {
 
     /// The first write, if it is to be committed.
     pub(crate) fn take_committed(&mut self, satisfied: Satisfied) -> Option<TrackedWrite> {
+        // As long as there are any that no client waits for, the first write is one of them: fewer
+        // nodes may be enough for it.
         let through = match self.ownerless_count {
             0 => satisfied.through,
             _ => satisfied.ownerless_through,

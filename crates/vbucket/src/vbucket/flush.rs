@@ -18,6 +18,7 @@ impl Vbucket {
     /// date. Nothing leaves the log until [`Vbucket::flush_succeeded`]; after a failure the same
     /// comes again.
     pub fn begin_flush(&mut self) -> Option<FlushWork> {
+        // From here on whatever comes asks for a flush of its own: this one may end before it.
         self.queued_for_flush = None;
         let cursor = self.checkpoints.persistence_cursor()?;
         let range = self.checkpoints.begin_read(cursor);
@@ -87,6 +88,7 @@ impl Vbucket {
                 None if id == CollectionId::DEFAULT => {
                     u64::try_from(self.default_collection_count()).unwrap_or(u64::MAX)
                 }
+                // It was dropped meanwhile: nothing counts its documents any more.
                 None => count,
             };
             let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
@@ -109,9 +111,12 @@ impl Vbucket {
         self.persisted_whole_seqno = self.persisted_whole_seqno.max(batch.state.whole_seqno());
         self.persisted_snapshot = batch.state.snapshot_in_file();
         self.facts = batch.state.facts;
+        // Without a file there is nothing that has to follow.
         if self.is_ephemeral {
             self.applied_seqno = seqno;
         }
+        // The role may have changed while the batch was on its way: then what is durable is an
+        // older one.
         self.state_is_dirty = batch.state.state != self.state
             || batch.state.topology != self.topology
             || batch.state.failover_table != *self.failover_table.entries();
@@ -121,6 +126,8 @@ impl Vbucket {
             let detached = self.checkpoints.finish_read(range, item_count);
             self.destroy(detached, effects);
         }
+        // Before what is held is acknowledged below: an end of a snapshot that a restart would
+        // forget is not persisted yet.
         self.note_whole_in_file(batch.state.whole_seqno());
         self.waiters.retain(|waiting| {
             let is_waiting = waiting.seqno > seqno;
@@ -166,6 +173,7 @@ impl Vbucket {
     /// The flush of `batch` failed: what it was to write waits in the log and wants another try. It
     /// has waited since before what came meanwhile.
     pub fn flush_failed(&mut self, batch: &FlushWork) {
+        // The caller queues it again, or has given up its file: nobody else is to ask.
         self.queued_for_flush = Some(FlushUrgency::Now);
         self.queued_since = batch.queued_since;
         if let Some(cursor) = self.checkpoints.persistence_cursor() {

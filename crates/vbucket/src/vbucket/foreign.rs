@@ -89,6 +89,7 @@ impl Vbucket {
         self.check_unprepared(key)?;
         let existing = match (self.hash_table.get(key), terms.order) {
             (Some(newest), _) => Some(newest.clone()),
+            // Who compares versions compares with a tombstone, too.
             (None, Some(_)) => self.find_tombstone(key)?,
             (None, None) => {
                 self.check_absent(key)?;

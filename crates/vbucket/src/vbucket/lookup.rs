@@ -64,6 +64,7 @@ impl Vbucket {
             Some(item) if self.hides(&item) => Some(item),
             Some(item) if !item.is_deleted() && self.may_lack_documents() => {
                 assert!(item.seqno() <= self.high_seqno(), "the file is not ahead of memory");
+                // The table counts it from now on.
                 self.absent.document_count = self.absent.document_count.saturating_sub(1);
                 self.put_back(item)
             }

@@ -112,6 +112,7 @@ impl Vbucket {
         let is_active = self.state == VbucketState::Active;
         let judge = |item: &Item| {
             let is_over = expiry::is_past(item.expiry(), now.wall.seconds()) && !item.is_deleted();
+            // To delete what is over its time is for the active vBucket.
             if is_active && is_over && expired.len() < EXPIRED_MAX {
                 expired.push(item.clone());
                 return ItemAction::Keep;

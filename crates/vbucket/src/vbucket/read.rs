@@ -96,6 +96,8 @@ impl Vbucket {
             }
             ItemAction::Keep
         };
+        // All of them are kept, so that nothing comes into this list to be freed under the lock
+        // (invariant 10).
         let next = self.hash_table.visit(from, slots_max, look, &mut Vec::new());
         for item in expired {
             self.delete_expired(&item, now, effects);

@@ -111,6 +111,7 @@ impl Vbucket {
         self.is_stream_new = true;
         self.passive().begin_stream();
         let held = self.high_prepared_seqno();
+        // A node that has just become active counts from scratch: it is told again what is held.
         effects.extend((held > Seqno(0)).then_some(Effect::AcknowledgePrepares(held)));
         self.flush_state_anew(effects);
         Ok(())
@@ -199,6 +200,7 @@ impl Vbucket {
         }
         if let Some(replaced) = replaced {
             self.passive().complete(replaced.seqno());
+            // A prepare that has come has taken its place among the prepares already.
             if operation == Operation::Mutation {
                 self.forget_prepare(replaced, effects);
             } else {
@@ -254,6 +256,7 @@ impl Vbucket {
     ) -> Result<(), ReceiveError> {
         self.check_received(seqno)?;
         self.checkpoints.advance_received(seqno);
+        // No item comes for this seqno that would tell the file where the snapshot ends.
         self.note_whole_in_file(self.persisted_whole_seqno);
         self.flush_state(effects);
         self.end_received(effects);

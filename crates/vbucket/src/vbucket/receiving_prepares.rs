@@ -84,6 +84,7 @@ impl Vbucket {
             ..ItemMeta::default()
         };
         let builder = ItemBuilder::new(key, meta, &[]).with_operation(Operation::Abort { prepare });
+        // The clock of a vBucket to which nothing has happened is at 0, which names no version.
         let cas = self.clock.max_cas().max(Cas(1));
         builder.charged_to(self.account.id()).finish(cas, seqno, RevSeqno(1))
     }
@@ -112,6 +113,8 @@ impl Vbucket {
         now: Now,
         effects: &mut Vec<Effect>,
     ) {
+        // A snapshot from a file has no key twice; otherwise no checkpoint holds two prepares of
+        // one (docs/durability.md, invariant 9).
         let is_memory = self.snapshot_kind == CheckpointKind::Memory;
         if is_memory && self.older_prepare_is_in_open(item.key()) {
             let detached = self.checkpoints.begin_part();

@@ -47,6 +47,7 @@ impl Vbucket {
         let snapshot = state.snapshot_in_file();
         let mut failover_table =
             FailoverTable::from_entries(&state.failover_table, fresh_uuid, high_seqno);
+        // A table that was made anew begins with that branch already.
         let begins_branch = !was_clean
             && state.state == VbucketState::Active
             && failover_table.current().uuid != fresh_uuid;
@@ -79,6 +80,7 @@ impl Vbucket {
             vbucket.whole_from_seqno = state.whole_from_seqno;
         }
         vbucket.note_purged(state.purge_seqno);
+        // The file does not know of the branch yet.
         vbucket.state_is_dirty = begins_branch;
         vbucket.hash_table.reserve(document_count);
         vbucket.settle_account();

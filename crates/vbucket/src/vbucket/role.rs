@@ -45,6 +45,7 @@ impl Vbucket {
         }
         self.topology = Arc::new(change.topology.unwrap_or_default());
         self.state_is_dirty = true;
+        // Before the snapshot ends below: what is held depends on up to where it is whole.
         self.change_monitor(change.state, effects);
         if !is_same {
             let became_active = change.state == VbucketState::Active;
@@ -108,6 +109,8 @@ impl Vbucket {
         let detached = self.checkpoints.begin_checkpoint();
         self.destroy(detached, effects);
         if !is_takeover {
+            // Before the snapshot ends here: what came of it behind its beginning is on the new
+            // branch.
             let seqno = self.last_whole_seqno();
             self.failover_table.begin_branch(uuid, seqno);
         }

@@ -176,6 +176,8 @@ impl Vbucket {
         let cas = self.clock.next(now.wall);
         let seqno = self.high_seqno().next();
         let item = builder.charged_to(self.account.id()).finish(cas, seqno, revision);
+        // No checkpoint holds two prepares of a key, or a prepare and an abort (docs/durability.md,
+        // invariant 9).
         if self.older_prepare_is_in_open(item.key()) {
             let detached = self.checkpoints.begin_checkpoint();
             self.destroy(detached, effects);
@@ -208,9 +210,12 @@ impl Vbucket {
             Monitor::Passive(_) => return self.acknowledge_held(effects),
             Monitor::Dead(_) => return,
         };
+        // Each flush comes by here, and most vBuckets have no durable writes.
         if monitor.writes.is_empty() {
             return;
         }
+        // First what this node holds: nothing is committed above that (docs/durability.md,
+        // invariant 2).
         monitor.advance(persisted);
         let satisfied = monitor.satisfied();
         while let Monitor::Active(monitor) = &mut self.monitor

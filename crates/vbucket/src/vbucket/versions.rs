@@ -161,6 +161,7 @@ impl Vbucket {
         };
         let Some(mut item) = newest else { return Ok(None) };
         let has_xattrs = item.datatype().contains(Datatype::XATTR);
+        // A tombstone without xattrs has nothing that would have to be fetched.
         let has_value = !item.is_deleted() || has_xattrs;
         if item.is_ejected() && has_value {
             item = match fetched.filter(|fetched| is_same_version(fetched, &item)) {

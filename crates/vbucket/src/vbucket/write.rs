@@ -310,6 +310,7 @@ impl Vbucket {
         }
         release(queued.superseded, effects);
         self.destroy(queued.detached, effects);
+        // Before the flush is asked for: the first of those that wait for it says since when.
         if self.queued_for_flush.is_none() {
             self.queued_since = now.monotonic;
         }

@@ -23,6 +23,8 @@ impl Writer {
         self.retire(directory);
         let used_bytes = self.needed_bytes();
         let wanted_bytes = if stays { 0 } else { self.segment_bytes_for(bytes) };
+        // A journal that no file needs takes any group: one that is larger than its limit would
+        // wait for ever.
         if used_bytes > 0 && used_bytes.saturating_add(wanted_bytes) > limit {
             self.counters.full_count += 1;
             let bytes_max = self.options.bytes_max;
@@ -43,6 +45,7 @@ impl Writer {
 
     /// Whether a group goes to the current segment: it has room, and there is no better one.
     pub(super) fn stays(&self, group_bytes: u64) -> bool {
+        // Only the header of a segment says that lsns are skipped.
         let follows = |current: &&OpenSegment| {
             self.skipped == 0 || current.segment.first_lsn == self.next_lsn()
         };
