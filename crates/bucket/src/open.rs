@@ -46,6 +46,7 @@ impl Bucket {
         let keeps_journal = options.journal.is_some();
         let (store, mut report) =
             BackingStore::open(bucket_type, &files, path, options, &last_stop)?;
+        // Only now: a start that the store refuses leaves the mark of the last stop as it is.
         directory.begin_run(keeps_journal)?;
         let account = MemoryAccount::default();
         let factory = VbucketFactory::new(&config, bucket_type, account.clone(), &entropy);
@@ -71,6 +72,7 @@ impl Bucket {
         }));
         bucket.0.follow_quota();
         bucket.report_ignored(&report);
+        // Before vBuckets are made: one that was deleted must not come back empty.
         bucket.forget_absent(&mut report);
         bucket.create_missing_vbuckets(&report);
         bucket.note_unreadable_vbuckets(&report);

@@ -98,6 +98,7 @@ impl DamageMark {
     /// the documents of which nothing was told yet.
     pub(crate) fn note_bodies<'b>(&self, bodies: &'b DamagedBodies) -> Vec<&'b DamagedBody> {
         let mut reason = self.lock();
+        // Worse is known already, which stays until another file takes the place.
         if self.kind() > Some(DamageKind::InPart) {
             return Vec::new();
         }

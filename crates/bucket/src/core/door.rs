@@ -93,6 +93,7 @@ impl BucketCore {
         let Some(slot) = self.slot(vbid) else { return act(Err(Refusal::NotActive), effects) };
         let mut place = slot.try_lock().unwrap_or_else(|| self.await_lock(slot, waited));
         let result = act(place.as_mut().ok_or_else(|| slot.why_not_here()), effects);
+        // Effects take locks of queues and of other components (invariant 10).
         drop(place);
         self.carry_out(vbid, effects);
         result

@@ -152,6 +152,7 @@ impl VbucketSlot {
 
     /// Nothing has come into the place of one that was deleted: it stays out of service.
     pub(crate) fn put_out_of_service(&self, reason: &str) {
+        // In this order: whoever finds that it was not deleted finds why it is not here.
         self.damage.note(DamageKind::OutOfService, reason);
         self.is_absent.store(false, Ordering::Release);
     }
@@ -164,6 +165,7 @@ impl VbucketSlot {
 
     /// Puts a vBucket into the place of one that was deleted, or is out of service.
     pub(crate) fn put_present(&self, vbucket: Vbucket) {
+        // In this order: whoever finds that it was not deleted finds the vBucket.
         let before = self.replace(vbucket);
         assert!(before.is_none(), "a vBucket that was taken out is not there");
         self.is_absent.store(false, Ordering::Release);

@@ -76,6 +76,7 @@ impl BucketCore {
             pending.for_each(|item| rebuild.note_prepare(item.clone()));
         }
         let documents = || unapplied.iter().filter(|item| !item.operation().is_prepared());
+        // What the file has of these is older: to add that as well would count documents twice.
         let replaced: Set<&[u8]> = documents().map(|item| item.key().encoded()).collect();
         scan(Seqno(0), false, &mut |item: Item| {
             if item.seqno() > file_seqno {

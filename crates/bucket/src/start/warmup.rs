@@ -64,6 +64,7 @@ pub(crate) fn start(
     for _ in 0..TASK_COUNT {
         let task =
             pool.schedule_asleep(&bucket.0.background.owner, &WARMUP, Warmup(bucket.clone()))?;
+        // Listed before it runs: a phase that ends wakes only those that are listed.
         warmup.lock().tasks.push(task.clone());
         task.wake();
     }
@@ -160,6 +161,7 @@ impl BucketCore {
     /// Loads values of one vBucket until `deadline`.
     fn load_values(&self, vbid: Vbid, from: Seqno, deadline: Instant) {
         if self.memory.account.used_bytes() >= self.memory.limits().watermarks().low_bytes {
+            // This one has left the queue, and is still counted.
             self.background.warmup.finish_values(vbid, None, self.clock.now());
             self.background.warmup.give_up_values(self.clock.now());
             tracing::info!("warmup leaves the remaining values on disk: memory is full enough");

@@ -187,6 +187,7 @@ impl WarmupState {
     /// Loads no more values: memory is as full as it should get.
     pub(super) fn give_up_values(&self, now: Instant) {
         let mut inner = self.lock();
+        // What other tasks are loading has left the queue, and is counted out by them.
         inner.values_left -= inner.values_queue.len();
         inner.values_queue.clear();
         self.advance(&mut inner, now);

@@ -109,6 +109,7 @@ impl Store {
     /// written to its end again. For when the journal fills up.
     pub fn carry_forward(&self) -> Result<(), StorageError> {
         let Some(journalled) = &self.journalled else { return Ok(()) };
+        // What is written again comes behind this, so that each is carried once.
         let newest = journalled.journal.usage().durable_lsn;
         while let Some(vbid) = journalled.backlog.oldest_held()
             && journalled.backlog.oldest().is_some_and(|oldest| oldest <= newest)
@@ -188,6 +189,7 @@ impl Store {
             let names = start_up::files_by_vbucket(&*self.files, &self.directory)?;
             self.remove_files(entry, &names)?;
             self.files.sync_directory(&self.directory)?;
+            // Done: if the rest fails, the next try goes on with that.
             pending.deletes = false;
         }
         let Some(state) = &pending.state else { return Ok(Applied::default()) };

@@ -257,6 +257,7 @@ impl Inner {
             waiting.append(pending);
             return waiting.is_worth_look().then_some(waiting.items.len());
         }
+        // While the vBucket is being applied, the oldest group of that stands for it.
         if !self.applying.contains_key(&vbid) {
             self.order.insert((pending.oldest, vbid));
         }

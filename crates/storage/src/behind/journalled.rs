@@ -94,6 +94,7 @@ impl Journalled {
         // A start that does not find the first group has to know that there was one. What of the
         // later segments it has to know is noted by who has time.
         if lock(&self.note.segment).is_none() {
+            // If this fails, the next append tries again.
             drop(self.note_segment());
         }
     }
@@ -149,6 +150,8 @@ impl Journalled {
         let appending = lock(&self.appending);
         let witnessed = self.append_witnesses();
         self.journal.prove()?;
+        // Let go of before the end: `release` only tries for it, and the note takes the disk's
+        // time.
         drop(appending);
         self.note_segment()?;
         self.release();
@@ -190,6 +193,7 @@ impl Journalled {
             let group: Vec<FlushBatch> = std::iter::from_fn(|| {
                 let next = batches.peek()?;
                 let next_bytes = bytes + bytes_of(&next.items);
+                // One that is larger than a group would never go otherwise.
                 let fits = bytes == 0 || next_bytes <= self.group_bytes_max;
                 let may_go = full.is_none() || next.items.is_empty();
                 bytes = next_bytes;
@@ -237,6 +241,7 @@ impl Journalled {
             // Those who might have told of room have left it to this commit.
             self.note_in_files();
         }
+        // Who hears of it takes locks of its own (invariant 10).
         drop(appending);
         reports.into_iter().for_each(|(vbid, committed)| report(vbid, committed));
         // Clients wait for the reports, and only the next group for this.
@@ -320,6 +325,7 @@ impl Journalled {
         let needed_from = self.needed_from();
         let would_release = self.journal.note_in_files(needed_from);
         let mut witnessed = lock(&self.witnessed);
+        // Witnesses are worth a record when a whole segment can go for them.
         witnessed.is_due |= would_release && witnessed.releasable < needed_from;
         witnessed.releasable
     }

@@ -59,6 +59,7 @@ impl<'s> Portions<'s> {
         let backlog = self.replay.backlog();
         let mut tried: Set<Vbid> = Set::default();
         while let Some(vbid) = backlog.next(|found| !tried.contains(&found.vbid)) {
+            // Each once: what fails waits again, and would be found for ever.
             tried.insert(vbid);
             let entry = self.store.entry_or_new(vbid);
             let _writing = lock(&entry.writer);
@@ -99,6 +100,7 @@ impl Visitor for Portions<'_> {
         if !self.replay.has_more() {
             return Ok(false);
         }
+        // Before the first portion is written, for all of them: the survey is over.
         if self.early.is_none() {
             self.hold_contradicted()?;
         }

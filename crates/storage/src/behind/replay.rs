@@ -54,6 +54,7 @@ impl Store {
         // What waits for a file is nowhere else: until the file has it, the journal stays.
         let is_needed = keeps_journal || self.backlog().vbuckets > 0;
         if !is_needed && let Some(journalled) = self.journalled.take() {
+            // The note first: a start that finds it refuses to go on without the journal.
             JournalNote::remove(&*self.files, &self.directory)?;
             journalled.journal.seal();
             journalled::remove_journal(&*self.files, &self.directory)?;
@@ -223,6 +224,7 @@ impl Store {
             let directory = self.directory.join(crate::journal::JOURNAL_DIRECTORY);
             return Err(StorageError::JournalMissing { directory, id: note.id });
         }
+        // After a clean stop files have everything, whatever the journal lacks.
         if journal_report.lost_end.is_some() && !last_stop.was_clean {
             report.shortened = replay.shortened(report);
         }
@@ -230,6 +232,8 @@ impl Store {
         let is_known =
             |report: &StartReport, vbid| report.unreadable_vbuckets().any(|it| it == vbid);
         for (vbid, error) in findings.other_histories {
+            // Witnesses were compared before the first portion: why this one is out of service is
+            // told already.
             if early.is_some() && is_known(report, vbid) {
                 continue;
             }
@@ -244,6 +248,7 @@ impl Store {
         let (entries, files) = (self.entries(), self.files.clone());
         let clock = self.clock.clone();
         self.journalled = Some(Journalled::new(parts, clock, entries, files, &self.directory));
+        // With portions that was done before the first one was written.
         if early.is_none() {
             self.check_known(last_stop, has_begun, &findings.witnesses, report)?;
         }

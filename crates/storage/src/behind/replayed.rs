@@ -217,6 +217,7 @@ impl Replay {
     fn replay_batch(&mut self, lsn: Lsn, mut batch: FlushBatch, supersedes: bool) {
         let (vbid, previous) = (batch.vbid, batch.previous_seqno);
         let at = *self.reached_by(vbid);
+        // What supersedes contains all that came before it, so it has to follow the file alone.
         let before = if supersedes { at.file_seqno } else { at.seqno };
         let continues =
             |before: &Seqno| if supersedes { *before >= previous } else { *before == previous };
@@ -237,6 +238,7 @@ impl Replay {
             && let Some(left) =
                 rollbacks.iter().filter(|(at, _)| *at > lsn).map(|(_, left)| *left).min()
         {
+            // Nothing comes back that a later rollback has discarded.
             batch.items.retain(|item| item.seqno() <= left);
         }
         self.push(lsn, batch);
@@ -265,12 +267,15 @@ impl Visitor for Replay {
         match content {
             RawContent::Delete => {
                 let deleted = Some(lsn);
+                // What stands before it counts for nothing any more: records, rollbacks and
+                // witnesses.
                 self.surveyed.insert(vbid, Surveyed { deleted, ..Surveyed::default() });
             }
             RawContent::Batch(batch) => {
                 let surveyed = self.surveyed.entry(vbid).or_default();
                 if batch.supersedes {
                     surveyed.contained = Some(lsn);
+                    // What this one contains is not replayed.
                     surveyed.bytes = 0;
                 }
                 surveyed.bytes += if is_lacking { u64::from(bytes) } else { 0 };

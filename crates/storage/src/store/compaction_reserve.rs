@@ -72,6 +72,7 @@ impl CompactionReserve {
     pub(crate) fn claim(&self, bytes: u64, claimed_bytes_max: u64) -> Result<Room<'_>, u64> {
         let claimed =
             |before: u64| before.checked_add(bytes).filter(|claimed| *claimed <= claimed_bytes_max);
+        // Relaxed is enough: nothing but the sum itself is agreed on here.
         let result = self.claimed_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed);
         result.map(|_| Room { reserve: self, bytes })
     }

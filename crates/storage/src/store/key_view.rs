@@ -101,6 +101,7 @@ impl KeyView {
         let mut is_there = false;
         let mut reader = snapshot.file.reader(&snapshot.header);
         let _flow = reader.scan_by_seqno(seqno.0, |info, _| {
+            // A newer version waits for the file: then this is not the last change of its key.
             let is_overlaid = || {
                 let found = self.waiting.binary_search_by(|item| item.key().encoded().cmp(info.id));
                 found.is_ok()
@@ -138,6 +139,7 @@ impl KeyView {
                         return Ok(flow);
                     }
                 }
+                // Where both have a key, what waits for the file is newer.
                 let newer = waiting.next_if(|item| item.key().encoded() == info.id);
                 let place = newer.map_or(Place::File(info, bodies), Place::Journal);
                 flow = visit(&mut KeyViewEntry(place))?;

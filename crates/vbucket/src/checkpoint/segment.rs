@@ -134,9 +134,12 @@ impl Content {
     /// Supersedes the item at `seqno` by the one at `by`. It stays where a reader has begun
     /// (`is_read`), who must still see it.
     pub(super) fn supersede(&self, seqno: Seqno, by: Seqno, is_read: bool) -> Superseded {
+        // Tried only: readers take as long as they like, and requests wait for the vBucket's lock
+        // meanwhile.
         let run = if is_read { None } else { self.run.try_write().ok() };
         let superseded = match run {
             Some(mut run) => run.take(seqno).map_or(Superseded::Absent, Superseded::Taken),
+            // Only who holds the vBucket's lock writes, so this one is had at once.
             None if self.read().slot_of(seqno).is_some() => Superseded::Hidden,
             None => Superseded::Absent,
         };

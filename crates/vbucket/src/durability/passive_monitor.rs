@@ -99,6 +99,7 @@ impl PassiveMonitor {
     pub(crate) fn end_snapshot(&mut self, end: SnapshotEnd) {
         let last = self.writes.last_seqno();
         let judged = self.ends.back().map_or(self.writes.high_prepared, |end| end.seqno);
+        // A memory snapshot without prepares does not move what is held.
         if end.high_prepared_on_disk.is_some() || last > judged {
             self.ends.push_back(end);
         }
@@ -110,6 +111,8 @@ impl PassiveMonitor {
         let before = self.writes.high_prepared;
         while let Some(&end) = self.ends.front() {
             let is_persisted = end.seqno <= persisted;
+            // Of a disk snapshot nothing is held before all of it is persisted, whatever the
+            // levels.
             if end.high_prepared_on_disk.is_some() && !is_persisted {
                 break;
             }
@@ -119,6 +122,7 @@ impl PassiveMonitor {
             self.ends.pop_front();
         }
         let mut forgotten = Vec::new();
+        // What has ended stays until it is held: the high prepared seqno has to pass it.
         while self.completed_count > 0
             && self.writes.front().is_some_and(|write| write.seqno <= self.writes.high_prepared)
         {

@@ -195,6 +195,7 @@ impl Chain {
         }
         let active = held[0];
         held.sort_unstable_by(|one, other| other.cmp(one));
+        // As far as the last member of the majority; the active node has to be one (invariant 8).
         active.min(held[self.majority() - 1])
     }
 }

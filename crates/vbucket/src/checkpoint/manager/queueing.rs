@@ -177,6 +177,8 @@ impl CheckpointManager {
             let has_passed = seqno < cursor.next_seqno();
             if let Some(read) = cursor.read_of(segment.ordinal) {
                 is_read = true;
+                // Who has passed it counts it out in `supersede`; who reads it now does when that
+                // is confirmed.
                 if !has_passed {
                     read.superseded.push(segment.ordinal);
                 }

@@ -23,6 +23,7 @@ impl CheckpointManager {
         if after > self.high_seqno {
             return Err(self.high_seqno);
         }
+        // A cursor stands between segments, so the tail has to become one.
         self.freeze();
         let needs_backfill = after.next() < self.head.first_seqno;
         let position = self.segment_after(after);
@@ -74,6 +75,8 @@ impl CheckpointManager {
         // If the log was emptied meanwhile the cursor stands elsewhere and has nothing to confirm.
         let is_there = Arc::ptr_eq(&cursor.position, &range.from);
         let read = cursor.read.take_if(|_| is_there)?;
+        // What was superseded meanwhile counts for nobody any more; the reader has had it all the
+        // same.
         let superseded = read.superseded.iter().filter(|&&at| at < range.end.ordinal).count();
         cursor.position = Arc::clone(&range.end);
         cursor.skips_through = Seqno(0);
