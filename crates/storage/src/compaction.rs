@@ -154,12 +154,14 @@ impl Store {
         if !self.catch_up(&source, &mut successor, run)? {
             return Ok(None);
         }
+        // Before the lock: who observes hears of it under none.
         run.enter(CompactionPhase::Switching);
         let writing = lock(&run.entry.writer);
         let Some(newest) = self.continuation(&source, &successor, run)? else { return Ok(None) };
         if !successor.holds(&newest) {
             successor.follow(&newest, run.progress)?;
         }
+        // `follow` may have stopped early.
         if run.progress.is_aborted() {
             return Ok(None);
         }

@@ -144,6 +144,7 @@ impl BucketCore {
         let Some(manifest) = manifest else { return };
         let changing = self.manifest.lock();
         let current = self.manifest.current();
+        // Another vBucket may have brought a newer one; and a file from elsewhere may say anything.
         if manifest.uid <= current.uid || manifest.check().is_err() {
             return;
         }

@@ -40,6 +40,7 @@ pub(crate) fn start(bucket: &Bucket, pool: &ExecutorPool) -> Result<(), OwnerIsG
 
 fn begin_round(bucket: &Bucket) -> VisitTask<EraseVisitor> {
     let core = &bucket.0;
+    // Before the walk begins: a drop that it has passed already asks for another one.
     core.manifest.begin_erasure();
     let visitor = EraseVisitor {
         bucket: bucket.clone(),

@@ -160,10 +160,12 @@ impl Compactions {
     pub(super) fn order(&self, vbid: Vbid, order: CompactionOrder, on_end: Option<OnEnd>) {
         let mut plan = self.lock();
         if plan.is_stopping {
+            // Who has asked takes locks of its own when it hears of the end (invariant 10).
             drop(plan);
             on_end.into_iter().for_each(|on_end| on_end(CompactionEnd::Aborted));
             return;
         }
+        // The order does what the file waits for there, and goes ahead.
         plan.fragmented.retain(|waiting| waiting.vbid != vbid);
         match plan.ordered.iter_mut().find(|waiting| waiting.vbid == vbid) {
             Some(waiting) => {

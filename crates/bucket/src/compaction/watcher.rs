@@ -101,6 +101,7 @@ impl BucketCore {
         if self.compaction.room_pause.left(now, self.free_bytes()).is_zero() {
             self.compaction.plan.set_fragmented(found.into_iter().map(|(_, _, one)| one).collect());
         }
+        // Where files are not compacted unasked, no room is kept from writers for it.
         self.store.reserve_for_compaction((percent_min > 0).then_some(live_bytes_max));
     }
 }

@@ -78,8 +78,7 @@ impl BucketCore {
                 self.tell_of_apply(vbid, &applied);
                 let journal = self.store.journal_usage().unwrap_or_default();
                 self.disk.flush_queues.wake_if_journal_has_room(journal.used_bytes);
-                // Memory is given back when nobody waits for the vBucket's history any more
-                // (invariant 10).
+                // Memory is given back behind the lock (invariant 10).
                 drop(history);
                 self.memory.account.publish_structure();
                 allocator::release_after_work(applied.bytes_written);

@@ -157,6 +157,7 @@ impl Backfill {
                 let mut has_more = false;
                 let mut last = Vec::new();
                 view.scan_by_key(from, |item| {
+                    // Also of what is left out: the next portion goes on behind it.
                     last.clear();
                     last.extend_from_slice(item.key().encoded());
                     if !item.operation().is_prepared() {
@@ -206,9 +207,12 @@ impl BucketCore {
             met.into_iter().for_each(|item| keep_newest(&mut newest, item));
         }
         let since = self.on_vbucket(vbid, &mut effects, |vbucket, effects| {
+            // A log that has taken the place of that one does not know the cursor: what was met is
+            // history.
             let is_same_history = vbucket.has_stream(cursor);
             let range = vbucket.read_stream(cursor);
             vbucket.close_stream(cursor, effects);
+            // Neither prepares nor events are in the table.
             let mut beside = vbucket.prepared_items();
             beside.extend(vbucket.events());
             is_same_history.then(|| (range, beside, facts_of_memory(vbucket)))

@@ -37,6 +37,7 @@ impl BucketCore {
     ) -> Result<(), Refused> {
         match self.disk.fetch_queue.push(vbid, wanted, waiter, self.clock.now()) {
             Ok(()) => return Ok(()),
+            // One that was joined is another request's, which reads the file for it.
             Err(Wanted::Document(lookup)) if !lookup.is_joined => self.abandon(vbid, &lookup),
             Err(_) => {}
         }

@@ -68,6 +68,7 @@ impl FetchQueue {
         waiting.count += 1;
         let fetch = Fetch { wanted, waiter, since: now };
         waiting.by_vbucket.entry(vbid).or_default().push(fetch);
+        // A wake takes locks of the executor (invariant 10).
         drop(waiting);
         if self.ready.push(vbid)
             && let Some(fetcher) = self.fetcher.get()

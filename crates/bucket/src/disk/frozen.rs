@@ -81,6 +81,7 @@ impl Bucket {
             core.check_is_whole(vbid, slot)?;
             core.apply(vbid).map_err(|error| FreezeError::Storage { vbid, error })?;
         }
+        // Damage is told before this: it may be why something could not be flushed.
         flushed.map_err(FreezeError::NotFlushed)?;
         let begin = core.clock.now();
         let held_max = (core.config.open_files_max / OPEN_FILES_SHARE).max(1);

@@ -35,6 +35,8 @@ impl Bucket {
             core.memory.checkpoint_recovery.wake();
         }
         core.disk.gate().check(used_bytes, used_bytes_max, is_damaged).map_err(|block| {
+            // Final only if nothing is on its way to be freed, and nothing makes room for new data
+            // later.
             let is_final = block == WriteBlock::Memory
                 && !core.log_gives_memory_back()
                 && self.fails_new_data();
@@ -86,6 +88,7 @@ impl BucketCore {
         if self.disk.gate().has_room_for(log_bytes) {
             return Ok(());
         }
+        // The last look may be old, and room may have come.
         self.look_for_room();
         if self.disk.gate().has_room_for(log_bytes) {
             return Ok(());

@@ -40,6 +40,7 @@ impl Task for RecoveryTask {
     fn run(&mut self, context: &TaskContext<'_>) -> Next {
         let core = &self.bucket.0;
         core.memory.checkpoint_recovery.runs.fetch_add(1, Ordering::Relaxed);
+        // What is not flushed yet cannot leave the log.
         core.disk.hurry_flushes();
         let is_done = core.recover_checkpoint_memory();
         if is_done || context.is_shutting_down() {

@@ -45,6 +45,7 @@ impl Destroyers {
         let destroyer = &self.destroyers[usize::from(vbid.0) % self.destroyers.len()];
         let mut waiting = destroyer.lock();
         waiting.push_back(destruction);
+        // A task that has more to do comes back by itself.
         let is_first = waiting.len() == 1;
         drop(waiting);
         if is_first && let Some(task) = destroyer.task.get() {

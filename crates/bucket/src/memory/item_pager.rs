@@ -154,6 +154,7 @@ fn begin_round(bucket: &Bucket) -> Round {
         forgets_tombstones,
         effects: Vec::new(),
     };
+    // For writers that find memory full and evict on their own time.
     if let Some(threshold) = visitor.active.threshold() {
         core.memory.pager.threshold.store(threshold.into(), Ordering::Relaxed);
     }

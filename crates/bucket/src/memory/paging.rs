@@ -61,6 +61,8 @@ impl BucketCore {
 
     /// Evicts a little of one vBucket on the caller's time.
     pub(crate) fn page_at_once(&self, vbid: Vbid) {
+        // Without files nothing leaves at once: documents are deleted, and the log holds them for a
+        // while.
         if !self.has_files() {
             return;
         }

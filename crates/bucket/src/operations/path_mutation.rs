@@ -74,6 +74,7 @@ impl Bucket {
         let condition = self.as_durable_as_configured(session, condition)?;
         let sees_deleted = request.document_flags().contains(DocumentFlags::ACCESS_DELETED);
         let visibility = if sees_deleted { Visibility::Deleted } else { Visibility::Live };
+        // The first attempt takes it out of the session, and each of them needs it.
         let fetched = session.fetched.clone();
         let fetched = fetched.as_ref();
         for _ in 0..ATTEMPTS_MAX {
@@ -143,6 +144,7 @@ impl Bucket {
         };
         let operation = condition.operation();
         match live {
+            // Places are those of the plain value, so a value that has any is not compressed.
             Some(item) if mutated.placeholders.is_empty() && !mutated.is_deleted => {
                 let compression = self.0.memory.compression();
                 compressed_like(item, meta, operation, &mutated.value, compression)

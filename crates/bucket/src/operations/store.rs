@@ -117,6 +117,7 @@ impl Bucket {
             let Err(Refusal::KeepsXattrs(kept)) = result else {
                 return self.answer(session, vbid, result);
             };
+            // What is kept are the xattrs of this version: another one may have others.
             condition.computed_from = Some(kept.existing.seqno());
             builder = self.keeping_xattrs(&kept)?;
         }

@@ -107,6 +107,7 @@ impl Bucket {
     pub fn open_range_scan(&self, request: &ScanRequest) -> Result<ScanId, ScanRefused> {
         let core = &self.0;
         let vbid = request.vbid;
+        // Before anything is read for it; `add` looks again.
         core.range_scans.check_place()?;
         // In this order: what is on this branch now is in the view.
         let uuid = core.scanned_branch(vbid, request.collection)?;

@@ -155,6 +155,7 @@ impl RangeScans {
             return Err(ScanRefused::Unknown);
         }
         let cancelled = scans.remove(&id);
+        // A scan that goes may close its file: not under the lock (invariant 10).
         drop(scans);
         drop(cancelled);
         self.counters.cancelled.fetch_add(1, Relaxed);
@@ -176,6 +177,7 @@ impl RangeScans {
     pub(super) fn cancel_overdue(&self, now: Instant) -> Option<Instant> {
         let mut scans = self.lock();
         let overdue_at = |scan: &Scan| scan.used.after(self.idle_time_max);
+        // One whose place somebody has taken out is being read.
         let is_overdue = |scan: &Scan| scan.cursor.is_some() && overdue_at(scan) <= now;
         let cancelled: Vec<Scan> =
             scans.extract_if(.., |_, scan| is_overdue(scan)).map(|(_, scan)| scan).collect();

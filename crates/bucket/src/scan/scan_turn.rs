@@ -70,6 +70,7 @@ impl ScanTurn {
     /// than that of a portion.
     pub fn read(&mut self, sink: &mut dyn ScanSink) -> PortionEnd {
         let scans = &self.bucket.0.range_scans;
+        // It may have been cancelled between two portions.
         let Some(mut cursor) = self.cursor.take().filter(|_| scans.is_there(self.id)) else {
             return PortionEnd::Ended(ScanRefused::Cancelled);
         };

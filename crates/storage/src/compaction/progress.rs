@@ -61,6 +61,8 @@ impl CompactionProgress {
     /// Has the compaction stop soon. Nothing happens to one that has put its file into force.
     pub fn abort(&self) {
         self.0.is_aborted.store(true, Ordering::Release);
+        // Under the lock: a pause that has looked already and does not wait yet would miss the
+        // call.
         let _waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.aborted.notify_all();
     }

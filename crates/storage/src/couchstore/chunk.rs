@@ -125,6 +125,8 @@ impl<'a> ChunkSource<'a> {
         size: usize,
         buffer: &mut Vec<u8>,
     ) -> Result<(), StorageError> {
+        // A damaged size must not have more memory taken than there are bytes in front of the
+        // header.
         let available = self.end.saturating_sub(position);
         let raw_size = raw_size(position, size as u64).min(available);
         buffer.clear();

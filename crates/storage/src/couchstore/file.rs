@@ -260,6 +260,7 @@ impl<'a> Reader<'a> {
         ) -> Result<ControlFlow<()>, StorageError>,
     ) -> Result<ControlFlow<()>, StorageError> {
         let key = start.to_be_bytes();
+        // Keys have 48 bits: cut to these, a higher seqno would be a low one.
         if start > super::bytes::U48_MAX {
             return Ok(ControlFlow::Continue(()));
         }

@@ -232,7 +232,7 @@ impl Writer {
         self.is_copying = false;
         self.give_memory_back();
         written?;
-        // The copy counts from now on: what earlier segments hold of this group is nobody's.
+        // The copy counts from now on: what earlier segments hold of this group does not.
         for segment in &mut self.sealed {
             segment.last_lsn = segment.last_lsn.min(header.lsn.0 - 1);
         }

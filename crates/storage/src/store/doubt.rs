@@ -40,8 +40,8 @@ impl Store {
         for vbid in vbids {
             // Whatever the journal may hold of a vBucket, deleting all of them meets it.
             let entry = self.entry_or_new(vbid);
-            // Looked at without the writer's lock first, for which a whole commit may be waited:
-            // doubts are rare.
+            // Doubts are rare, and the writer's lock may be held for a whole commit: a look without
+            // it comes first.
             if lock(&entry.handle).doubt.is_some() {
                 let _writing = lock(&entry.writer);
                 self.dispel_doubt(&entry)?;

@@ -15,7 +15,7 @@ impl CheckpointManager {
     /// Lets go what every cursor has read, of the open checkpoint too. A step of memory recovery:
     /// a stream that comes back has to get it from the file.
     pub fn expel(&mut self) -> Option<Detached> {
-        // It is readers that freeze the tail: without any it would stay until it is full.
+        // It is readers that freeze the tail: where there are none it would not go.
         if self.cursors.is_empty() {
             self.freeze();
         }
