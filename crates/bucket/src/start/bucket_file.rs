@@ -88,7 +88,8 @@ pub fn describe_restored(
     deleted: &[Vbid],
 ) -> Result<(), OpenError> {
     AbsentVbuckets::open(files, directory)?.add(files, deleted)?;
-    // The description comes last: without it the directory is no bucket's yet.
+    // Behind the list: a bucket that is described begins vBuckets without a file empty, but for
+    // those on it.
     let json = serde_json::to_vec_pretty(&fresh(config, &Entropy::real()))
         .expect("the description is JSON");
     Ok(files.replace_all(&directory.join(DESCRIPTION_NAME), &json)?)
