@@ -93,6 +93,8 @@ impl BucketChanges {
             return Err(BucketRefusal::Exists);
         }
         if self.leaving.contains(name) {
+            // Its directory is marked as deleted, so that the look at the disk below would find
+            // none.
             let why = "the bucket that had this name is still being deleted; try again";
             return Err(BucketRefusal::Failed(why.to_owned()));
         }
@@ -152,8 +154,10 @@ impl BucketChanges {
         if is_trial || is_alone {
             return Ok(());
         }
+        // The order asks other nodes, and carries out a plan, which takes the same lock.
         drop(held);
         let before = known.settings().planned_words();
+        // A bucket that is deleted meanwhile is gone only when nobody has a handle any more.
         drop(known);
         let (name, words) = (name.to_owned(), words.clone());
         self.membership.order_buckets(&PlanOrder::Change { name, before, words })
@@ -222,6 +226,7 @@ impl BucketChanges {
 
     /// Makes a bucket that nobody knows of yet. The caller holds the buckets.
     fn make_here(&self, settings: BucketSettings) -> Result<NodeBucket, BucketRefusal> {
+        // The others give memory up before the new one takes any.
         self.share_rest(Some(&settings));
         let made = self.opener.make(settings);
         if made.is_err() {
@@ -247,6 +252,7 @@ impl BucketChanges {
         let directory = self.opener.places.bucket(&**files, name).map_err(failed)?;
         // From here on it is gone, whatever happens.
         if let Err(error) = bucket::mark_deleted(&**files, &directory) {
+            // The mark may be there without being durable, and a start would delete the bucket.
             if bucket::unmark_deleted(&**files, &directory).is_ok() {
                 return Err(failed(error));
             }
@@ -264,6 +270,7 @@ impl BucketChanges {
             departure,
             done,
         };
+        // Closing waits until it has the last handle.
         drop(known);
         if closing.begin(&self.opener.world.pool, &self.owner, &self.leaving).is_err() {
             tracing::info!(bucket = name, "the node stops: the next start removes what is left");
@@ -285,6 +292,8 @@ impl BucketChanges {
 
     fn delete_everywhere(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
         let _one_at_a_time = self.deleting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the order: it is this node's own part of it that deletes the bucket, and takes
+        // this out.
         *self.lock_ending() = Some((name.to_owned(), done));
         let ordered = self.membership.order_buckets(&PlanOrder::Delete { name: name.to_owned() });
         let left = self.lock_ending().take();
@@ -306,6 +315,7 @@ impl BucketAdministrator for BucketChanges {
         let held = self.membership.hold_buckets();
         let settings = self.checked_new(name, words)?;
         if !self.membership.is_alone() {
+            // Other nodes are asked, and the plan is carried out under the same lock.
             drop(held);
             return self.create_everywhere(&settings);
         }

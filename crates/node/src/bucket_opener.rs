@@ -97,6 +97,8 @@ impl BucketOpener {
         for name in planned.deleted() {
             if self.places.has_bucket(files, name)? {
                 tracing::info!(bucket = name, "the cluster has deleted the bucket");
+                // The mark first, the files behind it: a removal that is cut off is ended by the
+                // next start.
                 bucket::mark_deleted(files, &self.places.bucket(files, name)?)?;
             }
         }

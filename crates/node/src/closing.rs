@@ -70,6 +70,7 @@ impl Closing {
         owner: &Owner,
         leaving: &Leaving,
     ) -> Result<(), OwnerIsGone> {
+        // Before the task can run: its end takes the name out again.
         leaving.lock().insert(self.name.clone());
         let task = CloseBucket { step: Step::Leave(self), leaving: leaving.clone() };
         pool.schedule(owner, &CLOSE_BUCKET, task).map(drop)
@@ -83,6 +84,7 @@ impl Closing {
             tracing::warn!(%error, bucket = name, "what is left of a bucket is for the next start");
         }
         tracing::info!(bucket = name, "the bucket is gone");
+        // Before anybody hears of the end: who does may make a bucket of that name at once.
         leaving.lock().remove(&name);
         done();
     }
@@ -101,6 +103,7 @@ impl Task for CloseBucket {
                     return Next::SleepFor(PAUSE);
                 }
                 closing.departure = None;
+                // Only when no connection has it: what waited for its tasks would wait in vain.
                 closing.bucket.discard();
                 self.step = Step::Empty(closing);
                 Next::Again

@@ -80,6 +80,7 @@ impl DataDirectory {
         bucket_names: &[&str],
     ) -> anyhow::Result<Self> {
         files.create_directories(path).context(UNREADABLE)?;
+        // Before the lock, which makes a file: nothing is left in a directory of something else.
         Self::look_at(files, path, bucket_names)?;
         let lock = files
             .try_lock(&path.join(LOCK_NAME))
@@ -113,6 +114,7 @@ impl DataDirectory {
             read_mark(&mark, &files.read_all(&mark).context(UNREADABLE)?)?;
             return Ok(FoundDirectory::OfNode);
         }
+        // A start that was cut off between its lock and its mark leaves the lock alone.
         if names.iter().all(|name| name == LOCK_NAME) {
             return Ok(FoundDirectory::Unused);
         }
@@ -260,6 +262,7 @@ impl BucketPlaces {
             let is_own = |name: &String| name.starts_with('.') || name == BUCKETS_NAME;
             names.into_iter().filter(move |name| !is_own(name)).map(move |it| place.join(it))
         });
+        // Only what has the mark of a deletion: whatever else lies there may be anybody's.
         let is_original_gone = |path: &PathBuf| {
             bucket::directory_state(files, path).ok() == Some(DirectoryState::Deleted)
         };

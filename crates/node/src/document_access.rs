@@ -83,8 +83,10 @@ impl Waiters {
     }
 
     fn begin(&self) -> Local<'_> {
+        // Relaxed: all that is asked of a name is that it is nobody else's.
         let name = LOCAL | self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, completions) = mpsc::channel();
+        // Before the operation begins: another thread may complete it at once.
         let before = self.lock().insert(name, sender);
         assert!(before.is_none(), "no two threads wait under one name");
         Local { waiters: self, waiter: Waiter(name), completions }

@@ -255,6 +255,7 @@ impl Membership {
             if let Err(reason) = self.remove_deleted(&steps, plan, &current) {
                 return CarriedOut::Refused(reason);
             }
+            // Before anything is made: it says which of the missing buckets may begin empty.
             self.note_unmade(&steps, plan, &current);
             self.remember(plan);
         }
@@ -273,6 +274,7 @@ impl Membership {
             left.push((member, pending));
         }
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
+        // Behind the roles: clients are sent to vBuckets that are active already.
         *self.lock_plan() = plan.clone();
         self.is_alone.store(false, Ordering::Relaxed);
         self.serve_made(made);
@@ -358,6 +360,8 @@ impl Membership {
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
+        // Others answer in their time, so the buckets are not held yet; what comes of it may be
+        // another plan.
         self.exchange_plans();
         let asked = self.plan();
         self.exchange_manifests(&asked);
@@ -374,6 +378,7 @@ impl Membership {
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
         for member in &members {
+            // What was answered names members by their index in the plan that was asked about.
             if let Some(answers) = answers.get(member.name()).filter(|_| plan == asked) {
                 member.hear_peers(&plan, this, answers);
             }
@@ -401,6 +406,7 @@ impl Membership {
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
+        // Nobody else carries out a plan while this is held, and the rest waits for other nodes.
         drop(one_at_a_time);
         // Last: roles do not wait for nodes that do not answer.
         self.exchange_users(&asked);
@@ -480,6 +486,7 @@ impl Membership {
     }
 
     fn tell(&self) {
+        // Taken before the view is made: one made before could be told behind a newer one.
         let _in_order = self.telling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(server) = self.server.get() {
             server.publish(self.view());

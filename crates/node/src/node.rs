@@ -82,6 +82,7 @@ impl Node {
         directory.make_users_private(&*files);
         let (users, password) =
             administrator::open_users(&*files, &entropy, &directory.users(), &config)?;
+        // Before buckets are opened: a port that is taken is found before their files are touched.
         let (data, port) = open_door(&network, &config, config.port, "--port")?;
         let tls = config.tls.as_ref();
         let tls = tls.map(|tls| TlsPart::open(&world, &config, tls, &directory)).transpose()?;
@@ -156,6 +157,8 @@ impl Node {
         let changes = BucketChanges::new(opener, &buckets, &membership, &server, bytes_max);
         let changes = Arc::new(changes);
         let administrator: Arc<dyn BucketAdministrator> = changes.clone();
+        // Weak, here and below: the changes hold the server and the membership, which would hold
+        // them.
         server.administrate_with(Arc::downgrade(&administrator));
         let keeper: Arc<dyn BucketKeeper> = changes.clone();
         membership.keep_buckets_with(Arc::downgrade(&keeper));
@@ -169,6 +172,7 @@ impl Node {
         let (asked, as_whom) = (Arc::clone(&peers), login.clone());
         membership.ask_identities_with(peer_copies::asking_identities(asked, as_whom));
         membership.ask_with(peer_copies::asking(peers, login));
+        // Behind everything that it asks others with, and by which it makes buckets.
         let retries = RunningRetries::start(&membership, &world)?;
         let (password, password_is_new) = password;
         Ok(Self {
@@ -302,11 +306,13 @@ impl Node {
 
     /// Answers what was executed, flushes everything, ends all threads.
     pub fn stop(self) -> anyhow::Result<()> {
+        // Whoever brings something into the buckets ends before these do.
         self.retries.stop();
         self.replicator.stop();
         self.server.stop();
         self.changes.stop();
         let flushed = self.buckets.shut_down();
+        // Behind the buckets, whose last flushes are tasks of the pool.
         self.world.pool.shutdown();
         drop(self.directory);
         drop(self.temporary);

@@ -147,6 +147,8 @@ impl RememberedMap {
             removed => removed?,
         }
         let directory = self.path.parent().context("the data directory has a path")?;
+        // Durable before the node is alone: a crash could otherwise bring the map back behind its
+        // writes.
         self.files.sync_directory(directory)?;
         tracing::warn!("the node has left its cluster and is alone");
         Ok(())

@@ -50,6 +50,8 @@ impl Membership {
     pub(crate) fn take_out(&self, name: &str) -> Option<Departure> {
         let mut buckets = self.buckets.write().unwrap_or_else(PoisonError::into_inner);
         let member = buckets.remove(name);
+        // What follows takes locks of the replicator and the server, which is not done under this
+        // one.
         drop(buckets);
         if let Some(member) = member {
             member.leave();
@@ -86,6 +88,8 @@ impl Membership {
             return Ok(());
         }
         let keeper = self.keeper().ok_or("the node is starting, or stopping; try again")?;
+        // First: a start behind a crash finds which of them are to go, however many of them are
+        // marked.
         let written = self.remembered.write(&self.identity.name, plan, &steps.removed);
         written.map_err(|error| format!("the cluster map cannot be kept: {error}"))?;
         for name in &steps.removed {
@@ -129,6 +133,8 @@ impl Membership {
             }
             match keeper.make(name, planned, false) {
                 Ok(Some(bucket)) => {
+                    // Clients do not have it yet: they select it once its vBuckets have their roles
+                    // (`serve_made`).
                     self.admit(&bucket);
                     let mut unmade = self.lock_unmade();
                     unmade.reasons.remove(name);
@@ -146,6 +152,7 @@ impl Membership {
 
     fn note_failure(&self, name: &str, reason: String) {
         let before = self.lock_unmade().reasons.insert(name.to_owned(), reason.clone());
+        // It is tried every few seconds: the log has each reason once.
         if before.as_ref() != Some(&reason) {
             tracing::warn!(
                 bucket = name,
@@ -218,6 +225,8 @@ impl Membership {
             member.replicate_with(replicator);
         }
         let member = Arc::new(member);
+        // Before the node serves there is nobody to tell; `serve_with` watches those that are there
+        // by then.
         if let Some(itself) = self.itself.get().and_then(Weak::upgrade) {
             itself.watch_manifest_of(&member);
         }

@@ -31,6 +31,7 @@ impl Membership {
         let text = plan.to_json();
         let mut before = Vec::new();
         for node in self.other_members(&plan) {
+            // A trial changes nothing: it is asked for the sake of the answer.
             let asked = self.tell_plan(peers, node, PlanOffer { plan: &text, is_trial: true });
             asked.map_err(|error| format!("{} does not answer: {error:#}", node.name))?;
             let member = plan.index_of(&node.name).expect("it is one of the plan's nodes");
@@ -123,6 +124,8 @@ impl Membership {
         let mut behind = Vec::new();
         for ActiveChain { vbid, active, replicas } in &chains {
             let history = |member: &usize| Some(copies.get(member)?.get(vbid)?.uuid);
+            // A vBucket that the active node does not have has no history that anybody could
+            // follow.
             let Some(current) = history(active) else { continue };
             let is_behind = |member: &&usize| history(member).is_some_and(|it| it != current);
             behind.extend(replicas.iter().filter(is_behind).map(|member| (*member, *vbid)));

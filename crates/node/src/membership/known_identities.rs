@@ -36,6 +36,8 @@ impl KnownIdentities {
     pub(super) fn ask_those_due(&self, others: &[&PlannedNode]) {
         let Some(ask) = self.ask.get().filter(|_| self.state.is_due()) else { return };
         let _asking = self.state.lock();
+        // Before anybody is asked: a map that is carried out meanwhile sets it again, and that
+        // counts.
         self.state.set_due(false);
         let is_of_map = |place: &Place| others.iter().any(|it| place_of(&it.address) == *place);
         self.lock().retain(|place, _| is_of_map(place));

@@ -120,6 +120,7 @@ impl Membership {
             return;
         }
         let _exchanging = self.manifests.state.lock();
+        // Before the exchange: a map that is carried out meanwhile sets it again, and that counts.
         self.manifests.state.set_due(false);
         let members = self.members();
         let left = members.iter().filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
@@ -139,6 +140,7 @@ impl Membership {
             if this.is_none() || this == Some(index) {
                 continue;
             }
+            // Encoded anew for each node: the one before may have had a newer manifest.
             let ours = manifest_json::encode_whole(&bucket.manifest());
             let taken = exchange(&node.address, name, &ours).and_then(|theirs| {
                 let theirs =

@@ -44,6 +44,7 @@ impl Membership {
             return Ok(());
         }
         next.check()?;
+        // Kept first: clients are told nothing that a start would not say again.
         let written = self.own_setup_file.write(&next);
         written.map_err(|error| OwnSetupError::Failed(error.to_string()))?;
         let mut plan = self.next_plan();

@@ -73,6 +73,8 @@ impl Membership {
         if let Attempt::Behind = self.ask_all(peers, plan, next, order.needs_all())? {
             return Ok(Attempt::Behind);
         }
+        // This node is asked before the first one carries it out: a refusal is to change nothing
+        // anywhere.
         if let CarriedOut::Refused(why) = self.try_out(next) {
             return self.refused_here(plan, why);
         }
@@ -213,6 +215,7 @@ impl Membership {
             return;
         };
         let _exchanging = self.plans.state.lock();
+        // Before the exchange: a map that is carried out meanwhile sets it again, and that counts.
         self.plans.state.set_due(false);
         let members = self.plan();
         for node in self.other_members(&members) {

@@ -64,6 +64,8 @@ impl Retries {
         let mut state = self.lock();
         let is_due = state.due.is_some_and(|due| due <= self.clock.now());
         if is_due {
+            // While it is tried nothing is due: a map that is carried out meanwhile says when, and
+            // is not undone.
             state.due = None;
             let is_bounded = (PAUSE_MIN..=PAUSE_MAX).contains(&state.pause);
             assert!(is_bounded, "a pause is as long as pauses are: {:?}", state.pause);

@@ -51,6 +51,7 @@ impl BucketMember {
             pending(*vbid, state.name(), error)
         }));
         if this.is_some() {
+            // One that is not dead yet is not deleted: it is left, and tried again.
             given_up.retain(|vbid| failed.iter().all(|(of, _)| of != vbid));
             left.extend(given_up.into_iter().filter_map(|vbid| self.delete(vbid)));
         }

@@ -68,6 +68,7 @@ impl Membership {
             self.exchange_users_of(shared, plan);
             let current = shared.users.registry();
             let next = current.edited(edit, editor)?;
+            // Before another node has the change: nodes log in to each other as this user.
             shared.check_node_user(&current, &next, plan)?;
             match self.precede_users(shared, plan, &current, &next) {
                 Precedence::Other => continue,
@@ -113,6 +114,7 @@ impl Membership {
             return;
         };
         let _exchanging = self.users.state.lock();
+        // Before the exchange: a map that is carried out meanwhile sets it again, and that counts.
         self.users.state.set_due(false);
         if !self.exchange_users_of(shared, plan).is_empty() {
             self.users.state.set_due(true);
@@ -127,6 +129,7 @@ impl Membership {
             if this.is_none() || this == Some(index) {
                 continue;
             }
+            // Taken anew for each node: the one before may have had users that count more.
             let registry = shared.users.to_json();
             let offer = UsersOffer { registry: &registry, follows: None };
             let taken = (shared.exchange)(&node.address, offer).and_then(|theirs| {

@@ -118,6 +118,7 @@ impl BucketMember {
     /// Asks those for whom vBuckets wait.
     pub(super) fn ask_peers(&self, plan: &ClusterPlan, this: usize, ask: &AskPeer) -> Answers {
         let Some(bucket) = plan.buckets.get(self.name()) else { return Answers::new() };
+        // The lock ends with this line: others are asked without it.
         let members = self.lock_waiting().to_be_asked(bucket, this);
         let node = |member: usize| Some((member, plan.nodes.get(member)?));
         let answer = |(member, node): (usize, &PlannedNode)| {
