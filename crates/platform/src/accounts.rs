@@ -119,6 +119,7 @@ impl Drop for Account {
         self.slot().drift_max.store(0, Ordering::Relaxed);
         self.set_quota_bytes(0);
         self.set_structure_bytes(0);
+        // Last: whoever opens the account finds the numbers above as they are to be at first.
         self.slot().is_open.store(false, Ordering::Release);
     }
 }
@@ -164,6 +165,8 @@ pub(crate) fn count(account: AccountId, bytes: i64) {
     if account != AccountId::NOBODY {
         let slot = &SLOTS[usize::from(account.0)];
         let stripe = &slot.stripes[stripe_of_this_thread()].0;
+        // Relaxed: only sums are asked for. What others add between this and the swap is handed
+        // over, too.
         let drift = stripe.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if drift.abs() > slot.drift_max.load(Ordering::Relaxed) {
             slot.merged.0.fetch_add(stripe.swap(0, Ordering::Relaxed), Ordering::Relaxed);

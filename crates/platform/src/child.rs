@@ -132,6 +132,7 @@ pub fn own_program() -> io::Result<PathBuf> {
 /// Has the system end this process when the thread that started it ends. `false` when that has
 /// happened already.
 pub fn end_with_parent(parent_id: u32) -> io::Result<bool> {
+    // Before the look at the parent: one that ends in between has the signal sent.
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     Ok(parent.is_some_and(|parent| u32::try_from(parent) == Ok(parent_id)))

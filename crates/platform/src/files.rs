@@ -189,12 +189,14 @@ pub trait Files: Send + Sync {
     /// Replaces the content of a small file: after a crash there is the old or the new one, whole.
     fn replace_all(&self, path: &Path, content: &[u8]) -> Result<(), FileError> {
         let fresh = path.with_extension("new");
+        // An attempt that was cut short has left it.
         match self.remove(&fresh) {
             Err(error) if error.kind != FileErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let file = self.open(&fresh, OpenMode::CreateNew)?;
         file.write_at(content, 0)?;
+        // Before the name: a crash could otherwise leave the new name with nothing of the content.
         file.sync()?;
         self.rename(&fresh, path)?;
         self.sync_directory(directory_of(path))
@@ -262,6 +264,7 @@ pub fn remove_content(files: &dyn Files, directory: &Path, kept: &[&str]) -> Res
             Err(error) if error.kind == FileErrorKind::NotFound => {}
             // It may be a directory.
             Err(error) => {
+                // Of what is no directory, why it cannot be removed as a file says more.
                 remove_content(files, &path, &[]).map_err(|_| error)?;
                 files.remove_directory(&path)?;
             }

@@ -26,6 +26,8 @@ impl Seldom {
         let after = now.after(self.interval).0;
         let is_due = now.0 >= next_at;
         let exchange =
+            // Of threads that come at once only one gets through. Relaxed: the numbers order
+            // nothing else.
             || self.next_at.compare_exchange(next_at, after, Ordering::Relaxed, Ordering::Relaxed);
         if is_due && exchange().is_ok() {
             return Some(self.left_out.swap(0, Ordering::Relaxed));

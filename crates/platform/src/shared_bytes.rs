@@ -279,6 +279,8 @@ impl SharedBytes {
     /// Counts the block for `account` if it counts for nobody yet and has no other owner. Returns
     /// whether it counts for `account` now.
     pub fn charge_if_alone(&mut self, account: AccountId) -> bool {
+        // Acquire: what the owners before have read of the prefix was before its length is written
+        // below.
         let references = self.prefix().references.load(Ordering::Acquire) & REFERENCES_MASK;
         if references == 1 && self.account() == AccountId::NOBODY {
             self.charge_alone(account);
@@ -356,6 +358,7 @@ impl Drop for SharedBytes {
         if before & REFERENCES_MASK != 1 {
             return;
         }
+        // Behind the Release of all other owners: what they read happens before the free.
         fence(Ordering::Acquire);
         let account = self.account();
         if account != AccountId::NOBODY {

@@ -107,6 +107,8 @@ impl Poll {
             self.ring.submitter().register_enable_rings()?;
             self.is_enabled = true;
         }
+        // First: the buffers come back before the kernel fills any, and the cancellations that this
+        // asks for are handed over with the rest.
         self.shared.lock().keep_unread();
         self.hand_over()?;
         self.enter(patience)?;
@@ -132,6 +134,8 @@ impl Poll {
             let is_all = queued.is_empty();
             drop(submission);
             drop(state);
+            // Where the kernel takes none for now (`tolerate`), the rest stays queued for the next
+            // wait.
             if is_all || tolerate(self.ring.submit())? == 0 {
                 return Ok(());
             }
@@ -145,6 +149,8 @@ impl Poll {
             Some(Duration::ZERO) => {
                 let count = self.ring.submission().len() as u32;
                 let submitter = self.ring.submitter();
+                // With deferred task work the kernel completes nothing for who does not ask for
+                // events, which a plain submission does not.
                 let flags = EnterFlags::GETEVENTS.bits();
                 // SAFETY: as many entries are submitted as there are, and no argument is given.
                 unsafe { submitter.enter::<()>(count, 0, flags, None) }
@@ -174,6 +180,7 @@ impl Poll {
     /// Has everything end that is under way. Whether it has.
     fn drain(&mut self) -> io::Result<bool> {
         if !self.is_enabled {
+            // Nobody has waited at it yet, so nothing was handed over.
             return Ok(self.under_way == 0);
         }
         let mut ready = Vec::new();

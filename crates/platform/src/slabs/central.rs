@@ -79,6 +79,7 @@ impl Central {
             spans.push(slabs.header(slab).span());
             emptied = slabs.header(slab).next;
         }
+        // Not under the size's lock: spans that are overdue go back to the system on the way.
         drop(slabs);
         spans.into_iter().for_each(|span| self.spans.give_back(span));
     }

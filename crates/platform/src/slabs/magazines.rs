@@ -41,6 +41,7 @@ pub(super) unsafe fn give_back(class: SizeClass, block: NonNull<FreeBlock>) {
         blocks = magazine.replace(BlockChain::EMPTY);
         // SAFETY: the caller gives the block up.
         unsafe { blocks.push(block) };
+        // At least a batch stays: whoever frees and takes in turn does not take the lock each time.
         if blocks.len() > 2 * batch_of(class) {
             CENTRAL.give_back(class, blocks.split_off(batch_of(class)));
         }

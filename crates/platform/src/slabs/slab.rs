@@ -71,6 +71,7 @@ impl Slab {
 
     /// Takes a block; `slab` is where this header is.
     pub(super) fn take(&mut self, slab: NonNull<Self>) -> Option<NonNull<FreeBlock>> {
+        // Those that came back first: what is behind the touched ones may cost a page fault.
         let block = self.free.pop().or_else(|| self.touch(slab))?;
         self.taken_count += 1;
         Some(block)

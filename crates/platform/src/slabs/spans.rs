@@ -57,6 +57,7 @@ impl Spans {
     /// A span and its first byte. `None` if the system has no memory.
     pub(super) fn take(&self) -> Option<(NonNull<u8>, Span)> {
         let mut state = self.lock();
+        // The one that was freed last, and bare ones only then: these are faulted in page by page.
         let free = state.kept.pop_back().map(|(span, _)| span).or_else(|| state.bare.pop());
         let span = match free {
             Some(span) => span,
@@ -121,6 +122,8 @@ impl State {
 
 impl Region {
     fn map() -> Option<Self> {
+        // One more than are used: a mapping begins at any page, and spans at multiples of their
+        // size.
         let mapping = MmapMut::map_anon((REGION_SPANS + 1) * SPAN_SIZE).ok()?;
         #[cfg(target_os = "linux")]
         drop(mapping.advise(Advice::NoHugePage));

@@ -221,6 +221,7 @@ impl Incoming {
                 self.unread_bytes += lent.size();
                 link.set_unread(self.unread_bytes);
                 if self.add(lent) > ARRIVALS_MAX {
+                    // Large values are copied twice on this way, and take the buffers of others.
                     self.fall_back(place, work);
                 }
                 return News::Readable;

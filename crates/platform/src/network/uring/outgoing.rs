@@ -61,6 +61,7 @@ impl Outgoing {
         if let Some(errno) = self.failure {
             return Err(errno.into());
         }
+        // Behind what is being sent: a call would have its bytes overtake that.
         if matches!(self.pending, Pending::Sending | Pending::Cancelled) {
             self.is_awaited = true;
             return Err(ErrorKind::WouldBlock.into());
@@ -70,6 +71,7 @@ impl Outgoing {
         if is_ahead && is_small && self.pending == Pending::Nothing && !work.is_over {
             self.buffer = work.take_buffer(size);
             slices.iter().for_each(|slice| self.buffer.extend_from_slice(slice));
+            // What of it is left after the first try counts as unsent (`after_try`).
             work.tried.push(place.slot);
             self.ask_to_send(link, place, work);
             return Ok(size);
@@ -136,6 +138,8 @@ impl Outgoing {
     ) -> News {
         assert!(self.is_sending(), "what was not asked for is not answered");
         match sent {
+            // Something is sent each time, so that taking none of it is no progress that could be
+            // waited for.
             Ok(0) => self.failure = Some(Errno::PIPE),
             Ok(count) => {
                 self.sent += count;

@@ -173,6 +173,7 @@ impl State {
         let slot = &mut self.slots[place.slot as usize];
         if slot.as_ref().is_some_and(|slot| slot.is_over()) {
             *slot = None;
+            // Another generation: a completion of the last one would be noticed.
             self.free.push(place.next());
         }
     }
@@ -227,6 +228,8 @@ impl State {
             _ => {
                 let news = slot.outgoing.on_sent(succeeded(result), (&slot.link, place), work);
                 if let Some(errno) = slot.outgoing.failure() {
+                    // What failed has counted as taken, and its writer need not write again:
+                    // reading tells of it.
                     slot.incoming.fail(errno);
                 }
                 news

@@ -194,6 +194,8 @@ impl Disk {
     pub(super) fn sync(&mut self, inode: InodeNumber) {
         let inode = self.inode_mut(inode);
         inode.settle(Fate::Durable);
+        // Changes are applied in order: behind one whose sync failed they wait for the power cut,
+        // which decides about that one.
         if inode.changes.iter().all(|(_, fate)| *fate == Fate::Durable) {
             for (change, _) in inode.changes.drain(..) {
                 change.apply(&mut inode.durable);
