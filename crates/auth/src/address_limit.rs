@@ -35,6 +35,7 @@ impl AddressLimit {
     /// Whether logins from there are refused without being looked at, for the rest of this minute.
     pub(crate) fn refuses(&self, address: IpAddr, now: Instant) -> bool {
         let Some(most) = self.failures_per_minute_max else { return false };
+        // The minute is compared here: entries of earlier ones stay until there is no room.
         let failures = self.lock().get(&counted_address(address)).copied();
         failures.is_some_and(|failures| failures.minute == minute_of(now) && failures.count >= most)
     }

@@ -100,6 +100,7 @@ impl Exchange {
 
     fn start_plain(&mut self, users: &Users, data: &[u8]) -> Outcome {
         let Some(attempt) = PlainAttempt::parse(data) else { return Outcome::Failed };
+        // Before anything is checked: a login that fails is noted under this name.
         self.claimed_user = Some(attempt.user().to_owned());
         if attempt.is_verified(users) {
             return Outcome::Done { user: attempt.user().to_owned(), server_final: Vec::new() };

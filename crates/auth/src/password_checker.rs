@@ -96,6 +96,8 @@ impl PasswordChecker {
         }
         let mut queue = self.shared.lock();
         if queue.checks.len() >= QUEUE_LENGTH_MAX {
+            // Only when there is no room otherwise: the threads pass over those that nobody wants
+            // any more.
             queue.checks.retain(|check| check.is_wanted.load(Ordering::Relaxed));
         }
         if queue.checks.len() >= QUEUE_LENGTH_MAX || queue.is_stopping {
@@ -117,6 +119,7 @@ impl Drop for PasswordChecker {
         queue.is_stopping = true;
         let left_out = std::mem::take(&mut queue.checks);
         drop(queue);
+        // Not under the lock: what answers hold is let go of with them, and may be anything.
         drop(left_out);
         self.shared.has_more.notify_all();
         for thread in self.threads.drain(..) {
@@ -137,6 +140,7 @@ impl Shared {
             tracing::warn!(%error, "passwords are checked at ordinary priority");
         }
         while let Some(Check { attempt, is_wanted, answer }) = self.next() {
+            // Relaxed: to hash once in vain does no harm.
             if is_wanted.load(Ordering::Relaxed) {
                 answer(attempt.run(&self.users));
             }

@@ -167,6 +167,7 @@ impl UserRegistry {
         if editor == Editor::Other && next.changes_admins_of(self) {
             return Err(UsersEditError::NotAllowed);
         }
+        // A registry without an administrator stays changeable: only the last one may not go.
         let had_admin = self.accounts.keys().any(|user| self.is_admin(user));
         if had_admin && !next.accounts.keys().any(|user| next.is_admin(user)) {
             let why = "There must be a user with the role admin".to_owned();

@@ -116,6 +116,7 @@ impl ServerScram {
         let HashedPassword { algorithm, stored_key, server_key, .. } = &self.login.hashed;
         let client_signature = algorithm.hmac(stored_key, auth_message.as_bytes());
         let client_key = xor(&proof, &client_signature)?;
+        // Of unknown users, too: neither the answer nor its time tells who exists.
         let proven: bool = algorithm.hash(&client_key).ct_eq(stored_key).into();
         if !proven || self.login.known.is_none() {
             return None;

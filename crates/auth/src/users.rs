@@ -143,6 +143,8 @@ impl Users {
     /// one than it was.
     #[inline]
     pub fn version(&self) -> u64 {
+        // Relaxed: it changes under the write lock of `current`, which whoever looks up behind this
+        // takes.
         self.version.load(Ordering::Relaxed)
     }
 
@@ -203,6 +205,7 @@ impl Users {
     ) -> Result<Arc<UserRegistry>, UsersEditError> {
         let _changing = self.lock_changes();
         let next = self.registry().edited(edit, editor)?;
+        // A change that would be gone after a start does not count.
         self.keep(&next).map_err(UsersEditError::Failed)?;
         self.replace(next);
         Ok(self.registry())
@@ -318,6 +321,8 @@ impl Users {
         let account = current.accounts.get(user);
         let is_current = account.is_some_and(|account| Arc::ptr_eq(&account.credentials, verified));
         if is_current {
+            // Under the lock of `current`, which `replace` holds while it forgets: what is outdated
+            // by then cannot come in behind that.
             self.lock_verified().insert(user, tag);
         }
         is_current
