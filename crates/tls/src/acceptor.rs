@@ -108,6 +108,8 @@ impl Acceptor {
         let current = self.current();
         let Some(certificate) = chain.first() else { return Claim::None };
         let now = wall_time(&self.clock);
+        // First: the name in another node's certificate is no user's, whatever the rules find in
+        // it.
         if current.nodes.as_ref().is_some_and(|nodes| nodes.is_node(chain, now)) {
             return Claim::None;
         }

@@ -55,6 +55,7 @@ impl<'a> AuthorityDirectory<'a> {
         let authority = self.authority(name)?;
         let shown = certificate_texts(authority.pem.as_bytes()).concat();
         let shown_path = self.certificate_path();
+        // Each time: a crash may have left the authority without the file that shows it.
         if read_if_there(self.files, &shown_path)?.is_none_or(|there| there != shown.as_bytes()) {
             write_private(self.files, &shown_path, shown.as_bytes())?;
         }

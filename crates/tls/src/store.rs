@@ -111,6 +111,7 @@ impl CertificateStore {
     /// # Errors
     /// A file cannot be read, or not be used: what was used before is used further.
     pub fn reload(&self) -> Result<(), CertificateError> {
+        // Held while the files are read: what is read first does not replace what is read later.
         let mut material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = read(&self.clock, &*self.files, &self.sources)?;
         self.use_material(&fresh)?;
@@ -130,10 +131,12 @@ impl CertificateStore {
     pub fn set_clients(&self, clients: ClientCertificates) -> Result<(), CertificateError> {
         let mut material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = Material { clients, ..material.clone() };
+        // Before the file is written: the next start could not begin with what is refused here.
         Acceptor::new(self.clock.clone(), &fresh)
             .map_err(|error| CertificateError(error.to_string()))?;
         let text = serde_json::to_vec(&fresh.clients).expect("rules are JSON");
         write_private(&*self.files, &self.sources.directory.join(CLIENTS_NAME), &text)?;
+        // Kept before it counts: what clients are asked for now is asked after a start, too.
         self.use_material(&fresh)?;
         *material = fresh;
         Ok(())

@@ -240,6 +240,7 @@ impl<S: Read + Write> Write for TlsStream<S> {
         assert!(!self.session.is_handshaking(), "nothing is said before it is known to whom");
         self.flush()?;
         let accepted = self.session.writer().write_vectored(slices)?;
+        // The session holds as much as it may: the socket has to take some of that first.
         if accepted == 0 && slices.iter().any(|slice| !slice.is_empty()) {
             return Err(ErrorKind::WouldBlock.into());
         }
