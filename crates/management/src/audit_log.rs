@@ -127,6 +127,8 @@ impl AuditLog {
         let seconds = self.clock.wall_time().seconds();
         fields.insert("time".to_owned(), rfc3339(seconds.into()).into());
         fields.insert(name.to_owned(), value);
+        // Taken out before the line is sent, and put back if it is not: no two lines tell of the
+        // same ones.
         let left_out = self.left_out.swap(0, Ordering::Relaxed);
         if left_out > 0 {
             fields.insert("left_out_before".to_owned(), left_out.into());

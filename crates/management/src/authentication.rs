@@ -119,6 +119,7 @@ pub(crate) async fn logs_in(
     peer: Option<Peer>,
 ) -> Result<bool, TooManyLogins> {
     let now = context.failed_logins.now();
+    // Somebody at an address from which others guess still logs in with what was right lately.
     let is_known = context.users.is_verified(user, &password);
     let refuses = |peer: Peer| context.users.refuses_logins_from(peer.0, now);
     if !is_known && peer.is_some_and(refuses) {

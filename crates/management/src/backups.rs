@@ -74,6 +74,7 @@ impl Backups {
         counter: fn(&Self) -> &AtomicUsize,
         max: usize,
     ) -> Option<Leave> {
+        // Made in either case: one too many is counted off again when it is dropped.
         let leave = Leave { backups: Arc::clone(self), counter };
         (counter(self).fetch_add(1, Ordering::AcqRel) < max).then_some(leave)
     }

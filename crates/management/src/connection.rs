@@ -184,6 +184,7 @@ impl Connections {
                 return None;
             };
             self.displaced.fetch_add(1, Ordering::Relaxed);
+            // One permit is kept: whoever does not wait for it yet gives way as soon as it does.
             oldest.displaced.notify_one();
         }
         let id = table.next_id;
@@ -223,6 +224,7 @@ impl Slot {
     /// Somebody has logged in on this connection: it does not give way any more.
     pub(crate) fn keep(&self) {
         let mut table = self.connections.lock();
+        // One that has been told to give way has lost its place, and does not come back by a login.
         if table.strangers.remove(&self.id).is_some() {
             let is_new = table.known.insert(self.id);
             assert!(is_new, "a connection is no stranger's and somebody's at once");

@@ -120,6 +120,7 @@ impl ManagementServer {
             .build()?;
         let (certificates, tls) = tls.map(|port| (port.certificates, port.listener)).unzip();
         let listeners = {
+            // A listener registers with the runtime that is entered, which nobody drives yet.
             let _inside = runtime.enter();
             Listeners {
                 plain: listener_of(plain)?,
@@ -220,6 +221,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
             accepted = listeners.accept() => accepted,
             () = until_stopped(stopped.clone()) => break,
         };
+        // Those that have ended: the set would otherwise keep each until the server stops.
         while tasks.try_join_next().is_some() {}
         match accepted {
             Ok(accepted) => start_connection(accepted, &context, &routers, &mut tasks),
@@ -229,6 +231,7 @@ async fn serve(listeners: Listeners, context: Arc<Context>) {
             }
         }
     }
+    // First: nobody connects to a server that only waits for the end of the others.
     drop(listeners);
     reminder.abort();
     sampling.abort();

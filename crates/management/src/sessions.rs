@@ -71,6 +71,7 @@ impl Sessions {
         let now = self.clock.now();
         let user = user.to_owned();
         let mut table = self.lock();
+        // Those that are over make room before one that goes on has to.
         table.retain(|_, session| !session.is_over(now));
         if table.len() >= SESSIONS_MAX {
             let oldest = table.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
@@ -90,6 +91,7 @@ impl Sessions {
         let now = self.clock.now();
         let mut table = self.lock();
         let session = table.get_mut(&id)?;
+        // Without removing it: whoever guesses a name ends nobody's session.
         if !bool::from(session.secret.ct_eq(&secret)) {
             return None;
         }

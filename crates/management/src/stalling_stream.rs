@@ -28,6 +28,7 @@ impl<S> StallingStream<S> {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
+            // The client has taken something: the next stall is timed from its own beginning.
             self.stalled = None;
             return written;
         }

@@ -96,6 +96,7 @@ impl StatsHistory {
     /// Takes samples until it is dropped.
     pub(crate) async fn follow(&self, node: &dyn NodeView) {
         let mut ticks = tokio::time::interval(INTERVAL);
+        // Behind a pause there is nothing to be sampled that was missed.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         loop {
             ticks.tick().await;

@@ -62,6 +62,7 @@ impl Tier {
         }
         let samples = count(self.times.len()).saturating_sub(count(self.limits.samples_max));
         self.drop_oldest(samples);
+        // A whole chunk each time: its bytes are given back only with its last value.
         while self.bytes() > self.limits.bytes_max && count(self.times.len()) > CHUNK_VALUES_MAX {
             self.drop_oldest(CHUNK_VALUES_MAX);
         }
