@@ -29,6 +29,7 @@ impl RecentLog {
     fn push(&self, line: &[u8]) {
         let whole = line.strip_suffix(b"\n").unwrap_or(line);
         let kept = whole.get(..LINE_BYTES_MAX).unwrap_or(whole);
+        // Before the lock is taken, which every thread that logs takes.
         let line = without_colours(&String::from_utf8_lossy(kept));
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() >= LINES_MAX {

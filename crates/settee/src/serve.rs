@@ -83,6 +83,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
         let files: Arc<dyn Files> = Arc::new(RealFiles);
         return configuration_check::run(&clock, &files, &config);
     }
+    // Before the node starts: a signal that comes meanwhile ends it in order.
     let termination = Termination::watch(Hangup::GoesOn(reload::on_hangup))?;
     let more_time = MoreTime::begin();
     if let Some(parent) = arguments.end_with_parent {
@@ -116,6 +117,7 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     service::report(ServiceNews::Stopping);
     service::report(ServiceNews::Status("stopping: answering, flushing, closing"));
     let more_time = MoreTime::begin();
+    // First: what is asked over REST reaches into the node.
     management.shutdown();
     node.stop()?;
     drop(more_time);

@@ -77,6 +77,8 @@ fn serve(
     secret: &str,
     orders: &mpsc::Sender<Ordered>,
 ) -> anyhow::Result<()> {
+    // Connections are served in turn: one that says nothing holds the others up no longer than
+    // this.
     stream.set_read_timeout(Some(LINE_TIME_MAX))?;
     let mut line = String::new();
     BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;

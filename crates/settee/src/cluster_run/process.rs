@@ -153,6 +153,7 @@ impl NodeProcess {
             }
             let ready = RealFiles.read_all(&self.ready).ok();
             let ready = ready.and_then(|text| serde_json::from_slice::<Ready>(&text).ok());
+            // The file of an earlier process may not have been removed.
             if ready.is_some_and(|ready| ready.pid == id) {
                 return Ok(());
             }
@@ -201,6 +202,7 @@ impl NodeProcess {
     /// Asks it to stop, if it runs.
     pub(super) fn begin_to_stop(&mut self) -> anyhow::Result<()> {
         let Some(child) = &mut self.child else { return Ok(()) };
+        // One that is paused could not hear that it is to end.
         child.signal(ChildSignal::Resume)?;
         Ok(child.signal(ChildSignal::Terminate)?)
     }

@@ -62,6 +62,7 @@ impl Supervisor {
             supervisor.stop_nodes().iter().for_each(|problem| say(problem));
             return Err(error);
         }
+        // Only now can others tell the cluster what to do: orders are carried out from `run` on.
         supervisor.directory.write_description(&supervisor.cluster)?;
         supervisor.greet();
         Ok(supervisor)
@@ -143,6 +144,7 @@ impl Supervisor {
                 break answer;
             }
         };
+        // Whoever reads the description from here on finds that no cluster runs.
         self.cluster.control = None;
         self.directory.write_description(&self.cluster)?;
         end.map(drop).map_err(anyhow::Error::msg)
@@ -160,6 +162,8 @@ impl Supervisor {
     fn stop_nodes(&mut self) -> Vec<String> {
         let mut problems = Vec::new();
         for (index, process) in self.processes.iter_mut().enumerate() {
+            // All are asked before one is waited for: their stops take as long as the slowest of
+            // them.
             if let Err(error) = process.begin_to_stop() {
                 problems.push(format!("n_{index} cannot be stopped: {error:#}"));
             }
