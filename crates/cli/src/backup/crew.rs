@@ -89,6 +89,7 @@ pub(super) fn run<T: Send + 'static>(
         };
         platform::threads::spawn("BackupWorker", work).context("no thread can be started")?;
     }
+    // Only workers have senders from here on: when the last one has ended, so have the results.
     drop(sender);
     let mut progress = Progress::new(jobs, bytes_expected);
     let mut done = Vec::with_capacity(jobs);

@@ -48,6 +48,7 @@ impl DirectoryTarget {
                 remove_if_there(&*self.files, &self.incoming.join(name))?;
             }
         }
+        // Last: an attempt that has failed is made again by the next call.
         *lock = Some(taken);
         Ok(())
     }

@@ -138,6 +138,7 @@ fn remove_left_over(target: &dyn Target, manifest: &Manifest, there: &[Object]) 
     for object in there {
         let used = |part: &VbucketPart| object.name == format!("{}/{}", manifest.name, part.object);
         if Stored::parse(object).is_some() && !manifest.vbuckets.iter().any(used) {
+            // What stays is in nobody's way: a restore fetches what the manifest names.
             drop(target.delete(&object.name));
         }
     }
@@ -178,6 +179,7 @@ impl Work {
             file.write(bytes)
         })?;
         let written = file.finish()?;
+        // The name says what was stored; what the target has by now is looked at.
         let is_it = is_there && written.sha256 == stored.sha256;
         let checked = is_it.then(|| check(self.target.files(), &path)).and_then(Result::ok);
         remove_if_there(self.target.files(), &path)?;

@@ -118,6 +118,8 @@ impl Batch {
             }
             if is_temporary(status) && elapsed < tools.retry_for {
                 tools.counters.count_retry(status);
+                // Its time goes on from the start of the batch: what is recorded in the end has the
+                // waits in it.
                 self.retries.push(opaque);
                 return Ok(());
             }

@@ -94,6 +94,7 @@ impl Drop for Crew {
         // After an error the others are still at work.
         self.stop.store(true, Ordering::Relaxed);
         for member in &mut self.members {
+            // A worker that waits for its next phase hears that there is none, and ends.
             member.phases = None;
         }
         for thread in self.members.iter_mut().filter_map(|member| member.thread.take()) {

@@ -218,6 +218,7 @@ impl Worker {
                 continue;
             }
             if self.stop.load(Ordering::Relaxed) {
+                // Behind the end nothing is asked again; what is under way is still waited for.
                 pipeline.batch().forget_retries();
             }
             match pipeline.send_retries(&mut self.tools, now) {
