@@ -115,6 +115,7 @@ impl ClusterClient {
         connection.encode_name(collection, name, &mut key);
         let answer = connection.call(&Request { key: &key, ..*request });
         if answer.is_err() {
+            // A connection that has failed is of no further use: the next request opens another.
             self.connections.retain(|(address, _)| address != node);
         }
         answer
@@ -128,6 +129,7 @@ impl ClusterClient {
             None => fetch_routing(self.connection(node)?, node)?,
         };
         if let Some(routing) = routing
+            // A node that is behind tells an older map, which is not gone back to.
             && routing.is_newer_than(&self.routing)
         {
             self.connections.retain(|(address, _)| routing.nodes().contains(address));
