@@ -375,6 +375,8 @@ impl Files for RealFiles {
             Ok(_) => Ok(true),
             Err(error) if is_nothing(&error) => match fs::symlink_metadata(path) {
                 Err(error) if is_nothing(&error) => Ok(false),
+                // It has come between the two looks.
+                Ok(found) if !found.is_symlink() => Ok(true),
                 // A dangling link, or nobody can tell.
                 Ok(_) => Err(FileError::new("follow", path, error)),
                 Err(error) => Err(FileError::new("stat", path, error)),
@@ -494,6 +496,24 @@ mod tests {
         for name in ["dangling", "loop"] {
             assert!(RealFiles.exists(&path(name)).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_comes_while_it_is_looked_for_is_no_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("now and then");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    fs::create_dir(&path).unwrap();
+                    fs::remove_dir(&path).unwrap();
+                }
+            });
+            let looks: Vec<_> = (0..20_000).map(|_| RealFiles.exists(&path)).collect();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(looks.iter().all(Result::is_ok), "{:?}", looks.iter().find(|it| it.is_err()));
+        });
     }
 
     #[test]

@@ -59,7 +59,8 @@ impl FlushQueues {
     pub(crate) fn wake_if_journal_has_room(&self, used_bytes: u64) {
         let full = &self.full_journal_bytes;
         let full_bytes = full.load(Ordering::Relaxed);
-        // A mark that has come meanwhile stays.
+        // A mark that has come meanwhile stays. Relaxed is enough: who misses a wake looks again
+        // after a pause.
         let is_cleared =
             || full.compare_exchange(full_bytes, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if used_bytes < full_bytes && is_cleared() {

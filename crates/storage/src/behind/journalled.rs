@@ -105,12 +105,15 @@ impl Journalled {
         records: &[Record<'_>],
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
     ) -> Result<(), StorageError> {
+        // Before the files are looked at: the witnesses tell of all that is in files by now.
         let releasable = self.needed_from();
         let witnesses = witnesses_of(&self.entries);
         let mut all = records.to_vec();
         all.push(Record::Witnesses(&witnesses));
         let mut witnessed = Ok(());
         self.journal.append(&all, &mut |range, result| {
+            // The witnesses come last: they may be in a group that is not durable although others
+            // are.
             if range.end == all.len() {
                 witnessed = result.clone().map(|_| ());
                 if result.is_ok() {
