@@ -86,8 +86,7 @@ impl Journalled {
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
     ) {
         if lock(&self.witnessed).is_due {
-            // Without success they are due still, and go with the next group.
-            drop(self.append_with_witnesses(records, durable));
+            self.append_with_witnesses(records, durable);
         } else {
             self.journal.append(records, durable);
         }
@@ -99,33 +98,27 @@ impl Journalled {
         }
     }
 
-    /// Appends records, and witnesses behind them; what became of those it returns.
     fn append_with_witnesses(
         &self,
         records: &[Record<'_>],
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
-    ) -> Result<(), StorageError> {
+    ) {
         // Before the files are looked at: the witnesses tell of all that is in files by now.
         let releasable = self.needed_from();
         let witnesses = witnesses_of(&self.entries);
         let mut all = records.to_vec();
         all.push(Record::Witnesses(&witnesses));
-        let mut witnessed = Ok(());
         self.journal.append(&all, &mut |range, result| {
             // The witnesses come last: they may be in a group that is not durable although others
             // are.
-            if range.end == all.len() {
-                witnessed = result.clone().map(|_| ());
-                if result.is_ok() {
-                    *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
-                }
+            if range.end == all.len() && result.is_ok() {
+                *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
             }
             let own = range.start..range.end.min(records.len());
             if !own.is_empty() {
                 durable(own, result);
             }
         });
-        witnessed
     }
 
     /// The oldest group that a file needs. The caller holds `appending`.
@@ -151,14 +144,14 @@ impl Journalled {
     /// files have.
     pub(crate) fn rest(&self) -> Result<(), StorageError> {
         let appending = lock(&self.appending);
-        let witnessed = self.append_witnesses();
+        self.append_witnesses()?;
         self.journal.prove()?;
         // Let go of before the end: `release` only tries for it, and the note takes the disk's
         // time.
         drop(appending);
         self.note_segment()?;
         self.release();
-        witnessed
+        Ok(())
     }
 
     /// Whether [`Journalled::rest`] has something to do.
@@ -173,7 +166,8 @@ impl Journalled {
         if !lock(&self.witnessed).is_due || !has_begun {
             return Ok(());
         }
-        self.append_with_witnesses(&[], &mut |_, _| {})
+        self.append_with_witnesses(&[], &mut |_, _| {});
+        Ok(())
     }
 
     /// Makes the batches durable, a group of them at a time; see [`crate::Store::commit`]. Once a

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use document::{Cas, ItemBuilder, ItemMeta, KeyBuf, RevSeqno, Seqno, VbucketState};
-use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use platform::simulated::SimulatedFiles;
 use platform::{Clock, Entropy, File, FileError, OpenMode, WallTime};
 
 use super::*;
@@ -167,27 +167,4 @@ fn nobody_waits_for_a_segment_that_is_retired() {
         applier.join().unwrap().unwrap();
     });
     assert_eq!(segments(), 1);
-}
-
-#[test]
-fn a_rest_whose_witnesses_are_not_written_has_something_to_do_still() {
-    let journal = Some(JournalOptions {
-        segment_bytes: 16 << 10,
-        bytes_max: 32 << 10,
-        group_bytes_max: 4096,
-        portion_bytes: 4096,
-    });
-    let clock = Clock::simulated(WallTime(1));
-    let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal };
-    let files = Arc::new(SimulatedFiles::new());
-    let (store, _) = Store::open(files.clone(), Path::new("bucket"), options).unwrap();
-    while commit(&store).is_ok() {}
-    store.apply(Vbid(7)).unwrap();
-    assert!(store.is_restless(), "the journal does not tell yet what the file has");
-    files.fail(Fault { call: None, number: 1, error: FaultError::Io, from_then_on: true });
-    assert!(store.rest().is_err() && store.is_restless());
-    files.heal();
-    store.rest().unwrap();
-    assert!(!store.is_restless());
-    commit(&store).unwrap();
 }
