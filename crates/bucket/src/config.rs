@@ -2,6 +2,7 @@
 //! configuration (docs/specification/engine.md, section 9) where it has them.
 
 mod bucket_type;
+mod compression_mode;
 mod conflict_resolution;
 mod durability;
 mod level_min;
@@ -12,9 +13,8 @@ use std::time::Duration;
 use storage::JournalOptions;
 use vbucket::eviction::{EvictionPolicy, FilterOptions, StrategyKind, frequency_counter};
 
-use crate::memory::CompressionMode;
-
 pub use bucket_type::{BucketType, FullPolicy};
+pub use compression_mode::CompressionMode;
 pub use conflict_resolution::ConflictResolution;
 pub use durability::{DurabilityConfig, DurabilityMinLevel};
 pub use named::Named;

@@ -42,12 +42,12 @@ pub use crate::core::{DamageKind, Timings, VbucketDamage, WriteBlock};
 pub use collections::{ManifestChangeError, manifest_json};
 pub use compaction::{CompactionEnd, CompactionOrder, CompactionStatistics, RunningCompaction};
 pub use config::{
-    ApplyConfig, BucketConfig, BucketType, ConflictResolution, DurabilityConfig,
+    ApplyConfig, BucketConfig, BucketType, CompressionMode, ConflictResolution, DurabilityConfig,
     DurabilityMinLevel, EvictionConfig, FullPolicy, Named, Persistence, PersistenceMode,
 };
 pub use disk::{Backfill, BackfillFacts, BackfillOrder};
 pub use disk::{FreezeError, FrozenBucket, FrozenEntry};
-pub use memory::{CompressionMode, inflated};
+pub use memory::inflated;
 pub use memory::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 pub use operations::{
     Addition, CopyRole, Counter, CounterRequest, Expecting, ForeignKind, ForeignVersion, Incoming,

@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 use document::Vbid;
 use vbucket::{Destruction, MemoryAccount};
 
-pub use compression::{CompressionMode, inflated};
+pub use compression::inflated;
 pub use limits::{MEMORY_QUOTA_BYTES_MIN, MEMORY_RATIOS_RANGE, MemoryParameter, QuotaError};
 
 pub(crate) use checkpoint_memory::CheckpointState;

@@ -26,7 +26,7 @@ pub trait Named: Copy + PartialEq + Sized + 'static {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CompressionMode;
+    use crate::config::CompressionMode;
 
     #[test]
     fn choices_are_made_by_name() {

@@ -6,24 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use document::compression::{deflate, inflate};
 use document::{Datatype, Item};
 
-use crate::config::Named;
-
-/// What happens to compressed values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompressionMode {
-    /// Values are kept inflated.
-    Off,
-    /// Values are kept as they come.
-    Passive,
-    /// Values that come as they are, are compressed behind the clients' backs, if it is worth it.
-    Active,
-}
-
-impl Named for CompressionMode {
-    const WHAT: &str = "compression mode";
-    const NAMES: &[(&str, Self)] =
-        &[("off", Self::Off), ("passive", Self::Passive), ("active", Self::Active)];
-}
+use crate::config::CompressionMode;
 
 /// The mode, which changes while the bucket is in use, and what is worth it.
 #[derive(Debug)]

@@ -12,7 +12,8 @@ use executor::{TaskKind, TaskName};
 use platform::Instant;
 use vbucket::{Effect, ItemAction, Vbucket, VisitPosition};
 
-use super::compression::{CompressionMode, is_compressible};
+use super::compression::is_compressible;
+use crate::config::CompressionMode;
 use crate::core::{Bucket, BucketCore};
 
 static COMPRESSOR: TaskName = TaskName::new("ItemCompressorTask", TaskKind::NonIo)

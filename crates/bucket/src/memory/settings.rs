@@ -1,7 +1,7 @@
 //! What operators change while the bucket is in use about how it keeps its values, and about what a
 //! bucket without files does.
 
-use super::compression::CompressionMode;
+use crate::config::CompressionMode;
 use crate::config::{BucketType, FullPolicy};
 use crate::core::Bucket;
 
