@@ -3,7 +3,7 @@
 
 mod blocking;
 mod poll;
-mod readiness;
+pub(crate) mod readiness;
 mod real;
 mod stream;
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod collections;
 mod compaction;
 mod count;
 mod dcp;
-mod documents;
+pub(crate) mod documents;
 mod key_lookups;
 mod observe;
 mod parameters;
@@ -34,7 +34,6 @@ use crate::completed::Completed;
 use crate::connection::{Connection, Done, Request, Turn};
 use crate::statistics::count;
 
-pub(crate) use documents::limited_expiry;
 pub(crate) use store::{answer_ended, must_received_wait, store_received};
 
 /// Executes a request that has the form of its command.

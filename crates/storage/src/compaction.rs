@@ -16,7 +16,7 @@ mod frozen;
 mod local_documents;
 mod pace;
 mod paced_file;
-mod progress;
+pub(crate) mod progress;
 mod purge;
 mod request;
 mod stream_file;

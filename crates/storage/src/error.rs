@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use document::Vbid;
 use platform::{FileError, FileErrorKind};
 
-use crate::journal::JournalId;
+use crate::journal::options::JournalId;
 
 /// A failed storage operation.
 #[derive(Clone, Debug, thiserror::Error)]

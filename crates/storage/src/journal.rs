@@ -10,7 +10,7 @@ mod filling;
 mod group;
 mod layout;
 mod names;
-mod options;
+pub(crate) mod options;
 mod record;
 mod replay;
 mod scan;

@@ -1,7 +1,8 @@
 //! Circles of imports between the files of a crate, and how large they may be.
 //!
 //! A circle is a set of files each of which imports every other, if by way of others of the set:
-//! none of them can be read, tested or moved alone.
+//! none of them can be read, tested or moved alone. Who takes a name from a file that hands it on
+//! imports that file, too, unless the file does nothing but hand on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,11 +33,13 @@ fn edges(modules: &Modules) -> Edges {
             // A module by itself is a name to say the paths behind it with.
             Some(Place::Module(_)) | None => continue,
         };
-        let to = &modules.modules[to].file;
-        if from != to {
-            let said = (reference.path.join("::"), reference.line);
-            let targets = edges.entry(from.clone()).or_default();
-            targets.entry(to.clone()).or_insert(said);
+        let by = modules.handed_on_by(reference.module, &reference.path);
+        for to in by.into_iter().chain([to]).map(|to| &modules.modules[to].file) {
+            if from != to {
+                let said = (reference.path.join("::"), reference.line);
+                let targets = edges.entry(from.clone()).or_default();
+                targets.entry(to.clone()).or_insert(said);
+            }
         }
     }
     edges

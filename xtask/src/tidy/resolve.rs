@@ -81,6 +81,26 @@ impl Modules {
         None
     }
 
+    /// The module other than `module` that hands on what `path` names, if it defines other things
+    /// itself: then it is a file of its own. One that only hands on is a door, which is looked
+    /// through.
+    pub(super) fn handed_on_by(&self, module: usize, path: &[String]) -> Option<usize> {
+        let mut walked = Vec::new();
+        for name in path {
+            let at = match self.resolve(module, &walked) {
+                Some(Place::Module(at)) => at,
+                Some(Place::Item(_)) => return None,
+                None => module,
+            };
+            let is_own = at == module || self.modules[at].defines(name);
+            if !is_own && !self.modules[at].children.contains_key(name) {
+                return (!self.modules[at].definitions.is_empty()).then_some(at);
+            }
+            walked.push(name.clone());
+        }
+        None
+    }
+
     /// The public names of a module that are no modules, with the module that defines each.
     pub(super) fn public_names(&self) -> Vec<(String, usize)> {
         let mut names = Vec::new();
@@ -198,6 +218,33 @@ mod tests {
         for (module, path, expected) in cases {
             let names: Vec<_> = path.split("::").map(str::to_owned).collect();
             assert_eq!(modules.root_import(index(&modules, module), &names), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn who_hands_on_and_defines_is_told_from_a_door() {
+        let files = [
+            ("lib", "mod file; mod door; mod user;"),
+            ("file", "mod part; pub use part::Part; pub struct Own;"),
+            ("file/part", "pub struct Part;"),
+            ("door", "mod room; pub use room::Room;"),
+            ("door/room", "pub struct Room;"),
+            ("user", "use crate::file as known; use crate::file::Part;"),
+        ];
+        let named = files.map(|(name, text)| (format!("src/{name}.rs"), text.to_owned()));
+        let modules = read("src/lib.rs", &BTreeMap::from(named));
+        let cases = [
+            ("crate::file::Part", Some("file")),
+            ("known::Part::new", Some("file")),
+            ("crate::file::part::Part", None),
+            ("crate::file::Own", None),
+            ("crate::door::Room", None),
+            ("Part::new", None),
+        ];
+        for (path, by) in cases {
+            let names: Vec<_> = path.split("::").map(str::to_owned).collect();
+            let found = modules.handed_on_by(index(&modules, "user"), &names);
+            assert_eq!(found, by.map(|name| index(&modules, name)), "{path}");
         }
     }
 

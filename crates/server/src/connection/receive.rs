@@ -7,7 +7,7 @@ use protocol::{Class, Frame, FrameInfos, Opcode, Parsed, validate};
 
 use super::state::Connection;
 use super::turn::Turn;
-use crate::commands::limited_expiry;
+use crate::commands::documents::limited_expiry;
 
 /// Values of this many bytes and more go straight to their place.
 pub(super) const RECEIVED_IN_PLACE_BYTES_MIN: usize = 32 << 10;

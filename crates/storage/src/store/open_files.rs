@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use document::{Map, Vbid};
 
-use crate::compaction::CompactionProgress;
+use crate::compaction::progress::CompactionProgress;
 use crate::couchstore::FileHeader;
 use crate::locks::{lock, lock_shared};
 use crate::records::vbucket_record::VbucketRecord;

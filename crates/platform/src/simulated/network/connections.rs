@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::state::{PollNumber, Watch};
 use crate::clock::Instant;
-use crate::network::{Readiness, Token};
+use crate::network::readiness::{Readiness, Token};
 
 /// Bytes that may be on their way to an end, or wait there to be read.
 const ROOM_BYTES: usize = 256 << 10;

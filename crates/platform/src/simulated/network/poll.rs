@@ -3,7 +3,7 @@
 use super::SimulatedNetwork;
 use super::state::PollNumber;
 use crate::clock::Instant;
-use crate::network::{Readiness, Token};
+use crate::network::readiness::{Readiness, Token};
 
 /// Where a loop looks for news of its sockets. A handle.
 #[derive(Clone, Debug)]

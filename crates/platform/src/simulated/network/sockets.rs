@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::SimulatedNetwork;
 use super::connections::EndNumber;
 use super::poll::Poll;
-use crate::network::Token;
+use crate::network::readiness::Token;
 
 /// Accepts connections until it is dropped.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::connections::{Connections, EndNumber};
 use crate::clock::{Clock, Instant};
-use crate::network::{Readiness, Token};
+use crate::network::readiness::{Readiness, Token};
 use crate::random::Random;
 
 /// A place where a loop looks for news.

@@ -9,7 +9,7 @@ use protocol::text::request::{Reply, TextError};
 
 use super::executed::Executed;
 use super::refusals;
-use crate::commands::limited_expiry;
+use crate::commands::documents::limited_expiry;
 use crate::connection::{Payload, Turn};
 
 /// The key of a document, or the answer that it is none.
