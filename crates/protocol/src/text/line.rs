@@ -1,6 +1,10 @@
 //! Words and numbers of a line.
 
-/// The words of a line: blanks part them, also several.
+/// What parts words.
+const BLANK: u8 = b' ';
+
+/// The words of a line: blanks part them, also several. Nothing else does: a tab belongs to the
+/// word that it stands in, as in memcached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Words<'a>(&'a [u8]);
 
@@ -12,7 +16,8 @@ impl<'a> Words<'a> {
 
     /// What follows the words that were taken.
     pub(super) fn rest(self) -> &'a [u8] {
-        self.0.trim_ascii_start()
+        let begin = self.0.iter().position(|byte| *byte != BLANK).unwrap_or(self.0.len());
+        self.0.get(begin..).unwrap_or_default()
     }
 
     /// How many words are left.
@@ -29,7 +34,7 @@ impl<'a> Iterator for Words<'a> {
         if rest.is_empty() {
             return None;
         }
-        let size = rest.iter().position(|byte| *byte == b' ').unwrap_or(rest.len());
+        let size = rest.iter().position(|byte| *byte == BLANK).unwrap_or(rest.len());
         let (word, after) = rest.split_at_checked(size)?;
         self.0 = after;
         Some(word)

@@ -126,6 +126,28 @@ fn each_key_of_a_retrieval_is_a_request() {
 }
 
 #[test]
+fn blanks_alone_part_the_words_of_every_command() {
+    for (line, request) in [
+        (&b"delete  \tk\r\n"[..], Request::Delete(b"\tk", Reply::Wanted)),
+        (b"touch \tk 5\r\n", Request::Touch(b"\tk", Exptime(5), Reply::Wanted)),
+        (b"stats \tk\r\n", Request::Stats(b"\tk")),
+        (b"delete \r\r\n", Request::Delete(b"\r", Reply::Wanted)),
+    ] {
+        assert_eq!(only(line), Ok((request, &b""[..])), "{}", line.escape_ascii());
+    }
+    let retrieval = Retrieval { with_cas: false, touch: None };
+    for (line, key) in [(&b"get  \tk\r\n"[..], &b"\tk"[..]), (b"get \r\r\n", b"\r")] {
+        let got = requests(line).remove(0);
+        assert_eq!(got, Ok((Request::Get(key, retrieval), &b""[..])), "{}", line.escape_ascii());
+    }
+    assert_eq!(meta(b"mg \tk\r\n").key, b"\tk");
+    for line in [&b"\tmn\r\n"[..], b"mn\t\r\n", b"\tdelete k\r\n"] {
+        assert_eq!(only(line), Err(TextError::UnknownCommand), "{}", line.escape_ascii());
+    }
+    assert_eq!(only(b"incr k \t1\r\n"), Err(TextError::BadDelta));
+}
+
+#[test]
 fn a_retrieval_has_any_number_of_keys() {
     let mut line = b"get".to_vec();
     for number in 0..50_000 {

@@ -16,14 +16,17 @@ use crate::connection::{Sight, Turn};
 
 /// The group whose answer is a word: it begins counters anew, as far as there are any that do.
 const RESET: &str = "reset";
+/// What alone parts words.
+const BLANK: char = ' ';
 
 /// `stats`: all groups that STAT has.
 pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -> Executed {
-    let Ok(asked) = std::str::from_utf8(asked.trim_ascii()) else {
+    let Ok(asked) = std::str::from_utf8(asked) else {
         return wrong(TextError::UnknownCommand, Reply::Wanted, turn);
     };
-    let (group, argument) = asked.split_once(' ').unwrap_or((asked, ""));
-    match tell(Form::Line, Sight::All, part, group, argument.trim_start(), turn) {
+    let asked = asked.trim_matches(BLANK);
+    let (group, argument) = asked.split_once(BLANK).unwrap_or((asked, ""));
+    match tell(Form::Line, Sight::All, part, group, argument.trim_start_matches(BLANK), turn) {
         Ok(()) if group == RESET => outcome(TextOutcome::Reset, Reply::Wanted, turn),
         Ok(()) => line(answer::END, turn),
         Err(NoGroup::Unknown) => wrong(TextError::UnknownCommand, Reply::Wanted, turn),
