@@ -39,4 +39,6 @@ pub(crate) struct Context {
     pub(crate) maps_changed: watch::Receiver<()>,
     /// Held by the request that sets the node up.
     pub(crate) initialising: tokio::sync::Mutex<()>,
+    /// Where what other nodes ask for is done that takes long. Nothing there waits for nodes.
+    pub(crate) peer_work: tokio::runtime::Handle,
 }

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use auth::{PasswordChecker, Users};
 use axum::Router;
+use platform::Clock;
 use tls::CertificateStore;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -26,8 +28,11 @@ use crate::set_up::{self, Peer};
 use crate::stopping::until_stopped;
 use crate::tls_connection::serve_tls;
 
-/// Threads that carry out cluster maps and flush buckets.
+/// Threads that do what clients ask for and that takes long. They may wait for other nodes.
 const BLOCKING_THREADS_MAX: usize = 2;
+/// Threads that carry out cluster maps and take users of other nodes. They never wait for other
+/// nodes, nor behind what does: nodes that ask each other at the same time all get their answers.
+const PEER_THREADS_MAX: usize = 2;
 /// Threads that check passwords: a login takes some 15 ms of one.
 const PASSWORD_THREADS: usize = 1;
 /// How long to wait when the process has no file descriptor left for a connection.
@@ -113,10 +118,15 @@ impl ManagementServer {
     ) -> io::Result<Handle> {
         let Ports { plain, tls, query_stub } = ports;
         let address = plain.local_addr()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(BLOCKING_THREADS_MAX)
             .thread_name("ManagementWork")
+            .build()?;
+        // Of it only the threads are used.
+        let peer_runtime = Builder::new_current_thread()
+            .max_blocking_threads(PEER_THREADS_MAX)
+            .thread_name("ManagementPeers")
             .build()?;
         let (certificates, tls) = tls.map(|port| (port.certificates, port.listener)).unzip();
         let listeners = {
@@ -149,11 +159,12 @@ impl ManagementServer {
             stopped,
             maps_changed,
             initialising: tokio::sync::Mutex::default(),
+            peer_work: peer_runtime.handle().clone(),
         };
         let thread = platform::threads::spawn("Management", move || {
             runtime.block_on(serve(listeners, Arc::new(context)));
             // A flush of the bucket may take longer; it then ends on its own, unobserved.
-            runtime.shutdown_timeout(limits.shutdown_time_max);
+            end_within(limits.shutdown_time_max, [runtime, peer_runtime]);
         })?;
         Ok(Handle { address, stop, thread: Some(thread) })
     }
@@ -179,6 +190,15 @@ impl Drop for Handle {
         if thread.join().is_err() {
             tracing::error!("the management thread ended with a panic");
         }
+    }
+}
+
+/// Waits for the threads of all, so long together.
+fn end_within(time_max: Duration, runtimes: [Runtime; 2]) {
+    let clock = Clock::real();
+    let began = clock.now();
+    for runtime in runtimes {
+        runtime.shutdown_timeout(time_max.saturating_sub(clock.now().since(began)));
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn carry_out(
     let is_trial = is_trial(&query);
     // The work is lost only when the runtime shuts down.
     let lost = || Err(CarryOutError::Stopping);
-    let done = tokio::task::spawn_blocking(move || view.carry_out(&plan, is_trial)).await;
+    let done = context.peer_work.spawn_blocking(move || view.carry_out(&plan, is_trial)).await;
     let (status, reason) = match done.unwrap_or_else(|_| lost()) {
         Ok(()) => return answers::ok(&json!({"pending": pending(&context.view.buckets())})),
         Err(CarryOutError::Invalid(reason)) => (StatusCode::BAD_REQUEST, reason),

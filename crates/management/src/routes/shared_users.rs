@@ -29,7 +29,7 @@ pub(super) async fn exchange(
         None => None,
     };
     let users = Arc::clone(&context.users);
-    let taken = tokio::task::spawn_blocking(move || {
+    let taken = context.peer_work.spawn_blocking(move || {
         let taken = match follows {
             Some(revision) => users.adopt_behind(revision, theirs),
             None => users.adopt(theirs),

@@ -41,10 +41,15 @@ impl HttpClient {
 
     /// One request of the known user. The body is a form.
     pub(crate) fn ask(&mut self, method: &str, target: &str, body: &str) -> Answer {
+        self.send_form(method, target, body);
+        self.read_answer().expect("the server answers")
+    }
+
+    /// The same, whose answer is not waited for.
+    pub(crate) fn send_form(&mut self, method: &str, target: &str, body: &str) {
         let form = "Content-Type: application/x-www-form-urlencoded\r\n";
         let headers = format!("{}{form}Content-Length: {}\r\n", basic(USER, PASSWORD), body.len());
         self.send(&format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}"));
-        self.read_answer().expect("the server answers")
     }
 
     pub(crate) fn send(&mut self, text: &str) {

@@ -1,5 +1,7 @@
 //! Users, groups and what they may do, over REST.
 
+use std::time::Duration;
+
 use auth::{Editor, Privilege, PrivilegeSet, ROLES, Role, UsersEdit};
 use management::{NeededAt, REST_ROUTES, RestRoute};
 use serde_json::{Value, json};
@@ -291,4 +293,34 @@ fn nodes_take_users_of_each_other_and_never_two_that_follow_the_same() {
     assert_eq!(client.ask("POST", "/settee/users", "{}").status, 400);
     let login = basic(USER, PASSWORD);
     assert_eq!(ask_with(&port, &login, "GET", "/whoami", "").status, 200);
+}
+
+#[test]
+fn nodes_are_answered_while_changes_wait_for_other_nodes() {
+    let port = RestPort::start();
+    let mut changing: Vec<_> = (0..4).map(|_| port.connect()).collect();
+    // What it waits for: as long as this is held, other nodes do not answer.
+    let silent_nodes = port.node.silent_nodes.lock().unwrap();
+    for (number, client) in changing.iter_mut().enumerate() {
+        let target = format!("{GROUPS}/g{number}");
+        client.send_form("PUT", &target, "roles=ro_admin");
+    }
+    let clock = platform::Clock::real();
+    let deadline = clock.now().after(Duration::from_secs(10));
+    while port.node.users.registry().groups.len() < 2 {
+        assert!(clock.now() < deadline, "two changes are under way");
+        platform::threads::pause(Duration::from_millis(1));
+    }
+    let users = port.node.users.to_json();
+    for (method, target, body) in
+        [("POST", "/settee/users", users.as_str()), ("PUT", "/settee/clusterMap", "{}")]
+    {
+        let mut node = port.connect();
+        node.set_patience(Duration::from_secs(10));
+        assert_eq!(node.ask(method, target, body).status, 200, "{method} {target}");
+    }
+    drop(silent_nodes);
+    for client in &mut changing {
+        assert_eq!(client.read_answer().unwrap().status, 200);
+    }
 }
