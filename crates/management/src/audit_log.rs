@@ -15,9 +15,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use platform::files::open_log;
+use platform::files::{directory_of, open_log};
 use platform::redaction::UserData;
-use platform::{Clock, File, FileError, Files};
+use platform::{Clock, File, FileError, FileErrorKind, Files};
 use serde_json::{Value, json};
 
 use crate::date::rfc3339;
@@ -88,16 +88,13 @@ impl AuditLog {
     /// Switches it on or off, durably. Who has done so is the last thing noted, or the first.
     ///
     /// # Errors
-    /// It is as it was.
+    /// It is as it was. A start may find it the other way, until it has been switched again.
     pub fn switch(&self, is_on: bool, user: &str) -> Result<(), FileError> {
         let _one_at_a_time = self.switching.lock().unwrap_or_else(PoisonError::into_inner);
+        // Also where it is so already: an attempt before that failed may have left half of it.
+        self.keep(is_on)?;
         if is_on == self.is_on() {
             return Ok(());
-        }
-        if is_on {
-            self.files.remove(&self.off_mark)?;
-        } else {
-            self.files.replace_all(&self.off_mark, b"")?;
         }
         // It is on while the note is taken.
         self.is_on.store(true, Ordering::Relaxed);
@@ -105,6 +102,18 @@ impl AuditLog {
         self.record(event, "is_on", is_on.into());
         self.is_on.store(is_on, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Has the next start find it on or off.
+    fn keep(&self, is_on: bool) -> Result<(), FileError> {
+        if !is_on {
+            return self.files.replace_all(&self.off_mark, b"");
+        }
+        match self.files.remove(&self.off_mark) {
+            Err(error) if error.kind != FileErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        self.files.sync_directory(directory_of(&self.off_mark))
     }
 
     /// Somebody has asked for a change; `path` is that of the request.
@@ -169,13 +178,24 @@ fn write_all(files: &dyn Files, path: &Path, bytes_max: u64, lines: &Receiver<St
     for line in lines {
         if let Err(error) = write(files, path, bytes_max, &mut current, line.as_bytes()) {
             tracing::warn!(%error, "a line of the audit log could not be written");
-            current = None;
         }
     }
 }
 
-/// The file, and how long it is.
-type Current = (Box<dyn File>, u64);
+/// The file that lines go to.
+struct Current {
+    file: Box<dyn File>,
+    size: u64,
+    /// Bytes from which on it is to become the one of before.
+    renamed_from: u64,
+}
+
+impl Current {
+    fn open(files: &dyn Files, path: &Path, bytes_max: u64) -> Result<Self, FileError> {
+        let (file, size) = open_log(files, path)?;
+        Ok(Self { file, size, renamed_from: bytes_max })
+    }
+}
 
 fn write(
     files: &dyn Files,
@@ -184,22 +204,30 @@ fn write(
     current: &mut Option<Current>,
     line: &[u8],
 ) -> Result<(), FileError> {
-    if current.as_ref().is_some_and(|(_, size)| *size >= bytes_max) {
-        *current = None;
-        files.rename(path, &with_suffix(path, ".1"))?;
+    let mut open = match current.take() {
+        Some(open) => open,
+        None => Current::open(files, path, bytes_max)?,
+    };
+    if open.size >= open.renamed_from {
+        match files.rename(path, &with_suffix(path, ".1")) {
+            Err(error) if error.kind != FileErrorKind::NotFound => {
+                tracing::warn!(%error, "the audit log grows further");
+                // The line has a place all the same. Tried again behind as much.
+                open.renamed_from = open.size.saturating_add(bytes_max);
+            }
+            _ => open = Current::open(files, path, bytes_max)?,
+        }
     }
-    if current.is_none() {
-        *current = Some(open_log(files, path)?);
-    }
-    let Some((file, size)) = current else { return Ok(()) };
-    file.write_at(line, *size)?;
-    *size += u64::try_from(line.len()).unwrap_or(u64::MAX);
+    open.file.write_at(line, open.size)?;
+    open.size = open.size.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+    *current = Some(open);
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use platform::files::RealFiles;
+    use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
 
@@ -254,5 +282,51 @@ mod tests {
         assert_eq!(platform::files::read_text(&path).unwrap(), "thr\n");
         let before = directory.path().join("audit.log.1");
         assert_eq!(platform::files::read_text(&before).unwrap(), "two\n");
+    }
+
+    #[test]
+    fn what_is_switched_is_so_after_a_power_cut_and_after_an_attempt_that_failed() {
+        let path = Path::new("/data/audit.log");
+        for is_on in [false, true] {
+            for failed_call in [None, Some(Call::SyncDirectory)] {
+                let files = SimulatedFiles::new();
+                files.create_directories(Path::new("/data")).unwrap();
+                let start = || {
+                    let files = Arc::new(files.clone());
+                    AuditLog::start(Clock::real(), files, path.to_owned()).unwrap()
+                };
+                let log = start();
+                log.switch(!is_on, "bob").unwrap();
+                if let Some(call) = failed_call {
+                    let (call, error) = (Some(call), FaultError::Io);
+                    files.fail(Fault { call, number: 1, error, from_then_on: false });
+                    log.switch(is_on, "bob").unwrap_err();
+                    assert_ne!(log.is_on(), is_on, "it is as it was");
+                }
+                log.switch(is_on, "bob").unwrap();
+                assert_eq!(log.is_on(), is_on);
+                files.power_cut(0);
+                assert_eq!(start().is_on(), is_on, "{failed_call:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_takes_every_line_until_it_can() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("audit.log");
+        let before = directory.path().join("audit.log.1");
+        // No file can be renamed to a directory.
+        RealFiles.create_directories(&before.join("inside")).unwrap();
+        let mut current = None;
+        let mut add = |line| write(&RealFiles, &path, 4, &mut current, line).unwrap();
+        for line in [b"one\n", b"two\n", b"thr\n"] {
+            add(line);
+        }
+        assert_eq!(platform::files::read_text(&path).unwrap(), "one\ntwo\nthr\n");
+        platform::files::remove_tree(&before).unwrap();
+        add(b"fou\n");
+        assert_eq!(platform::files::read_text(&path).unwrap(), "fou\n");
+        assert_eq!(platform::files::read_text(&before).unwrap(), "one\ntwo\nthr\n");
     }
 }

@@ -204,7 +204,7 @@ pub trait Files: Send + Sync {
 }
 
 /// The directory that a name is in.
-fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     directory.unwrap_or(Path::new("."))
 }

@@ -19,10 +19,18 @@ const KEPT_MAX: u32 = 5;
 pub(crate) struct LogFile {
     files: Arc<dyn Files>,
     path: PathBuf,
-    /// Bytes from which on the file becomes one of before.
+    /// Bytes from which on a file becomes one of before.
     bytes_max: u64,
-    /// The file and its size in bytes. `None` after it could not be written, until it can.
-    current: Option<(Box<dyn File>, u64)>,
+    /// `None` after it could not be written, until it can.
+    current: Option<Current>,
+}
+
+/// The file that lines go to.
+struct Current {
+    file: Box<dyn File>,
+    size: u64,
+    /// Bytes from which on it is to become one of before.
+    renamed_from: u64,
 }
 
 impl LogFile {
@@ -35,23 +43,34 @@ impl LogFile {
         path: &Path,
         bytes_max: u64,
     ) -> Result<Self, FileError> {
-        let current = Some(open_log(&*files, path)?);
-        Ok(Self { files, path: path.to_path_buf(), bytes_max, current })
+        let mut log = Self { files, path: path.to_path_buf(), bytes_max, current: None };
+        log.current = Some(log.begin()?);
+        Ok(log)
+    }
+
+    fn begin(&self) -> Result<Current, FileError> {
+        let (file, size) = open_log(&*self.files, &self.path)?;
+        Ok(Current { file, size, renamed_from: self.bytes_max })
     }
 
     /// Appends a line. One that cannot be written is left out, and the next one is tried.
     fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
-        if self.current.as_ref().is_some_and(|(_, size)| *size >= self.bytes_max) {
-            self.current = None;
-            self.rotate()?;
-        }
-        let (file, size) = match self.current.take() {
+        let mut current = match self.current.take() {
             Some(current) => current,
-            None => open_log(&*self.files, &self.path)?,
+            None => self.begin()?,
         };
-        file.write_at(line, size)?;
+        if current.size >= current.renamed_from {
+            match self.rotate() {
+                Ok(()) => current = self.begin()?,
+                // The line has a place all the same. Tried again behind as much; nobody is told,
+                // because this is where that would be written.
+                Err(_) => current.renamed_from = current.size.saturating_add(self.bytes_max),
+            }
+        }
+        current.file.write_at(line, current.size)?;
         let written = u64::try_from(line.len()).unwrap_or(u64::MAX);
-        self.current = Some((file, size.saturating_add(written)));
+        current.size = current.size.saturating_add(written);
+        self.current = Some(current);
         Ok(())
     }
 
@@ -95,6 +114,7 @@ mod tests {
     use std::io::Write;
 
     use platform::files::RealFiles;
+    use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
 
@@ -132,6 +152,19 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_written_is_tried_again_with_the_next_line() {
+        let files = SimulatedFiles::new();
+        let path = Path::new("/log");
+        let mut log = LogFile::open(Arc::new(files.clone()), path, 1000).unwrap();
+        log.write_all(b"first\n").unwrap();
+        let (call, error) = (Some(Call::Write), FaultError::NoSpace);
+        files.fail(Fault { call, number: 1, error, from_then_on: false });
+        assert!(log.write_all(b"second\n").is_err());
+        log.write_all(b"third\n").unwrap();
+        assert_eq!(files.content(path).unwrap(), b"first\nthird\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed_takes_every_line_until_it_can() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let mut log = LogFile::open(Arc::new(RealFiles), &path, 4).unwrap();
@@ -141,9 +174,12 @@ mod tests {
         drop(LogFile::open(Arc::new(RealFiles), &last_but_one, 4).unwrap());
         let obstacle = log.numbered(KEPT_MAX);
         RealFiles.create_directories(&obstacle.join("inside")).unwrap();
-        assert!(log.write_all(b"second\n").is_err());
-        platform::files::remove_tree(&obstacle).unwrap();
+        log.write_all(b"second\n").unwrap();
         log.write_all(b"third\n").unwrap();
-        assert_eq!(text(&path), "first\nthird\n");
+        assert_eq!(text(&path), "first\nsecond\nthird\n");
+        platform::files::remove_tree(&obstacle).unwrap();
+        log.write_all(b"fourth\n").unwrap();
+        assert_eq!(text(&path), "fourth\n");
+        assert_eq!(text(&log.numbered(1)), "first\nsecond\nthird\n");
     }
 }
