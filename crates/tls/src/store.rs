@@ -14,6 +14,7 @@ use crate::pem_files::{
     CertificateError, certificate_texts, described, make_private_directory, read_file,
     read_if_there, write_private,
 };
+use crate::self_signed::{Authority, IssueError, hosts_of};
 
 /// What the authority has signed for the node, with its key.
 const NODE_NAME: &str = "node.pem";
@@ -69,8 +70,9 @@ impl CertificateStore {
         Ok(Self { clock, files, sources, acceptor, connector, material: Mutex::new(material) })
     }
 
-    /// Whether a node could begin with the files that it is given. Nothing is made, and what a node
-    /// makes itself is not looked at.
+    /// Whether a node could begin with the files that it is given, and with what it has kept of
+    /// what is asked of clients. Nothing is made, and certificates that a node makes itself are
+    /// not looked at.
     ///
     /// # Errors
     /// As those of [`Self::open`].
@@ -79,21 +81,13 @@ impl CertificateStore {
         files: &dyn Files,
         sources: &CertificateSources,
     ) -> Result<(), CertificateError> {
-        let read = |path: &Option<PathBuf>| {
-            path.as_ref().map_or(Ok(Vec::new()), |path| read_file(files, path))
-        };
-        let material = Material {
-            chain: read(&sources.certificate)?,
-            key: read(&sources.key)?,
-            client_authorities: read(&sources.client_authorities)?,
-            node_authorities: read(&sources.node_authorities)?,
-            clients: ClientCertificates::default(),
-        };
-        if sources.certificate.is_none() {
-            return Ok(());
+        let material = read_with(files, sources, || Own::of_nobody(&clock, sources))?;
+        let error = |error: InvalidMaterial| CertificateError(error.to_string());
+        Acceptor::new(clock.clone(), &material).map_err(error)?;
+        if sources.node_authorities.is_some() {
+            Connector::new(clock, &material).map_err(error)?;
         }
-        let checked = Acceptor::new(clock, &material).map(drop);
-        checked.map_err(|error| CertificateError(error.to_string()))
+        Ok(())
     }
 
     /// What makes sessions with them.
@@ -196,38 +190,76 @@ impl CertificateStore {
     }
 }
 
+/// What a node shows that was given nothing to show.
+struct Own {
+    /// The chain, and its key.
+    pem: Vec<u8>,
+    /// Who has signed it.
+    authority: Vec<u8>,
+}
+
+impl Own {
+    /// What the node has made, or makes now.
+    fn of_node(
+        clock: &Clock,
+        files: &dyn Files,
+        sources: &CertificateSources,
+    ) -> Result<Self, CertificateError> {
+        let (directory, host) = (&sources.directory, &sources.advertised_host);
+        let own = AuthorityDirectory::new(clock, files, directory);
+        let pem = own.issue_to(NODE_NAME, host, &format!("Settee node {host}"))?;
+        let authority = read_file(files, &directory.join(AuthorityDirectory::CERTIFICATE_NAME))?;
+        Ok(Self { pem, authority })
+    }
+
+    /// As a node makes it, and in no file.
+    fn of_nobody(clock: &Clock, sources: &CertificateSources) -> Result<Self, CertificateError> {
+        let error = |error: IssueError| CertificateError(error.to_string());
+        let now = clock.wall_time();
+        let authority = Authority::generate("nobody", now).map_err(error)?;
+        let pem = authority.issue(hosts_of(&sources.advertised_host), now).map_err(error)?;
+        let authority = certificate_texts(authority.pem.as_bytes()).concat().into_bytes();
+        Ok(Self { pem: pem.into_bytes(), authority })
+    }
+}
+
 fn read(
     clock: &Clock,
     files: &dyn Files,
     sources: &CertificateSources,
 ) -> Result<Material, CertificateError> {
-    let directory = &sources.directory;
-    make_private_directory(files, directory)?;
-    let (chain, key) = match (&sources.certificate, &sources.key) {
-        (Some(certificate), Some(key)) => (read_file(files, certificate)?, read_file(files, key)?),
-        _ => {
-            let host = &sources.advertised_host;
-            let own = AuthorityDirectory::new(clock, files, directory);
-            let both = own.issue_to(NODE_NAME, host, &format!("Settee node {host}"))?;
-            (both.clone(), both)
+    make_private_directory(files, &sources.directory)?;
+    read_with(files, sources, || Own::of_node(clock, files, sources))
+}
+
+/// Reads the files that there are; `own` is shown where no certificate was given.
+fn read_with(
+    files: &dyn Files,
+    sources: &CertificateSources,
+    own: impl FnOnce() -> Result<Own, CertificateError>,
+) -> Result<Material, CertificateError> {
+    let read_given = |path: &Option<PathBuf>| {
+        path.as_ref().map(|path| read_file(files, path)).transpose().map(Option::unwrap_or_default)
+    };
+    let (chain, key, own_authority) = match &sources.certificate {
+        Some(certificate) => {
+            (read_file(files, certificate)?, read_given(&sources.key)?, Vec::new())
+        }
+        None => {
+            let Own { pem, authority } = own()?;
+            (pem.clone(), pem, authority)
         }
     };
     let client_authorities = match &sources.client_authorities {
         Some(path) => read_file(files, path)?,
-        None if sources.certificate.is_none() => {
-            read_file(files, &directory.join(AuthorityDirectory::CERTIFICATE_NAME))?
-        }
-        None => Vec::new(),
+        None => own_authority,
     };
-    let node_authorities = sources.node_authorities.as_ref();
-    let node_authorities = node_authorities.map(|path| read_file(files, path)).transpose()?;
-    let node_authorities = node_authorities.unwrap_or_default();
-    let clients = match read_if_there(files, &directory.join(CLIENTS_NAME))? {
+    let node_authorities = read_given(&sources.node_authorities)?;
+    let path = sources.directory.join(CLIENTS_NAME);
+    let clients = match read_if_there(files, &path)? {
         None => ClientCertificates::default(),
-        Some(text) => serde_json::from_slice(&text).map_err(|error| {
-            let path = directory.join(CLIENTS_NAME);
-            CertificateError(format!("{} is damaged: {error}", path.display()))
-        })?,
+        Some(text) => serde_json::from_slice(&text)
+            .map_err(|error| CertificateError(format!("{} is damaged: {error}", path.display())))?,
     };
     Ok(Material { chain, key, client_authorities, clients, node_authorities })
 }
@@ -241,7 +273,6 @@ mod tests {
 
     use super::*;
     use crate::client_auth::{ClientAuthState, NamePath, NameRule};
-    use crate::self_signed::Authority;
 
     fn sources(directory: &Path, host: &str) -> CertificateSources {
         CertificateSources {
@@ -329,5 +360,49 @@ mod tests {
         RealFiles.replace_all(&given, &node).unwrap();
         store.reload().unwrap();
         assert!(!Arc::ptr_eq(&before, &store.acceptor().config()));
+    }
+
+    fn check(sources: &CertificateSources) -> Result<(), String> {
+        let clock = Clock::simulated(WallTime(1_700_000_000_000_000_000));
+        CertificateStore::check(clock, &RealFiles, sources).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_check_finds_what_keeps_a_node_from_beginning_and_makes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let own = sources(root.path(), "h");
+        assert_eq!(check(&own), Ok(()));
+        assert!(RealFiles.list(root.path()).unwrap().is_empty());
+        open(own.clone()).unwrap().set_clients(rules()).unwrap();
+        let node = own.directory.join(NODE_NAME);
+        let (certificate, key) = (Some(node.clone()), Some(node.clone()));
+        let given = CertificateSources { certificate, key, ..own.clone() };
+        let bad = root.path().join("bad.pem");
+        RealFiles.replace_all(&bad, b"no certificate").unwrap();
+        let believed = |base: &CertificateSources, path: &Path| CertificateSources {
+            client_authorities: Some(path.to_owned()),
+            ..base.clone()
+        };
+        let joined = |base: &CertificateSources, path: &Path| CertificateSources {
+            node_authorities: Some(path.to_owned()),
+            ..base.clone()
+        };
+        let given = believed(&given, &node);
+        for good in [&own, &given, &joined(&own, &node), &joined(&given, &node)] {
+            assert_eq!(check(good), Ok(()));
+            open(good.clone()).unwrap();
+        }
+        let mut refused = Vec::new();
+        for base in [&own, &given] {
+            refused.extend([believed(base, &bad), joined(base, &bad)]);
+        }
+        let assert_refused = |sources: CertificateSources| {
+            let why = check(&sources).unwrap_err();
+            assert_eq!(open(sources).err().map(|error| error.to_string()), Some(why));
+        };
+        refused.into_iter().for_each(assert_refused);
+        assert_refused(CertificateSources { key: None, ..given.clone() });
+        RealFiles.replace_all(&own.directory.join(CLIENTS_NAME), b"{").unwrap();
+        [own, given].into_iter().for_each(assert_refused);
     }
 }
