@@ -1,11 +1,13 @@
 //! `settee cluster-run` with real processes.
 #![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use platform::{Clock, Entropy};
+use platform::files::RealFiles;
+use platform::{Clock, Entropy, Files};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -295,10 +297,10 @@ fn nodes_speak_by_tls_alone_and_a_wrong_certificate_is_refused_with_a_line_in_th
 
     let certificates = cluster.directory.path().join("certificates");
     let strange = cluster.directory.path().join("strange");
-    let (clock, files) = (Clock::real(), platform::files::RealFiles);
+    let (clock, files) = (Clock::real(), RealFiles);
     let other = tls::AuthorityDirectory::new(&clock, &files, &strange);
     let pem = other.issue_to("n_1.pem", "127.0.0.1", "another authority").unwrap();
-    platform::Files::replace_all(&files, &certificates.join("n_1.pem"), &pem).unwrap();
+    files.replace_all(&certificates.join("n_1.pem"), &pem).unwrap();
     cluster.ask(&["--restart", "1"]);
     cluster.wait_for_log(0, "the node's certificate is refused");
     assert!(cluster.ask(&["--status"]).contains("UnknownIssuer"), "nobody else believes it");
@@ -328,4 +330,32 @@ fn a_node_that_stops_with_an_error_is_named_with_its_reason() {
             assert!(!cluster.child.wait().unwrap().success());
         }
     }
+}
+
+#[test]
+fn a_cluster_whose_map_cannot_be_written_is_stopped() {
+    let cluster = Cluster::start(&[]);
+    // Nothing can be made under this name, as on a full disk.
+    let obstacle = cluster.directory.path().join("map.new");
+    RealFiles.create_directories(&obstacle.join("inside")).unwrap();
+    let mut connection =
+        platform::network::connect(([127, 0, 0, 1], cluster.base + 8).into()).unwrap();
+    // Of Administrator, whose password is "password".
+    let login = "Authorization: Basic QWRtaW5pc3RyYXRvcjpwYXNzd29yZA==";
+    let form = "flushEnabled=1";
+    let size = form.len();
+    let request = format!(
+        "POST /pools/default/buckets/default HTTP/1.1\r\nHost: x\r\n{login}\r\n\
+         Connection: close\r\nContent-Type: application/x-www-form-urlencoded\r\n\
+         Content-Length: {size}\r\n\r\n{form}"
+    );
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let refused = cluster.tell(&["--recover", "1"]);
+    let reason = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && reason.contains("map.new"), "{refused:?}");
+    assert!(cluster.ask(&["--kill", "1"]).contains("was killed"));
+    assert!(cluster.ask(&["--stop"]).contains("stopped"));
 }

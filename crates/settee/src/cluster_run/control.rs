@@ -32,6 +32,13 @@ pub(super) enum Command {
     Stop,
 }
 
+impl Command {
+    /// Whether it is about processes alone, whatever the map is.
+    pub(super) fn needs_no_map(&self) -> bool {
+        matches!(self, Self::Kill(_) | Self::Pause(_) | Self::Stop)
+    }
+}
+
 /// A command with the way back for what came of it.
 pub(super) struct Ordered {
     pub(super) command: Command,

@@ -146,8 +146,9 @@ impl Supervisor {
         };
         // Whoever reads the description from here on finds that no cluster runs.
         self.cluster.control = None;
-        self.directory.write_description(&self.cluster)?;
-        end.map(drop).map_err(anyhow::Error::msg)
+        let written = self.directory.write_description(&self.cluster);
+        end.map(drop).map_err(anyhow::Error::msg)?;
+        written
     }
 
     fn say_ends(&mut self) {
@@ -178,7 +179,11 @@ impl Supervisor {
     }
 
     fn carry_out(&mut self, command: Command) -> Answer {
-        self.take_in_bucket_changes().map_err(|error| format!("{error:#}"))?;
+        // A disk that is full keeps nobody from stopping: what has changed of the buckets is taken
+        // in with the next order or start.
+        if !command.needs_no_map() {
+            self.take_in_bucket_changes().map_err(|error| format!("{error:#}"))?;
+        }
         let done = match command {
             Command::Kill(node) => self.kill(node),
             Command::Restart { node, is_forced } => self.restart(node, is_forced),
