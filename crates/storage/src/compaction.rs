@@ -233,14 +233,17 @@ impl Store {
         &self,
         path: &Path,
         header_position: u64,
-        entry: &Entry,
+        entry: &Arc<Entry>,
     ) -> Result<PathBuf, StorageError> {
         let old_revision = lock(&entry.handle).revision;
         let revision = old_revision + 1;
         let new_path = self.directory.join(layout::data_file(entry.vbid, revision));
         if let Err(error) = self.files.rename(path, &new_path) {
-            // Whatever has become of it, a start must not find the new name.
-            drop(remove_if_there(&*self.files, &new_path));
+            // It may have had its effect, and a start would prefer the new name, which lacks what
+            // is committed from here on.
+            lock(&entry.handle).doubts.has_file = true;
+            // If that fails, the next commit does it first.
+            drop(self.dispel_doubt(entry));
             return Err(error.into());
         }
         // From here on a start may find either file. They hold the same until something is
@@ -259,7 +262,7 @@ impl Store {
     }
 
     /// Ends what a compaction could not: the new file's name is made durable, and the old file
-    /// goes. What a failed rollback has left goes, too. The caller holds the entry's writer.
+    /// goes. What else has failed half way is undone, too. The caller holds the entry's writer.
     pub(crate) fn make_name_sure(&self, entry: &Arc<Entry>) -> Result<(), StorageError> {
         let handle = lock(&entry.handle);
         let (is_unsure, revision) = (handle.is_name_unsure, handle.revision);

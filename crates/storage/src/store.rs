@@ -36,7 +36,7 @@ use crate::removal::remove_if_there;
 use crate::store::compaction_reserve::CompactionReserve;
 use crate::store::file_view::FileView;
 use crate::store::flush_batch::{Applied, CommitReport, FlushBatch};
-use crate::store::open_files::{Doubt, Entries, Entry, Handle, OpenFiles, witnesses_of};
+use crate::store::open_files::{Doubts, Entries, Entry, Handle, OpenFiles, witnesses_of};
 use crate::store::start_up::{LastStop, StartReport};
 use crate::store::vbucket_file::{CommitBuffers, FailedCommit, FileBatch, ScanReport, Snapshot};
 use crate::store::witness::Witnesses;
@@ -341,7 +341,7 @@ impl Store {
         handle.header_position = None;
         handle.witness = None;
         handle.is_name_unsure = false;
-        handle.doubt = None;
+        handle.doubts = Doubts::default();
         let closed = handle.snapshot.take();
         self.open_files.release(entry);
         drop(handle);
@@ -375,7 +375,7 @@ impl Store {
                     // file anew at that header, and the next commit goes behind the end.
                     self.close(entry);
                     if failed.may_be_found && self.journalled.is_none() {
-                        lock(&entry.handle).doubt = Some(Doubt::Header);
+                        lock(&entry.handle).doubts.has_header = true;
                     }
                     failed.error
                 })

@@ -149,14 +149,17 @@ impl Files for SimulatedFiles {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        let wrap = |error| FileError::new("rename", from, error);
         let mut disk = self.lock();
-        disk.faults
-            .check(Call::Rename)
-            .and_then(|()| disk.rename(from, to))
-            .map_err(|error| FileError::new("rename", from, error))?;
+        let is_late = disk.faults.is_rename_late();
+        let checked = disk.faults.check(Call::Rename).map_err(wrap);
+        if checked.is_err() && !is_late {
+            return checked;
+        }
+        disk.rename(from, to).map_err(wrap)?;
         let (from, to) = (from.to_path_buf(), to.to_path_buf());
         disk.recording.note(|| RecordedCall::Rename { from, to });
-        Ok(())
+        checked
     }
 
     fn remove(&self, path: &Path) -> Result<(), FileError> {

@@ -10,7 +10,7 @@ use crate::error::StorageError;
 use crate::locks::lock;
 use crate::removal::remove_if_there;
 use crate::store::Store;
-use crate::store::open_files::{Doubt, Entry};
+use crate::store::open_files::{Doubts, Entry};
 use crate::store::vbucket_file::{CommitBuffers, Snapshot};
 
 impl Store {
@@ -18,17 +18,17 @@ impl Store {
     /// caller holds the entry's `writer`.
     pub(crate) fn dispel_doubt(&self, entry: &Arc<Entry>) -> Result<(), StorageError> {
         let handle = lock(&entry.handle);
-        let (doubt, revision) = (handle.doubt, handle.revision);
+        let (doubts, revision) = (handle.doubts, handle.revision);
         drop(handle);
-        match doubt {
-            None => return Ok(()),
-            Some(Doubt::Header) => self.commit_present(entry)?,
-            Some(Doubt::File) => {
-                remove_if_there(self.files(), &self.path(entry.vbid, revision + 1))?;
-                self.sync_directory()?;
-            }
+        if doubts.has_file {
+            remove_if_there(self.files(), &self.path(entry.vbid, revision + 1))?;
+            self.sync_directory()?;
+            lock(&entry.handle).doubts.has_file = false;
         }
-        lock(&entry.handle).doubt = None;
+        if doubts.has_header {
+            self.commit_present(entry)?;
+            lock(&entry.handle).doubts.has_header = false;
+        }
         Ok(())
     }
 
@@ -42,7 +42,7 @@ impl Store {
             let entry = self.entry_or_new(vbid);
             // Doubts are rare, and the writer's lock may be held for a whole commit: a look without
             // it comes first.
-            if lock(&entry.handle).doubt.is_some() {
+            if lock(&entry.handle).doubts != Doubts::default() {
                 let _writing = lock(&entry.writer);
                 self.dispel_doubt(&entry)?;
             }

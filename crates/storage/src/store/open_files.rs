@@ -51,20 +51,21 @@ pub(crate) struct Handle {
     /// Whether what there is of a file is not to be removed: it is damaged, or was not believed.
     /// It is set aside before another takes its place.
     pub(crate) is_distrusted: bool,
-    /// What a rollback or a commit that failed may have left.
-    pub(crate) doubt: Option<Doubt>,
+    /// What a rollback, a compaction or a commit that failed may have left.
+    pub(crate) doubts: Doubts,
     /// The open file in its last committed state.
     pub(crate) snapshot: Option<Arc<Snapshot>>,
 }
 
-/// What a start may bring into force instead of the present state, because a rollback or, without a
-/// journal, a commit has failed half way. Nothing else becomes durable until that cannot happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Doubt {
+/// What a start may bring into force instead of the present state, because a rollback, a compaction
+/// or, without a journal, a commit has failed half way. Nothing else becomes durable until that
+/// cannot happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Doubts {
     /// A header behind the present one.
-    Header,
-    /// An empty file of the next revision.
-    File,
+    pub(crate) has_header: bool,
+    /// A file of the next revision: an empty one, or a copy of the present state.
+    pub(crate) has_file: bool,
 }
 
 pub(crate) struct OpenFiles {

@@ -16,7 +16,7 @@ use crate::locks::lock;
 use crate::records::vbucket_record::{JournalPosition, VBSTATE, VbucketRecord};
 use crate::removal::remove_if_there;
 use crate::store::Store;
-use crate::store::open_files::{Doubt, Entry};
+use crate::store::open_files::Entry;
 use crate::store::vbucket_file::{self, CommitBuffers, FileBatch, ScanReport, Snapshot};
 
 /// How a vBucket can get back to a seqno.
@@ -150,7 +150,7 @@ impl Store {
             }
             Err(error) => {
                 self.close(&entry);
-                lock(&entry.handle).doubt = Some(Doubt::Header);
+                lock(&entry.handle).doubts.has_header = true;
                 Err(error)
             }
         }
@@ -212,11 +212,8 @@ impl Store {
         let journal = self.begin_rollback(&entry, Seqno(0), record)?;
         let state = VbucketRecord { journal, ..record.clone() };
         let old_revision = lock(&entry.handle).revision;
-        let header = self.write_empty_file(&entry, old_revision, &state)?;
-        if let Err(error) = self.sync_directory() {
-            lock(&entry.handle).doubt = Some(Doubt::File);
-            return Err(error);
-        }
+        let written = self.write_empty_file(&entry, old_revision, &state);
+        let header = written.inspect_err(|_| lock(&entry.handle).doubts.has_file = true)?;
         let mut handle = lock(&entry.handle);
         handle.revision = old_revision + 1;
         handle.note_committed(vbid, &header, &state);
@@ -244,6 +241,8 @@ impl Store {
         }
     }
 
+    /// Makes the next revision of a vBucket's file, durably. After an error it may be there, even
+    /// where the renaming has failed.
     fn write_empty_file(
         &self,
         entry: &Entry,
@@ -260,6 +259,7 @@ impl Store {
         let (header, _) = vbucket_file::write(&file, None, batch, now, &mut buffers)?;
         drop(file);
         files.rename(&boot_path, &self.path(vbid, old_revision + 1))?;
+        self.sync_directory()?;
         Ok(header)
     }
 

@@ -134,8 +134,13 @@ fn after_a_power_cut_at_any_call_everything_acknowledged_is_there() {
 fn every_call_fails_once_and_the_vbucket_goes_on() {
     let counted = SimulatedFiles::new();
     let expected = scenario(&counted, true);
-    let errors =
-        [FaultError::Io, FaultError::NoSpace, FaultError::TooManyOpen, FaultError::ShortWrite];
+    let errors = [
+        FaultError::Io,
+        FaultError::NoSpace,
+        FaultError::TooManyOpen,
+        FaultError::ShortWrite,
+        FaultError::LateRename,
+    ];
     for error in errors {
         for number in 1..=counted.calls().total() {
             for seed in [0, number] {
@@ -198,6 +203,35 @@ fn nothing_is_committed_until_the_new_name_is_durable() {
             files.heal();
             files.power_cut(seed);
             check_after_start(&files, writer.durable, &format!("seed {seed}, heals: {heals}"));
+        }
+    }
+}
+
+#[test]
+fn a_copy_whose_rename_failed_behind_its_effect_does_not_hide_what_is_committed_since() {
+    for is_removed_at_once in [true, false] {
+        for seed in 0..16 {
+            let files = SimulatedFiles::new();
+            let (store, _) = try_open(files.clone(), DIRECTORY.as_ref(), 4).unwrap();
+            let mut writer = Writer { next_seqno: 1, durable: 0 };
+            writer.commit(&store).unwrap();
+            let (call, error) = (Some(Call::Rename), FaultError::LateRename);
+            files.fail(Fault { call, number: 1, error, from_then_on: false });
+            if !is_removed_at_once {
+                // Behind the removal of what an earlier copy may have left.
+                let (call, error) = (Some(Call::Remove), FaultError::Io);
+                files.fail(Fault { call, number: 2, error, from_then_on: true });
+            }
+            compact(&store, VBID, &CompactionRequest::default(), &()).unwrap_err();
+            check_content(&store, writer.durable, writer.durable, "after the failure");
+            let at = format!("seed {seed}, removed at once: {is_removed_at_once}");
+            if !is_removed_at_once {
+                writer.commit(&store).expect_err(&at);
+                files.heal();
+            }
+            (0..3).for_each(|_| writer.commit(&store).unwrap());
+            files.power_cut(seed);
+            check_after_start(&files, writer.durable, &at);
         }
     }
 }

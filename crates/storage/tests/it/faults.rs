@@ -23,7 +23,7 @@ fn has_kind(error: &StorageError, fault: FaultError) -> bool {
     match fault {
         FaultError::NoSpace => matches!(error, StorageError::NoSpace(_)),
         FaultError::TooManyOpen => matches!(error, StorageError::TooManyOpenFiles(_)),
-        FaultError::Io | FaultError::ShortWrite => {
+        FaultError::Io | FaultError::ShortWrite | FaultError::LateRename => {
             matches!(error, StorageError::Failed(error) if error.kind == FileErrorKind::Failed)
         }
     }

@@ -7,7 +7,7 @@ use document::{
     Cas, DurabilityLevel, FailoverEntry, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno,
     VbucketState,
 };
-use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy, Files, OpenMode, Random, WallTime};
 use storage::couchstore::CouchFile;
 use storage::{FlushBatch, JournalPosition, RollbackPlan, RolledBack};
@@ -265,9 +265,14 @@ fn survives(
     action(&store).unwrap();
     let calls = counted.calls().total() - before;
     assert!(calls > 3);
-    for error in
-        [FaultError::Io, FaultError::NoSpace, FaultError::TooManyOpen, FaultError::ShortWrite]
-    {
+    let errors = [
+        FaultError::Io,
+        FaultError::NoSpace,
+        FaultError::TooManyOpen,
+        FaultError::ShortWrite,
+        FaultError::LateRename,
+    ];
+    for error in errors {
         for number in 1..=calls {
             for (from_then_on, seed) in [(false, None), (true, Some(0)), (true, Some(number + 7))] {
                 let at = format!("{error:?} {number}, power cut {seed:?}");
@@ -314,6 +319,23 @@ fn whatever_fails_a_rollback_has_happened_or_not() {
 fn whatever_fails_a_reset_has_happened_or_not() {
     let reset = |store: &Store| store.reset(VBID, &empty_replica());
     survives(reset, [10, 0], |high_seqno| (1..=high_seqno).collect());
+}
+
+#[test]
+fn a_reset_whose_rename_failed_behind_its_effect_does_not_hide_what_is_committed_since() {
+    for seed in 0..16 {
+        let files = SimulatedFiles::new();
+        let store = ten_commits(&files).unwrap();
+        let (call, error) = (Some(Call::Rename), FaultError::LateRename);
+        files.fail(Fault { call, number: 1, error, from_then_on: false });
+        store.reset(VBID, &empty_replica()).unwrap_err();
+        assert_eq!(store.high_seqno(VBID).unwrap(), Seqno(10));
+        commit(&store, batch(VBID, vec![item("next", 11, b"v")])).unwrap();
+        files.power_cut(seed);
+        let (store, _) = open(files);
+        assert_eq!(store.high_seqno(VBID).unwrap(), Seqno(11), "seed {seed}");
+        assert_eq!(scan(&store, VBID).len(), 11, "seed {seed}");
+    }
 }
 
 #[test]

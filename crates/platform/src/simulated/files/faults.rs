@@ -37,6 +37,8 @@ pub enum FaultError {
     TooManyOpen,
     /// A write stops half way; any other call fails with `EIO`.
     ShortWrite,
+    /// A rename has its effect and says `EIO`; any other call fails with `EIO`.
+    LateRename,
 }
 
 /// A plan to fail.
@@ -94,7 +96,9 @@ impl Faults {
     pub(super) fn check(&mut self, call: Call) -> io::Result<()> {
         match self.count(call) {
             None => Ok(()),
-            Some(FaultError::Io | FaultError::ShortWrite) => Err(Errno::IO.into()),
+            Some(FaultError::Io | FaultError::ShortWrite | FaultError::LateRename) => {
+                Err(Errno::IO.into())
+            }
             Some(FaultError::NoSpace) => Err(Errno::NOSPC.into()),
             Some(FaultError::TooManyOpen) => Err(Errno::MFILE.into()),
         }
@@ -109,6 +113,13 @@ impl Faults {
         is_next.then(|| {
             self.count(Call::Write);
             &bytes[..bytes.len() / 2]
+        })
+    }
+
+    /// Whether the coming rename is to have its effect although it fails. Does not count the call.
+    pub(super) fn is_rename_late(&self) -> bool {
+        self.armed.iter().any(|(fault, counted)| {
+            fault.error == FaultError::LateRename && fault.strikes(Call::Rename, counted + 1)
         })
     }
 

@@ -239,3 +239,17 @@ fn calls_that_change_something_are_recorded_once_somebody_wants_to_know() {
     assert_eq!(shown, expected);
     assert!(files.take_recorded().is_empty(), "each is told once");
 }
+
+#[test]
+fn a_late_rename_fails_and_has_its_effect() {
+    let files = disk();
+    created(&files).sync().unwrap();
+    let (call, error) = (Some(Call::Rename), FaultError::LateRename);
+    files.fail(Fault { call, number: 1, error, from_then_on: false });
+    let renamed = files.rename(Path::new(PATH), Path::new("data/other"));
+    assert_eq!(renamed.unwrap_err().kind, FileErrorKind::Failed);
+    assert_eq!(files.list(Path::new("data")).unwrap(), ["other"]);
+    files.rename(Path::new("data/other"), Path::new(PATH)).unwrap();
+    assert_eq!(files.list(Path::new("data")).unwrap(), ["file"]);
+    assert_eq!(files.calls().of(Call::Rename), 2);
+}
