@@ -178,16 +178,17 @@ impl BucketChanges {
         if is_trial {
             return Ok(());
         }
+        let files = &*self.opener.world.files;
+        let path = self.opener.places.bucket(files, name);
+        let path = path.map_err(|error| BucketRefusal::Failed(error.to_string()))?;
+        settings.keep(files, &path)?;
+        // Behind the file: what the disk does not take changes nothing. A start finds the one or
+        // the other, whenever it comes.
         let bucket = known.bucket();
         if settings.memory_quota_bytes != bucket.memory_quota_bytes() {
             let set = bucket.set_memory_quota(settings.memory_quota_bytes);
             set.map_err(|error| BucketRefusal::Invalid("max_size".to_owned(), error.to_string()))?;
         }
-        let files = &*self.opener.world.files;
-        let path = self.opener.places.bucket(files, name);
-        let path = path.map_err(|error| BucketRefusal::Failed(error.to_string()))?;
-        settings.keep(files, &path)?;
-        // A start finds the one policy or the other, whenever it comes.
         bucket.set_eviction_policy(settings.eviction_policy);
         bucket.set_full_policy(settings.ephemeral_full_policy);
         bucket.set_compression_mode(settings.compression);

@@ -19,6 +19,7 @@ use platform::{Clock, Entropy, File, FileError, Files};
 use protocol::client::{Request, store_extras};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
+use server::BucketRefusal;
 
 const PASSWORD: &str = "password";
 const MANAGEMENT_PORT: u16 = 8091;
@@ -339,6 +340,35 @@ fn a_bucket_whose_disk_is_full_holds_no_other_up() {
         wait_until_durable(&node, "travel");
         node.stop().unwrap();
     }
+}
+
+#[test]
+fn settings_that_the_disk_does_not_keep_change_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let is_full = Arc::new(AtomicBool::new(false));
+    let files = Arc::new(FullFor { bucket: "travel", is_full: Arc::clone(&is_full) });
+    let node = start_on(files, config(directory.path())).unwrap();
+    let quota = || {
+        let travel = node.buckets().get("travel").unwrap();
+        (travel.bucket().memory_quota_bytes(), travel.settings().memory_quota_bytes)
+    };
+    let before = quota();
+    is_full.store(true, Ordering::Relaxed);
+    for bytes in [before.0 / 2, before.0 + (16 << 20)] {
+        let words = vec![("max_size".to_owned(), bytes.to_string())];
+        node.bucket_changes().change("travel", &words, true).unwrap();
+        let refused = node.bucket_changes().change("travel", &words, false);
+        assert!(matches!(&refused, Err(BucketRefusal::Failed(_))), "{refused:?}");
+        assert_eq!(quota(), before);
+        is_full.store(false, Ordering::Relaxed);
+        node.bucket_changes().change("travel", &words, false).unwrap();
+        assert_eq!(quota(), (bytes, bytes));
+        let words = vec![("max_size".to_owned(), before.0.to_string())];
+        node.bucket_changes().change("travel", &words, false).unwrap();
+        is_full.store(true, Ordering::Relaxed);
+    }
+    is_full.store(false, Ordering::Relaxed);
+    node.stop().unwrap();
 }
 
 #[test]
