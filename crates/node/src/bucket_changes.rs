@@ -1,5 +1,7 @@
 //! Which buckets the node has, changed while it runs.
 
+mod deletion;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +10,7 @@ use cluster::{BucketPlan, Uuid};
 use document::limits::BUCKET_NAME_SIZE_MAX;
 use executor::{Owner, Shutdown};
 use server::{
-    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Departure, Followers, Server,
+    BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, BucketWords, Followers, Server,
 };
 
 use crate::bucket_opener::BucketOpener;
@@ -16,7 +18,7 @@ use crate::bucket_settings::BucketSettings;
 use crate::bucket_steps::BucketKeeper;
 use crate::bucket_words::Moment;
 use crate::buckets::{NodeBucket, NodeBuckets};
-use crate::closing::{Closing, Leaving};
+use crate::closing::Leaving;
 use crate::membership::{Membership, PlanOrder};
 use crate::quota_shares::{least_bytes, part_of_rest};
 
@@ -240,45 +242,6 @@ impl BucketChanges {
         Ok(bucket)
     }
 
-    /// Deletes a bucket, which `take_out` has the clients lose. The caller holds the buckets.
-    fn remove_here(
-        &self,
-        name: &str,
-        done: Done,
-        take_out: impl FnOnce() -> Option<Departure>,
-    ) -> Result<(), BucketRefusal> {
-        let known = self.buckets.get(name).ok_or(BucketRefusal::NotFound)?;
-        let files = &self.opener.world.files;
-        let failed = |error: platform::FileError| BucketRefusal::Failed(error.to_string());
-        let directory = self.opener.places.bucket(&**files, name).map_err(failed)?;
-        // From here on it is gone, whatever happens.
-        if let Err(error) = bucket::mark_deleted(&**files, &directory) {
-            // The mark may be there without being durable, and a start would delete the bucket.
-            if bucket::unmark_deleted(&**files, &directory).is_ok() {
-                return Err(failed(error));
-            }
-            tracing::warn!(%error, bucket = name, "nobody knows whether the bucket is deleted");
-        }
-        self.buckets.remove(name);
-        self.share_rest(None);
-        let departure = take_out();
-        tracing::info!(bucket = name, "the bucket was deleted");
-        let closing = Closing {
-            name: name.to_owned(),
-            files: Arc::clone(files),
-            directory,
-            bucket: known.bucket().clone(),
-            departure,
-            done,
-        };
-        // Closing waits until it has the last handle.
-        drop(known);
-        if closing.begin(&self.opener.world.pool, &self.owner, &self.leaving).is_err() {
-            tracing::info!(bucket = name, "the node stops: the next start removes what is left");
-        }
-        Ok(())
-    }
-
     fn create_everywhere(&self, settings: &BucketSettings) -> Result<(), BucketRefusal> {
         let said = settings.uuid.as_deref().and_then(Uuid::parse);
         let uuid = said.unwrap_or_else(|| Uuid::random(&self.opener.world.entropy));
@@ -289,21 +252,6 @@ impl BucketChanges {
             replicas_wanted: settings.replica_count,
             vbucket_count: settings.bucket_config(1).vbucket_count,
         })
-    }
-
-    fn delete_everywhere(&self, name: &str, done: Done) -> Result<(), BucketRefusal> {
-        let _one_at_a_time = self.deleting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before the order: it is this node's own part of it that deletes the bucket, and takes
-        // this out.
-        *self.lock_ending() = Some((name.to_owned(), done));
-        let ordered = self.membership.order_buckets(&PlanOrder::Delete { name: name.to_owned() });
-        let left = self.lock_ending().take();
-        ordered?;
-        if let Some((_, done)) = left {
-            // It was not here.
-            done();
-        }
-        Ok(())
     }
 
     fn lock_ending(&self) -> MutexGuard<'_, Option<(String, Done)>> {
@@ -331,7 +279,10 @@ impl BucketAdministrator for BucketChanges {
             drop(held);
             return self.delete_everywhere(name, done);
         }
-        self.remove_here(name, done, || self.membership.remove_bucket(name))
+        let leaver = self.leaver(name)?;
+        self.mark(std::slice::from_ref(&leaver))?;
+        self.close(leaver, done, || self.membership.remove_bucket(name));
+        Ok(())
     }
 
     fn followers(&self, name: &str) -> Followers {
@@ -360,10 +311,16 @@ impl BucketKeeper for BucketChanges {
         Ok(Some(bucket))
     }
 
-    fn remove(&self, name: &str) -> Result<(), BucketRefusal> {
-        let done = self.lock_ending().take_if(|(ending, _)| ending.as_str() == name);
-        let done = done.map_or_else(|| Box::new(|| {}) as Done, |(_, done)| done);
-        self.remove_here(name, done, || self.membership.take_out(name))
+    fn remove(&self, names: &[&str]) -> Result<(), BucketRefusal> {
+        let leavers: Vec<_> =
+            names.iter().map(|name| self.leaver(name)).collect::<Result<_, _>>()?;
+        self.mark(&leavers)?;
+        for (leaver, name) in leavers.into_iter().zip(names) {
+            let done = self.lock_ending().take_if(|(ending, _)| ending == name);
+            let done = done.map_or_else(|| Box::new(|| {}) as Done, |(_, done)| done);
+            self.close(leaver, done, || self.membership.take_out(name));
+        }
+        Ok(())
     }
 
     fn adapt(

@@ -70,8 +70,8 @@ pub(crate) trait BucketKeeper: Send + Sync {
         is_trial: bool,
     ) -> Result<Option<NodeBucket>, BucketRefusal>;
 
-    /// Deletes a bucket. From its return on it is gone, also after a crash.
-    fn remove(&self, name: &str) -> Result<(), BucketRefusal>;
+    /// Deletes buckets, all of them or none. From its return on they are gone, also after a crash.
+    fn remove(&self, names: &[&str]) -> Result<(), BucketRefusal>;
 
     /// Gives a bucket the settings of a plan, or only says whether it could have them.
     fn adapt(

@@ -92,13 +92,12 @@ impl Membership {
         // marked.
         let written = self.remembered.write(&self.identity.name, plan, &steps.removed);
         written.map_err(|error| format!("the cluster map cannot be kept: {error}"))?;
-        for name in &steps.removed {
-            if let Err(error) = keeper.remove(name) {
-                self.remember(current);
-                return Err(format!("the bucket `{name}` stays: {error}"));
-            }
-        }
-        Ok(())
+        let names: Vec<&str> = steps.removed.iter().map(String::as_str).collect();
+        keeper.remove(&names).map_err(|error| {
+            self.remember(current);
+            let names = names.join("`, `");
+            format!("what it deletes stays (`{names}`): {error}")
+        })
     }
 
     /// A plan is about to be carried out that follows `current`.

@@ -26,17 +26,25 @@ impl Changed {
     }
 
     fn create(&self, index: usize) -> Result<(), BucketRefusal> {
+        self.create_named(index, NEW)
+    }
+
+    fn create_named(&self, index: usize, name: &str) -> Result<(), BucketRefusal> {
         let words = [("max_size", "67108864"), ("num_replicas", "3"), ("flush_enabled", "false")];
         let words = words.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let mut cluster = self.0.lock();
-        let created = cluster.node(index).bucket_changes().create(NEW, &words);
+        let created = cluster.node(index).bucket_changes().create(name, &words);
         cluster.adopted = Some(cluster.node(index).membership().plan());
         created
     }
 
     fn delete(&self, index: usize) -> Result<(), BucketRefusal> {
+        self.delete_named(index, NEW)
+    }
+
+    fn delete_named(&self, index: usize, name: &str) -> Result<(), BucketRefusal> {
         let mut cluster = self.0.lock();
-        let deleted = cluster.node(index).bucket_changes().delete(NEW, Box::new(|| {}));
+        let deleted = cluster.node(index).bucket_changes().delete(name, Box::new(|| {}));
         cluster.adopted = Some(cluster.node(index).membership().plan());
         deleted
     }
@@ -47,8 +55,12 @@ impl Changed {
 
     /// The identity of the bucket on a machine with power, if it is there.
     fn uuid(&self, index: usize) -> Option<String> {
+        self.uuid_of(index, NEW)
+    }
+
+    fn uuid_of(&self, index: usize, name: &str) -> Option<String> {
         let cluster = self.0.lock();
-        let bucket = cluster.node(index).buckets().get(NEW)?;
+        let bucket = cluster.node(index).buckets().get(name)?;
         Some(bucket.bucket().uuid().to_owned())
     }
 
@@ -311,6 +323,44 @@ fn a_deletion_reaches_a_member_that_was_silent() {
         assert!(changed.uuid(1).is_none() && !changed.is_on_disk(1), "{restarted:?}");
         assert_eq!(changed.plan(0), changed.plan(1), "{restarted:?}");
         changed.end(2);
+    }
+}
+
+/// Has a node carry out a map that deletes two buckets, while the `number`th call of its disk
+/// fails. Returns how many calls that made.
+fn delete_two(number: u64) -> u64 {
+    let names = [NEW, "travel"];
+    let changed = Changed::new(5, 2);
+    names.iter().for_each(|name| changed.create_named(0, name).unwrap());
+    let other = changed.0.lock().machines[1].address.to_string();
+    changed.0.lock().others.set_deaf(Some(&other));
+    names.iter().for_each(|name| changed.delete_named(0, name).unwrap());
+    let without = changed.plan(0);
+    let files = changed.0.lock().machines[1].files.clone();
+    let begun = files.calls().total();
+    files.fail(Fault { call: None, number, error: FaultError::Io, from_then_on: false });
+    let carried_out = changed.0.lock().node(1).carry_out(&without);
+    let count = files.calls().total() - begun;
+    files.heal();
+    let are_here = names.map(|name| changed.uuid_of(1, name).is_some());
+    assert_eq!(are_here, [carried_out.is_err(); 2], "call {number}: {carried_out:?}");
+    if carried_out.is_err() {
+        // It is told once more.
+        changed.0.lock().others.set_deaf(None);
+        changed.run(10);
+    }
+    assert_eq!(changed.plan(1), without, "call {number}");
+    assert_eq!(names.map(|name| changed.uuid_of(1, name)), [None, None], "call {number}");
+    changed.end(2);
+    count
+}
+
+#[test]
+fn of_two_buckets_that_a_map_deletes_none_goes_or_both_whatever_call_of_the_disk_fails() {
+    let count = delete_two(u64::MAX);
+    assert!(count > 10, "the map and the marks are durable");
+    for number in 1..=count {
+        delete_two(number);
     }
 }
 
