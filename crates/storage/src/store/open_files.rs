@@ -119,7 +119,8 @@ impl Entry {
     }
 
     /// Has the compaction that is under way, if there is one, give up: the file's history does not
-    /// go on from what it has copied. The caller holds `writer`.
+    /// go on from what it has copied. That only spares its work, and the wait for its `writer`: one
+    /// that begins a moment later finds under `writer` that its copy cannot go on.
     pub(crate) fn abort_compaction(&self) {
         if let Some(progress) = &*lock(&self.compaction) {
             progress.abort();
