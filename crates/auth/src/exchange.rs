@@ -72,7 +72,7 @@ impl Exchange {
     }
 
     /// SASL_STEP.
-    pub fn step(&mut self, mechanism: &str, data: &[u8]) -> Outcome {
+    pub fn step(&mut self, users: &Users, mechanism: &str, data: &[u8]) -> Outcome {
         let Some(Running { algorithm, scram }) = self.running.take() else {
             return Outcome::OutOfPlace("no login is under way");
         };
@@ -82,7 +82,7 @@ impl Exchange {
         if data.len() > MESSAGE_BYTES_MAX {
             return Outcome::OutOfPlace(TOO_LARGE);
         }
-        match scram.finish(data) {
+        match scram.finish(data, |user, known| users.has_credentials(user, known)) {
             Some((user, server_final)) => Outcome::Done { user, server_final },
             None => Outcome::Failed,
         }

@@ -25,7 +25,7 @@ pub fn scram(bytes: &[u8]) {
             let mut exchange = Exchange::default();
             let outcome = exchange.start(&USERS, mechanism, beginning);
             assert!(!matches!(outcome, Outcome::Done { .. }), "nobody has an account here");
-            let outcome = exchange.step(mechanism, second);
+            let outcome = exchange.step(&USERS, mechanism, second);
             assert!(!matches!(outcome, Outcome::Done { .. }), "nobody has an account here");
         }
     }

@@ -8,11 +8,13 @@
 //! server-final   v=<server signature>
 //! ```
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 
-use crate::credentials::HashedPassword;
+use crate::credentials::{Credentials, HashedPassword};
 use crate::users::{Login, USER_NAME_SIZE_MAX};
 
 /// What a client says first.
@@ -107,7 +109,12 @@ impl ServerScram {
     }
 
     /// Answers client-final with the user and server-final; `None` when the login failed.
-    pub(crate) fn finish(self, client_final: &[u8]) -> Option<(String, Vec<u8>)> {
+    /// `is_current` tells whether credentials are still those of the user of that name.
+    pub(crate) fn finish(
+        self,
+        client_final: &[u8],
+        is_current: impl FnOnce(&str, &Arc<Credentials>) -> bool,
+    ) -> Option<(String, Vec<u8>)> {
         let text = std::str::from_utf8(client_final).ok()?;
         let (without_proof, proof) = text.rsplit_once(",p=")?;
         self.check_final(without_proof)?;
@@ -118,7 +125,10 @@ impl ServerScram {
         let client_key = xor(&proof, &client_signature)?;
         // Of unknown users, too: neither the answer nor its time tells who exists.
         let proven: bool = algorithm.hash(&client_key).ct_eq(stored_key).into();
-        if !proven || self.login.known.is_none() {
+        // The password may have changed since the challenge, which may have been long ago, and the
+        // user may be another one by now.
+        let known = self.login.known.as_ref().filter(|known| is_current(&self.user, known));
+        if !proven || known.is_none() {
             return None;
         }
         let signature = algorithm.hmac(server_key, auth_message.as_bytes());

@@ -280,6 +280,14 @@ impl Users {
         registry.accounts.get(user).map(|account| Arc::clone(&account.credentials))
     }
 
+    /// Whether these are the user's credentials: neither were they changed, nor is the user another
+    /// one of that name.
+    pub(crate) fn has_credentials(&self, user: &str, credentials: &Arc<Credentials>) -> bool {
+        let registry = self.registry();
+        let account = registry.accounts.get(user);
+        account.is_some_and(|account| Arc::ptr_eq(&account.credentials, credentials))
+    }
+
     /// Whether the password was found right lately, and the user did not change since. Cheap; when
     /// it answers false, nothing is known.
     pub fn is_verified(&self, user: &str, password: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use platform::Clock;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig, ServerConnection};
 
@@ -159,9 +159,15 @@ impl Current {
                 verifier.build().map_err(|error| invalid(CLIENT_AUTHORITIES, error.to_string()))?;
             builder.with_client_cert_verifier(ClientVerifier::new(verifier, nodes.clone()))
         };
-        let config = builder
+        let mut config = builder
             .with_single_cert(chain, key)
             .map_err(|error| invalid("the certificate and its key", error.to_string()))?;
+        if clients.state != ClientAuthState::Disable {
+            // Who resumes a session shows no certificate, so that nobody would look whether the one
+            // of then still holds.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
         Ok(Self { config: Arc::new(config), clients, nodes })
     }
 }

@@ -60,7 +60,7 @@ fn both_sides_speak_the_rfcs_conversations() {
         assert_eq!(challenge, messages[1].as_bytes());
         let (client_final, expected) = client.answer(&challenge).unwrap();
         assert_eq!(client_final, messages[2].as_bytes());
-        let (user, server_final) = server.finish(&client_final).unwrap();
+        let (user, server_final) = server.finish(&client_final, |_, _| true).unwrap();
         assert_eq!(server_final, messages[3].as_bytes());
         assert_eq!(user, "user");
         assert_eq!(expected.check(&server_final), Ok(()));

@@ -35,7 +35,7 @@ fn login(
     assert!(exchange.is_running());
     let (client_final, expected) = client.answer(&challenge).unwrap();
     let client_final = tamper(String::from_utf8(client_final).unwrap());
-    let outcome = exchange.step(name(algorithm), client_final.as_bytes());
+    let outcome = exchange.step(users, name(algorithm), client_final.as_bytes());
     if let Outcome::Done { server_final, .. } = &outcome {
         assert_eq!(expected.check(server_final), Ok(()));
     }
@@ -86,8 +86,30 @@ fn a_failed_step_leaves_no_second_guess() {
     let mut wrong = client_final.clone();
     let last = wrong.len() - 2;
     wrong[last - 1] = if wrong[last - 1] == b'A' { b'B' } else { b'A' };
-    assert!(exchange.step("SCRAM-SHA1", &wrong) == Outcome::Failed);
-    assert!(matches!(exchange.step("SCRAM-SHA1", &client_final), Outcome::OutOfPlace(_)));
+    assert!(exchange.step(&users, "SCRAM-SHA1", &wrong) == Outcome::Failed);
+    assert!(matches!(exchange.step(&users, "SCRAM-SHA1", &client_final), Outcome::OutOfPlace(_)));
+}
+
+#[test]
+fn a_password_that_changes_while_a_login_is_under_way_ends_it() {
+    let change: [(fn(&Users), bool); 3] = [
+        (|users| users.set_password("bob,=", b"new"), false),
+        (|users| users.set_password("bob,=", PASSWORD), false),
+        (|users| users.set_password("eve", b"new"), true),
+    ];
+    for (index, (change, is_let_in)) in change.into_iter().enumerate() {
+        let users = users();
+        let client = ScramClient::new(HashAlgorithm::Sha1, "bob,=", PASSWORD, &Entropy::real());
+        let mut exchange = Exchange::default();
+        let Outcome::Continue(challenge) = exchange.start(&users, "SCRAM-SHA1", &client.first())
+        else {
+            panic!("a challenge")
+        };
+        let (client_final, _) = client.answer(&challenge).unwrap();
+        change(&users);
+        let outcome = exchange.step(&users, "SCRAM-SHA1", &client_final);
+        assert_eq!(matches!(outcome, Outcome::Done { .. }), is_let_in, "case {index}");
+    }
 }
 
 #[test]
@@ -117,7 +139,7 @@ fn messages_out_of_place_end_the_login() {
     let users = users();
     let first = b"n,,n=u,r=abc";
     let mut exchange = Exchange::default();
-    assert!(matches!(exchange.step("SCRAM-SHA1", b"c=biws"), Outcome::OutOfPlace(_)));
+    assert!(matches!(exchange.step(&users, "SCRAM-SHA1", b"c=biws"), Outcome::OutOfPlace(_)));
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", b""), Outcome::OutOfPlace(_)));
     assert!(exchange.start(&users, "OAUTHBEARER", first) == Outcome::Failed);
     assert!(exchange.start(&users, "SCRAM-SHA1", b"y,,n=u,r=abc") == Outcome::Failed);
@@ -127,7 +149,7 @@ fn messages_out_of_place_end_the_login() {
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", first), Outcome::OutOfPlace(_)));
     assert!(!exchange.is_running());
     assert!(matches!(exchange.start(&users, "SCRAM-SHA1", first), Outcome::Continue(_)));
-    assert!(matches!(exchange.step("SCRAM-SHA256", b"c=biws"), Outcome::OutOfPlace(_)));
+    assert!(matches!(exchange.step(&users, "SCRAM-SHA256", b"c=biws"), Outcome::OutOfPlace(_)));
     assert!(!exchange.is_running());
 }
 
@@ -141,7 +163,7 @@ fn a_message_has_a_bound_before_anything_of_it_is_kept() {
         let outcome = exchange.start(&users, scram, first.as_bytes());
         assert_eq!(matches!(outcome, Outcome::Continue(_)), is_challenged, "{nonce_bytes}");
         let last = format!("c=biws,r={}", "x".repeat(5000));
-        assert!(matches!(exchange.step(scram, last.as_bytes()), Outcome::OutOfPlace(_)));
+        assert!(matches!(exchange.step(&users, scram, last.as_bytes()), Outcome::OutOfPlace(_)));
     }
     let password = format!("\0bob,=\0{}", "x".repeat(5000));
     let outcome = Exchange::default().start(&users, "PLAIN", password.as_bytes());

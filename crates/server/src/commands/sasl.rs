@@ -57,7 +57,7 @@ pub(super) fn step(
         return Done::Answered;
     };
     let exchange = connection.exchange.get_or_insert_default();
-    let outcome = exchange.step(sasl.mechanism, sasl.data);
+    let outcome = exchange.step(&turn.shared.users, sasl.mechanism, sasl.data);
     answer(connection, request, outcome, turn)
 }
 

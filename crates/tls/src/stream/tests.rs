@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use platform::{Clock, WallTime};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore};
 
 use super::*;
 use crate::acceptor::{Acceptor, Claim, Material};
@@ -103,13 +104,21 @@ impl Place {
         named: Option<&str>,
         version: &'static rustls::SupportedProtocolVersion,
     ) -> ClientConnection {
+        client_of(&self.client_config(named, version))
+    }
+
+    fn client_config(
+        &self,
+        named: Option<&str>,
+        version: &'static rustls::SupportedProtocolVersion,
+    ) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.authority.pem.as_bytes()).unwrap()).unwrap();
         let builder = ClientConfig::builder_with_provider(ring::default_provider().into())
             .with_protocol_versions(&[version])
             .unwrap()
             .with_root_certificates(roots);
-        let config = match named {
+        Arc::new(match named {
             None => builder.with_no_client_auth(),
             Some(name) => {
                 let pem = self.authority.issue_to_client(name, NOW).unwrap();
@@ -118,10 +127,13 @@ impl Place {
                 let key = PrivateKeyDer::from_pem_slice(pem.as_bytes()).unwrap();
                 builder.with_client_auth_cert(chain, key).unwrap()
             }
-        };
-        let name = ServerName::try_from("localhost").unwrap();
-        ClientConnection::new(config.into(), name).unwrap()
+        })
     }
+}
+
+fn client_of(config: &Arc<ClientConfig>) -> ClientConnection {
+    let name = ServerName::try_from("localhost").unwrap();
+    ClientConnection::new(Arc::clone(config), name).unwrap()
 }
 
 /// Moves what the client has to say, and what it is told.
@@ -349,6 +361,30 @@ fn a_client_is_whom_its_certificate_names() {
             let shaken = shake_hands(&mut stream, &mut client, &mut end);
             let claim = shaken.map(|()| place.acceptor.claim_of(stream.peer_chain()));
             assert_eq!(claim.map_err(drop), expected, "{state:?} {named:?}");
+        }
+    }
+}
+
+#[test]
+fn who_is_asked_for_a_certificate_shows_it_each_time() {
+    for (state, again) in [
+        (ClientAuthState::Disable, HandshakeKind::Resumed),
+        (ClientAuthState::Enable, HandshakeKind::Full),
+        (ClientAuthState::Mandatory, HandshakeKind::Full),
+    ] {
+        for version in VERSIONS {
+            let place = Place::asking(state);
+            let config = place.client_config(Some("user-bob"), version);
+            for expected in [HandshakeKind::Full, again] {
+                let (ours, mut end) = connection(usize::MAX, usize::MAX);
+                let mut stream = place.acceptor.accept(ours).unwrap();
+                let mut client = client_of(&config);
+                shake_hands(&mut stream, &mut client, &mut end).unwrap();
+                assert_eq!(client.handshake_kind(), Some(expected), "{state:?} {version:?}");
+                // Tickets come behind the handshake.
+                stream.flush().unwrap();
+                move_client(&mut client, &mut end).unwrap();
+            }
         }
     }
 }
