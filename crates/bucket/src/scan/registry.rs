@@ -103,6 +103,17 @@ impl RangeScans {
         Ok(())
     }
 
+    /// The collection that a scan is about.
+    pub(super) fn collection_of(
+        &self,
+        vbid: Vbid,
+        id: ScanId,
+    ) -> Result<CollectionId, ScanRefused> {
+        let scans = self.lock();
+        let scan = scans.get(&id).filter(|scan| scan.facts.vbid == vbid);
+        scan.map(|scan| scan.facts.collection).ok_or(ScanRefused::Unknown)
+    }
+
     /// Takes the place where a scan goes on. Nobody else does until it is put back.
     pub(super) fn take(
         &self,

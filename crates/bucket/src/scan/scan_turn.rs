@@ -35,6 +35,19 @@ pub struct ScanTurn {
 }
 
 impl Bucket {
+    /// The collection that a scan is about: who goes on with it or ends it has to have rights there.
+    ///
+    /// # Errors
+    /// There is none of that name, or its vBucket is not active any more.
+    pub fn range_scan_collection(
+        &self,
+        vbid: Vbid,
+        id: ScanId,
+    ) -> Result<CollectionId, ScanRefused> {
+        self.0.scanned_branch(vbid, CollectionId::DEFAULT)?;
+        self.0.range_scans.collection_of(vbid, id)
+    }
+
     /// Goes on with a scan; results are what [`ScanTurn::read`] finds.
     ///
     /// # Errors

@@ -169,9 +169,31 @@ pub(super) fn go_on(
         bytes_max: limit(wanted.bytes_max),
         time_max: limit(wanted.time_max_ms).map(Duration::from_millis),
     };
-    match bucket.continue_range_scan(request.vbid(), ScanId(wanted.id), limits) {
+    let id = ScanId(wanted.id);
+    if !may_have(connection, request, bucket, id, turn) {
+        return Done::Answered;
+    }
+    match bucket.continue_range_scan(request.vbid(), id, limits) {
         Ok(scan) => read(connection, request, bucket, scan, turn),
         Err(refused) => refuse_scan(connection, request, refused, turn),
+    }
+}
+
+/// Whether the user may scan what a scan is about, which another user may have made; answered when
+/// not. Comes before the scan's place is taken, which nobody else has meanwhile.
+fn may_have(
+    connection: &mut Connection,
+    request: &Request<'_>,
+    bucket: &Bucket,
+    id: ScanId,
+    turn: &mut Turn<'_>,
+) -> bool {
+    match bucket.range_scan_collection(request.vbid(), id) {
+        Ok(collection) => connection.has_in(collection, Privilege::RangeScan, request, turn),
+        Err(refused) => {
+            refuse_scan(connection, request, refused, turn);
+            false
+        }
     }
 }
 
@@ -233,6 +255,9 @@ pub(super) fn cancel(
         request.reply(connection).fail(turn, Status::Einval, "the extras are a scan");
         return Done::Answered;
     };
+    if !may_have(connection, request, bucket, ScanId(id), turn) {
+        return Done::Answered;
+    }
     match bucket.cancel_range_scan(request.vbid(), ScanId(id)) {
         Ok(()) => {
             request.reply(connection).done(turn);

@@ -17,6 +17,7 @@ const NO_BUCKET: u16 = 0x08;
 const KEY_ENOENT: u16 = 0x01;
 const EINVAL: u16 = 0x04;
 const EACCESS: u16 = 0x24;
+const RANGE_SCAN_COMPLETE: u16 = 0xa7;
 const UNKNOWN_COLLECTION: u16 = 0x88;
 const UNKNOWN_SCOPE: u16 = 0x8c;
 const NOOP: u8 = 0x0a;
@@ -244,6 +245,40 @@ fn a_user_of_one_collection_knows_of_no_other() {
         assert_ne!(one.ask(random(own)).status, UNKNOWN_COLLECTION);
         assert_eq!(one.ask(random(sibling)).status, UNKNOWN_COLLECTION);
         assert_ne!(one.ask(frame(0x91).value(&[0; 8])).status, EACCESS, "seqnos of a vBucket");
+    });
+}
+
+#[test]
+fn a_scan_of_a_collection_is_for_who_may_scan_it() {
+    with_ports(|port| {
+        let id = with_collections(port);
+        let (own, sibling) = (id("s", "c"), id("s", "d"));
+        let mut owner = port.client(&[XERROR, COLLECTIONS, JSON]);
+        assert_eq!(owner.ask(set(&key_in(sibling), b"v")).status, 0);
+        let mut seqno = 0;
+        port.bucket.with_vbucket(document::Vbid(0), |vbucket| seqno = vbucket.high_seqno().0);
+        assert_eq!(owner.ask(frame(0xb7).extras(&seqno.to_be_bytes())).status, 0);
+        let range = r#""range":{"start":"AA==","end":"/w=="}"#;
+        let wanted = format!(r#"{{"collection":"{sibling:x}",{range},"key_only":true}}"#);
+        let scan = owner.ask(frame(0xda).value(wanted.as_bytes()));
+        assert_eq!(scan.status, 0);
+
+        put_user(port, "one", "data_reader[default:s:c],data_writer[default:s:c]");
+        let mut one = log_in(port, "one", &[XERROR, COLLECTIONS, JSON]);
+        assert_eq!(select(&mut one, "default"), 0);
+        assert_eq!(one.ask(set(&key_in(own), b"v")).status, 0);
+        let go_on = frame(0xdb).extras(&[&scan.value[..], &[0; 12]].concat());
+        assert_eq!(one.ask(go_on.clone()).status, UNKNOWN_COLLECTION);
+        assert_eq!(one.ask(frame(0xdc).extras(&scan.value)).status, UNKNOWN_COLLECTION);
+        let open = |client: &mut Client| {
+            let statistics = client.statistics("range-scans").unwrap();
+            statistics.iter().filter(|(name, _)| name.ends_with(":name")).count()
+        };
+        assert_eq!((open(&mut one), open(&mut owner)), (0, 1));
+
+        let found = owner.ask(go_on);
+        assert_eq!(found.status, RANGE_SCAN_COMPLETE);
+        assert!(found.value.ends_with(b"k"), "nobody has taken it: {:?}", found.value);
     });
 }
 

@@ -3,6 +3,7 @@
 use bucket::{OpenScan, ScanContent};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
+use crate::connection::Sight;
 use crate::range_scan_statistics::RANGE_SCAN_STATISTICS;
 
 /// Group "range-scans".
@@ -10,8 +11,16 @@ pub(super) fn range_scans(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
     let only = vbucket_argument(argument)?;
     let statistics = emitter.part.bucket.range_scan_statistics();
     super::emitter::statistics(emitter, "range-scans", RANGE_SCAN_STATISTICS, &statistics);
-    let is_shown = |scan: &&OpenScan| only.is_none_or(|vbid| vbid == scan.vbid);
-    for scan in statistics.open.iter().filter(is_shown) {
+    let manifest = emitter.part.bucket.manifest();
+    // Its name is how it is gone on with.
+    let sees = |scan: &OpenScan| match manifest.collection_of_id(scan.collection) {
+        Some((scope, collection)) => emitter.sight.sees(&scope.name, &collection.name),
+        None => matches!(emitter.sight, Sight::All),
+    };
+    let is_wanted = |scan: &&OpenScan| only.is_none_or(|vbid| vbid == scan.vbid);
+    let shown: Vec<_> =
+        statistics.open.iter().filter(is_wanted).filter(|scan| sees(scan)).collect();
+    for scan in shown {
         let OpenScan { id, vbid, .. } = scan;
         let mut emit = |name: &str, value: &dyn std::fmt::Display| {
             emitter.emit(&format!("vb_{vbid}:{id}:{name}"), value);
