@@ -42,6 +42,21 @@ pub enum Request<'a> {
     Quit,
 }
 
+impl Request<'_> {
+    /// Whether the client wants to hear how it went.
+    pub fn reply(&self) -> Reply {
+        match self {
+            Self::Store(store) => store.reply,
+            Self::Count(count) => count.reply,
+            Self::Delete(_, reply)
+            | Self::Touch(_, _, reply)
+            | Self::Verbosity(reply)
+            | Self::Flush(_, reply) => *reply,
+            _ => Reply::Wanted,
+        }
+    }
+}
+
 /// Whether a client wants to hear of the usual outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {

@@ -89,13 +89,17 @@ pub(crate) fn complete(
             }
         }
         other => {
-            failed(other, turn);
+            failed(request, other, turn);
         }
     }
 }
 
 /// Answers a request whose wait has ended without what it waited for.
-pub(crate) fn failed(completed: &Completed, turn: &mut Turn<'_>) -> Executed {
+pub(crate) fn failed(
+    request: &Request<'_>,
+    completed: &Completed,
+    turn: &mut Turn<'_>,
+) -> Executed {
     let why = match completed {
         Completed::Bucket(Completion::ReadFailed) => {
             "the value cannot be read from the data directory; see the node's log"
@@ -107,5 +111,6 @@ pub(crate) fn failed(completed: &Completed, turn: &mut Turn<'_>) -> Executed {
         Completed::Flushed(Err(why)) => why.as_str(),
         _ => "the wait has ended without its end",
     };
-    refusals::server_error(why, turn)
+    // A line too many would be taken for the answer of what comes next.
+    refusals::server_error(why, request.reply(), turn)
 }

@@ -9,7 +9,7 @@ use document::ItemBuilder;
 use document::key::KeyBuf;
 use protocol::text::meta::MetaVerb;
 use protocol::text::reader::{Step, Taken, TextPlace, read, read_block_end, read_line};
-use protocol::text::request::{Reply, Request, TextError};
+use protocol::text::request::{Request, TextError};
 use protocol::{FrameError, Opcode};
 
 use super::foreign::ForeignProtocol;
@@ -130,7 +130,7 @@ impl Connection {
         match completed {
             None => {}
             Some(Completed::Bucket(Completion::Retry(fetched))) => turn.session.fetched = fetched,
-            Some(completed) => return failed(&completed, turn),
+            Some(completed) => return failed(request, &completed, turn),
         }
         let Some(part) = self.bucket.clone() else { return Executed::Close };
         let executed = execute(&part, request, value, turn);
@@ -149,9 +149,6 @@ impl Connection {
         taken: Taken,
         turn: &mut Turn<'_>,
     ) -> Option<usize> {
-        if !matches!(request, Request::EndOfKeys) {
-            count(&turn.bucket.commands.cmd_total);
-        }
         let mut taken = taken;
         match executed {
             Executed::Waits => {
@@ -203,7 +200,7 @@ impl Connection {
         // Before room is taken for the block, which is then passed over as it comes.
         if !has_room {
             count(&turn.counters.refused_large_requests);
-            no_memory(reply_to(request), turn);
+            no_memory(request.reply(), turn);
             let taken = Taken { size: line_size, next: TextPlace::Line };
             return Some(self.pass_over(taken, request_size - line_size, rest.len()));
         }
@@ -252,18 +249,14 @@ impl Connection {
 }
 
 impl Connection {
-    /// Records how long a request took.
+    /// Counts a request that has been answered, and records how long it took.
     fn record(&self, request: &Request<'_>, turn: &mut Turn<'_>) {
+        if !matches!(request, Request::EndOfKeys) {
+            count(&turn.bucket.commands.cmd_total);
+        }
         if let Some(opcode) = timed_as(request) {
             self.record_duration(opcode.byte(), &[], turn);
         }
-    }
-}
-
-fn reply_to(request: &Request<'_>) -> Reply {
-    match request {
-        Request::Store(store) => store.reply,
-        _ => Reply::Wanted,
     }
 }
 

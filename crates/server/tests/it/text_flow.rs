@@ -72,6 +72,16 @@ fn large_values_are_stored_in_every_way_and_end_where_they_say() {
     client.ask(&line("ms k 100000 s k"), b"HD s100000 kk\r\n");
     client.ask(&line("ms fresh 100000 MA N0"), b"HD\r\n");
     client.ask(b"mg fresh s\r\n", b"HD s100000\r\n");
+    client.ask(&line("ms lasting 100000 MA T60 N0"), b"HD\r\n");
+    client.ask(b"mg lasting t\r\n", b"HD t-1\r\n");
+    // The rest comes when the line is understood already: the block goes straight to its place.
+    let brief = line("ms brief 100000 MA N30");
+    let (begin, end) = brief.split_at(50_000);
+    let read = port.counter("bytes_read") + 50_000;
+    client.send(begin);
+    port.wait_for("it is read", |_| port.counter("bytes_read") == read);
+    client.ask(end, b"HD\r\n");
+    client.ask(b"mg brief t\r\n", b"HD t30\r\n");
     let wrong = [&b"set k 0 0 100000\r\n"[..], &large, b"more\r\nmn\r\n"].concat();
     client.ask(&wrong, b"CLIENT_ERROR bad data chunk\r\nMN\r\n");
     client.ask(b"mg k s\r\n", b"HD s100000\r\n");
@@ -205,6 +215,30 @@ fn writes_of_a_bucket_that_demands_durability_wait_for_their_end_in_order() {
     while !is_begun(&mut other) {}
     place(&mut binary, r#"[["a"]]"#);
     client.expect(b"STORED\r\nMN\r\n");
+}
+
+#[test]
+fn who_wants_no_reply_gets_none_however_the_wait_ends() {
+    let level_min = DurabilityMinLevel::by_name("majority").unwrap();
+    let durability = DurabilityConfig { level_min, ..DurabilityConfig::default() };
+    let port = Port::with_config(BucketConfig { durability, ..bucket_config() });
+    let mut binary = port.client(&[0x07, 0x0b]);
+    place(&mut binary, r#"[["a","b"]]"#);
+    for (asked, is_told) in [("set k 0 0 1 noreply", false), ("set k 0 0 1", true)] {
+        let mut client = TextClient::connected_to(&port);
+        let parked = port.counter("parked_requests");
+        client.send(&[asked.as_bytes(), b"\r\nz\r\nmn\r\n"].concat());
+        port.wait_for("it waits", |_| port.counter("parked_requests") > parked);
+        // The vBucket is a replica now: nobody can say what becomes of the write.
+        assert_eq!(binary.ask(frame(0x3d).extras(&[2])).status, 0);
+        if is_told {
+            assert!(client.line().starts_with(b"SERVER_ERROR "));
+        }
+        client.expect(b"MN\r\n");
+        assert_eq!(binary.ask(frame(0x3d).extras(&[4])).status, 0);
+        assert_eq!(binary.ask(frame(0x3f)).status, 0);
+        place(&mut binary, r#"[["a","b"]]"#);
+    }
 }
 
 #[test]

@@ -31,8 +31,10 @@ pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -
         Ok(()) => line(answer::END, turn),
         Err(NoGroup::Unknown) => wrong(TextError::UnknownCommand, Reply::Wanted, turn),
         Err(NoGroup::BadArgument) => wrong(TextError::BadFormat, Reply::Wanted, turn),
-        Err(NoGroup::NoSuchVbucket) => server_error("the vBucket is not on this node", turn),
-        Err(NoGroup::TooMuch) => server_error(TOO_MUCH, turn),
+        Err(NoGroup::NoSuchVbucket) => {
+            server_error("the vBucket is not on this node", Reply::Wanted, turn)
+        }
+        Err(NoGroup::TooMuch) => server_error(TOO_MUCH, Reply::Wanted, turn),
         Err(NoGroup::Waits) => Executed::Waits,
         Err(NoGroup::Refused(refused)) => refuse(refused.into(), Reply::Wanted, turn),
     }
@@ -55,6 +57,6 @@ pub(super) fn flush(
     match order_flush(part, Duration::from_secs(seconds.into()), turn) {
         FlushOrder::Taken => outcome(TextOutcome::Ok, reply, turn),
         FlushOrder::Begun => Executed::Ordered,
-        FlushOrder::Stopping => server_error("the node is stopping", turn),
+        FlushOrder::Stopping => server_error("the node is stopping", reply, turn),
     }
 }

@@ -53,9 +53,9 @@ pub(crate) fn wrong(error: TextError, reply: Reply, turn: &mut Turn<'_>) -> Exec
 }
 
 /// Answers that something has failed here.
-pub(super) fn server_error(why: &str, turn: &mut Turn<'_>) -> Executed {
+pub(super) fn server_error(why: &str, reply: Reply, turn: &mut Turn<'_>) -> Executed {
     count(&turn.bucket.commands.temporary_failures);
-    unless_quiet(&format!("SERVER_ERROR {why}"), Reply::Wanted, turn)
+    unless_quiet(&format!("SERVER_ERROR {why}"), reply, turn)
 }
 
 fn unless_quiet(text: &str, reply: Reply, turn: &mut Turn<'_>) -> Executed {

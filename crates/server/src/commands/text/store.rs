@@ -159,9 +159,21 @@ fn put(
                 return Err(NoResult::Waits);
             }
             let Some(builder) = place.take() else { return Err(Refused::Contended.into()) };
+            let builder = with_expiry(builder, order.meta(bucket, turn).expiry);
             operations::store_received(bucket, mode, builder, condition, turn)
         }
     }
+}
+
+/// The item with the expiry of the order that is carried out: it was begun, when its block began to
+/// come, with that of the order that was asked for.
+fn with_expiry(builder: ItemBuilder, expiry: u32) -> ItemBuilder {
+    if builder.meta().expiry == expiry {
+        return builder;
+    }
+    let mut builder = builder.with_room_for_expiry();
+    builder.set_expiry(expiry);
+    builder
 }
 
 fn add_to(
