@@ -45,7 +45,19 @@ impl Completed {
         match self {
             Self::ScanRead(portion) => portion.results.bytes(),
             Self::KeysListed(Ok(keys)) => keys.capacity(),
+            // The bucket has let go of it, or will: it is the connection's.
+            Self::Bucket(Completion::Retry(Some(item))) | Self::RandomDocument(Ok(item)) => {
+                item.allocation_size()
+            }
             _ => 0,
+        }
+    }
+
+    /// The same without a document that its request can have fetched once more.
+    pub(crate) fn without_document(self) -> Self {
+        match self {
+            Self::Bucket(Completion::Retry(Some(_))) => Self::Bucket(Completion::Retry(None)),
+            other => other,
         }
     }
 }

@@ -27,8 +27,8 @@ struct Table {
 /// One of them. A token is used again, so it is known by its time, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stranger {
-    /// When it was accepted.
-    pub(crate) opened: Instant,
+    /// Since when it is one.
+    pub(crate) since: Instant,
     /// Whose connection it is.
     pub(crate) worker: usize,
     /// Its place there.
@@ -104,9 +104,9 @@ impl Strangers {
 mod tests {
     use super::*;
 
-    fn stranger(opened: u64, token: usize, address: Option<[u8; 4]>) -> Stranger {
+    fn stranger(since: u64, token: usize, address: Option<[u8; 4]>) -> Stranger {
         let address = address.map(IpAddr::from);
-        Stranger { opened: Instant(opened), worker: 0, token, address }
+        Stranger { since: Instant(since), worker: 0, token, address }
     }
 
     #[test]

@@ -35,7 +35,8 @@ pub struct ScanTurn {
 }
 
 impl Bucket {
-    /// The collection that a scan is about: who goes on with it or ends it has to have rights there.
+    /// The collection that a scan is about: who goes on with it or ends it has to have rights
+    /// there.
     ///
     /// # Errors
     /// There is none of that name, or its vBucket is not active any more.

@@ -107,7 +107,7 @@ impl Session<'_> {
         let outcome = if frame.header.opcode == Opcode::SaslAuth.byte() {
             self.login.start(users, &mechanism, frame.value)
         } else {
-            self.login.step(&mechanism, frame.value)
+            self.login.step(users, &mechanism, frame.value)
         };
         let (status, value) = match outcome {
             Outcome::Continue(challenge) => (Status::AuthContinue, challenge),

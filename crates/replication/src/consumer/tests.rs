@@ -196,7 +196,7 @@ impl Play {
             let key = String::from_utf8(request.key.clone()).unwrap();
             let outcome = match request.opcode() {
                 Opcode::SaslAuth => Some(exchange.start(&users, &key, &request.value)),
-                Opcode::SaslStep => Some(exchange.step(&key, &request.value)),
+                Opcode::SaslStep => Some(exchange.step(&users, &key, &request.value)),
                 _ => None,
             };
             match (request.opcode(), outcome) {

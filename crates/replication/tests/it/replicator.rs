@@ -71,7 +71,7 @@ impl Producer {
                     }
                     let outcome = match opcode {
                         Opcode::SaslAuth => Some(exchange.start(&users, &key, frame.value)),
-                        Opcode::SaslStep => Some(exchange.step(&key, frame.value)),
+                        Opcode::SaslStep => Some(exchange.step(&users, &key, frame.value)),
                         _ => None,
                     };
                     let collections = Feature::Collections.code().to_be_bytes().to_vec();

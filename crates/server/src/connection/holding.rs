@@ -16,10 +16,13 @@ impl Connection {
     /// Bytes that it holds of what its client sent, and of answers that wait for it.
     pub(crate) fn held_bytes(&self) -> usize {
         let receiving = self.receiving.as_ref().map_or(0, |receiving| receiving.held_bytes());
-        let completed: usize =
-            self.completed.iter().map(|(_, completed)| completed.held_bytes()).sum();
         let exchange = self.exchange.as_ref().map_or(0, |exchange| exchange.held_bytes());
-        self.input.capacity() + receiving + self.parked_bytes + completed + exchange
+        self.input.capacity() + receiving + self.parked_bytes + self.completed_bytes() + exchange
+    }
+
+    /// Bytes of what has come for its requests and waits for its reader.
+    fn completed_bytes(&self) -> usize {
+        self.completed.iter().map(|(_, completed)| completed.held_bytes()).sum()
     }
 
     /// As whom it holds them.
@@ -73,8 +76,12 @@ impl Connection {
         completion: Completed,
         turn: &mut Turn<'_>,
     ) {
+        // What waits behind it may be carried out, which was let in by rights that may be gone.
+        self.renew_rights(turn);
         if turn.is_output_full() {
-            self.completed.push_back((parked, completion));
+            let has_room = self.completed_bytes() < turn.unsent_bytes_max;
+            let kept = if has_room { completion } else { completion.without_document() };
+            self.completed.push_back((parked, kept));
         } else {
             self.finish_parked(&parked, completion, turn);
         }

@@ -247,7 +247,8 @@ impl EventLoop {
         for token in 0..self.peers.len() {
             let pushed = self.with_peer(token, |peer, turn, _| {
                 peer.connection.push_map(turn);
-                turn.output.bytes() > 0
+                // Also for one whose user has gone: its turn is its last.
+                turn.output.bytes() > 0 || peer.connection.is_closing
             });
             if pushed == Some(true) {
                 self.take_turn(token);
@@ -329,7 +330,7 @@ impl EventLoop {
     /// Ends a connection that gives way, unless it has logged in or gone meanwhile.
     fn displace(&mut self, stranger: Stranger, is_crowded: bool) {
         let Some(Some(peer)) = self.peers.get(stranger.token) else { return };
-        if peer.opened == stranger.opened && peer.settled.holder == Holder::Stranger {
+        if peer.stranger_since == stranger.since && peer.settled.holder == Holder::Stranger {
             count(&self.counters.displaced_connections);
             if is_crowded {
                 count(&self.counters.crowded_connections);
@@ -590,8 +591,11 @@ fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: H
     let before = std::mem::replace(&mut peer.settled, held);
     shared.client_memory.settle(before, held);
     if before.holder != held.holder {
-        let (opened, address) = (peer.opened, peer.connection.counted_address());
-        let stranger = Stranger { opened, worker, token, address };
+        if held.holder == Holder::Stranger {
+            peer.stranger_since = shared.clock.now();
+        }
+        let (since, address) = (peer.stranger_since, peer.connection.counted_address());
+        let stranger = Stranger { since, worker, token, address };
         match held.holder {
             Holder::Stranger => {
                 if let Some(oldest) = shared.strangers.enter(stranger) {

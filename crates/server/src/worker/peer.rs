@@ -20,6 +20,9 @@ pub(super) struct Peer {
     pub(super) is_at_end: bool,
     /// When it was accepted.
     pub(super) opened: Instant,
+    /// Since when nobody knows who it is: a client that logs in anew is a stranger again meanwhile,
+    /// and a young one. Says nothing of who is known.
+    pub(super) stranger_since: Instant,
     /// Since when its client has taken nothing of what waits for it.
     pub(super) stalled_since: Option<Instant>,
     /// Whether it stands in the line of those that want another turn: once, however often it has
@@ -70,6 +73,7 @@ impl Peer {
             is_ending: false,
             is_at_end: false,
             opened,
+            stranger_since: opened,
             stalled_since: None,
             is_in_line: false,
             takes_long: false,
@@ -122,7 +126,7 @@ impl Peer {
     /// that is paused is not to begin anew.
     pub(super) fn standing(&self, now: Instant, limits: &ServerLimits) -> Standing {
         if !self.connection.is_authenticated() {
-            let is_overdue = now.since(self.opened) >= limits.login_time_max;
+            let is_overdue = now.since(self.stranger_since) >= limits.login_time_max;
             return if is_overdue { Standing::LoginIsOverdue } else { Standing::InTime };
         }
         match self.stalled_since {

@@ -249,6 +249,31 @@ fn a_user_of_one_collection_knows_of_no_other() {
 }
 
 #[test]
+fn what_waits_behind_a_request_is_carried_out_by_the_rights_of_then() {
+    with_ports(|port| {
+        let place = |client: &mut Client, topology: &str| {
+            let json = format!(r#"{{"topology":{topology}}}"#);
+            let request = frame(0x3d).extras(&[1]).value(json.as_bytes()).datatype(1);
+            assert_eq!(client.ask(request).status, 0, "{topology}");
+        };
+        let mut admin = port.client(&[XERROR, JSON]);
+        place(&mut admin, r#"[["a","b"]]"#);
+        put_user(port, "bob", "data_reader[default],data_writer[default]");
+        // With other framing and durable writes, in order.
+        let mut bob = log_in(port, "bob", &[XERROR, 0x04, 0x10, 0x11]);
+        assert_eq!(select(&mut bob, "default"), 0);
+        let durable = set(b"first", b"v").framing(&[0x11, 1]);
+        bob.send(&[durable.bytes(), set(b"second", b"v").bytes()].concat());
+        port.wait_for("it waits", |_| port.counter("parked_requests") > 0);
+        put_user(port, "bob", "data_reader[default]");
+        place(&mut admin, r#"[["a"]]"#);
+        let statuses = [bob.receive().status, bob.receive().status];
+        assert_eq!(statuses, [0, EACCESS], "what was let in goes on, what was not does not");
+        assert_eq!(admin.ask(get(b"second")).status, KEY_ENOENT);
+    });
+}
+
+#[test]
 fn a_scan_of_a_collection_is_for_who_may_scan_it() {
     with_ports(|port| {
         let id = with_collections(port);

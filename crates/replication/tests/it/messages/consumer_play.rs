@@ -214,7 +214,7 @@ impl ConsumerPlay {
         let mechanism = String::from_utf8(asked.key.clone()).unwrap();
         let outcome = match Opcode::from_byte(asked.header.opcode) {
             Some(Opcode::SaslAuth) => self.exchange.start(&self.users, &mechanism, &asked.value),
-            Some(Opcode::SaslStep) => self.exchange.step(&mechanism, &asked.value),
+            Some(Opcode::SaslStep) => self.exchange.step(&self.users, &mechanism, &asked.value),
             other => panic!("{other:?} is no step of a login"),
         };
         match outcome {
