@@ -145,7 +145,7 @@ impl Producer {
         cursor_name: String,
         granted: Granted,
     ) {
-        let Granted { start, end, registration, role, .. } = granted;
+        let Granted { start, end, registration, role, uuid, .. } = granted;
         let within = granted.snapshot_start..=granted.snapshot_end;
         let is_of_one_collection = granted.is_of_one_collection;
         let counters = Arc::new(StreamCounters::default());
@@ -164,6 +164,7 @@ impl Producer {
             cursor_name,
             tenure: self.settings.cursor_tenure(),
             role,
+            uuid,
             source: Source::Log(registration.id),
             snapshots,
             known_purge: granted.known_purge,
@@ -249,8 +250,10 @@ impl Producer {
         if let Some(node) = &self.settings.consumer_name {
             self.bucket.on_vbucket(envelope.vbid, |vbucket, now, effects| {
                 // Under the lock under which a newer connection of the node begins its stream: what
-                // was said before that may be lost by now.
-                if !self.shared.is_superseded() {
+                // was said before that may be lost by now. And of the history that was streamed: a
+                // FLUSH puts another in its place before the stream hears of it, and seqnos of that
+                // one are of other writes.
+                if !self.shared.is_superseded() && vbucket.uuid() == stream.uuid {
                     vbucket.acknowledge(node, seqno, now, effects);
                 }
             });

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bucket::Bucket;
-use document::{CollectionId, Item, Key, Seqno, Set, VbucketState};
+use document::{CollectionId, Item, Key, Seqno, Set, VbUuid, VbucketState};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope};
 use vbucket::checkpoint::{CursorId, LogRange, ReadLimit, Tenure};
@@ -31,6 +31,9 @@ pub(super) struct Stream {
     pub(super) tenure: Tenure,
     /// The vBucket's role when it began.
     pub(super) role: VbucketState,
+    /// The branch of history that its vBucket was in when it began. An active vBucket stays in that
+    /// as long as the stream may go on: another begins with another role, or with another vBucket.
+    pub(super) uuid: VbUuid,
     pub(super) source: Source,
     pub(super) snapshots: Snapshots,
     /// What was purged up to here when it began, its consumer need not have.

@@ -34,6 +34,8 @@ pub(super) struct Granted {
     /// Tombstones up to here may be purged: what the consumer misses by that does not matter.
     pub(super) known_purge: Seqno,
     pub(super) role: VbucketState,
+    /// The branch of the vBucket's history that the stream is of.
+    pub(super) uuid: VbUuid,
     /// The branches of the vBucket's history.
     pub(super) failover_log: Vec<(VbUuid, Seqno)>,
 }
@@ -229,6 +231,7 @@ pub(super) fn grant(
             false => vbucket.stream_purge_seqno(),
         },
         role,
+        uuid: vbucket.uuid(),
         failover_log,
     })
 }

@@ -88,6 +88,31 @@ fn what_a_superseded_connection_acknowledges_does_not_count() {
 }
 
 #[test]
+fn what_is_acknowledged_of_a_history_that_was_flushed_does_not_count_in_the_next_one() {
+    let mut machine = machine(config());
+    let mut replica = replica(&machine);
+    assert!(matches!(replica.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    machine.set("a", b"1");
+    assert!(machine.set_durable("a", b"2", DurabilityLevel::Majority), "it is under way");
+    replica.take_all(&mut machine);
+    machine.bucket.flush_all().unwrap();
+    // On its way since before the flush, and read before the stream has its turn and ends.
+    let acknowledged = Message::SeqnoAcknowledged { seqno: Seqno(2) };
+    assert_eq!(replica.tell(&machine, VBID, &acknowledged), Answer::Nothing);
+    let waiter = Waiter(5);
+    assert!(machine.set_durable_for(waiter, "b", b"3", DurabilityLevel::Majority));
+    assert_eq!(machine.committed.take(), [], "the replica has nothing of it");
+    // The replica goes back, and what it says from then on counts.
+    replica.take_all(&mut machine);
+    replica.streams.remove(&VBID);
+    assert!(matches!(replica.resume(&machine, VBID, u64::MAX), Answer::Value(_)));
+    replica.take_all(&mut machine);
+    let acknowledged = Message::SeqnoAcknowledged { seqno: Seqno(1) };
+    assert_eq!(replica.tell(&machine, VBID, &acknowledged), Answer::Nothing);
+    assert_eq!(machine.committed.take(), [(waiter, Seqno(2))]);
+}
+
+#[test]
 fn an_abort_goes_where_its_prepare_went_and_nobody_else_hears_of_it() {
     let mut machine = machine(config());
     let mut replica = replica(&machine);
