@@ -23,6 +23,17 @@ pub(crate) enum FlushUrgency {
     Now,
 }
 
+/// Whether the file has the state of its vBucket, whether or not there are mutations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StateInFile {
+    /// It does.
+    Present,
+    /// It will when the flush that took it last has succeeded.
+    UnderWay,
+    /// It does not, and a flush that is under way does not bring it either.
+    Outdated,
+}
+
 /// The part of history that was consistent when it was whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotRange {

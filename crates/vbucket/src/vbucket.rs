@@ -42,7 +42,7 @@ use crate::hash_table::{
 use crate::hlc::{Drift, Hlc};
 use crate::memory_account::{MemoryAccount, MemoryUse};
 use crate::persistence::{
-    FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, Topology,
+    FileFacts, FlushUrgency, PersistentState, SeqnoStatus, SnapshotRange, StateInFile, Topology,
 };
 use crate::statistics::{VbucketFigures, VbucketStatistics};
 use crate::waiter::Waiter;
@@ -105,8 +105,9 @@ pub struct Vbucket {
     streams_wait: bool,
     /// What the file remembers beside that.
     facts: FileFacts,
-    /// The state on disk is not the one here, whether or not there are mutations.
-    state_is_dirty: bool,
+    /// Whether the state on disk is the one here. By this alone, not by what a batch has: of what
+    /// belongs to the state much may change while one is on its way.
+    state_in_file: StateInFile,
     /// Queued for the flusher and not taken by it yet.
     queued_for_flush: Option<FlushUrgency>,
     /// When it was queued last.
@@ -183,7 +184,7 @@ impl Vbucket {
             is_stream_new: true,
             streams_wait: false,
             facts: FileFacts::NONE,
-            state_is_dirty: true,
+            state_in_file: StateInFile::Outdated,
             queued_for_flush: None,
             queued_since: Instant::default(),
             waiters: Vec::new(),

@@ -7,7 +7,7 @@ use super::{SeqnoWaiter, Vbucket, release};
 use crate::checkpoint::LogRange;
 use crate::effect::Effect;
 use crate::operation::Now;
-use crate::persistence::{FlushUrgency, FlushWork};
+use crate::persistence::{FlushUrgency, FlushWork, StateInFile};
 use crate::waiter::Waiter;
 
 /// Tombstones that leave memory in one portion.
@@ -22,9 +22,10 @@ impl Vbucket {
         self.queued_for_flush = None;
         let cursor = self.checkpoints.persistence_cursor()?;
         let range = self.checkpoints.begin_read(cursor);
-        if range.is_none() && !self.state_is_dirty {
+        if range.is_none() && self.is_state_flushed() {
             return None;
         }
+        self.note_state_taken();
         let mut state = self.persistent_state();
         state.high_seqno = range.as_ref().map_or(self.persisted_seqno, LogRange::last_seqno);
         state.purge_seqno = state.purge_seqno.min(state.high_seqno);
@@ -42,9 +43,10 @@ impl Vbucket {
     /// The state alone is to be flushed now, as of what is durable already: for a role that has to
     /// become durable where there is no room for the log. `None` when the file has the present one.
     pub fn begin_state_flush(&mut self) -> Option<FlushWork> {
-        if !self.state_is_dirty {
+        if self.is_state_flushed() {
             return None;
         }
+        self.note_state_taken();
         let high_seqno = self.persisted_seqno;
         let mut state = self.persistent_state();
         state.high_seqno = high_seqno;
@@ -115,11 +117,11 @@ impl Vbucket {
         if self.is_ephemeral {
             self.applied_seqno = seqno;
         }
-        // The role may have changed while the batch was on its way: then what is durable is an
+        // The state may have changed while the batch was on its way: then what is durable is an
         // older one.
-        self.state_is_dirty = batch.state.state != self.state
-            || batch.state.topology != self.topology
-            || batch.state.failover_table != *self.failover_table.entries();
+        if self.state_in_file == StateInFile::UnderWay {
+            self.state_in_file = StateInFile::Present;
+        }
         if let Some(range) = &batch.range {
             let item_count = batch.item_count();
             self.figures.done.queue_drains.add(item_count);
@@ -137,7 +139,7 @@ impl Vbucket {
             is_waiting
         });
         self.resolve_sync_writes(now, effects);
-        let is_behind = !self.checkpoints.is_flushed() || self.state_is_dirty;
+        let is_behind = !self.is_flushed();
         // What came meanwhile has asked for its flush itself.
         if is_behind && (self.queued_for_flush.is_none() || !self.waiters.is_empty()) {
             self.ask_for_flush(FlushUrgency::Now, effects);
@@ -184,7 +186,7 @@ impl Vbucket {
 
     /// Whether everything is on disk, the state included.
     pub fn is_flushed(&self) -> bool {
-        self.checkpoints.is_flushed() && !self.state_is_dirty
+        self.checkpoints.is_flushed() && self.is_state_flushed()
     }
 
     /// Since when the oldest of the writes waits that no flush has made durable; of those that have
@@ -241,7 +243,7 @@ impl Vbucket {
     pub(super) fn note_whole_in_file(&mut self, whole: Seqno) {
         if self.ends_whole_in_file() && whole < self.persisted_seqno {
             self.facts.note_whole(self.snapshot_kind, &self.checkpoints.open_snapshot());
-            self.state_is_dirty = true;
+            self.state_in_file = StateInFile::Outdated;
         }
     }
 
@@ -254,9 +256,16 @@ impl Vbucket {
             && self.stream_purge_seqno() <= self.persisted_seqno
     }
 
-    /// Whether the file has the present role.
+    /// Whether the file has the present state, the role among it.
     pub fn is_state_flushed(&self) -> bool {
-        !self.state_is_dirty
+        self.state_in_file == StateInFile::Present
+    }
+
+    /// A flush has the present state. Should it fail, the next one takes it again.
+    fn note_state_taken(&mut self) {
+        if self.state_in_file == StateInFile::Outdated {
+            self.state_in_file = StateInFile::UnderWay;
+        }
     }
 
     /// Tells everybody who waits for persistence that it will not happen here.
@@ -267,7 +276,7 @@ impl Vbucket {
 
     /// Asks for a flush when the file does not have the present state.
     pub fn flush_state(&mut self, effects: &mut Vec<Effect>) {
-        if self.state_is_dirty {
+        if !self.is_state_flushed() {
             self.ask_for_flush(FlushUrgency::Now, effects);
         }
     }

@@ -12,7 +12,7 @@ use crate::failover_table::FailoverTable;
 use crate::hash_table::HashSeed;
 use crate::hlc::Hlc;
 use crate::memory_account::MemoryAccount;
-use crate::persistence::PersistentState;
+use crate::persistence::{PersistentState, StateInFile};
 
 /// What a vBucket comes back from.
 #[derive(Clone, Debug)]
@@ -81,7 +81,8 @@ impl Vbucket {
         }
         vbucket.note_purged(state.purge_seqno);
         // The file does not know of the branch yet.
-        vbucket.state_is_dirty = begins_branch;
+        vbucket.state_in_file =
+            if begins_branch { StateInFile::Outdated } else { StateInFile::Present };
         vbucket.hash_table.reserve(document_count);
         vbucket.settle_account();
         vbucket

@@ -10,7 +10,7 @@ use crate::checkpoint::CheckpointKind;
 use crate::durability::Monitor;
 use crate::effect::Effect;
 use crate::operation::{Ambiguity, Found, Now, Refusal, SyncWriteEnd};
-use crate::persistence::{FlushUrgency, SnapshotRange, Topology};
+use crate::persistence::{FlushUrgency, SnapshotRange, StateInFile, Topology};
 use crate::waiter::Waiter;
 
 /// Requests that wait for a pending vBucket to take up another role, at most.
@@ -44,7 +44,7 @@ impl Vbucket {
             return;
         }
         self.topology = Arc::new(change.topology.unwrap_or_default());
-        self.state_is_dirty = true;
+        self.state_in_file = StateInFile::Outdated;
         // Before the snapshot ends below: what is held depends on up to where it is whole.
         self.change_monitor(change.state, effects);
         if !is_same {
@@ -177,7 +177,7 @@ impl Vbucket {
 
     /// Marks the state as one that the file does not have, and asks for a flush.
     pub fn flush_state_anew(&mut self, effects: &mut Vec<Effect>) {
-        self.state_is_dirty = true;
+        self.state_in_file = StateInFile::Outdated;
         self.ask_for_flush(FlushUrgency::Now, effects);
     }
 

@@ -409,6 +409,26 @@ fn a_failed_flush_offers_the_same_again_and_what_came_since() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_while_a_flush_is_under_way_is_set_back_in_the_file_too() {
+    for fails in [false, true] {
+        let mut bench = Bench::new();
+        let batch = bench.vbucket.begin_flush().expect("the role is to be flushed");
+        bench.vbucket.set_max_cas(Cas(5), &mut bench.effects);
+        match fails {
+            true => bench.vbucket.flush_failed(&batch),
+            false => bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects),
+        }
+        let batch = bench.vbucket.begin_flush().expect("the file has an older state");
+        assert_eq!(batch.state.max_cas, Cas(5));
+        bench.vbucket.flush_failed(&batch);
+        let batch = bench.vbucket.begin_state_flush().expect("it has it still");
+        assert!(!bench.vbucket.is_state_flushed(), "not before it has succeeded");
+        bench.vbucket.flush_succeeded(&batch, Now::default(), &mut bench.effects);
+        assert!(bench.vbucket.is_state_flushed() && bench.vbucket.begin_flush().is_none());
+    }
+}
+
+#[test]
 fn waiters_hear_when_their_seqno_is_persisted_or_their_time_is_over() {
     let mut bench = Bench::new();
     bench.set("a", "1");

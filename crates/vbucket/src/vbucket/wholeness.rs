@@ -110,6 +110,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_while_a_flush_is_under_way_reaches_the_file_with_the_next_one() {
+        let mut vbucket = replica_with_stream();
+        let effects = &mut Vec::new();
+        let batch = vbucket.begin_flush().expect("the role is to be flushed");
+        vbucket.note_whole_from(Seqno(5), effects);
+        vbucket.flush_succeeded(&batch, Now::default(), effects);
+        assert!(!vbucket.is_state_flushed());
+        let batch = vbucket.begin_flush().expect("the file does not know what was said");
+        assert_eq!(batch.state.whole_from_seqno, Seqno(5));
+        vbucket.flush_succeeded(&batch, Now::default(), effects);
+        assert!(vbucket.is_state_flushed() && vbucket.begin_flush().is_none());
+    }
+
+    #[test]
     fn a_role_decides_what_an_empty_copy_lacks() {
         use VbucketState::{Active, Dead, Pending, Replica};
         for (before, after, is_whole) in [
