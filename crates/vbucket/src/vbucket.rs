@@ -99,7 +99,8 @@ pub struct Vbucket {
     snapshot: SnapshotRange,
     /// Where the items of that snapshot come from.
     snapshot_kind: CheckpointKind,
-    /// No snapshot was announced yet: on the stream into the vBucket, or since it has this role.
+    /// No snapshot was announced yet: on the stream into the vBucket, or since its role lets it
+    /// receive one.
     is_stream_new: bool,
     /// A stream has read everything and is to hear of what comes next.
     streams_wait: bool,

@@ -5,6 +5,7 @@ use document::{
     Cas, FailoverEntry, Item, ItemBuilder, Key, Operation, RevSeqno, Seqno, VbUuid, VbucketState,
 };
 
+use super::role::receives;
 use super::write::release_builder;
 use super::{Vbucket, release};
 use crate::checkpoint::{CheckpointKind, Snapshot};
@@ -277,10 +278,7 @@ impl Vbucket {
     }
 
     fn check_receiving(&self) -> Result<(), ReceiveError> {
-        match self.state {
-            VbucketState::Replica | VbucketState::Pending => Ok(()),
-            VbucketState::Active | VbucketState::Dead => Err(ReceiveError::NotReceiving),
-        }
+        if receives(self.state) { Ok(()) } else { Err(ReceiveError::NotReceiving) }
     }
 
     /// Whether something at `seqno` can be received now.

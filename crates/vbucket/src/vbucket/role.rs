@@ -56,12 +56,14 @@ impl Vbucket {
                 self.end_snapshot_here();
                 self.end_waits(effects);
             }
+            // A replica that becomes pending, or is one again, receives on: what was announced is
+            // still coming, and a sender that hands the vBucket over says nothing anew.
+            self.is_stream_new |= !(receives(self.state) && receives(change.state));
             self.state = change.state;
             if became_active || !self.has_history() {
                 self.whole_from_seqno = wholeness::of_empty(self.state);
             }
             self.is_takeover_late = false;
-            self.is_stream_new = true;
             self.retry_parked(effects);
             effects.push(Effect::RoleChanged(self.state));
         }
@@ -220,6 +222,11 @@ impl Vbucket {
         let cas = item.cas();
         Ok(Found { item, cas })
     }
+}
+
+/// Whether a vBucket in this role takes what another node sends.
+pub(super) fn receives(state: VbucketState) -> bool {
+    matches!(state, VbucketState::Replica | VbucketState::Pending)
 }
 
 #[cfg(test)]

@@ -102,6 +102,37 @@ impl Bench {
 }
 
 #[test]
+fn a_snapshot_goes_on_when_a_replica_becomes_pending_or_back_and_in_no_other_role() {
+    use VbucketState::{Dead, Pending, Replica};
+    let become_one = |bench: &mut Bench, state| {
+        let change = RoleChange { state, topology: None, is_takeover: true, fresh_uuid: VbUuid(9) };
+        bench.vbucket.change_role(change, Now::default(), &mut bench.effects);
+    };
+    let mut bench = Bench::new();
+    bench.announce(snapshot(1, 3)).unwrap();
+    bench.receive_all(1..=1);
+    for (state, next) in [(Pending, 2), (Replica, 3)] {
+        become_one(&mut bench, state);
+        bench.receive_all(next..=next);
+    }
+    assert_eq!(bench.position(), (3, 3, 3, 70), "it is whole");
+    assert_eq!(bench.flush(usize::MAX), (3, 3, 3));
+    // Who was dead in between may have missed something.
+    bench.announce(snapshot(4, 5)).unwrap();
+    for state in [Dead, Pending] {
+        become_one(&mut bench, state);
+    }
+    let out_of_snapshot = Err(ReceiveError::OutOfSnapshot);
+    assert_eq!(bench.receive(received("4", 4, None)), out_of_snapshot);
+    // A stream that was granted has announced nothing yet, whatever the role was then.
+    let position = bench.vbucket.stream_position();
+    let log = [FailoverEntry { uuid: VbUuid(70), seqno: Seqno(0) }];
+    bench.vbucket.begin_receiving(position, &log, &mut bench.effects).unwrap();
+    become_one(&mut bench, Replica);
+    assert_eq!(bench.receive(received("4", 4, None)), out_of_snapshot);
+}
+
+#[test]
 fn in_the_middle_of_a_snapshot_its_end_is_compared_with_others() {
     let mut bench = Bench::new();
     let seqnos = |bench: &Bench| {
