@@ -118,6 +118,8 @@ mod tests {
         acknowledged_seqno: u64,
         follows: BTreeMap<usize, bool>,
         held_seqnos: BTreeMap<usize, u64>,
+        /// Who is not is being filled still, and acknowledges what it holds all the same.
+        whole: BTreeMap<usize, bool>,
         silent: BTreeSet<usize>,
     }
 
@@ -126,6 +128,7 @@ mod tests {
             let mut random = Random::from_seed(seed);
             Self {
                 can_be_told: random.below(2) == 0,
+                whole: REPLICAS.map(|replica| (replica, random.below(2) == 0)).into(),
                 random,
                 serves: true,
                 acknowledged_seqno: 0,
@@ -168,7 +171,8 @@ mod tests {
             model.pass();
             anyhow::ensure!(!model.silent.contains(&member), "{member} does not answer");
             let seqno = model.held_seqnos[&member];
-            let held = Held { is_whole: true, prepared_seqno: seqno, high_seqno: seqno, uuid: 0 };
+            let is_whole = model.whole[&member];
+            let held = Held { is_whole, prepared_seqno: seqno, high_seqno: seqno, uuid: 0 };
             Ok(BTreeMap::from([(VBID, held)]))
         }
     }

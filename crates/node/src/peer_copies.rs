@@ -20,6 +20,15 @@ pub struct Held {
     pub uuid: u64,
 }
 
+impl Held {
+    /// Whether it surely has all that `other` has, and durable writes beyond that: who holds a
+    /// prepare has everything up to it (docs/durability.md, invariant 8), also one that is not
+    /// whole. Of branches of history that differ nothing is said.
+    pub fn exceeds(&self, other: &Self) -> bool {
+        self.uuid == other.uuid && self.prepared_seqno > other.high_seqno
+    }
+}
+
 /// The group of STAT in which a node says how far its copies of a bucket are.
 pub const COPIES_GROUP: &str = "vbucket-details";
 

@@ -33,22 +33,31 @@ impl Standing {
     }
 
     /// The replica that is the furthest: a whole one, by what it holds of durable writes, then by
-    /// what else it has; the first of those that are equally far. `None` if none of them has
-    /// answered.
+    /// what else it has; the first of those that are equally far. Before that one that is not
+    /// whole, but holds durable writes beyond all that this one has: it and the active copy may be
+    /// the majority for which they were acknowledged. `None` if none of them has answered.
     pub fn furthest(&self, bucket: &str, vbid: u16, replicas: &[usize]) -> Option<usize> {
-        let held = |replica: &usize| self.of(bucket, *replica).map(|copies| copies.get(&vbid));
-        let known = replicas.iter().copied().filter(|&replica| self.of(bucket, replica).is_some());
+        let held = |replica: &usize| self.of(bucket, *replica).and_then(|it| it.get(&vbid));
+        let has_answered = |replica: &usize| self.of(bucket, *replica).is_some();
         // `max_by_key` takes the last of several.
-        known.rev().max_by_key(held)
+        let known = || replicas.iter().copied().filter(has_answered).rev();
+        let first = known().max_by_key(held)?;
+        // That it holds more than the whole one is not enough: all of a snapshot from a file may
+        // count as held, durable writes or not, and what the whole one has behind that would be
+        // lost for nothing.
+        let exceeds_first = |replica: &usize| {
+            held(replica).zip(held(&first)).is_some_and(|(held, first)| held.exceeds(first))
+        };
+        known().filter(exceeds_first).max_by_key(held).or(Some(first))
     }
 
-    /// The vBuckets of which no replica is whole, as far as members have answered.
+    /// The vBuckets of which no replica is whole, as far as members have answered. Where one is,
+    /// the furthest has what that has.
     pub fn not_whole(&self, replicas: &Replicas) -> Vec<(String, u16)> {
         let is_lacking = |&(bucket, vbid, holders): &(&str, u16, &[usize])| {
-            let furthest = self.furthest(bucket, vbid, holders);
-            let copies = furthest.and_then(|furthest| self.of(bucket, furthest));
+            let mut known = holders.iter().filter_map(|&holder| self.of(bucket, holder)).peekable();
             let is_whole = |copies: &Copies| copies.get(&vbid).is_some_and(|held| held.is_whole);
-            copies.is_some_and(|copies| !is_whole(copies))
+            known.peek().is_some() && !known.any(is_whole)
         };
         let lacking = replicas.all().filter(is_lacking);
         lacking.map(|(bucket, vbid, _)| (bucket.to_owned(), vbid)).collect()
@@ -86,6 +95,10 @@ mod tests {
         BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno, uuid: 0 })])
     }
 
+    fn of_another_branch(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
+        BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno, uuid: 1 })])
+    }
+
     #[test]
     fn the_replica_that_is_the_furthest_is_chosen() {
         for (first, second, chosen) in [
@@ -93,7 +106,11 @@ mod tests {
             (held(5, 8), held(5, 9), 2),
             (held(5, 9), held(5, 9), 1),
             (BTreeMap::new(), held(0, 0), 2),
-            (in_part(5, 9), held(0, 1), 2),
+            (in_part(0, 9), held(0, 1), 2),
+            (in_part(5, 9), held(0, 4), 1),
+            (in_part(5, 9), held(0, 5), 2),
+            (held(0, 4), in_part(5, 9), 2),
+            (of_another_branch(5, 9), held(0, 4), 2),
             (in_part(5, 9), in_part(6, 1), 2),
         ] {
             let mut standing = Standing::default();
@@ -120,6 +137,7 @@ mod tests {
         let replicas = Replicas::one(BUCKET, 7, &[1, 2]);
         for (first, second, not_whole) in [
             (Some(held(0, 0)), Some(in_part(5, 9)), vec![]),
+            (Some(held(0, 6)), Some(in_part(5, 9)), vec![]),
             (Some(in_part(5, 9)), Some(in_part(5, 9)), vec![7]),
             (Some(in_part(5, 9)), None, vec![7]),
             (Some(BTreeMap::new()), None, vec![7]),
