@@ -1,7 +1,6 @@
 //! FLUSH: a bucket begins anew.
 
 use document::{Vbid, VbucketState};
-use storage::StorageError;
 use vbucket::Vbucket;
 
 use super::life_error::LifeError;
@@ -16,6 +15,7 @@ impl Bucket {
     ///
     /// # Errors
     /// [`LifeError::Storage`]: some are empty and the others as they were; empty the bucket again.
+    /// [`LifeError::List`]: all are as they were.
     /// [`LifeError::NotPersisted`]: all are empty, and a start may take some for active.
     pub fn flush_all(&self) -> Result<(), LifeError> {
         let core = &self.0;
@@ -29,7 +29,7 @@ impl Bucket {
 impl BucketCore {
     /// Has all vBuckets but replicas begin anew. Gives those whose roles have to be written: one
     /// without a file is active, and no map has made it so.
-    fn empty_all(&self) -> (Vec<Vbid>, Result<(), StorageError>) {
+    fn empty_all(&self) -> (Vec<Vbid>, Result<(), LifeError>) {
         // Before the locks, so that it is freed behind them (invariant 10).
         let mut emptied: Vec<Vbucket> = Vec::new();
         let _histories: Vec<_> =
@@ -38,6 +38,13 @@ impl BucketCore {
         let roles: Vec<_> = self.slots().map(|(vbid, slot)| self.role_of(vbid, slot)).collect();
         let is_replica =
             |vbid: Vbid| roles.get(usize::from(vbid.0)) == Some(&VbucketState::Replica);
+        // One that was to be deleted or made anew, which failed, may be listed as deleted: a start
+        // would take it for that, with what is written to it from now on.
+        let begins = |&(vbid, slot): &(Vbid, &VbucketSlot)| !is_replica(vbid) && !slot.is_absent();
+        let beginning: Vec<Vbid> = self.slots().filter(begins).map(|(vbid, _)| vbid).collect();
+        if let Err(error) = self.directory.make_present(&beginning) {
+            return (Vec::new(), Err(error.into()));
+        }
         let mut gone = Vec::new();
         let deleted = self.store.delete_where(|vbid| !is_replica(vbid), |vbid| gone.push(vbid));
         if deleted.is_ok() {
@@ -61,7 +68,7 @@ impl BucketCore {
                 roles_to_write.push(vbid);
             }
         }
-        (roles_to_write, deleted)
+        (roles_to_write, deleted.map_err(LifeError::from))
     }
 
     /// The role of a vBucket, also of one that is not loaded.

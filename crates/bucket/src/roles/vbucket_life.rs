@@ -108,7 +108,8 @@ impl Bucket {
     ///
     /// # Errors
     /// [`LifeError::Storage`]: the vBucket is gone, and its file goes at the next start at the
-    /// latest. After any other error it is as it was.
+    /// latest. After any other error it is as it was; after [`LifeError::List`] a start may delete
+    /// it, until it takes another role.
     pub fn delete_vbucket(&self, vbid: Vbid) -> Result<(), LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
@@ -155,6 +156,11 @@ impl BucketCore {
             drop(history);
             drop(old);
             return made;
+        }
+        // A deletion that has failed may be on the list for all that, and a start would carry it
+        // out: with what was written to the vBucket in its new role.
+        if slot.lock().is_some() {
+            self.directory.make_present(&[vbid])?;
         }
         match slot.lock().as_mut() {
             None => return Err(slot.why_no_role()),

@@ -86,4 +86,9 @@ impl BucketDirectory {
     pub(crate) fn note_present(&self, vbid: Vbid) -> Result<(), OpenError> {
         self.absent.set(&*self.files, vbid, None)
     }
+
+    /// Makes sure that no start finds one of `vbids` deleted, before it goes on.
+    pub(crate) fn make_present(&self, vbids: &[Vbid]) -> Result<(), OpenError> {
+        self.absent.make_present(&*self.files, vbids)
+    }
 }

@@ -391,3 +391,32 @@ fn what_cannot_be_made_anew_stays_out_of_service_and_is_tried_again() {
         assert!(number > 6, "{number} calls");
     }
 }
+
+#[test]
+fn what_could_not_be_made_anew_and_is_emptied_is_not_deleted_by_a_start() {
+    for config in kinds() {
+        let (mut number, mut emptied_count) = (0, 0);
+        loop {
+            number += 1;
+            let (mut machine, ..) = with_damage_at_start(config.clone());
+            let error = FaultError::Io;
+            machine.files.fail(Fault { call: None, number, error, from_then_on: true });
+            let made = machine.bucket.rebuild_replica(VBID);
+            machine.files.heal();
+            if made.is_ok() {
+                break;
+            }
+            machine.bucket.flush_all().unwrap();
+            // One that is a replica in its new file stays what it is.
+            if role(&machine, VBID).is_some() {
+                emptied_count += 1;
+                machine.set(VBID, "key", b"new").unwrap();
+                machine.run();
+                let mut machine = machine.restart();
+                machine.run();
+                assert_eq!(machine.get(VBID, "key").as_deref(), Ok(&b"new"[..]), "call {number}");
+            }
+        }
+        assert!(emptied_count > 6, "{emptied_count} of {number} calls");
+    }
+}

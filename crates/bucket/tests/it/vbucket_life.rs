@@ -13,7 +13,7 @@ use document::{
     VbUuid, Vbid, VbucketState,
 };
 use platform::seeds::seeds;
-use platform::simulated::{Fault, FaultError, SimulatedFiles};
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy, Files, Random, WallTime};
 use storage::{FlushBatch, Store, StoreOptions, VbucketRecord};
 use vbucket::Waiter;
@@ -372,6 +372,44 @@ fn deleted_and_made_anew_or_not(config: fn() -> BucketConfig) {
             assert_eq!(machine.high_seqno(VBID), Seqno(0), "{at}");
         }
     });
+}
+
+/// No directory can be synced, once or until the disk is healed.
+fn fail_directory_syncs(machine: &Machine, from_then_on: bool) {
+    let (call, error) = (Some(Call::SyncDirectory), FaultError::Io);
+    machine.files.fail(Fault { call, number: 1, error, from_then_on });
+}
+
+#[test]
+fn a_vbucket_whose_deletion_was_refused_and_that_goes_on_is_not_deleted_by_a_start() {
+    for (from_then_on, is_emptied) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut machine = Machine::new();
+        machine.set(VBID, "k", b"v").unwrap();
+        machine.run();
+        become_role(&machine, VBID, VbucketState::Dead);
+        fail_directory_syncs(&machine, from_then_on);
+        assert!(matches!(machine.bucket.delete_vbucket(VBID), Err(LifeError::List(_))));
+        let activate =
+            |machine: &Machine| machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None);
+        if from_then_on {
+            assert!(matches!(activate(&machine), Err(LifeError::List(_))));
+            assert!(matches!(machine.bucket.flush_all(), Err(LifeError::List(_))));
+            assert_eq!(role(&machine, VBID), Some(VbucketState::Dead));
+            become_role(&machine, OTHER, VbucketState::Replica);
+            machine.files.heal();
+        }
+        if is_emptied {
+            machine.bucket.flush_all().unwrap();
+        }
+        activate(&machine).unwrap();
+        machine.set(VBID, "later", b"v").unwrap();
+        machine.run();
+        let mut machine = machine.restart();
+        machine.run();
+        assert_eq!(role(&machine, VBID), Some(VbucketState::Active));
+        assert_eq!(machine.get(VBID, "k").is_ok(), !is_emptied);
+        assert_eq!(machine.get(VBID, "later").unwrap(), b"v");
+    }
 }
 
 #[test]
