@@ -137,6 +137,12 @@ impl VbucketSlot {
         }
     }
 
+    /// Whether what is loaded of the file is still wanted: nothing is in the place, and nobody has
+    /// deleted the vBucket or found it damaged. The caller holds `file`.
+    pub(crate) fn awaits_loading(&self) -> bool {
+        !self.is_absent() && !self.is_out_of_service() && self.lock().is_none()
+    }
+
     /// Whether the vBucket was deleted.
     pub(crate) fn is_absent(&self) -> bool {
         self.is_absent.load(Ordering::Acquire)

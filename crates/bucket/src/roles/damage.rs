@@ -51,8 +51,8 @@ impl BucketCore {
     pub(crate) fn give_up_loading(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
         let _file = slot.lock_file();
-        // The bucket may have been emptied meanwhile.
-        if slot.lock().is_some() || slot.is_absent() {
+        // The bucket may have been emptied meanwhile, and the vBucket deleted after that.
+        if !slot.awaits_loading() {
             return;
         }
         self.store.distrust(vbid);

@@ -128,8 +128,9 @@ impl BucketCore {
         vbucket.flush_state(&mut effects);
         vbucket.resolve_sync_writes(self.now(), &mut effects);
         let file = slot.lock_file();
-        // The bucket may have been emptied meanwhile: what was loaded is history then.
-        let is_wanted = slot.lock().is_none();
+        // The bucket may have been emptied meanwhile, and the vBucket deleted after that: what was
+        // loaded is history then.
+        let is_wanted = slot.awaits_loading();
         let superfluous = if is_wanted { slot.replace(vbucket) } else { Some(vbucket) };
         drop(file);
         drop(history);

@@ -11,7 +11,7 @@ use bucket::{Attempted, Persistence, Refused, Session, Surroundings};
 use document::{ItemMeta, KeyBuf, Seqno, VbUuid, Vbid};
 use executor::DeterministicPool;
 use platform::simulated::SimulatedFiles;
-use platform::{Clock, Entropy, WallTime};
+use platform::{Clock, Entropy, Files, WallTime};
 use storage::JournalOptions;
 use vbucket::{Found, Mutation, StoreMode, Waiter, WriteCondition, Written};
 
@@ -105,11 +105,23 @@ impl Machine {
         config: BucketConfig,
         starts: u64,
     ) -> Result<Self, OpenError> {
+        let seen = Arc::new(files.clone());
+        Self::start_with(files, seen, clock, config, starts)
+    }
+
+    /// The same, with a bucket that sees `files` as `seen`.
+    fn start_with(
+        files: SimulatedFiles,
+        seen: Arc<dyn Files>,
+        clock: Clock,
+        config: BucketConfig,
+        starts: u64,
+    ) -> Result<Self, OpenError> {
         let driver = DeterministicPool::new(clock.clone(), starts);
         let heard = Arc::new(Heard::default());
         let surroundings = Surroundings {
             clock: clock.clone(),
-            files: Arc::new(files.clone()),
+            files: seen,
             pool: driver.pool().clone(),
             completions: heard.clone(),
             entropy: Entropy::simulated(starts << 32),
@@ -137,6 +149,17 @@ impl Machine {
     /// The process dies, the operating system does not.
     pub(crate) fn restart(self) -> Self {
         self.try_restart().unwrap()
+    }
+
+    /// The same with a bucket that sees its files as `seen`.
+    pub(crate) fn restart_seeing(
+        self,
+        seen: impl FnOnce(SimulatedFiles) -> Arc<dyn Files>,
+    ) -> Self {
+        self.driver.pool().shutdown();
+        let Self { files, clock, config, starts, .. } = self;
+        let seen = seen(files.clone());
+        Self::start_with(files, seen, clock, config, starts + 1).unwrap()
     }
 
     pub(crate) fn try_restart(self) -> Result<Self, OpenError> {

@@ -1,12 +1,13 @@
 //! Coming back: metadata first, then values, and what stays away.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bucket::{BucketConfig, Completion, Refused, WarmupPhase};
-use document::Vbid;
-use platform::Files;
+use document::{Vbid, VbucketState};
 use platform::simulated::SimulatedFiles;
+use platform::{File, FileError, Files, OpenMode};
 use vbucket::{StoreMode, Waiter};
 
 use crate::damage::BLOCKED;
@@ -221,4 +222,130 @@ fn waits_end_at_their_time() {
     assert_eq!(machine.heard.take(), [(1, Completion::NotPersisted)]);
     machine.advance(Duration::from_secs(10));
     assert_eq!(machine.heard.take(), [(2, Completion::NotPersisted)]);
+}
+
+/// What is to happen while something is read from a file.
+type Interruption = Box<dyn FnOnce() + Send>;
+
+/// How many reads of the first vBucket's file there were, and what is to happen at one of them.
+#[derive(Default)]
+struct Reads {
+    count: usize,
+    interruption: Option<(usize, Interruption)>,
+}
+
+/// A disk at whose reads of the first vBucket's file something happens.
+struct InterruptedFiles {
+    files: SimulatedFiles,
+    reads: Arc<Mutex<Reads>>,
+}
+
+struct InterruptedFile {
+    file: Box<dyn File>,
+    reads: Arc<Mutex<Reads>>,
+}
+
+impl File for InterruptedFile {
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> Result<usize, FileError> {
+        let mut reads = self.reads.lock().unwrap();
+        reads.count += 1;
+        let count = reads.count;
+        let interruption = reads.interruption.take_if(|(at, _)| *at == count);
+        drop(reads);
+        if let Some((_, interruption)) = interruption {
+            interruption();
+        }
+        self.file.read_at(buffer, position)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> Result<(), FileError> {
+        self.file.write_at(bytes, position)
+    }
+
+    fn sync(&self) -> Result<(), FileError> {
+        self.file.sync()
+    }
+
+    fn size(&self) -> Result<u64, FileError> {
+        self.file.size()
+    }
+
+    fn set_size(&self, size: u64) -> Result<(), FileError> {
+        self.file.set_size(size)
+    }
+}
+
+impl Files for InterruptedFiles {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn File>, FileError> {
+        let file = self.files.open(path, mode)?;
+        if path != Path::new(DIRECTORY).join("0.couch.1") {
+            return Ok(file);
+        }
+        Ok(Box::new(InterruptedFile { file, reads: Arc::clone(&self.reads) }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<(), FileError> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<(), FileError> {
+        self.files.remove(path)
+    }
+
+    fn remove_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.remove_directory(directory)
+    }
+
+    fn sync_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.sync_directory(directory)
+    }
+
+    fn create_directory(&self, directory: &Path) -> Result<(), FileError> {
+        self.files.create_directory(directory)
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<String>, FileError> {
+        self.files.list(directory)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, FileError> {
+        self.files.exists(path)
+    }
+}
+
+#[test]
+fn what_was_loaded_of_a_vbucket_that_is_deleted_meanwhile_is_not_put_into_its_place() {
+    let reads = Arc::new(Mutex::new(Reads::default()));
+    let seen = |files| -> Arc<dyn Files> {
+        Arc::new(InterruptedFiles { files, reads: Arc::clone(&reads) })
+    };
+    let load = |machine: &mut Machine| {
+        while machine.bucket.warmup_progress().phase == WarmupPhase::Metadata {
+            assert!(machine.driver.run_one());
+        }
+    };
+    let mut machine = filled();
+    machine.bucket.shut_down().unwrap();
+    machine = machine.restart_seeing(seen);
+    load(&mut machine);
+    let load_count = reads.lock().unwrap().count;
+    assert!(load_count > 2, "{load_count} reads");
+
+    machine.bucket.shut_down().unwrap();
+    machine = machine.restart_seeing(seen);
+    let bucket = machine.bucket.clone();
+    let interruption = Box::new(move || {
+        bucket.flush_all().unwrap();
+        bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+        bucket.delete_vbucket(VBID).unwrap();
+    });
+    // The last read of a load: nobody waits for the file's handle.
+    let mut at_last = reads.lock().unwrap();
+    at_last.interruption = Some((load_count * 2, interruption));
+    drop(at_last);
+    load(&mut machine);
+    assert!(reads.lock().unwrap().interruption.is_none(), "it was interrupted");
+    assert_eq!(machine.find(VBID, "key-1").unwrap_err(), Refused::NotMyVbucket);
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+    assert_eq!(machine.get(VBID, "key-1").unwrap_err(), Refused::NotFound);
 }
