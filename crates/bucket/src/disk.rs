@@ -25,7 +25,7 @@ pub use frozen::{FreezeError, FrozenBucket, FrozenEntry};
 
 pub(crate) use backing_store::BackingStore;
 pub(crate) use fetch_queue::Wanted;
-pub(crate) use write_gate::{WriteGate, WritePath};
+pub(crate) use write_gate::WriteGate;
 
 use self::appliers::Appliers;
 use self::fetch_queue::FetchQueue;

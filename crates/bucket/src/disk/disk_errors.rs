@@ -31,4 +31,10 @@ impl BucketCore {
             None => tracing::info!("flushing succeeds again; writes are let in"),
         }
     }
+
+    /// What could not be written of a vBucket is not wanted any more: it keeps nobody out.
+    pub(crate) fn forget_failed_writes(&self, vbid: Vbid) {
+        self.note_disk(vbid, WritePath::Flush, None);
+        self.note_disk(vbid, WritePath::Apply, None);
+    }
 }

@@ -5,7 +5,6 @@ use platform::redaction::UserData;
 use storage::{DamagedBodies, IgnoredFile, StartReport, StorageError, WhyIgnored};
 
 use crate::core::{Bucket, BucketCore, DamageKind, VbucketDamage, VbucketSlot};
-use crate::disk::WritePath;
 
 impl Bucket {
     /// The vBuckets whose files are damaged, in order.
@@ -70,8 +69,7 @@ impl BucketCore {
     /// go on.
     pub(crate) fn give_up_file(&self, vbid: Vbid, error: &StorageError) {
         let Some(slot) = self.slot(vbid) else { return };
-        self.note_disk(vbid, WritePath::Flush, None);
-        self.note_disk(vbid, WritePath::Apply, None);
+        self.forget_failed_writes(vbid);
         if !slot.damage.note(DamageKind::RefusesWrites, &error.to_string()) {
             return;
         }

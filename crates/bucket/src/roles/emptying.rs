@@ -53,6 +53,8 @@ impl BucketCore {
         }
         let mut roles_to_write = Vec::new();
         for vbid in gone {
+            // Also of those that were deleted, whose files may have stayed until now.
+            self.forget_failed_writes(vbid);
             let Some(slot) = self.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
             let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
             let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, state);

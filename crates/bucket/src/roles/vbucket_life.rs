@@ -11,7 +11,6 @@ use vbucket::{Effect, RoleChange, Topology, Vbucket};
 
 use super::life_error::LifeError;
 use crate::core::{Bucket, BucketCore, DamageKind, VbucketSlot};
-use crate::disk::WritePath;
 
 /// Which role a vBucket is to play.
 #[derive(Clone, Debug)]
@@ -202,8 +201,7 @@ impl BucketCore {
         self.carry_out(vbid, &mut effects);
         self.range_scans.cancel_all_of(vbid);
         self.tell_streams(|streams| streams.role_changed(vbid, None));
-        self.note_disk(vbid, WritePath::Flush, None);
-        self.note_disk(vbid, WritePath::Apply, None);
+        self.forget_failed_writes(vbid);
     }
 
     /// Puts an empty vBucket into the place of one whose file is damaged; the file is set aside.
@@ -235,7 +233,7 @@ impl BucketCore {
         (old, made)
     }
 
-    /// Makes a vBucket that is not here. The caller holds its file.
+    /// Makes a vBucket that is not here. The caller holds its history and file.
     pub(crate) fn create_vbucket(
         &self,
         vbid: Vbid,
@@ -244,6 +242,9 @@ impl BucketCore {
     ) -> Result<(), LifeError> {
         // What the last one has left behind is not to be mixed with this.
         self.store.delete(vbid)?;
+        // Files may not have followed a deletion, or a creation that failed, and nobody tries again
+        // what is not wanted any more.
+        self.forget_failed_writes(vbid);
         let mut effects = Vec::new();
         let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, change.state);
         vbucket.change_role(change, self.now(), &mut effects);
@@ -314,8 +315,7 @@ impl BucketCore {
         self.follow_eviction_policy(vbid);
         // What could not be flushed is not wanted any more.
         slot.forget_file();
-        self.note_disk(vbid, WritePath::Flush, None);
-        self.note_disk(vbid, WritePath::Apply, None);
+        self.forget_failed_writes(vbid);
         old
     }
 }

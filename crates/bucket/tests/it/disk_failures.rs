@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, CompactionOrder, Completion, Refused, WriteBlock};
+use bucket::{
+    ApplyConfig, BucketConfig, CompactionOrder, Completion, LifeError, Refused, WriteBlock,
+};
 use document::{Seqno, Vbid, VbucketState};
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
@@ -98,6 +100,31 @@ fn a_vbucket_that_is_deleted_on_a_full_disk_keeps_nobody_out() {
     machine.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
     machine.bucket.delete_vbucket(VBID).unwrap();
     machine.set(OTHER, "other", b"let in").unwrap();
+}
+
+#[test]
+fn a_deleted_vbucket_whose_file_stayed_keeps_nobody_out_once_its_place_is_taken_or_empty_for_good()
+{
+    let takes: [fn(&Machine); 2] = [
+        |machine| machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap(),
+        |machine| machine.bucket.flush_all().unwrap(),
+    ];
+    for take in takes {
+        let mut machine = Machine::new();
+        machine.set(VBID, "key", b"value").unwrap();
+        machine.run();
+        machine.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+        machine.files.fail(fault(Some(Call::Remove), 2, FaultError::Io, true));
+        assert!(matches!(machine.bucket.delete_vbucket(VBID), Err(LifeError::Storage(_))));
+        machine.run();
+        let blocked = Refused::Blocked(WriteBlock::DiskFailed);
+        assert_eq!(machine.set(OTHER, "other", b"refused").unwrap_err(), blocked);
+        machine.files.heal();
+        take(&machine);
+        machine.set(OTHER, "other", b"let in").unwrap();
+        machine.run();
+        assert_eq!(machine.bucket.statistics().disk_block, None);
+    }
 }
 
 #[test]
