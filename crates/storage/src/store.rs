@@ -144,12 +144,11 @@ impl Store {
         mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
     ) {
         if let Some(journalled) = &self.journalled {
-            let room = self.room_for_batches(&batches).and_then(|room| {
-                self.dispel_doubts(batches.iter().map(|batch| batch.vbid))?;
-                Ok(room)
-            });
-            return match room {
-                Ok(_room) => journalled.commit(batches, report),
+            return match self.room_for_batches(&batches) {
+                Ok(_room) => match self.dispel_doubts(&batches) {
+                    doubtful if doubtful.is_empty() => journalled.commit(batches, report),
+                    doubtful => commit_others(journalled, batches, &doubtful, report),
+                },
                 Err(error) => {
                     batches.iter().for_each(|batch| report(batch.vbid, Err(error.clone())));
                 }
@@ -526,6 +525,28 @@ impl Store {
         }
         let mut entries = lock_exclusive(&self.entries);
         entries.entry(vbid).or_insert_with(|| Entry::new(vbid, Handle::default())).clone()
+    }
+}
+
+/// Commits the batches to the journal but for those of vBuckets that are in doubt: damage takes one
+/// vBucket, whoever is in a group with it.
+fn commit_others(
+    journalled: &Journalled,
+    mut batches: Vec<FlushBatch>,
+    doubtful: &BTreeMap<Vbid, StorageError>,
+    mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
+) {
+    let all: Vec<Vbid> = batches.iter().map(|batch| batch.vbid).collect();
+    batches.retain(|batch| !doubtful.contains_key(&batch.vbid));
+    let mut committed = Vec::with_capacity(batches.len());
+    journalled.commit(batches, |_, result| committed.push(result));
+    let mut committed = committed.into_iter();
+    for vbid in all {
+        let result = match doubtful.get(&vbid) {
+            Some(error) => Err(error.clone()),
+            None => committed.next().expect("the journal answers for each batch, in its order"),
+        };
+        report(vbid, result);
     }
 }
 

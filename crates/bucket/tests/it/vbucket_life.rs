@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bucket::{
-    BucketConfig, CompactionOrder, Completion, EvictionConfig, LifeError, NewRole, Refused,
+    BucketConfig, CompactionOrder, Completion, DamageKind, EvictionConfig, LifeError, NewRole,
+    Refused,
 };
 use document::{
     Cas, DurabilityLevel, FailoverEntry, Item, ItemBuilder, ItemMeta, Operation, RevSeqno, Seqno,
@@ -336,6 +337,32 @@ fn whatever_call_fails_a_rollback_has_happened_or_not() {
             },
         );
     }
+}
+
+#[test]
+fn a_rollback_that_failed_in_a_file_that_is_damaged_then_takes_one_vbucket() {
+    let roll_back = |machine: &Machine| {
+        let before = machine.files.calls().of(Call::Sync);
+        let came = machine.bucket.rollback(VBID, Seqno(8));
+        (came, machine.files.calls().of(Call::Sync) - before)
+    };
+    let (came, number) = roll_back(&replica(config()));
+    assert_eq!(came.unwrap(), Seqno(8));
+    let machine = replica(config());
+    let (call, error) = (Some(Call::Sync), FaultError::Io);
+    machine.files.fail(Fault { call, number, error, from_then_on: false });
+    assert!(matches!(roll_back(&machine).0, Err(LifeError::Storage(_))));
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    let size = machine.files.content(&path).unwrap().len();
+    machine.files.insert(&path, &vec![0xee; size]);
+    let roles = [VBID, OTHER].map(|vbid| {
+        let state = if vbid == VBID { VbucketState::Active } else { VbucketState::Replica };
+        NewRole { vbid, state, topology: None }
+    });
+    let left = machine.bucket.set_vbucket_states(roles.into());
+    assert!(matches!(left[..], [(VBID, LifeError::NotPersisted)]), "{left:?}");
+    assert_eq!(machine.bucket.damage_of(VBID), Some(DamageKind::RefusesWrites));
+    assert_eq!(machine.bucket.damage_of(OTHER), None);
 }
 
 #[test]

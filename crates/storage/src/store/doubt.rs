@@ -1,6 +1,7 @@
 //! What an operation that failed half way may have left behind is undone before anything else
 //! becomes durable.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use document::Vbid;
@@ -10,6 +11,7 @@ use crate::error::StorageError;
 use crate::locks::lock;
 use crate::removal::remove_if_there;
 use crate::store::Store;
+use crate::store::flush_batch::FlushBatch;
 use crate::store::open_files::{Doubts, Entry};
 use crate::store::vbucket_file::{CommitBuffers, Snapshot};
 
@@ -32,22 +34,23 @@ impl Store {
         Ok(())
     }
 
-    /// The same for each of `vbids`, before anything of them goes to the journal.
-    pub(crate) fn dispel_doubts(
-        &self,
-        vbids: impl Iterator<Item = Vbid>,
-    ) -> Result<(), StorageError> {
-        for vbid in vbids {
+    /// The same for the vBucket of each batch, before anything of it goes to the journal. Gives
+    /// those of which that cannot be made sure, and why: the others are no worse for them.
+    pub(crate) fn dispel_doubts(&self, batches: &[FlushBatch]) -> BTreeMap<Vbid, StorageError> {
+        let mut doubtful = BTreeMap::new();
+        for FlushBatch { vbid, .. } in batches {
             // Whatever the journal may hold of a vBucket, deleting all of them meets it.
-            let entry = self.entry_or_new(vbid);
+            let entry = self.entry_or_new(*vbid);
             // Doubts are rare, and the writer's lock may be held for a whole commit: a look without
             // it comes first.
             if lock(&entry.handle).doubts != Doubts::default() {
                 let _writing = lock(&entry.writer);
-                self.dispel_doubt(&entry)?;
+                if let Err(error) = self.dispel_doubt(&entry) {
+                    doubtful.insert(*vbid, error);
+                }
             }
         }
-        Ok(())
+        doubtful
     }
 
     /// Writes the header in force behind everything else once more.

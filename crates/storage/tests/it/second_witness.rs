@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use document::{Seqno, Vbid};
-use platform::simulated::SimulatedFiles;
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy, Files, OpenMode, WallTime};
 use storage::couchstore::CouchFile;
 use storage::{
@@ -129,6 +129,55 @@ fn a_vbucket_whose_history_is_cut_is_held_and_others_start() {
         assert!(matches!(why[..], [WhyIgnored::Contradicted { .. }]), "{why:?}");
         assert_eq!(store.high_seqno(OTHER).unwrap(), Seqno(2));
         assert_eq!(files.content(&path).unwrap(), *content, "nothing of it is changed");
+    }
+}
+
+#[test]
+fn a_file_that_stays_in_doubt_takes_nobody_who_is_committed_with_it() {
+    let third = Vbid(11);
+    let prepared = || {
+        let files = SimulatedFiles::new();
+        let (store, _) = start(&files);
+        for seqno in 1..=8 {
+            put(&store, VBID, [seqno]);
+            store.apply(VBID).unwrap();
+        }
+        (files, store)
+    };
+    let (files, store) = prepared();
+    let before = files.calls().of(Call::Sync);
+    assert_eq!(store.rollback(VBID, Seqno(6)).unwrap(), RolledBack::To(Seqno(6)));
+    let number = files.calls().of(Call::Sync) - before;
+    for is_damaged in [true, false] {
+        let (files, store) = prepared();
+        let (call, error) = (Some(Call::Sync), FaultError::Io);
+        files.fail(Fault { call, number, error, from_then_on: false });
+        store.rollback(VBID, Seqno(6)).unwrap_err();
+        let path = newest_file(&files, VBID);
+        let whole = files.content(&path).unwrap();
+        if is_damaged {
+            ruin(&files, &path);
+        } else {
+            // The file is opened first of all.
+            files.fail(Fault { call: Some(Call::Open), number: 1, error, from_then_on: false });
+        }
+        let next = |vbid, seqno: u64| batch(vbid, vec![item("next", seqno, b"v")]);
+        let mut results = Vec::new();
+        let batches =
+            vec![next(OTHER, 1), next(VBID, 9), next(third, 1), next(VBID, 10), next(OTHER, 2)];
+        store.commit(batches, |vbid, result| results.push((vbid, result)));
+        let outcomes: Vec<_> =
+            results.iter().map(|(vbid, result)| (*vbid, result.is_ok())).collect();
+        let failed = (VBID, false);
+        assert_eq!(outcomes, [(OTHER, true), failed, (third, true), failed, (OTHER, true)]);
+        let error = results[1].1.as_ref().unwrap_err();
+        assert_eq!(matches!(error, StorageError::Corrupt { .. }), is_damaged, "{error}");
+        files.insert(&path, &whole);
+        drop(store);
+        files.power_cut(0);
+        let (store, _) = start(&files);
+        let high = [OTHER, VBID, third].map(|vbid| store.high_seqno(vbid).unwrap());
+        assert_eq!((high[0], high[2]), (Seqno(2), Seqno(1)), "damaged {is_damaged}");
     }
 }
 
