@@ -92,12 +92,13 @@ fn a_failed_step_leaves_no_second_guess() {
 
 #[test]
 fn a_password_that_changes_while_a_login_is_under_way_ends_it() {
-    let change: [(fn(&Users), bool); 3] = [
+    type Change = fn(&Users);
+    let changes: [(Change, bool); 3] = [
         (|users| users.set_password("bob,=", b"new"), false),
         (|users| users.set_password("bob,=", PASSWORD), false),
         (|users| users.set_password("eve", b"new"), true),
     ];
-    for (index, (change, is_let_in)) in change.into_iter().enumerate() {
+    for (index, (change, is_let_in)) in changes.into_iter().enumerate() {
         let users = users();
         let client = ScramClient::new(HashAlgorithm::Sha1, "bob,=", PASSWORD, &Entropy::real());
         let mut exchange = Exchange::default();
