@@ -87,7 +87,7 @@ impl Task for Applier {
                 return Next::SleepFor(wait);
             }
             if pressure.is_high() {
-                core.carry_forward(now);
+                core.carry_forward(pressure.is_journal_full, now);
             }
             match core.next_to_apply(pressure, now) {
                 Some(vbid) => self.apply(core, vbid),

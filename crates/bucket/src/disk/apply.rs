@@ -32,7 +32,11 @@ impl BucketCore {
             journal_ratio: ratio(journal.used_bytes, journal.bytes_max - journal.reserve_bytes),
             is_journal_full: self.disk.flush_queues.is_journal_full(),
             is_gate_closed: self.disk.gate.disk_block().is_some(),
-            pinned_ratio: ratio(backlog.bytes, self.memory.limits().wanted_bytes()),
+            // What waits for damaged files is left out: however urgent, nobody can write it.
+            pinned_ratio: ratio(
+                backlog.bytes - backlog.held_bytes,
+                self.memory.limits().wanted_bytes(),
+            ),
             waited: backlog
                 .oldest_since
                 .map_or(Duration::ZERO, |since| self.clock.now().since(since)),
@@ -40,8 +44,8 @@ impl BucketCore {
     }
 
     /// Lets the journal go on although files are damaged, as far as the disk allows.
-    pub(super) fn carry_forward(&self, now: Instant) {
-        if let Err(error) = self.store.carry_forward()
+    pub(super) fn carry_forward(&self, is_full: bool, now: Instant) {
+        if let Err(error) = self.store.carry_forward(is_full)
             && self.disk.appliers.damage_lines.passes(now).is_some()
         {
             tracing::warn!(%error, "what waits for damaged files fills the journal");

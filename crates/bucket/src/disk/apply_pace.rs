@@ -42,9 +42,9 @@ pub(crate) struct ApplyPressure {
     pub(crate) is_journal_full: bool,
     /// Writers are refused until files that could not be written are.
     pub(crate) is_gate_closed: bool,
-    /// Bytes that stay in memory for the files, in parts of the quota.
+    /// Bytes that stay in memory for files that can be written, in parts of the quota.
     pub(crate) pinned_ratio: f64,
-    /// How long the oldest of it has waited.
+    /// How long the oldest of that has waited.
     pub(crate) waited: Duration,
 }
 

@@ -286,9 +286,9 @@ impl BackingStore {
     }
 
     /// See [`Store::carry_forward`].
-    pub(crate) fn carry_forward(&self) -> Result<(), StorageError> {
+    pub(crate) fn carry_forward(&self, is_full: bool) -> Result<(), StorageError> {
         match self {
-            Self::Files(store) => store.carry_forward(),
+            Self::Files(store) => store.carry_forward(is_full),
             Self::Memory => Ok(()),
         }
     }

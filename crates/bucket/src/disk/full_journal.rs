@@ -29,7 +29,7 @@ impl BucketCore {
     /// Makes what room there can be in the journal; says whether there is more than before.
     pub(super) fn make_room(&self) -> bool {
         let caught_up = self.apply_everything();
-        self.carry_forward(self.clock.now());
+        self.carry_forward(true, self.clock.now());
         caught_up.file_count > 0 && !caught_up.has_failed
     }
 

@@ -398,6 +398,38 @@ fn a_damaged_file_neither_fills_the_journal_nor_loses_what_only_the_journal_has(
 }
 
 #[test]
+fn what_waits_for_a_damaged_file_neither_goes_to_the_journal_again_nor_hurries_others() {
+    let config = BucketConfig { memory_quota_bytes: 8 << 20, ..lazy_config() };
+    let mut machine = Machine::with(config);
+    let path = Path::new(DIRECTORY).join("0.couch.1");
+    machine.set(VBID, "in the file", b"value").unwrap();
+    machine.run();
+    machine.advance(CYCLE * 4);
+    let mut damaged = machine.files.content(&path).unwrap();
+    // More than a twentieth of the quota, and less than half of the journal.
+    for number in 0..7 {
+        machine.set(VBID, &format!("{number}"), &[7; 64 << 10]).unwrap();
+    }
+    machine.run();
+    // The trees, not the header, which is in the last block.
+    damaged[60..4000].fill(0xff);
+    machine.files.insert(&path, &damaged);
+    machine.advance(CYCLE * 4);
+    let refused = Refused::Blocked(WriteBlock::VbucketFileDamaged);
+    assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), refused);
+
+    let journal = |machine: &Machine| machine.bucket.statistics().journal.unwrap();
+    let before = journal(&machine);
+    machine.advance(CYCLE * 4);
+    assert_eq!(journal(&machine).written_bytes, before.written_bytes, "nobody writes");
+    machine.set(OTHER, "key", b"value").unwrap();
+    machine.advance(CYCLE / 2);
+    assert_eq!(machine.bucket.statistics().backlog.vbuckets, 2, "the other one has time");
+    machine.advance(CYCLE * 4);
+    assert_eq!(machine.bucket.statistics().backlog.vbuckets, 1);
+}
+
+#[test]
 fn damage_that_a_replay_meets_keeps_one_vbucket_away_and_its_journal() {
     let mut machine = Machine::with(lazy_config());
     for vbid in [VBID, OTHER] {

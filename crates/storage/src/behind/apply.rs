@@ -106,12 +106,13 @@ impl Store {
     }
 
     /// Lets the journal go on although files are damaged: what only the journal has for them is
-    /// written to its end again. For when the journal fills up.
-    pub fn carry_forward(&self) -> Result<(), StorageError> {
+    /// written to its end again, as far as that makes room; where somebody waits for room because
+    /// the journal `is_full`, as soon as that makes any. For when the journal fills up.
+    pub fn carry_forward(&self, is_full: bool) -> Result<(), StorageError> {
         let Some(journalled) = &self.journalled else { return Ok(()) };
         // What is written again comes behind this, so that each is carried once.
         let newest = journalled.journal.usage().durable_lsn;
-        while let Some(vbid) = journalled.backlog.oldest_held()
+        while let Some(vbid) = journalled.next_to_carry(is_full)
             && journalled.backlog.oldest().is_some_and(|oldest| oldest <= newest)
         {
             let entry = self.entry_or_new(vbid);

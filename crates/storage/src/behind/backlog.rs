@@ -27,6 +27,8 @@ struct Inner {
     held: BTreeSet<Vbid>,
     /// The oldest group that the file of each vBucket still needs.
     order: BTreeSet<(Lsn, Vbid)>,
+    /// The newest group that holds anything but what was written again.
+    newest: Lsn,
     /// vBuckets that are to be trimmed, as far as that is still worth it then.
     untrimmed: BTreeSet<Vbid>,
     usage: BacklogUsage,
@@ -43,6 +45,19 @@ pub struct Unapplied {
     pub since: Instant,
 }
 
+/// What a journal has for damaged files, if it keeps all that came behind it in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    /// The vBucket that keeps the oldest group.
+    pub(crate) vbid: Vbid,
+    /// Whether it was not written again yet.
+    pub(crate) is_first: bool,
+    /// Whether anything follows it that was not written again.
+    pub(crate) is_followed: bool,
+    /// Bytes of the journal that were taken by what was written again, for all damaged files.
+    pub(crate) carried_bytes: u64,
+}
+
 /// How far the files are behind the journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BacklogUsage {
@@ -52,7 +67,9 @@ pub struct BacklogUsage {
     pub items: usize,
     /// Their bytes in memory.
     pub bytes: u64,
-    /// Since when the oldest of it waits that is not being written.
+    /// Those of damaged files: nobody can write them.
+    pub held_bytes: u64,
+    /// Since when the oldest of it waits that is not being written and can be.
     pub oldest_since: Option<Instant>,
 }
 
@@ -65,7 +82,9 @@ impl Backlog {
         pending.items = batch.items;
         pending.previous_seqno = batch.previous_seqno;
         pending.state = Some(batch.state);
-        lock(&self.0).add(pending)
+        let mut inner = lock(&self.0);
+        inner.newest = inner.newest.max(lsn);
+        inner.add(pending)
     }
 
     /// Takes out what the file of a vBucket need not have, to be dropped by the caller. Everybody
@@ -119,6 +138,7 @@ impl Backlog {
         assert!(!inner.applying.contains_key(&vbid), "a file is written or removed");
         inner.held.remove(&vbid);
         let dropped = inner.remove(vbid);
+        inner.newest = inner.newest.max(lsn);
         inner.add(Pending { deletes: true, ..Pending::new(vbid, lsn, now) });
         dropped
     }
@@ -195,18 +215,29 @@ impl Backlog {
         lock(&self.0).held.contains(&vbid)
     }
 
-    /// The vBucket that keeps the oldest group, if its file is damaged.
-    pub(crate) fn oldest_held(&self) -> Option<Vbid> {
+    /// What keeps the oldest group, if that is a damaged file. A deletion with nothing behind it is
+    /// a record of its own, and is not written again.
+    pub(crate) fn held_back(&self) -> Option<HeldBack> {
         let inner = lock(&self.0);
-        inner.order.first().map(|(_, vbid)| *vbid).filter(|vbid| inner.held.contains(vbid))
+        let (oldest, vbid) = *inner.order.first()?;
+        let pending = inner.held_content(vbid).filter(|pending| pending.state.is_some())?;
+        let carried = inner.held.iter().filter_map(|vbid| inner.waiting.get(vbid)?.carried_bytes);
+        Some(HeldBack {
+            vbid,
+            is_first: pending.carried_bytes.is_none(),
+            is_followed: inner.newest > oldest,
+            carried_bytes: carried.sum(),
+        })
     }
 
-    /// What waits for a damaged file is in group `lsn` now, whole.
-    pub(crate) fn carried(&self, lsn: Lsn, pending: Pending) {
-        let (vbid, since) = (pending.vbid, pending.since);
+    /// What waits for a damaged file is in group `lsn` now, whole, and takes so many bytes of the
+    /// journal.
+    pub(crate) fn carried(&self, lsn: Lsn, carried_bytes: u64, pending: Pending) {
+        let vbid = pending.vbid;
         let is_alone = !lock(&self.0).waiting.contains_key(&vbid);
         assert!(is_alone, "nothing is written to a damaged vBucket");
-        self.put_back(Pending { oldest: lsn, newest: lsn, since, ..pending });
+        let carried_bytes = Some(carried_bytes);
+        self.put_back(Pending { oldest: lsn, newest: lsn, carried_bytes, ..pending });
     }
 
     /// The oldest group that a file still needs.
@@ -236,10 +267,14 @@ impl Backlog {
     /// How far the files are behind. What is being written is left out, but for its vBucket.
     pub(crate) fn usage(&self) -> BacklogUsage {
         let inner = lock(&self.0);
-        let is_waiting = |(_, vbid): &&(Lsn, Vbid)| !inner.applying.contains_key(vbid);
+        let is_waiting = |(_, vbid): &&(Lsn, Vbid)| {
+            !inner.applying.contains_key(vbid) && !inner.held.contains(vbid)
+        };
         let oldest = inner.order.iter().find(is_waiting);
         let oldest = oldest.and_then(|(_, vbid)| inner.waiting.get(vbid));
+        let held = inner.held.iter().filter_map(|vbid| inner.held_content(*vbid));
         BacklogUsage {
+            held_bytes: held.map(|pending| pending.bytes).sum(),
             vbuckets: inner.order.len(),
             oldest_since: oldest.map(|pending| pending.since),
             ..inner.usage
@@ -264,6 +299,11 @@ impl Inner {
         let looked_at = pending.is_worth_look().then_some(pending.items.len());
         self.waiting.insert(vbid, pending);
         looked_at
+    }
+
+    /// What waits for a damaged file.
+    fn held_content(&self, vbid: Vbid) -> Option<&Pending> {
+        self.waiting.get(&vbid).filter(|_| self.held.contains(&vbid))
     }
 
     fn remove(&mut self, vbid: Vbid) -> Option<Pending> {

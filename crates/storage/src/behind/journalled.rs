@@ -272,6 +272,24 @@ impl Journalled {
         first_error.map_or(Ok(()), Err)
     }
 
+    /// The vBucket whose content is to be written again next, because that lets go of more of the
+    /// journal than it takes.
+    ///
+    /// What waits for a damaged file does so until that is put back, perhaps for ever, so what is
+    /// written for it has to be in proportion to what others write. Each is written once for
+    /// nothing. After that it goes behind whatever else there is only when that comes to as much as
+    /// all of it, or to half of the room that it leaves, and to a segment, as less may let none go;
+    /// where the journal `is_full`, whenever there is anything else: nobody goes on otherwise.
+    pub(crate) fn next_to_carry(&self, is_full: bool) -> Option<Vbid> {
+        let held = self.backlog.held_back()?;
+        let usage = self.journal.usage();
+        let room = (usage.bytes_max - usage.reserve_bytes).saturating_sub(held.carried_bytes);
+        let wanted = held.carried_bytes.min(room / 2).max(usage.segment_bytes);
+        let others = usage.used_bytes.saturating_sub(held.carried_bytes);
+        let is_worth_it = held.is_followed && (is_full || others >= wanted);
+        (held.is_first || is_worth_it).then_some(held.vbid)
+    }
+
     /// Writes again what waits for the file of a vBucket, which is damaged. The caller holds its
     /// `writer`.
     pub(crate) fn carry_forward(&self, vbid: Vbid) -> Result<(), StorageError> {
@@ -290,12 +308,15 @@ impl Journalled {
             items: &pending.items,
             state,
         };
+        // Of segments that end early for it, the ends count, too: nobody else gets those, either.
+        let used_before = self.journal.usage().used_bytes;
         let mut carried = None;
         self.append(&[record], &mut |_, result| carried = Some(result));
         drop(superfluous);
         match carried.expect("the journal answers for every record") {
             Ok(lsn) => {
-                self.backlog.carried(lsn, pending);
+                let carried_bytes = self.journal.usage().used_bytes.saturating_sub(used_before);
+                self.backlog.carried(lsn, carried_bytes, pending);
                 Ok(())
             }
             Err(error) => {

@@ -93,7 +93,7 @@ impl Play {
             "commit" => self.commit(line),
             "apply" => self.apply(line),
             "prepare" => self.store().prepare_journal().map(|()| Vec::new()),
-            "carry" => self.store().carry_forward().map(|()| Vec::new()),
+            "carry" => self.store().carry_forward(true).map(|()| Vec::new()),
             "compact" => self.compact(line),
             "delete" => self.delete(line),
             "rollback" => self.rollback(line),

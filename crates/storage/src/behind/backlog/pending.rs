@@ -27,6 +27,8 @@ pub(crate) struct Pending {
     /// The state as of the last of the items; `None` when nothing follows a deletion.
     pub(crate) state: Option<VbucketRecord>,
     pub(crate) bytes: u64,
+    /// What it takes of the journal; `None` unless all of it was written again, in one group.
+    pub(super) carried_bytes: Option<u64>,
     /// The vBucket is looked at for older versions at this many items.
     pub(super) search_at: usize,
 }
@@ -43,6 +45,7 @@ impl Pending {
             items: Vec::new(),
             state: None,
             bytes: 0,
+            carried_bytes: None,
             search_at: SEARCHED_ITEMS_MIN,
         }
     }
@@ -52,6 +55,7 @@ impl Pending {
         assert!(newer.oldest >= self.newest, "groups follow each other");
         assert!(!newer.deletes, "a deletion leaves nothing to append to");
         self.newest = newer.newest;
+        self.carried_bytes = None;
         self.state = newer.state.or(self.state.take());
         self.bytes += newer.bytes;
         self.items.extend(newer.items);

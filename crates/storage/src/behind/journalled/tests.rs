@@ -87,6 +87,85 @@ fn what_finds_the_journal_full_is_not_overtaken_by_what_is_smaller() {
     assert_eq!(commit(batches), [0; 0]);
 }
 
+/// A store whose vBucket 7 has something in the journal for its file, which is damaged.
+fn store_with_held_content(value_bytes: usize) -> Store {
+    let journal = Some(JournalOptions {
+        segment_bytes: 16 << 10,
+        bytes_max: 128 << 10,
+        group_bytes_max: 4096,
+        portion_bytes: 4096,
+    });
+    let clock = Clock::simulated(WallTime(1));
+    let options = StoreOptions { entropy: Entropy::real(), clock, open_files_max: 2, journal };
+    let files = Arc::new(SimulatedFiles::new());
+    let (store, _) = Store::open(files, Path::new("bucket"), options).unwrap();
+    write(&store, 7, 1, value_bytes).unwrap();
+    store.distrust(Vbid(7));
+    store
+}
+
+fn write(store: &Store, vbid: u16, seqno: u64, value_bytes: usize) -> Result<(), StorageError> {
+    let key = KeyBuf::in_default_collection(b"key").unwrap();
+    let value = vec![b'x'; value_bytes];
+    let builder = ItemBuilder::new(key.as_key(), ItemMeta::default(), &value);
+    let items = vec![builder.finish(Cas(1), Seqno(seqno), RevSeqno(1))];
+    let state = VbucketRecord::new(VbucketState::Active);
+    let batch = FlushBatch { vbid: Vbid(vbid), previous_seqno: Seqno(seqno - 1), items, state };
+    let mut result = Ok(());
+    store.commit(vec![batch], |_, committed| result = committed.map(drop));
+    result
+}
+
+/// It was written to the journal again in each turn of each applier, as long as files were urgent
+/// for whatever reason, and what waits for a damaged file was one.
+#[test]
+fn what_waits_for_a_damaged_file_is_written_again_when_that_makes_room_and_not_before() {
+    let store = store_with_held_content(1000);
+    let written_bytes = || store.journal_usage().unwrap().written_bytes;
+    for is_full in [false, true] {
+        store.carry_forward(is_full).unwrap();
+        let before = written_bytes();
+        store.carry_forward(is_full).unwrap();
+        assert_eq!(written_bytes(), before, "nothing came behind it");
+    }
+    // A group that is in its file by now is not worth it, unless somebody waits for room.
+    write(&store, 8, 1, 1000).unwrap();
+    store.apply(Vbid(8)).unwrap();
+    let before = written_bytes();
+    store.carry_forward(false).unwrap();
+    assert_eq!(written_bytes(), before);
+    store.carry_forward(true).unwrap();
+    assert!(written_bytes() > before);
+}
+
+#[test]
+fn what_is_written_again_for_damaged_files_is_in_proportion_to_what_others_write() {
+    // Of the room for items, which is 96 KiB, next to nothing and more than half.
+    for value_bytes in [1000, 60_000] {
+        let store = store_with_held_content(value_bytes);
+        let (mut others_bytes, mut carried_bytes) = (0, 0);
+        for seqno in 1..400 {
+            let written_bytes = || store.journal_usage().unwrap().written_bytes;
+            let before = written_bytes();
+            let is_full = match write(&store, 8, seqno, 1000) {
+                Ok(()) => false,
+                Err(StorageError::JournalFull { .. }) => true,
+                Err(error) => panic!("{error}"),
+            };
+            others_bytes += written_bytes() - before;
+            store.apply(Vbid(8)).unwrap();
+            let before = written_bytes();
+            store.carry_forward(is_full).unwrap();
+            carried_bytes += written_bytes() - before;
+            if is_full {
+                write(&store, 8, seqno, 1000).expect("there is room now");
+            }
+        }
+        assert!(carried_bytes > 0, "{value_bytes}: the journal went on");
+        assert!(carried_bytes <= 6 * others_bytes, "{value_bytes}: {carried_bytes}");
+    }
+}
+
 /// A disk that is slow with the names of a journal: each renaming says that it has begun, and waits
 /// until nobody holds it up any more.
 struct HeldNames {

@@ -87,7 +87,7 @@ impl Life {
             Step::Apply(vbid) => life.store().apply(Vbid(vbid)).map(drop),
             Step::ApplyAll => life.apply_all(),
             Step::Prepare => life.store().prepare_journal().map(drop),
-            Step::CarryForward => life.store().carry_forward(),
+            Step::CarryForward => life.store().carry_forward(true),
             Step::Restart => life.open(),
             Step::Reopen(is_journal) => {
                 life.is_journal = is_journal;
@@ -251,7 +251,7 @@ impl Life {
                 Err(StorageError::JournalFull { .. }) => {
                     let made_room = self.tried(at, |life| {
                         life.apply_all()?;
-                        life.store().carry_forward()
+                        life.store().carry_forward(true)
                     });
                     if made_room.is_none() {
                         return false;
