@@ -6,6 +6,7 @@ mod following;
 mod inbox;
 mod line_socket;
 mod link;
+mod peer_addresses;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,12 +8,13 @@ use bucket::{Bucket, StreamObserver};
 use document::{Seqno, Vbid};
 use executor::ExecutorPool;
 use platform::Instant;
-use platform::network::{Network, Registry, Token};
+use platform::network::{self, Network, Registry, Token};
 use vbucket::Now;
 
 use super::following::{Follow, FollowerLogin, PeerAddress};
 use super::inbox::{BucketInbox, BucketNews};
 use super::link::{Link, Setting};
+use super::peer_addresses::Resolver;
 use crate::consumer::{ConsumerNames, Rollback};
 use crate::hub::{Hub, Subscription};
 
@@ -28,6 +29,7 @@ pub(super) struct FollowedBucket {
     hub: Arc<Hub>,
     credentials: FollowerLogin,
     pool: ExecutorPool,
+    resolver: Resolver,
     /// Where its vBuckets, and its tasks, tell their news.
     inbox: Arc<BucketInbox>,
     /// By token. Tokens are the loop's: no two buckets have the same.
@@ -45,11 +47,14 @@ impl FollowedBucket {
         pool: ExecutorPool,
         inbox: Arc<BucketInbox>,
     ) -> Self {
+        let told = Arc::clone(&inbox);
+        let tell = move || told.put(BucketNews { is_resolved: true, ..BucketNews::default() });
         Self {
             bucket,
             hub,
             credentials,
             pool,
+            resolver: Resolver::new(network::resolve, tell),
             inbox,
             links: BTreeMap::new(),
             followed: BTreeMap::new(),
@@ -76,6 +81,7 @@ impl FollowedBucket {
         let setting = Setting {
             bucket: &self.bucket,
             network,
+            resolver: &self.resolver,
             connector: self.credentials.connector.as_deref(),
             reservations: self.hub.reservations(),
             buffer_bytes,

@@ -34,6 +34,8 @@ pub(super) struct BucketNews {
     pub(super) damaged: BTreeSet<Vbid>,
     /// vBuckets that went back, or did not.
     pub(super) rolled_back: BTreeMap<Vbid, bool>,
+    /// A node's name was resolved: the link that waits for it is to be looked at.
+    pub(super) is_resolved: bool,
     /// The bucket goes.
     pub(super) is_leaving: bool,
 }
@@ -56,6 +58,7 @@ impl BucketNews {
         self.wanted.is_none()
             && self.damaged.is_empty()
             && self.rolled_back.is_empty()
+            && !self.is_resolved
             && !self.is_leaving
     }
 
@@ -67,6 +70,7 @@ impl BucketNews {
         self.rolled_back.extend(newer.rolled_back);
         self.damaged.extend(newer.damaged);
         self.wanted = newer.wanted.or(self.wanted);
+        self.is_resolved |= newer.is_resolved;
         self.is_leaving |= newer.is_leaving;
         self
     }

@@ -8,12 +8,13 @@ use std::time::Duration;
 use bucket::Bucket;
 use document::{Seqno, Vbid};
 use platform::Instant;
-use platform::network::{self, Network, Registry, Token};
+use platform::network::{Network, Registry, Token};
 use tls::Connector;
 use vbucket::Now;
 
 use super::following::{LinkStatus, PeerAddress};
 use super::line_socket::{LineSocket, Received};
+use super::peer_addresses::{PeerAddresses, Place, Resolver};
 use crate::consumer::{Consumer, ConsumerError, ConsumerNames, Reservations, Rollback};
 
 /// The first pause after a connection broke.
@@ -52,6 +53,7 @@ pub(super) enum LinkError {
 pub(super) struct Setting<'a> {
     pub(super) bucket: &'a Bucket,
     pub(super) network: &'a Network,
+    pub(super) resolver: &'a Resolver,
     /// What begins sessions, if nodes speak TLS.
     pub(super) connector: Option<&'a Connector>,
     pub(super) reservations: &'a Arc<Reservations>,
@@ -65,6 +67,9 @@ pub(super) struct Link {
     names: ConsumerNames,
     wanted: BTreeSet<Vbid>,
     line: Option<Line>,
+    addresses: PeerAddresses,
+    /// It is time to connect, but for where.
+    is_seeking: bool,
     /// When it is connected again.
     retry_at: Instant,
     pause: Duration,
@@ -90,6 +95,8 @@ impl Link {
             names,
             wanted: BTreeSet::new(),
             line: None,
+            addresses: PeerAddresses::default(),
+            is_seeking: false,
             retry_at: now,
             pause: PAUSE_MIN,
             connects: 0,
@@ -146,7 +153,7 @@ impl Link {
         scratch: &mut [u8],
         now: Now,
     ) -> bool {
-        if self.line.is_none() && self.retry_at <= now.monotonic {
+        if self.line.is_none() && (self.is_seeking || self.retry_at <= now.monotonic) {
             let connected = self.connect(setting, place, now);
             if let Err(error) = connected {
                 self.lose(&error, now);
@@ -204,13 +211,20 @@ impl Link {
         now: Now,
     ) -> Result<(), LinkError> {
         assert!(self.line.is_none(), "a node is followed over one connection");
-        let Setting { bucket, network, connector, reservations, buffer_bytes } = *setting;
+        let Setting { bucket, network, resolver, connector, reservations, buffer_bytes } = *setting;
         let port = match connector {
             None => self.peer.port,
             Some(_) => self.peer.tls_port.ok_or(LinkError::NoTls)?,
         };
-        let addresses = network::resolve(&self.peer.host, port)?;
-        let socket = registry.watch(network.connect(addresses[0])?, token)?;
+        self.is_seeking = false;
+        let address = match self.addresses.place(resolver, &self.peer.host, port, now.monotonic)? {
+            Place::Known(address) => address,
+            Place::Sought(until) => {
+                (self.is_seeking, self.retry_at) = (true, until);
+                return Ok(());
+            }
+        };
+        let socket = registry.watch(network.connect(address)?, token)?;
         let socket = match connector {
             None => LineSocket::Plain(socket),
             Some(connector) => LineSocket::tls(socket, &self.peer.host, connector)?,
@@ -232,6 +246,7 @@ impl Link {
         if self.pause >= COMPLAINT_PAUSE {
             self.complain(error);
         }
+        self.addresses.lost(self.line.as_ref().is_some_and(|line| line.consumer.is_open()));
         // Closing the socket deregisters it.
         self.line = None;
         let is_bounded = (PAUSE_MIN..=PAUSE_MAX).contains(&self.pause);
@@ -251,7 +266,6 @@ impl Link {
 
 impl Line {
     fn receive(&mut self, scratch: &mut [u8], now: Now) -> Result<bool, LinkError> {
-        self.consumer.on_tick(now, &mut self.output)?;
         let mut budget = TURN_BYTES_MAX;
         while self.is_readable && budget > 0 && self.output.len() <= UNSENT_BYTES_MAX {
             let size = match self.socket.read(scratch)? {
@@ -270,6 +284,8 @@ impl Line {
             budget = budget.saturating_sub(size);
             self.take(scratch.get(..size).unwrap_or_default(), now)?;
         }
+        // Behind the reading: a turn that comes late says nothing of a node whose messages wait.
+        self.consumer.on_tick(now, &mut self.output)?;
         Ok(self.is_readable && self.output.len() <= UNSENT_BYTES_MAX)
     }
 

@@ -14,6 +14,7 @@ use document::{Cas, Datatype, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions, TaskKind, ThreadCounts};
 use platform::files::RealFiles;
 use platform::network::Network;
+use platform::simulated::SimulatedNetwork;
 use platform::{Clock, Entropy, Files, OpenMode, network};
 use protocol::dcp::encode_failover_log;
 use protocol::dcp::{Document, EndReason, Envelope, Marker, MarkerFlags, Message};
@@ -21,7 +22,7 @@ use protocol::response::{ResponseHead, encode_with_value};
 use protocol::{Feature, Frame, Opcode, Parsed, Status};
 use replication::{BucketReplicator, Follow, FollowerLogin, Hub, PeerAddress, Replicator};
 
-use crate::support::Committed;
+use crate::support::{self, Committed, Machine};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -183,6 +184,16 @@ fn begin_following(following: &BucketReplicator, vbids: &[Vbid], listener: &TcpL
     following.follow(vbids.iter().map(follow).collect());
 }
 
+fn login() -> FollowerLogin {
+    FollowerLogin {
+        node: "n_1".to_owned(),
+        user: "user".to_owned(),
+        password: "password".to_owned(),
+        entropy: Entropy::real(),
+        connector: None,
+    }
+}
+
 /// A node that follows others, with so many threads for what waits for files.
 struct Node {
     bucket: Bucket,
@@ -204,14 +215,7 @@ impl Node {
         let options = PoolOptions { aux_io, ..PoolOptions::for_cpus(threads) };
         let pool = ExecutorPool::start(Clock::real(), options).unwrap();
         let (bucket, hub) = open_bucket(&pool, config, &directory.path().join("b"));
-        let credentials = FollowerLogin {
-            node: "n_1".to_owned(),
-            user: "user".to_owned(),
-            password: "password".to_owned(),
-            entropy: Entropy::real(),
-            connector: None,
-        };
-        let replicator = Replicator::start(credentials, pool.clone(), Network::real()).unwrap();
+        let replicator = Replicator::start(login(), pool.clone(), Network::real()).unwrap();
         let following = replicator.replicate(bucket.clone(), hub);
         Self { bucket, replicator, following, pool, directory }
     }
@@ -349,6 +353,37 @@ fn a_damaged_replica_is_built_anew_from_its_active_without_any_person() {
             node.stop();
         }
     }
+}
+
+/// The loop had been kept from looking for so long that it took the node for silent, whose messages
+/// it had not read yet.
+#[test]
+fn a_node_is_not_silent_whose_messages_have_not_been_read() {
+    let mut machine = Machine::with(support::config());
+    let network = SimulatedNetwork::new(machine.clock.clone(), 1);
+    let host = |last| Network::from(network.host([10, 0, 0, last].into()));
+    let listener = host(1).listen(([10, 0, 0, 1], 1).into()).unwrap();
+    let pool = machine.driver.pool().clone();
+    let replicator = Replicator::start(login(), pool, host(2)).unwrap();
+    let following = replicator.replicate(machine.bucket.clone(), machine.hub.clone());
+    let (name, host) = ("n_0".to_owned(), "10.0.0.1".to_owned());
+    let peer = PeerAddress { name, host, port: 1, tls_port: None };
+    following.follow(vec![Follow { vbid: Vbid(0), peer }]);
+    let mut socket = loop {
+        machine.run();
+        if let Ok(socket) = listener.accept() {
+            break socket;
+        }
+    };
+    // The beginning of an answer.
+    socket.write_all(&[0x81]).unwrap();
+    machine.clock.advance(Duration::from_secs(21));
+    machine.driver.advance(Duration::from_secs(1), 1_000);
+    assert!(listener.accept().is_err(), "the connection stays");
+    machine.clock.advance(Duration::from_secs(21));
+    machine.driver.advance(Duration::from_secs(1), 1_000);
+    assert!(listener.accept().is_ok(), "nothing more has come: there is another one");
+    replicator.stop();
 }
 
 #[test]
