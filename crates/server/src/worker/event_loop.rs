@@ -330,7 +330,7 @@ impl EventLoop {
     /// Ends a connection that gives way, unless it has logged in or gone meanwhile.
     fn displace(&mut self, stranger: Stranger, is_crowded: bool) {
         let Some(Some(peer)) = self.peers.get(stranger.token) else { return };
-        if peer.stranger_since == stranger.since && peer.settled.holder == Holder::Stranger {
+        if peer.stranger_since == stranger.since && peer.settled().holder == Holder::Stranger {
             count(&self.counters.displaced_connections);
             if is_crowded {
                 count(&self.counters.crowded_connections);
@@ -475,7 +475,7 @@ impl EventLoop {
 
     fn holds_too_much(&self, token: usize) -> bool {
         let peer = self.peers.get(token).and_then(Option::as_ref);
-        peer.is_some_and(|peer| self.shared.client_memory.is_too_much(peer.settled))
+        peer.is_some_and(|peer| self.shared.client_memory.is_too_much(peer.settled()))
     }
 
     fn close(&mut self, token: usize) {
@@ -533,10 +533,10 @@ impl EventLoop {
         };
         let result = body(peer, &mut turn, read_buffer);
         let held = peer.held();
-        if held.holder != peer.settled.holder {
+        if held.holder != peer.settled().holder {
             peer.socket.settle(held.holder);
         }
-        if held != peer.settled {
+        if held != peer.settled() {
             settle(&self.shared, self.index, token, peer, held);
         }
         Some(result)
@@ -588,7 +588,7 @@ impl Looping for EventLoop {
 
 /// The node's budget, and the strangers' list, learn what a connection holds and as whom.
 fn settle(shared: &Shared, worker: usize, token: usize, peer: &mut Peer, held: Held) {
-    let before = std::mem::replace(&mut peer.settled, held);
+    let before = peer.settle(held);
     shared.client_memory.settle(before, held);
     if before.holder != held.holder {
         if held.holder == Holder::Stranger {

@@ -3,7 +3,7 @@
 use platform::Instant;
 
 use super::socket::Socket;
-use crate::client_memory::Held;
+use crate::client_memory::{Held, Holder};
 use crate::connection::{Connection, Turn, Unsent};
 use crate::limits::ServerLimits;
 
@@ -34,8 +34,9 @@ pub(super) struct Peer {
     unsent_noted: usize,
     /// Whether somebody looks after its deadlines.
     pub(super) is_watched: bool,
-    /// What the node's budget knows of.
-    pub(super) settled: Held,
+    /// What the node's budget knows of: bytes, and as whose. Apart, so that a peer stays small.
+    settled_bytes: usize,
+    settled_holder: Holder,
 }
 
 /// What a connection's turn leaves behind.
@@ -79,7 +80,8 @@ impl Peer {
             takes_long: false,
             unsent_noted: 0,
             is_watched: false,
-            settled: Held::default(),
+            settled_bytes: 0,
+            settled_holder: Holder::default(),
         }
     }
 
@@ -103,6 +105,18 @@ impl Peer {
         } else if has_sent || self.stalled_since.is_none() {
             self.stalled_since = Some(turn.shared.clock.now());
         }
+    }
+
+    /// What the node's budget knows of.
+    pub(super) fn settled(&self) -> Held {
+        Held { holder: self.settled_holder, bytes: self.settled_bytes }
+    }
+
+    /// The node's budget knows of this now; returns what it knew of before.
+    pub(super) fn settle(&mut self, held: Held) -> Held {
+        let before = self.settled();
+        (self.settled_holder, self.settled_bytes) = (held.holder, held.bytes);
+        before
     }
 
     /// What it makes the node hold.
