@@ -57,12 +57,16 @@ impl DelayedFlush {
         emptying: Emptying,
         delay: Duration,
     ) -> Result<(), OwnerIsGone> {
+        let task = pool.schedule_asleep(owner, &DELAYED_FLUSH, emptying)?;
+        task.snooze(delay);
         let mut place = self.task.lock().unwrap_or_else(PoisonError::into_inner);
-        let task = match place.take() {
-            Some(task) => task,
-            None => pool.schedule_asleep(owner, &DELAYED_FLUSH, emptying)?,
-        };
-        place.insert(task).snooze(delay);
+        let earlier = place.replace(task);
+        drop(place);
+        // Also one that has emptied the bucket and only waits for replicas: those are waited for
+        // again.
+        if let Some(earlier) = earlier {
+            earlier.cancel();
+        }
         Ok(())
     }
 
@@ -132,17 +136,13 @@ impl Emptying {
         administrator.map_or(Followers::Followed, asked)
     }
 
-    /// Tells who waits. An order with a delay stays, for the next one.
-    fn end(&mut self, result: Result<(), String>) -> Next {
-        self.emptied = None;
-        if let Some(done) = self.done.take() {
-            done(result);
-            return Next::Finished;
+    /// Tells who waits: nobody, behind an order with a delay.
+    fn end(&mut self, result: Result<(), String>) {
+        match (self.done.take(), result) {
+            (Some(done), result) => done(result),
+            (None, Err(reason)) => tracing::error!(reason, "a FLUSH with a delay has failed"),
+            (None, Ok(())) => {}
         }
-        if let Err(reason) = result {
-            tracing::error!(reason, "a FLUSH with a delay has failed");
-        }
-        Next::Sleep
     }
 }
 
@@ -153,7 +153,10 @@ impl Task for Emptying {
         }
         match self.step(context.started()) {
             Progress::Waits => Next::SleepFor(FOLLOW_PAUSE),
-            Progress::Ended(result) => self.end(result),
+            Progress::Ended(result) => {
+                self.end(result);
+                Next::Finished
+            }
         }
     }
 }

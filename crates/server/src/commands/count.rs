@@ -5,7 +5,7 @@ use protocol::request::CounterExtras;
 use protocol::{Opcode, Status};
 use vbucket::Written;
 
-use super::documents::{Document, absolute_expiry};
+use super::documents::{Document, absolute_expiry, count_attempt};
 use super::refusals::refuse;
 use super::store::condition;
 use crate::connection::{Connection, Done, KnownAnswer, Request, Turn};
@@ -37,8 +37,10 @@ pub(super) fn count(
         expiry: None,
     };
     let condition = condition(request, bucket, turn);
-    statistics::count(&turn.bucket.commands.cmd_arithmetic);
-    match bucket.count(turn.session, request.vbid(), key.as_key(), counter_request, condition) {
+    let (vbid, key) = (request.vbid(), key.as_key());
+    let result = bucket.count(turn.session, vbid, key, counter_request, condition);
+    count_attempt(&turn.bucket.commands.cmd_arithmetic, &result);
+    match result {
         Ok(Attempted::Answered(Counter { number, written: Written::Done(mutation), .. })) => {
             let counters = &turn.bucket.commands;
             let is_increment = request.opcode == Opcode::Increment;

@@ -1,14 +1,16 @@
 //! What commands on documents and buckets begin with: a bucket, a key, a collection.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use bucket::Bucket;
+use bucket::{Attempted, Bucket, Refused};
 use document::{CollectionId, expiry};
 use protocol::request::DocumentKey;
 use protocol::{Feature, Status};
 
 use crate::buckets::BucketPart;
 use crate::connection::{Connection, Done, Request, Turn};
+use crate::statistics::count;
 
 /// What a document command addresses.
 pub(super) struct Document<'a> {
@@ -77,6 +79,13 @@ fn addressed<'a>(
         return None;
     };
     Some(Document { bucket, key })
+}
+
+/// Counts a command once, however often it is executed: not where it only begins to wait.
+pub(super) fn count_attempt<T>(counter: &AtomicU64, result: &Result<Attempted<T>, Refused>) {
+    if !matches!(result, Ok(Attempted::Waits)) {
+        count(counter);
+    }
 }
 
 /// The absolute expiry of a request, in a collection that may limit lives; answered with

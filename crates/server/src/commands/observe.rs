@@ -1,6 +1,8 @@
 //! Where documents and histories are: OBSERVE, OBSERVE_SEQNO, SEQNO_PERSISTENCE, seqnos, failover
 //! logs.
 
+use std::time::Duration;
+
 use auth::Privilege;
 use bucket::{Attempted, Bucket, ObservedState, Refused};
 use document::{CollectionId, Seqno, Vbid, VbucketState};
@@ -15,6 +17,11 @@ use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 /// request begins again.
 const OBSERVED_KEYS_MAX: usize = 128;
 
+/// How long an OBSERVE goes on beginning again. What is found of deleted documents is remembered for
+/// a bounded number of them: where it names more, or others ask at the same time, it might never
+/// come to its end.
+const OBSERVE_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// OBSERVE.
 pub(super) fn observe(
     connection: &mut Connection,
@@ -26,6 +33,11 @@ pub(super) fn observe(
     if count > OBSERVED_KEYS_MAX {
         const CONTEXT: &str = "an OBSERVE has at most 128 keys; ask for more in another one";
         request.reply(connection).fail(turn, Status::E2big, CONTEXT);
+        return Done::Answered;
+    }
+    if turn.now.monotonic.since(turn.request_started) >= OBSERVE_TIME_MAX {
+        const CONTEXT: &str = "too many deleted documents to look up together; ask for fewer";
+        request.reply(connection).fail(turn, Status::Etmpfail, CONTEXT);
         return Done::Answered;
     }
     let mut answer = Vec::new();

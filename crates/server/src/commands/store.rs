@@ -8,7 +8,7 @@ use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
 use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
 
-use super::documents::{Document, absolute_expiry, on_document};
+use super::documents::{Document, absolute_expiry, count_attempt, on_document};
 use super::paths::answer_changed;
 use super::refusals::refuse;
 use crate::connection::{Connection, Done, KnownAnswer, ParkedAnswer, Request, Turn};
@@ -40,7 +40,7 @@ pub(super) fn store(
         condition: condition(request, bucket, turn),
     };
     let result = bucket.store(turn.session, write);
-    count(&turn.bucket.commands.cmd_set);
+    count_attempt(&turn.bucket.commands.cmd_set, &result);
     answer_mutation(connection, request, result, turn)
 }
 
@@ -113,7 +113,7 @@ pub(super) fn concatenate(
         condition: condition(request, bucket, turn),
     };
     let result = bucket.concatenate(turn.session, addition);
-    count(&turn.bucket.commands.cmd_set);
+    count_attempt(&turn.bucket.commands.cmd_set, &result);
     answer_mutation(connection, request, result, turn)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn delete(
     let Document { bucket, key } = document;
     let mut result =
         bucket.delete(turn.session, request.vbid(), key.as_key(), condition(request, bucket, turn));
-    count(&turn.bucket.commands.cmd_delete);
+    count_attempt(&turn.bucket.commands.cmd_delete, &result);
     if let Ok(Attempted::Answered(Written::Done(mutation))) = &mut result {
         count(&turn.bucket.commands.delete_hits);
         // Classic memcached clients insist on no CAS behind a deletion.

@@ -4,7 +4,7 @@ use bucket::{Attempted, Refused};
 use protocol::request::touch_expiry;
 use protocol::{Opcode, Status};
 
-use super::documents::{Document, absolute_expiry};
+use super::documents::{Document, absolute_expiry, count_attempt};
 use super::read::{answer_miss, answer_with};
 use super::refusals::refuse;
 use crate::connection::{Connection, Content, Done, Request, Turn};
@@ -26,8 +26,9 @@ pub(super) fn touch(
         Ok(expiry) => expiry,
         Err(done) => return done,
     };
-    count(&turn.bucket.commands.cmd_touch);
-    match bucket.touch(turn.session, request.vbid(), key.as_key(), expiry) {
+    let result = bucket.touch(turn.session, request.vbid(), key.as_key(), expiry);
+    count_attempt(&turn.bucket.commands.cmd_touch, &result);
+    match result {
         Ok(Attempted::Answered(found)) if request.opcode == Opcode::Gat => {
             count(&turn.bucket.commands.touch_hits);
             answer_with(connection, request, found, turn);

@@ -251,7 +251,6 @@ impl Connection {
 
     /// Records what a request took, and parks it or closes behind it when it says so.
     fn finish(&mut self, request: &Request<'_>, done: Done, turn: &mut Turn<'_>) {
-        count(&turn.bucket.commands.cmd_total);
         match done {
             Done::Answered => {}
             Done::Close => self.is_closing = true,
@@ -266,6 +265,8 @@ impl Connection {
                 return;
             }
         }
+        // Once, however often it was executed: what is parked is counted at its end.
+        count(&turn.bucket.commands.cmd_total);
         self.record_duration(request.frame.header.opcode, request.frame.key, turn);
     }
 

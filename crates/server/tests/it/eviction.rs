@@ -138,3 +138,46 @@ fn quota_and_watermarks_are_set_while_the_bucket_serves() {
     assert_eq!(all["ep_mem_high_wat"], (60 * MIB).to_string());
     assert_eq!(all["ep_mutation_mem_limit"], (93 * MIB).to_string());
 }
+
+#[test]
+fn a_request_counts_once_however_often_it_is_executed() {
+    for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
+        let port = port(policy);
+        let mut client = port.client(&[0x04, 0x07]);
+        let number = [1_u64.to_be_bytes(), 1_u64.to_be_bytes()].concat();
+        let requests = [
+            (frame(0x1c).key(b"k").extras(&[0; 4]), "cmd_touch"),
+            (frame(0x0e).key(b"k").value(b"1"), "cmd_set"),
+            (frame(0x05).key(b"k").extras(&[&number[..], &[0; 4]].concat()), "cmd_arithmetic"),
+            (frame(0x04).key(b"k"), "cmd_delete"),
+        ];
+        for (request, counter) in requests {
+            evict(&mut client, b"k", b"1");
+            let read = || [port.counter(counter), port.counter("cmd_total")];
+            let ([own, all], parked) = (read(), port.counter("parked_requests"));
+            assert_eq!(client.ask(request).status, 0, "{policy:?} {counter}");
+            assert_eq!(read(), [own + 1, all + 1], "{policy:?} {counter}");
+            let has_waited = port.counter("parked_requests") > parked;
+            assert!(has_waited || policy == EvictionPolicy::ValueOnly, "{counter} has waited");
+        }
+    }
+}
+
+#[test]
+fn an_observe_of_more_deleted_documents_than_are_remembered_is_answered() {
+    const SUCCESS_OR_LATER: [u16; 2] = [0, 0x86];
+    let port = port(EvictionPolicy::Full);
+    let mut client = port.client(&[0x04, 0x07]);
+    let (mut asked, mut seqno) = (Vec::new(), [0; 8]);
+    for number in 0..128 {
+        let key = format!("k{number:03}");
+        evict(&mut client, key.as_bytes(), b"v");
+        seqno = client.ask(frame(0x04).key(key.as_bytes())).mutation_seqno().to_be_bytes();
+        asked.extend_from_slice(&[0, 0, 0, 4]);
+        asked.extend_from_slice(key.as_bytes());
+    }
+    assert_eq!(client.ask(frame(0xb7).extras(&seqno)).status, 0);
+    let observed = client.ask(frame(0x92).value(&asked));
+    assert!(SUCCESS_OR_LATER.contains(&observed.status), "{:#x}", observed.status);
+    assert_eq!(client.ask(get(b"k000")).status, 1, "the connection goes on");
+}
