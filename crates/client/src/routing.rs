@@ -97,9 +97,6 @@ impl Routing {
     /// Where the document of this name goes. When nobody owns its vBucket that is node 0, which
     /// answers what there is to say.
     pub fn route(&self, name: &[u8]) -> Route {
-        if self.owners.len() == 1 {
-            return Route { vbucket: Vbid(0), node: 0 };
-        }
         let vbucket = Vbid::of_name(name, self.vbucket_count());
         let node = self.owners.get(usize::from(vbucket.0)).copied().flatten().unwrap_or(0);
         Route { vbucket, node }
@@ -196,6 +193,13 @@ mod tests {
             assert_eq!(routing.owner(vbucket), &routing.nodes()[node], "{name}");
         }
         assert!(routing.is_newer_than(&Routing::single(asked())));
+    }
+
+    #[test]
+    fn the_only_vbucket_may_be_any_nodes() {
+        let one = CONFIG.replace("[[0,1],[1,0],[-1,0],[5]]", "[[1,0]]");
+        let routing = Routing::parse(one.as_bytes(), &asked(), PortKind::Plain).unwrap();
+        assert_eq!(routing.route(b"hello"), Route { vbucket: Vbid(0), node: 1 });
     }
 
     #[test]

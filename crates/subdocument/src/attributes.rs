@@ -92,7 +92,7 @@ impl Attributes {
             None => NO_VALUE.to_vec(),
         };
         let number = edit(&mut text, change)?;
-        if text == NO_VALUE {
+        if is_empty_object(&text) {
             self.remove(key);
             return Ok(number);
         }
@@ -125,6 +125,12 @@ impl Attributes {
         }
         None
     }
+}
+
+/// Whether nothing is left in the object but blanks, which may have stood behind a value.
+fn is_empty_object(text: &[u8]) -> bool {
+    let inner = text.strip_prefix(b"{").and_then(|text| text.strip_suffix(b"}"));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
 /// The value of an attribute in a section, whose length word is left out.
@@ -204,6 +210,8 @@ mod tests {
         assert_eq!(change(Command::DictUpsert, b"", b" [1]", false), is(" [1]"));
         assert_eq!(change(Command::ArrayPushLast, b"", b"2", false), is(" [1,2]"));
         assert_eq!(change(Command::Replace, b"[0]", b"0", false), is(" [0,2]"));
+        assert_eq!(change(Command::Delete, b"", b"", false), Ok((None, None)));
+        assert_eq!(change(Command::DictUpsert, b"", b" 1\n", false), is(" 1\n"));
         assert_eq!(change(Command::Delete, b"", b"", false), Ok((None, None)));
         let counted = Ok((Some(5), Some("5".to_owned())));
         assert_eq!(change(Command::Counter, b"", b"5", false), counted);

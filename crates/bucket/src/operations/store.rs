@@ -39,21 +39,21 @@ impl Bucket {
         session: &mut Session,
         write: Write<'_>,
     ) -> Result<Attempted<Written>, Refused> {
-        self.store_telling(session, write, |_, written| written)
+        self.store_telling(session, write, Demands::Any, |_, written| written)
     }
 
-    /// Stores a document and says how often it has changed by then. The bucket must not demand
-    /// durable writes.
+    /// Stores a document and says how often it has changed by then.
     ///
-    /// # Panics
-    /// If the write is, or has to be, a durable one.
+    /// # Errors
+    /// [`Refused::InvalidDurabilityLevel`] where the write is, or has to be, a durable one.
     pub fn store_counted(
         &self,
         session: &mut Session,
         write: Write<'_>,
     ) -> Result<Attempted<(Mutation, RevSeqno)>, Refused> {
         let key = write.key;
-        self.store_telling(session, write, |vbucket, written| counted(vbucket, key, written))
+        let tell = |vbucket: &Vbucket, written| counted(vbucket, key, written);
+        self.store_telling(session, write, Demands::NoDurability, tell)
     }
 
     /// Stores a document, and answers what `tell` makes of that under the vBucket's lock.
@@ -61,12 +61,14 @@ impl Bucket {
         &self,
         session: &mut Session,
         write: Write<'_>,
+        demands: Demands,
         tell: impl Fn(&Vbucket, Written) -> T,
     ) -> Result<Attempted<T>, Refused> {
         let Write { mode, vbid, key, meta, value, condition } = write;
         self.check_write_gate(vbid, &condition, value.body.len())?;
         let (stored, datatype) = value.checked(self.0.memory.compression())?;
         let condition = self.as_durable_as_configured(session, condition)?;
+        demands.check(&condition)?;
         let (meta, operation) = (ItemMeta { datatype, ..meta }, condition.operation());
         let builder = ItemBuilder::step(key, meta, operation, &stored);
         self.store_built(session, (mode, vbid), builder, condition, tell)
@@ -127,8 +129,8 @@ impl Bucket {
     /// Deletes a document and says how often it had changed by then. The bucket must not demand
     /// durable writes.
     ///
-    /// # Panics
-    /// If the deletion has to be a durable one.
+    /// # Errors
+    /// As those of [`Self::store_counted`].
     pub fn delete_counted(
         &self,
         session: &mut Session,
@@ -138,6 +140,7 @@ impl Bucket {
     ) -> Result<Attempted<(Mutation, RevSeqno)>, Refused> {
         self.check_disk(vbid)?;
         let condition = self.as_durable_as_configured(session, condition)?;
+        Demands::NoDurability.check(&condition)?;
         let now = self.time_of(session);
         let result = self.attempt(session, vbid, |vbucket, effects| {
             let written = vbucket.delete(key, condition, now, effects)?;
@@ -153,9 +156,26 @@ impl Bucket {
     }
 }
 
+/// What whoever asks for a write makes of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Demands {
+    Any,
+    /// It must be done at once. What a bucket demands may have changed since that was looked at.
+    NoDurability,
+}
+
+impl Demands {
+    fn check(self, condition: &WriteCondition) -> Result<(), Refused> {
+        if self == Self::NoDurability && condition.sync_write.is_some() {
+            return Err(Refused::InvalidDurabilityLevel);
+        }
+        Ok(())
+    }
+}
+
 /// A write that is done, and how often its document has changed by then.
 fn counted(vbucket: &Vbucket, key: Key<'_>, written: Written) -> (Mutation, RevSeqno) {
-    let mutation = written.done().expect("the bucket demands no durable writes");
+    let mutation = written.done().expect("no durable write was let in");
     let revision = vbucket.revision_in_memory(key).expect("what was written is in memory");
     (mutation, revision)
 }

@@ -286,6 +286,20 @@ fn every_write_is_as_durable_as_the_bucket_demands_at_least() {
 }
 
 #[test]
+fn a_write_that_has_to_be_done_at_once_is_refused_where_it_would_be_a_durable_one() {
+    let mut config = config();
+    config.durability.level_min = DurabilityMinLevel(Some(DurabilityLevel::Majority));
+    let mut machine = active_with(Machine::with(config), &["this", "other"]);
+    let (bucket, session, k) = (&machine.bucket, &mut machine.session, key("k"));
+    let write = Write::set(VBID, k.as_key(), Incoming::plain(b"8"));
+    let stored = bucket.store_counted(session, write);
+    assert_eq!(stored, Err(Refused::InvalidDurabilityLevel));
+    let deleted = bucket.delete_counted(session, VBID, k.as_key(), WriteCondition::default());
+    assert_eq!(deleted, Err(Refused::InvalidDurabilityLevel));
+    assert_eq!(prepared(&machine), [], "nothing has begun");
+}
+
+#[test]
 fn a_durable_write_finds_the_version_of_a_document_that_left_memory() {
     for policy in [EvictionPolicy::ValueOnly, EvictionPolicy::Full] {
         for verb in ["set", "replace", "append", "count", "delete"] {
