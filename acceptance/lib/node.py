@@ -19,6 +19,8 @@ STOP_SECONDS = 10
 # connecting to the port of a stopped node must not be given that very port for itself.
 PORTS = range(20000, 32000)
 
+_given_ports = set()
+
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 UNEXPECTED_LOG_LINE = re.compile(r"\bERROR\b|panicked at")
 
@@ -28,15 +30,19 @@ class NodeFailed(Exception):
 
 
 def free_port():
-    """A port on which nobody listens now."""
+    """A port on which nobody listens now, and that nobody has been given here before: who has one
+    may listen to it later."""
     while True:
         port = random.choice(PORTS)
+        if port in _given_ports:
+            continue
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
-            return port
+        _given_ports.add(port)
+        return port
 
 
 class Node:

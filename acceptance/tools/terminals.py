@@ -55,9 +55,12 @@ class Terminal:
         """Presses keys."""
         os.write(self._master, text.encode())
 
-    def _read(self):
-        if select.select([self._master], [], [], 0.05)[0]:
+    def _read(self, seconds=0.05):
+        """Reads what there is, or comes within these seconds; tells whether there was something."""
+        is_there = bool(select.select([self._master], [], [], seconds)[0])
+        if is_there:
             self.shown += os.read(self._master, 65536).decode(errors="replace")
+        return is_there
 
     def wait_for(self, text):
         """Reads until this is shown; what was shown up to it is forgotten."""
@@ -81,6 +84,9 @@ class Terminal:
         while self._process.poll() is None:
             expect(time.monotonic() < deadline, "it ends")
             self._read()
+        # What it has said last may not have been read when it has ended.
+        while self._read(seconds=0):
+            pass
         expect_equal(termios.tcgetattr(self._slave), self.modes, "the terminal's modes")
         return self._process.returncode
 
