@@ -17,9 +17,9 @@ use crate::connection::{Connection, Content, Done, Payload, Request, Turn};
 /// request begins again.
 const OBSERVED_KEYS_MAX: usize = 128;
 
-/// How long an OBSERVE goes on beginning again. What is found of deleted documents is remembered for
-/// a bounded number of them: where it names more, or others ask at the same time, it might never
-/// come to its end.
+/// How long an OBSERVE goes on beginning again. What is found of deleted documents is remembered
+/// for a bounded number of them: where it names more, or others ask at the same time, it might
+/// never come to its end.
 const OBSERVE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// OBSERVE.
