@@ -456,8 +456,15 @@ impl Membership {
     }
 
     /// Lets a node alone take durable writes: it is the only one that has to hold them. The roles
-    /// that an operator has given to vBuckets stay.
+    /// that an operator has given to vBuckets stay. A node that is one of a cluster has its chains
+    /// from the map, which may have come while it was loading: they stay, too, or durable writes
+    /// would be acknowledged that no other node has.
     pub(crate) fn serve_alone(&self) {
+        // Until it is done no map may come.
+        let _one_at_a_time = self.hold_buckets();
+        if !self.is_alone() {
+            return;
+        }
         let topology = self.alone_topology();
         self.members().iter().for_each(|member| member.bucket.assume_topology(&topology));
     }

@@ -39,8 +39,6 @@ pub struct Node {
     users: Arc<Users>,
     buckets: Arc<NodeBuckets>,
     membership: Arc<Membership>,
-    /// Whether it was told of no map.
-    starts_alone: bool,
     retries: RunningRetries,
     server: Arc<Server>,
     replicator: Arc<Replicator>,
@@ -181,7 +179,6 @@ impl Node {
             users,
             buckets,
             membership,
-            starts_alone: plan.is_none(),
             retries,
             server,
             replicator,
@@ -299,9 +296,7 @@ impl Node {
 
     /// To be called once every vBucket serves.
     pub fn begin_serving(&self) {
-        if self.starts_alone {
-            self.membership.serve_alone();
-        }
+        self.membership.serve_alone();
     }
 
     /// Answers what was executed, flushes everything, ends all threads.

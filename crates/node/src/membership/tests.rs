@@ -231,12 +231,23 @@ fn a_plan_that_is_older_or_contradicts_changes_nothing() {
 
 #[test]
 fn a_node_alone_is_its_own_majority() {
-    let member = Member::new();
+    let member = Member::open(SimulatedFiles::new());
     let dead = NewRole { vbid: Vbid(1), state: VbucketState::Dead, topology: None };
     assert!(member.bucket.set_vbucket_states(vec![dead]).is_empty());
     member.membership.serve_alone();
     assert_eq!(member.states(), [ACTIVE, DEAD, ACTIVE, ACTIVE], "roles stay what they were");
     assert_eq!(member.topology(0), [vec![Some("n_0".to_owned())]]);
+}
+
+#[test]
+fn a_map_that_comes_before_a_node_serves_alone_keeps_its_chains() {
+    let member = Member::new().restart(|_| {});
+    let both = plan(2, 2, [[Some(0), Some(1)]; 4]);
+    assert_eq!(member.carry_out(&both), CarriedOut::Done);
+    // The start goes on, which knew of no map.
+    member.membership.serve_alone();
+    let chain = ["n_0", "n_1"].map(|name| Some(name.to_owned())).to_vec();
+    assert!((0..4).all(|number| member.topology(number) == [chain.clone()]));
 }
 
 /// A bit of the file's header is another one.
