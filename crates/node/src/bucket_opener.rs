@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use bucket::Bucket;
+use bucket::{Bucket, DirectoryState};
 use cluster::{BucketPlan, ClusterPlan};
 use server::Mailboxes;
 
@@ -112,6 +112,7 @@ impl BucketOpener {
             };
             let is_wanted = is_wanted && !planned.withholds(&named.name);
             if is_wanted || self.places.has_bucket(files, &named.name)? {
+                self.cleared_place(&named.name)?;
                 settings.push(named.clone());
             }
         }
@@ -158,6 +159,25 @@ impl BucketOpener {
         Ok(NodeBucket::new(bucket, settings, &self.waiters))
     }
 
+    /// Where a bucket of that name may be made. What is left there of one that was deleted is
+    /// removed first: its documents would be the new one's, and its mark would have the next start
+    /// delete that one.
+    fn cleared_place(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let files = &*self.world.files;
+        let place = self.places.bucket(files, name)?;
+        if bucket::directory_state(files, &place)? != DirectoryState::Deleted {
+            return Ok(place);
+        }
+        bucket::remove_remains(files, &place).with_context(|| {
+            format!(
+                "what is left of the bucket `{name}` that was deleted cannot be removed from {}",
+                place.display()
+            )
+        })?;
+        // One of the original's leaves its place to those of this node.
+        self.cleared_place(name)
+    }
+
     /// What a new bucket is where nobody says anything.
     pub(crate) fn new_settings(&self, name: &str) -> BucketSettings {
         let defaults = BucketSettings::default();
@@ -187,7 +207,7 @@ impl BucketOpener {
     /// Nothing of it is there, or after the next start.
     pub(crate) fn make(&self, settings: BucketSettings) -> anyhow::Result<NodeBucket> {
         let files = &*self.world.files;
-        let path: PathBuf = self.places.bucket(files, &settings.name)?;
+        let path = self.cleared_place(&settings.name)?;
         files.create_directories(&path)?;
         // The description, which makes it a bucket, comes last.
         let made = settings.keep(files, &path).map_err(anyhow::Error::new);
@@ -207,7 +227,7 @@ mod tests {
     use bucket::EvictionPolicy;
     use executor::DeterministicPool;
     use platform::files::remove_content;
-    use platform::simulated::{Fault, FaultError, SimulatedFiles, SimulatedNetwork};
+    use platform::simulated::{Call, Fault, FaultError, SimulatedFiles, SimulatedNetwork};
     use platform::{Clock, Entropy, Files, WallTime};
 
     use super::*;
@@ -405,6 +425,53 @@ mod tests {
                 assert!(is_one, "{was_done} {found:?}");
             },
         );
+    }
+
+    /// Has the next removal fail, or all of them.
+    fn fail_removals(files: &SimulatedFiles, from_then_on: bool) {
+        let (call, error) = (Some(Call::Remove), FaultError::Io);
+        files.fail(Fault { call, number: 1, error, from_then_on });
+    }
+
+    /// A machine with what is left of a bucket that was deleted.
+    fn with_remains(files: &SimulatedFiles) -> Machine {
+        let machine = boot(files);
+        files.create_directories(&Path::new(DATA).join("buckets")).unwrap();
+        machine.opener.make(machine.settings()).unwrap().bucket().discard();
+        let path = machine.opener.places.bucket(files, BUCKET).unwrap();
+        bucket::mark_deleted(files, &path).unwrap();
+        machine
+    }
+
+    #[test]
+    fn a_bucket_is_made_behind_the_remains_of_another_one_and_not_deleted_with_them() {
+        let files = SimulatedFiles::new();
+        let machine = with_remains(&files);
+        let make = || machine.opener.make(machine.settings());
+        fail_removals(&files, false);
+        let refusal = format!("{:#}", make().err().unwrap());
+        assert!(refusal.contains("what is left of the bucket `orders`"), "{refusal}");
+        make().unwrap().bucket().discard();
+        drop(machine);
+        assert_eq!(boot(&files).open(), [facts(EvictionPolicy::ValueOnly)]);
+    }
+
+    #[test]
+    fn a_start_makes_its_bucket_behind_the_remains_of_another_one_or_says_why_it_cannot() {
+        let files = SimulatedFiles::new();
+        let mut machine = with_remains(&files);
+        machine.config.makes_buckets = MakesBuckets::AtEachStart;
+        machine.config.buckets[0].name = BUCKET.to_owned();
+        let open = || machine.opener.open_all(&machine.config, Planned::default());
+        fail_removals(&files, true);
+        let refusal = format!("{:#}", open().err().unwrap());
+        assert!(refusal.contains("what is left of the bucket `orders`"), "{refusal}");
+        files.heal();
+        // The sweep of the start fails, and what comes behind it does not.
+        fail_removals(&files, false);
+        open().unwrap().iter().for_each(|it| it.bucket().discard());
+        drop(machine);
+        assert!(boot(&files).open().iter().any(|it| it.name == BUCKET), "it is not deleted");
     }
 
     #[test]
