@@ -20,6 +20,9 @@ impl BucketMember {
         assert_eq!(planned.chains.len(), count, "the map was found to have these vBuckets");
         let mut roles = Vec::new();
         let mut given_up = Vec::new();
+        // No node has these active: their copies here may be the last ones, as after two failovers,
+        // and are for a map that makes one of them active.
+        let mut kept = Vec::new();
         let mut left = Vec::new();
         for number in vbids {
             let vbid = Vbid(number);
@@ -36,7 +39,12 @@ impl BucketMember {
                 // The file of one that is out of service stays: it may be all that there is.
                 VbucketRole::None if !self.is_here(vbid) => continue,
                 VbucketRole::None => {
-                    given_up.push(vbid);
+                    let is_elsewhere = matches!(planned.chain(number), [Some(_), ..]);
+                    if is_elsewhere {
+                        given_up.push(vbid)
+                    } else {
+                        kept.push(number.to_string())
+                    }
                     (VbucketState::Dead, None)
                 }
             };
@@ -54,9 +62,21 @@ impl BucketMember {
             // One that is not dead yet is not deleted: it is left, and tried again.
             given_up.retain(|vbid| failed.iter().all(|(of, _)| of != vbid));
             left.extend(given_up.into_iter().filter_map(|vbid| self.delete(vbid)));
+            self.tell_of_kept(&kept);
         }
         left.sort_by_key(|pending| pending.vbid);
         left
+    }
+
+    fn tell_of_kept(&self, kept: &[String]) {
+        if kept.is_empty() {
+            return;
+        }
+        tracing::warn!(
+            bucket = self.name(),
+            vbuckets = kept.join(", "),
+            "the map has these vBuckets active on no node, and this node keeps what it has of them"
+        );
     }
 
     fn delete(&self, vbid: Vbid) -> Option<PendingVbucket> {

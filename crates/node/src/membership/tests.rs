@@ -213,6 +213,31 @@ fn a_node_that_is_given_up_keeps_what_it_has_and_serves_nothing() {
 }
 
 #[test]
+fn what_no_node_has_active_is_kept_by_a_node_that_comes_back_until_one_has() {
+    let member = Member::new();
+    let first = plan(2, 2, [[Some(0), None], [Some(0), None], [Some(0), Some(1)], [Some(0), None]]);
+    assert_eq!(member.carry_out(&first), CarriedOut::Done);
+    let without = first.failed_over(0, |_, _, _| 1).unwrap();
+    assert_eq!(member.carry_out(&without), CarriedOut::Done);
+    let again = without.joined(node(0)).unwrap();
+    assert_eq!(again.buckets[BUCKET].chain(0), [None, None], "nobody had a copy");
+    assert_eq!(member.carry_out(&again), CarriedOut::Done);
+    assert_eq!(member.states(), [DEAD, DEAD, REPLICA, DEAD]);
+    let member = member.restart(|_| {});
+    assert_eq!(member.carry_out(&again), CarriedOut::Done);
+    assert_eq!(member.states(), [DEAD, DEAD, REPLICA, DEAD]);
+    assert_eq!(member.pending(), []);
+    // In `again` the other node is the first.
+    let (other, this) = (Some(0), Some(1));
+    let mut found = again;
+    found.revision.revision += 1;
+    let chains = [[this, None], [None, other], [other, this], [other, None]];
+    found.buckets.get_mut(BUCKET).unwrap().chains = chains.map(|it| it.to_vec()).to_vec();
+    assert_eq!(member.carry_out(&found), CarriedOut::Done);
+    assert_eq!(member.states(), [ACTIVE, DEAD, REPLICA, None]);
+}
+
+#[test]
 fn a_plan_that_is_older_or_contradicts_changes_nothing() {
     let member = Member::new();
     let current = plan(5, 2, [[Some(0), Some(1)]; 4]);
@@ -273,11 +298,11 @@ fn a_damaged_file_stops_neither_a_start_nor_a_plan() {
         assert!(member.membership.pending(BUCKET)[0].reason.contains("damaged"));
         member.membership.try_again();
     }
-    let second = plan(3, 2, [[one, zero], [zero, one], [zero, one], [None, one]]);
+    let second = plan(3, 2, [[one, zero], [zero, one], [zero, one], [one, None]]);
     assert_eq!(member.carry_out(&second), CarriedOut::Done);
     assert_eq!(member.states(), [REPLICA, None, ACTIVE, None]);
     assert_eq!((member.membership.plan(), member.pending()), (second, vec![(1, "active")]));
-    let without = plan(4, 2, [[one, zero], [one, None], [zero, one], [None, one]]);
+    let without = plan(4, 2, [[one, zero], [one, None], [zero, one], [one, None]]);
     assert_eq!(member.carry_out(&without), CarriedOut::Done);
     assert_eq!(member.pending(), [], "it is nothing to this node");
     let path = Path::new(DIRECTORY).join("1.couch.1");
