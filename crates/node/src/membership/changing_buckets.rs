@@ -91,13 +91,27 @@ impl Membership {
         // First: a start behind a crash finds which of them are to go, however many of them are
         // marked.
         let written = self.remembered.write(&self.identity.name, plan, &steps.removed);
-        written.map_err(|error| format!("the cluster map cannot be kept: {error}"))?;
-        let names: Vec<&str> = steps.removed.iter().map(String::as_str).collect();
-        keeper.remove(&names).map_err(|error| {
-            self.remember(current);
-            let names = names.join("`, `");
-            format!("what it deletes stays (`{names}`): {error}")
-        })
+        let removed = written.map_err(|error| format!("the cluster map cannot be kept: {error}"));
+        let removed = removed.and_then(|()| {
+            let names: Vec<&str> = steps.removed.iter().map(String::as_str).collect();
+            keeper.remove(&names).map_err(|error| {
+                let names = names.join("`, `");
+                format!("what it deletes stays (`{names}`): {error}")
+            })
+        });
+        if removed.is_err() {
+            self.remember_refusal(current);
+        }
+        removed
+    }
+
+    /// What follows `current` was refused, and may be in the file for all that, even where writing
+    /// it has failed: a start would carry it out.
+    fn remember_refusal(&self, current: &ClusterPlan) {
+        self.remember(current);
+        if self.is_unremembered() {
+            self.retries.begin(true);
+        }
     }
 
     /// A plan is about to be carried out that follows `current`.

@@ -75,7 +75,7 @@ impl Retries {
     }
 
     /// How long until it is.
-    fn patience(&self) -> Option<Duration> {
+    pub(super) fn patience(&self) -> Option<Duration> {
         self.lock().due.map(|due| due.since(self.clock.now()))
     }
 

@@ -9,9 +9,9 @@ use cluster::{BucketPlan, ExternalAddress};
 use document::{Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::Files;
-use platform::simulated::SimulatedFiles;
+use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 use platform::{Clock, Entropy};
-use server::Mailboxes;
+use server::{BucketRefusal, Mailboxes};
 
 use super::*;
 use crate::bucket_settings::BucketSettings;
@@ -19,6 +19,7 @@ use crate::buckets::NodeBucket;
 use crate::document_access::Waiters;
 use crate::own_setup::OwnSetupError;
 use crate::peer_copies::{Copies, Held};
+use crate::remembered_map::Remembered;
 
 const DIRECTORY: &str = "/data/bucket";
 const BUCKET: &str = "default";
@@ -436,4 +437,50 @@ fn a_plan_is_remembered_before_it_is_carried_out_or_as_soon_as_the_disk_takes_it
     member.files.set_capacity(1 << 30);
     member.membership.try_again();
     assert!(text().contains(r#""rev":[1,2]"#), "{}", text());
+}
+
+/// Deletes no bucket.
+struct KeepsAll;
+
+impl BucketKeeper for KeepsAll {
+    fn make(&self, _: &str, _: &BucketPlan, _: bool) -> Result<Option<NodeBucket>, BucketRefusal> {
+        Ok(None)
+    }
+
+    fn remove(&self, _: &[&str]) -> Result<(), BucketRefusal> {
+        Err(BucketRefusal::Failed("the disk does not take the mark".to_owned()))
+    }
+
+    fn adapt(&self, _: &str, _: &BTreeMap<String, String>, _: bool) -> Result<(), BucketRefusal> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_deletion_that_was_refused_is_not_what_a_start_finds() {
+    let keeper: Arc<dyn BucketKeeper> = Arc::new(KeepsAll);
+    // The map with the deletion comes to be the file's content, and that is no success.
+    let is_written_all_the_same = (1, FaultError::LateRename);
+    let is_not_taken_back = (2, FaultError::Io);
+    let both = [is_written_all_the_same, is_not_taken_back];
+    for faults in [&[][..], &both[..1], &both[1..], &both] {
+        let member = Member::open(SimulatedFiles::new());
+        member.membership.keep_buckets_with(Arc::downgrade(&keeper));
+        let current = plan(2, 1, [[Some(0), None]; 4]);
+        assert_eq!(member.carry_out(&current), CarriedOut::Done);
+        for &(number, error) in faults {
+            let call = Some(Call::Rename);
+            member.files.fail(Fault { call, number, error, from_then_on: false });
+        }
+        let without = current.without_bucket(BUCKET).unwrap();
+        assert!(matches!(member.carry_out(&without), CarriedOut::Refused(_)), "{faults:?}");
+        let is_tried_again = member.membership.retries.patience().is_some();
+        assert_eq!(is_tried_again, faults.contains(&is_not_taken_back), "{faults:?}");
+        if is_tried_again {
+            member.membership.try_again();
+        }
+        let Remembered { plan, removed, .. } = member.membership.remembered.last().unwrap();
+        assert_eq!((&plan, removed), (&current, Vec::<String>::new()), "{faults:?}");
+        assert_eq!(member.membership.plan(), current);
+    }
 }
