@@ -22,6 +22,8 @@ use platform::{Entropy, FileError, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 
 const MARK_NAME: &str = "settee.json";
+/// The beginning of a mark: see [`Files::replace_all`].
+const MARK_BEGINNING_NAME: &str = "settee.new";
 const LOCK_NAME: &str = "lock";
 const USERS_NAME: &str = "users.json";
 pub(crate) const CLUSTER_MAP_NAME: &str = "cluster-map.json";
@@ -114,8 +116,9 @@ impl DataDirectory {
             read_mark(&mark, &files.read_all(&mark).context(UNREADABLE)?)?;
             return Ok(FoundDirectory::OfNode);
         }
-        // A start that was cut off between its lock and its mark leaves the lock alone.
-        if names.iter().all(|name| name == LOCK_NAME) {
+        // A start that was cut off before it had its mark leaves its lock, and what it has begun.
+        let is_beginning = |name: &String| name == LOCK_NAME || name == MARK_BEGINNING_NAME;
+        if names.iter().all(is_beginning) {
             return Ok(FoundDirectory::Unused);
         }
         if bucket_names.iter().any(is_original) {
@@ -346,6 +349,7 @@ fn first_names(names: &[String]) -> String {
 mod tests {
     use super::*;
     use platform::files::RealFiles;
+    use platform::simulated::{Fault, FaultError, SimulatedFiles};
 
     #[test]
     fn a_directory_is_marked_locked_and_opened_again() {
@@ -397,6 +401,23 @@ mod tests {
         let error = directory.check_buckets(&RealFiles, &["order"]).unwrap_err().to_string();
         assert!(error.contains("`orders`") && error.contains("--bucket"), "{error}");
         assert!(!error.contains("restoring"), "{error}");
+    }
+
+    #[test]
+    fn a_first_start_that_was_cut_off_before_its_mark_is_begun_anew() {
+        let open = |files: &SimulatedFiles| {
+            DataDirectory::open(files, &Entropy::real(), Path::new("/data"), &["b"])
+        };
+        let whole = SimulatedFiles::new();
+        drop(open(&whole).unwrap());
+        for number in 1..=whole.calls().total() {
+            let files = SimulatedFiles::new();
+            files.fail(Fault { call: None, number, error: FaultError::Io, from_then_on: true });
+            assert!(open(&files).is_err(), "{number}");
+            files.heal();
+            let left = files.list(Path::new("/data")).unwrap_or_default();
+            assert!(open(&files).is_ok(), "{number}: {left:?}");
+        }
     }
 
     #[test]
