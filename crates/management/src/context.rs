@@ -12,6 +12,7 @@ use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
 use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
+use crate::request_body::BodyRoom;
 use crate::sessions::Sessions;
 use crate::stats_history::StatsHistory;
 
@@ -23,6 +24,7 @@ pub(crate) struct Context {
     pub(crate) passwords: PasswordChecker,
     pub(crate) limits: Limits,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) body_room: BodyRoom,
     pub(crate) failed_logins: FailedLogins,
     pub(crate) backups: Arc<Backups>,
     /// Figures of the last minutes.

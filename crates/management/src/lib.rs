@@ -28,6 +28,7 @@ mod openapi;
 mod permission;
 mod query_stub;
 mod range_query;
+mod request_body;
 mod route_table;
 mod routes;
 mod server;

@@ -17,6 +17,9 @@ pub struct Limits {
     pub headers_max: usize,
     /// Bytes of one request's body. Forms are small; the largest is a cluster's plan.
     pub body_bytes_max: usize,
+    /// Bytes of all of these that are held together; further ones wait for
+    /// [`Limits::body_time_max`]. What nodes give each other has room of its own.
+    pub bodies_bytes_max: usize,
     /// Time for a request's line and headers to arrive, and for a kept connection to be silent.
     pub header_time_max: Duration,
     /// Time for a request's body to arrive.
@@ -37,6 +40,7 @@ impl Default for Limits {
             header_bytes_max: 32 * 1024,
             headers_max: 64,
             body_bytes_max: 512 * 1024,
+            bodies_bytes_max: 64 << 20,
             header_time_max: Duration::from_secs(30),
             body_time_max: Duration::from_secs(10),
             write_stall_max: Duration::from_secs(30),

@@ -37,11 +37,7 @@ mod wanted_manifest;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::middleware;
 use axum::routing::{delete, get, patch, post, put};
 
 pub use self::bucket_form::new_bucket_order;
@@ -50,13 +46,7 @@ use crate::authentication::require_user;
 use crate::authorization::require_privilege;
 use crate::context::Context;
 use crate::cross_site::refuse_other_sites;
-
-/// Where nodes give each other their users.
-const USERS_EXCHANGE: &str = "/settee/users";
-/// Where nodes give each other their plans.
-const PLAN_EXCHANGE: &str = "/settee/clusterMap";
-/// Bytes of what nodes give each other as JSON: all users and groups, or a plan of many buckets.
-const EXCHANGE_BYTES_MAX: usize = 16 << 20;
+use crate::request_body::{PLAN_EXCHANGE, USERS_EXCHANGE, read_body, read_sign_in};
 
 /// All requests. Only `/healthz` and the console's files are answered to everybody; what these show
 /// is not.
@@ -71,16 +61,17 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(setting_routes())
         .merge(node_routes())
         .merge(statistic_routes())
+        // The last one is asked first: nobody has a body taken in who may not ask.
+        .layer(middleware::from_fn_with_state(context.clone(), read_body))
         .layer(middleware::from_fn_with_state(context.clone(), require_privilege))
         .fallback(async || answers::not_found())
-        .layer(middleware::from_fn_with_state(context.clone(), read_body))
         .layer(middleware::from_fn(refuse_other_sites))
         .layer(middleware::from_fn_with_state(context.clone(), require_user))
         .layer(middleware::from_fn(console::send_browsers));
     let signing_in = Router::new()
         .route("/uilogin", post(console::sign_in))
         .route("/uilogout", post(console::sign_out))
-        .layer(middleware::from_fn_with_state(context.clone(), read_body))
+        .layer(middleware::from_fn_with_state(context.clone(), read_sign_in))
         .layer(middleware::from_fn(refuse_other_sites));
     Router::new()
         .route("/healthz", get(health::healthz))
@@ -274,25 +265,4 @@ fn user_routes() -> Router<Arc<Context>> {
         )
         .route("/settings/passwordPolicy", get(password_policy::show).post(password_policy::change))
         .route(USERS_EXCHANGE, post(shared_users::exchange))
-}
-
-/// Takes the whole body in before a handler runs, so that a slow client waits at its own cost.
-async fn read_body(State(context): State<Arc<Context>>, request: Request, next: Next) -> Response {
-    let is_exchange = [USERS_EXCHANGE, PLAN_EXCHANGE].contains(&request.uri().path());
-    let size_max = if is_exchange { EXCHANGE_BYTES_MAX } else { context.limits.body_bytes_max };
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > size_max) {
-        return answers::text(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large.\r\n");
-    }
-    let (parts, body) = request.into_parts();
-    let arriving = axum::body::to_bytes(body, size_max);
-    match tokio::time::timeout(context.limits.body_time_max, arriving).await {
-        Ok(Ok(bytes)) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
-        Ok(Err(_)) => {
-            let line = "The body is malformed or too large.\r\n";
-            answers::text(StatusCode::BAD_REQUEST, line)
-        }
-        Err(_) => answers::text(StatusCode::REQUEST_TIMEOUT, "The body did not arrive.\r\n"),
-    }
 }

@@ -22,6 +22,7 @@ use crate::limits::Limits;
 use crate::live_figures::LiveFigures;
 use crate::node_view::NodeView;
 use crate::query_stub;
+use crate::request_body::BodyRoom;
 use crate::routes;
 use crate::sessions::Sessions;
 use crate::set_up::{self, Peer};
@@ -150,6 +151,7 @@ impl ManagementServer {
             passwords,
             limits,
             connections,
+            body_room: BodyRoom::new(&limits),
             failed_logins: FailedLogins::default(),
             backups,
             history: Arc::default(),

@@ -43,6 +43,7 @@ pub(super) async fn metrics(State(context): State<Arc<Context>>) -> Response {
 pub(super) fn all_metrics(context: &Context) -> Vec<Metric> {
     let mut metrics = context.view.metrics();
     metrics.extend(context.connections.metrics());
+    metrics.extend(context.body_room.metrics());
     metrics.push(context.failed_logins.metric());
     metrics.extend(context.history.metrics());
     metrics.extend(certificates::expiry(context));

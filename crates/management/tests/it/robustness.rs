@@ -71,6 +71,38 @@ fn a_body_is_limited_in_size_and_in_time() {
 }
 
 #[test]
+fn bodies_have_a_limit_together_and_those_of_nodes_one_of_their_own() {
+    let limits = Limits {
+        body_bytes_max: 100,
+        bodies_bytes_max: 100,
+        body_time_max: HOURS,
+        ..Limits::default()
+    };
+    let port = RestPort::start_with(limits);
+    let login = basic(USER, PASSWORD);
+    let head = |size: usize| {
+        let to = "POST /pools/default/buckets/default/controller/doFlush HTTP/1.1\r\nHost: x\r\n";
+        format!("{to}{login}Content-Length: {size}\r\n\r\n")
+    };
+    let mut slow = port.connect();
+    slow.send(&head(60));
+    while !port.ask("GET", "/metrics").body.contains("cm_http_body_bytes 60\n") {
+        std::thread::yield_now();
+    }
+    let mut next = port.connect();
+    next.send(&(head(60) + &"x".repeat(60)));
+    next.set_patience(SHORT);
+    assert!(next.is_silent(), "there is no room for it");
+    assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
+    slow.send(&"x".repeat(60));
+    next.set_patience(HOURS);
+    for client in [&mut slow, &mut next] {
+        assert_eq!(client.read_answer().unwrap().status, 200);
+    }
+    assert!(port.ask("GET", "/metrics").body.contains("cm_http_body_bytes 0\n"));
+}
+
+#[test]
 fn a_form_that_is_none_is_refused() {
     let port = RestPort::start();
     for body in ["%zz=%", "name=default&name=other", "\u{ff}=1"] {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use auth::{Editor, Privilege, PrivilegeSet, ROLES, Role, UsersEdit};
-use management::{NeededAt, REST_ROUTES, RestRoute};
+use management::{Limits, NeededAt, REST_ROUTES, RestRoute};
 use serde_json::{Value, json};
 
 use crate::http_client::{Answer, basic};
@@ -85,6 +85,28 @@ fn every_request_needs_its_privilege_and_no_role_without_it_is_let_through() {
                 assert!(named.starts_with(permission), "{named}");
             }
         }
+    }
+}
+
+#[test]
+fn nothing_is_taken_in_of_a_request_that_may_not_be_made() {
+    // Whoever waits for these bodies waits for good.
+    let limits = Limits { body_time_max: Duration::from_secs(10_000), ..Limits::default() };
+    let port = RestPort::start_with(limits);
+    put(&port, "nobody", "");
+    let login = basic("nobody", "password");
+    for (request, login, status) in [
+        ("POST /settee/users", login.as_str(), 403),
+        ("PUT /settee/clusterMap", &login, 403),
+        ("POST /pools/default/buckets", &login, 403),
+        // A login is small.
+        ("POST /uilogin", "", 413),
+    ] {
+        let mut client = port.connect();
+        client.send(&format!(
+            "{request} HTTP/1.1\r\nHost: x\r\n{login}Content-Length: 100000\r\n\r\n"
+        ));
+        assert_eq!(client.read_answer().unwrap().status, status, "{request}");
     }
 }
 
