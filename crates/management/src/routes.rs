@@ -37,6 +37,7 @@ mod wanted_manifest;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{delete, get, patch, post, put};
 
@@ -61,6 +62,8 @@ pub(crate) fn router(context: Arc<Context>) -> Router {
         .merge(setting_routes())
         .merge(node_routes())
         .merge(statistic_routes())
+        // What is read has its limit: that of the framework, of 2 MiB, is less than a plan's.
+        .layer(DefaultBodyLimit::disable())
         // The last one is asked first: nobody has a body taken in who may not ask.
         .layer(middleware::from_fn_with_state(context.clone(), read_body))
         .layer(middleware::from_fn_with_state(context.clone(), require_privilege))

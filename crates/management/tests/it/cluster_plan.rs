@@ -54,3 +54,11 @@ fn a_plan_that_is_not_carried_out_is_answered_by_why() {
     }
     assert_eq!(port.ask("GET", TARGET).json()["pending"], json!([]));
 }
+
+#[test]
+fn a_plan_of_many_buckets_is_taken_whole() {
+    let port = RestPort::start();
+    let plan = format!("{{\"of\": \"{}\"}}", "b".repeat(10 << 20));
+    assert_eq!(port.ask_with("PUT", "/settee/clusterMap", &plan).status, 200);
+    assert_eq!(port.node.plan.lock().unwrap().len(), plan.len());
+}
