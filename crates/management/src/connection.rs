@@ -16,7 +16,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use platform::network::counted_address;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 
 use crate::authentication::CertifiedUser;
@@ -49,13 +48,6 @@ pub(crate) struct Door {
 
 /// Serves requests until the client leaves, breaks the rules, or the server stops. What ends a
 /// connection is the client's business: it is told, and nobody else needs to know.
-pub(crate) async fn serve_connection(stream: TcpStream, serving: Serving) {
-    if stream.set_nodelay(true).is_ok() {
-        serve_stream(stream, serving).await;
-    }
-}
-
-/// The same, of any stream.
 pub(crate) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     serving: Serving,

@@ -9,13 +9,14 @@ use std::time::Duration;
 use auth::{PasswordChecker, Users};
 use axum::Router;
 use platform::Clock;
+use platform::network::prepare_accepted;
 use tls::CertificateStore;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::connection::{Connections, Door, Serving, serve_connection};
+use crate::connection::{Connections, Door, Serving, serve_stream};
 use crate::context::Context;
 use crate::failed_logins::FailedLogins;
 use crate::limits::Limits;
@@ -218,6 +219,8 @@ impl Listeners {
             accepted = accept_at(self.query_stub.as_ref()) => (accepted, At::QueryStub),
         };
         let (stream, address) = accepted?;
+        // Many answers stay open and say nothing: nobody else notices that a client has vanished.
+        prepare_accepted(&stream);
         Ok(Accepted { stream, peer: Peer(address.ip()), at })
     }
 }
@@ -283,8 +286,33 @@ fn start_connection(
     let serving = Serving { router, limits, stopped, slot, peer, door, certified: None };
     tasks.spawn(async move {
         match acceptor {
-            None => serve_connection(stream, serving).await,
+            None => serve_stream(stream, serving).await,
             Some(acceptor) => serve_tls(stream, &acceptor, serving).await,
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_vanishes_is_noticed_at_every_port() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let listen = || {
+            let listener = platform::network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+            let address = listener.local_addr().unwrap();
+            (listener_of(listener).unwrap(), address)
+        };
+        runtime.block_on(async {
+            let [(plain, first), (tls, second), (stub, third)] = [listen(), listen(), listen()];
+            let listeners = Listeners { plain, tls: Some(tls), query_stub: Some(stub) };
+            for address in [first, second, third] {
+                let _client = platform::network::connect(address).unwrap();
+                let accepted = listeners.accept().await.unwrap();
+                let socket = socket2::SockRef::from(&accepted.stream);
+                assert!(socket.keepalive().unwrap(), "{:?}", accepted.at);
+            }
+        });
+    }
 }

@@ -11,9 +11,6 @@ use crate::stopping::until_stopped;
 
 /// Shakes hands, in the time that a request's headers have, and serves what follows.
 pub(crate) async fn serve_tls(stream: TcpStream, acceptor: &Acceptor, mut serving: Serving) {
-    if stream.set_nodelay(true).is_err() {
-        return;
-    }
     let handshake = TlsAcceptor::from(acceptor.config()).accept(stream);
     let slot = serving.slot.clone();
     let accepted = tokio::select! {

@@ -18,7 +18,7 @@ use crate::simulated::network::Host;
 pub use blocking::{connect, connect_within, listen_standard};
 pub use poll::{Poll, Registry, Waker};
 pub use readiness::{Readiness, Token};
-pub use stream::{Listener, Stream, is_about_one_connection};
+pub use stream::{Listener, Stream, is_about_one_connection, prepare_accepted};
 
 /// A machine's way to others. A handle: clones lead to the same network.
 #[derive(Clone, Debug, Default)]

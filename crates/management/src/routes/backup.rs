@@ -10,6 +10,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use cluster::Uuid;
 use hyper::body::Frame;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -82,7 +83,7 @@ pub(super) async fn begin(
         "cut_seconds": catalogue.took.as_secs_f64(),
         "vbuckets": vbuckets,
     });
-    let end = Box::pin(until_stopped(context.stopped.clone()));
+    let end = Box::pin(until_over(context, bucket.name, bucket.uuid));
     let line = Some(Bytes::from(format!("{line}\n")));
     let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
     (headers, Body::new(Held { line, end, _backup: backup, _leave: leave })).into_response()
@@ -137,7 +138,24 @@ fn unavailable(reason: &str) -> Response {
     answers::json_text(StatusCode::SERVICE_UNAVAILABLE, json!({"_": reason}).to_string())
 }
 
-/// A body of one line that ends when the server stops, or the client leaves.
+/// Returns when the server stops, or the bucket is gone: a backup has a handle of it and its files
+/// open, and the end of a deleted bucket waits for both.
+async fn until_over(context: Arc<Context>, name: String, uuid: Uuid) {
+    let mut changed = context.maps_changed.clone();
+    loop {
+        // A change from here on is looked at in the next round.
+        changed.mark_unchanged();
+        if context.view.bucket(&name).is_none_or(|bucket| bucket.map().uuid != uuid) {
+            return;
+        }
+        tokio::select! {
+            () = until_stopped(context.stopped.clone()) => return,
+            changed = changed.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// A body of one line that ends when the server stops, the bucket is deleted or the client leaves.
 struct Held {
     line: Option<Bytes>,
     end: Pin<Box<dyn Future<Output = ()> + Send>>,

@@ -44,6 +44,23 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
 }
 
 #[test]
+fn a_backup_ends_with_its_bucket_and_holds_nothing_of_it() {
+    let port = RestPort::start();
+    let (mut client, _) = open(&port, BACKUP);
+    // Another change of the map does not end it.
+    assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
+    client.set_patience(Duration::from_millis(100));
+    assert!(client.is_silent());
+    client.set_patience(Duration::from_secs(60));
+    assert_eq!(port.ask("DELETE", "/pools/default/buckets/default").status, 200);
+    assert!(!client.is_silent(), "the answer ends");
+    assert_eq!(client.read_chunk(), None);
+    while Arc::strong_count(&port.bucket.backups) > 1 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn backups_have_a_limit_and_need_files_and_a_user() {
     let port = RestPort::start();
     let held = [open(&port, BACKUP), open(&port, BACKUP)];

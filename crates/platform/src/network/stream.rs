@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use socket2::SockRef;
@@ -169,10 +170,13 @@ impl Write for Stream {
     }
 }
 
-/// Best effort: a socket that takes no option serves all the same.
-fn prepare_accepted(socket: &mio::net::TcpStream) {
+/// Has small writes on a connection that was accepted be sent at once, and a peer that has gone
+/// without a word be noticed within two minutes: otherwise who waits for it to say or take
+/// something waits for good. Best effort: a socket that takes no option serves all the same.
+pub fn prepare_accepted(socket: impl AsFd) {
     use rustix::net::sockopt;
-    socket.set_nodelay(true).ok();
+    let socket = socket.as_fd();
+    sockopt::set_tcp_nodelay(socket, true).ok();
     if sockopt::set_socket_keepalive(socket, true).is_ok() {
         sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE).ok();
         sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL).ok();
