@@ -29,6 +29,8 @@ pub(crate) struct Context {
     pub(crate) backups: Arc<Backups>,
     /// Figures of the last minutes.
     pub(crate) history: Arc<StatsHistory>,
+    /// Held by the request whose answer is made of them.
+    pub(crate) telling_ranges: tokio::sync::Mutex<()>,
     /// Figures of this moment.
     pub(crate) live_figures: LiveFigures,
     /// Who has signed in at the console.

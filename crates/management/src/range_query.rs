@@ -9,6 +9,11 @@ const STEP_SECONDS: u64 = 10;
 const WINDOW_SECONDS: u64 = 60;
 /// Values of one figure in an answer, as with Prometheus.
 const VALUES_MAX: u64 = 11_000;
+/// Values of all figures in an answer: it is built whole, in some 30 MB.
+const ANSWER_VALUES_MAX: u64 = 200_000;
+/// Samples that are looked at for an answer, those of each window counted anew: some 100 ms of the
+/// thread that answers everybody.
+const ANSWER_SAMPLES_MAX: u64 = 50_000_000;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +25,34 @@ pub(crate) struct RangeQuery {
     pub(crate) window_seconds: u64,
     /// From the first to the last to be applied.
     pub(crate) functions: Vec<Function>,
+}
+
+/// What is left of what one answer may take, whatever many queries and figures it is for.
+#[derive(Debug)]
+pub(crate) struct AnswerRoom {
+    values: u64,
+    samples: u64,
+}
+
+impl Default for AnswerRoom {
+    fn default() -> Self {
+        Self { values: ANSWER_VALUES_MAX, samples: ANSWER_SAMPLES_MAX }
+    }
+}
+
+impl AnswerRoom {
+    fn take(&mut self, values: u64, samples: u64) -> Result<(), String> {
+        let left = self.values.checked_sub(values).zip(self.samples.checked_sub(samples));
+        let Some((values, samples)) = left else {
+            return Err(format!(
+                "an answer has at most {ANSWER_VALUES_MAX} values of all figures, and is made of \
+                 at most {ANSWER_SAMPLES_MAX} samples; say a longer step, a shorter window or more \
+                 labels"
+            ));
+        };
+        *self = Self { values, samples };
+        Ok(())
+    }
 }
 
 /// What is made of a figure.
@@ -138,9 +171,16 @@ impl RangeQuery {
     }
 
     /// The values of a figure at each step at which there are any.
-    pub(crate) fn values_of(&self, series: &Series) -> Vec<Point> {
+    ///
+    /// # Errors
+    /// The answer would take more than it may: nothing has been looked at.
+    pub(crate) fn values_of(
+        &self,
+        series: &Series,
+        room: &mut AnswerRoom,
+    ) -> Result<Vec<Point>, String> {
         let Some((oldest, newest)) = series.points.first().zip(series.points.last()) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let window = self.window_of(series);
         // Where there was nothing, or will be, there is nothing to be looked at.
@@ -148,11 +188,23 @@ impl RangeQuery {
         let from =
             self.start_seconds.saturating_add(steps_before.saturating_mul(self.step_seconds));
         let to = self.end_seconds.min(newest.seconds.saturating_add(window));
+        // A window of years has the last value count for as long, whatever span there is of it.
+        let count =
+            to.checked_sub(from).map_or(0, |span| (span / self.step_seconds).saturating_add(1));
+        room.take(count, self.samples_for(series, count))?;
         let moments = std::iter::successors(Some(from), |at| at.checked_add(self.step_seconds));
         let moments = moments.take_while(|at| *at <= to);
-        moments
-            .filter_map(|at| Some(Point { seconds: at, value: self.value_at(series, at)? }))
-            .collect()
+        let values =
+            moments.filter_map(|at| Some(Point { seconds: at, value: self.value_at(series, at)? }));
+        Ok(values.collect())
+    }
+
+    /// Samples that so many values are made of, at most: a function looks at the whole window.
+    fn samples_for(&self, series: &Series, values: u64) -> u64 {
+        let all = u64::try_from(series.points.len()).unwrap_or(u64::MAX);
+        let in_window = self.window_of(series) / series.interval_seconds.max(1);
+        let each = if self.functions.is_empty() { 1 } else { in_window.saturating_add(1).min(all) };
+        values.saturating_mul(each).saturating_add(all)
     }
 
     /// Where figures are far apart there have to be two of them in the window.
@@ -222,6 +274,39 @@ mod tests {
         Series { name, interval_seconds: 10, points: points.collect() }
     }
 
+    fn values_of(query: &RangeQuery, series: &Series) -> Vec<Point> {
+        query.values_of(series, &mut AnswerRoom::default()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_has_a_limit_of_values_and_of_samples_whatever_many_figures_are_in_it() {
+        let minutes: Vec<_> = (0..43_200).map(|minute| (minute * 60, 1.0)).collect();
+        let month = Series { interval_seconds: 60, ..series(&minutes) };
+        let query = |step_seconds, window_seconds, function| RangeQuery {
+            start_seconds: 0,
+            step_seconds,
+            window_seconds,
+            functions: vec![function],
+            ..RangeQuery::until(MONTH_SECONDS)
+        };
+        let answered = |query: &RangeQuery| {
+            let mut room = AnswerRoom::default();
+            (0..1_000).take_while(|_| query.values_of(&month, &mut room).is_ok()).count()
+        };
+        assert_eq!(answered(&query(3_600, 60, Function::Rate)), 200_000 / 721);
+        assert_eq!(
+            answered(&query(24 * 3_600, 24 * 3_600, Function::Average)),
+            50_000_000 / 87_871
+        );
+        assert_eq!(answered(&query(240, MONTH_SECONDS, Function::Average)), 0);
+        // The last value counts for a hundred years.
+        let years = RangeQuery {
+            end_seconds: u64::MAX,
+            ..query(3_600, u64::from(u32::MAX), Function::OfNodes)
+        };
+        assert_eq!((years.check(), answered(&years)), (Ok(()), 0));
+    }
+
     #[test]
     fn functions_are_those_of_prometheus_over_the_window() {
         // The counter began anew between the third and the fourth sample.
@@ -243,11 +328,11 @@ mod tests {
                 functions: vec![function],
                 ..RangeQuery::until(130)
             };
-            let values = query.values_of(&counter);
+            let values = values_of(&query, &counter);
             assert_eq!(values, [Point { seconds: 130, value: expected }], "{name}");
         }
         let query = RangeQuery { functions: vec![Function::Rate], ..RangeQuery::until(100) };
-        assert!(query.values_of(&counter).is_empty(), "one sample has no rate");
+        assert!(values_of(&query, &counter).is_empty(), "one sample has no rate");
         assert!(Function::by_name("p99").is_err());
     }
 
@@ -261,7 +346,7 @@ mod tests {
             ..RangeQuery::until(end_seconds)
         };
         let at = |query: RangeQuery| -> Vec<(u64, f64)> {
-            query.values_of(&gauge).iter().map(|point| (point.seconds, point.value)).collect()
+            values_of(&query, &gauge).iter().map(|point| (point.seconds, point.value)).collect()
         };
         assert_eq!(at(query(1_000, 1_020, 10)), [(1_000, 1.0), (1_010, 2.0), (1_020, 3.0)]);
         assert_eq!(at(query(0, 1_025, 25)), [(1_000, 1.0), (1_025, 3.0)]);
@@ -278,7 +363,7 @@ mod tests {
             functions: vec![Function::Rate],
             ..RangeQuery::until(660)
         };
-        assert_eq!(query.values_of(&far), [Point { seconds: 660, value: 1.0 }]);
+        assert_eq!(values_of(&query, &far), [Point { seconds: 660, value: 1.0 }]);
         assert_eq!(query.needed_since_seconds(), 540);
     }
 

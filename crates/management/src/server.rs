@@ -156,6 +156,7 @@ impl ManagementServer {
             failed_logins: FailedLogins::default(),
             backups,
             history: Arc::default(),
+            telling_ranges: tokio::sync::Mutex::default(),
             live_figures: LiveFigures::default(),
             sessions: Sessions::default(),
             certificates,

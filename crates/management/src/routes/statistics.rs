@@ -15,7 +15,7 @@ use super::cluster::management_host;
 use super::named_bucket::Fields;
 use crate::answers;
 use crate::context::Context;
-use crate::range_query::{Function, RangeQuery};
+use crate::range_query::{AnswerRoom, Function, RangeQuery};
 use crate::stats_history::Series;
 
 /// Queries in one request.
@@ -38,9 +38,12 @@ pub(super) async fn range(
     Path(path): Path<Fields>,
     Query(parameters): Query<Fields>,
 ) -> Response {
-    let now = now_seconds();
-    match asked_in_path(&path, parameters, now) {
-        Ok(asked) => answers::ok(&found(&context, &asked)),
+    let told = match asked_in_path(&path, parameters, now_seconds()) {
+        Ok(asked) => told(&context, &[asked]).await,
+        Err(wrong) => Err(wrong),
+    };
+    match told {
+        Ok(mut told) => answers::ok(&told.pop().unwrap_or_default()),
         Err((parameter, why)) => answers::refused(&parameter, &why),
     }
 }
@@ -97,10 +100,14 @@ pub(super) async fn ranges(
         return answers::refused("_", &format!("At most {QUERIES_MAX} queries at once"));
     }
     let now = now_seconds();
-    let all: Result<Vec<Value>, Wrong> =
-        bodies.into_iter().map(|body| Ok(found(&context, &asked_in_body(body, now)?))).collect();
-    match all {
-        Ok(all) => answers::ok(&Value::Array(all)),
+    let all: Result<Vec<Asked>, Wrong> =
+        bodies.into_iter().map(|body| asked_in_body(body, now)).collect();
+    let told = match all {
+        Ok(all) => told(&context, &all).await,
+        Err(wrong) => Err(wrong),
+    };
+    match told {
+        Ok(told) => answers::ok(&Value::Array(told)),
         Err((parameter, why)) => answers::refused(&parameter, &why),
     }
 }
@@ -133,8 +140,24 @@ fn asked_in_body(body: QueryBody, now: u64) -> Result<Asked, Wrong> {
     Ok(Asked { name: figure.ok_or_else(no_name)?, labels, query })
 }
 
+/// What is answered to each query. Everybody else is served between two of them, and one answer is
+/// made at a time: until it is text it takes much more memory than that.
+///
+/// # Errors
+/// Together they ask for more than one answer may take.
+async fn told(context: &Context, all: &[Asked]) -> Result<Vec<Value>, Wrong> {
+    let _alone = context.telling_ranges.lock().await;
+    let mut room = AnswerRoom::default();
+    let mut told = Vec::with_capacity(all.len());
+    for asked in all {
+        told.push(found(context, asked, &mut room).map_err(|why| ("_".to_owned(), why))?);
+        tokio::task::yield_now().await;
+    }
+    Ok(told)
+}
+
 /// What is answered to a query. Other nodes are named as those that were not asked.
-fn found(context: &Context, asked: &Asked) -> Value {
+fn found(context: &Context, asked: &Asked, room: &mut AnswerRoom) -> Result<Value, String> {
     let map = context.view.cluster_map();
     let this = management_host(&map.this_address);
     let labels: Vec<(&str, &str)> =
@@ -142,22 +165,23 @@ fn found(context: &Context, asked: &Asked) -> Value {
     let since = asked.query.needed_since_seconds();
     let data = context.history.find(&asked.name, &labels, since);
     let data = data.iter().map(|series| {
-        let values = asked.query.values_of(series);
+        let values = asked.query.values_of(series, room)?;
         let values: Value =
             values.iter().map(|point| json!([point.seconds, point.value.to_string()])).collect();
-        json!({"metric": metric_json(series, &this), "values": values})
+        Ok(json!({"metric": metric_json(series, &this), "values": values}))
     });
+    let data: Value = data.collect::<Result<_, String>>()?;
     let others = map.nodes.iter().map(management_host).filter(|host| *host != this);
     let errors = others.map(|node| {
         let error = "not asked: a node tells its own figures";
         json!({"node": node, "error": error})
     });
-    json!({
-        "data": data.collect::<Value>(),
+    Ok(json!({
+        "data": data,
         "errors": errors.collect::<Value>(),
         "startTimestamp": asked.query.start_seconds,
         "endTimestamp": asked.query.end_seconds,
-    })
+    }))
 }
 
 fn metric_json(series: &Series, node: &str) -> Value {

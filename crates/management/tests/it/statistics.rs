@@ -82,6 +82,31 @@ fn several_queries_are_answered_in_their_order() {
 }
 
 #[test]
+fn an_answer_has_a_limit_over_all_queries_and_says_so() {
+    let port = RestPort::start();
+    // The value of now counts for a hundred years.
+    let query = |step: u32| {
+        json!({"metric": [{"label": "name", "value": "kv_curr_items"}],
+               "start": 0, "end": 100_000_000_000_u64, "step": step, "timeWindow": u32::MAX})
+    };
+    let whole = port.ask(
+        "GET",
+        &format!(
+            "{RANGE}/kv_curr_items?start=0&end=100000000000&step=3600&timeWindow={}",
+            u32::MAX
+        ),
+    );
+    let many = post_json(&port, &Value::from(vec![query(720_000); 100]).to_string());
+    for refused in [whole, many] {
+        assert_eq!(refused.status, 400, "{:.200}", refused.body);
+        let why = &refused.json()["errors"]["_"];
+        assert!(why.as_str().unwrap().contains("200000 values"), "{why}");
+    }
+    let some = post_json(&port, &Value::from(vec![query(720_000); 10]).to_string());
+    assert_eq!(some.json().as_array().map(Vec::len), Some(10), "{:.200}", some.body);
+}
+
+#[test]
 fn exporters_find_a_buckets_figures_by_their_old_names() {
     let port = RestPort::start();
     let bucket = port.ask("GET", "/pools/default/buckets/default").json();
