@@ -22,7 +22,7 @@ pub struct BucketStatistics {
     pub by_state: [StateStatistics; 4],
     /// vBuckets whose files are damaged: out of service, refusing writes, or in part.
     pub damaged_vbucket_count: usize,
-    /// Copies that began empty and do not have yet what the active ones held then.
+    /// Copies that do not have yet what the active ones held when these were first heard.
     pub incomplete_count: usize,
     /// Requests that wait for pending vBuckets to take up another role.
     pub parked_count: usize,
@@ -245,7 +245,8 @@ impl Bucket {
         statistics
     }
 
-    /// The copies that began empty and do not have yet what the active ones held then, in order.
+    /// The copies that do not have yet what the active ones held when these were first heard, in
+    /// order.
     pub fn incomplete_vbuckets(&self) -> Vec<Vbid> {
         let mut incomplete = Vec::new();
         self.for_each_figures(|vbid, vbucket| {

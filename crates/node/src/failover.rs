@@ -1,6 +1,7 @@
 //! Giving a node up: who takes its place, and in which order members are spoken to until that is
 //! decided. The nodes carry out maps; whoever manages the cluster makes them with this.
 
+mod choice;
 mod replicas;
 mod standing;
 
@@ -99,6 +100,7 @@ mod tests {
     use std::cell::RefCell;
     use std::collections::BTreeMap;
 
+    use document::{FailoverEntry, Seqno, VbUuid};
     use platform::Random;
     use platform::seeds::seeds;
 
@@ -109,31 +111,86 @@ mod tests {
     const VBID: u16 = 0;
     const REPLICAS: [usize; 2] = [1, 2];
 
+    /// What all had before node 0 was promoted, the branch that this began, and that of a node that
+    /// has crashed.
+    const OLD: VbUuid = VbUuid(1);
+    const NEW: VbUuid = VbUuid(2);
+    const OWN: VbUuid = VbUuid(3);
+
     /// Node 0, which is given up and writes durably as long as it can, and its two replicas. Of two
-    /// replicas either makes a majority.
+    /// replicas either makes a majority. Before, node 0 was promoted itself, and a replica that has
+    /// not followed it since may be ahead of it in the branch that was given up then.
     struct Model {
         random: Random,
         can_be_told: bool,
         serves: bool,
+        promoted_at: u64,
+        written_seqno: u64,
         acknowledged_seqno: u64,
         follows: BTreeMap<usize, bool>,
-        held_seqnos: BTreeMap<usize, u64>,
-        /// Who is not is being filled still, and acknowledges what it holds all the same.
-        whole: BTreeMap<usize, bool>,
+        copies: BTreeMap<usize, ModelCopy>,
         silent: BTreeSet<usize>,
+    }
+
+    struct ModelCopy {
+        seqno: u64,
+        /// Who is not is being filled still, and acknowledges what it holds all the same; or it
+        /// was active, and nobody has told it how far node 0 is.
+        is_whole: bool,
+        is_of_new_branch: bool,
+        /// It was active, and has begun a branch when it started again.
+        has_crashed: bool,
+    }
+
+    impl ModelCopy {
+        fn any(random: &mut Random, promoted_at: u64) -> Self {
+            let is_whole = random.below(2) == 0;
+            let has_crashed = !is_whole && random.below(2) == 0;
+            let seqno = random.below(promoted_at + 4);
+            Self { seqno, is_whole, is_of_new_branch: false, has_crashed }
+        }
+
+        /// Follows node 0, and goes back to what that has.
+        fn follow(&mut self, promoted_at: u64) {
+            self.seqno = self.seqno.min(promoted_at);
+            (self.is_of_new_branch, self.has_crashed) = (true, false);
+        }
+
+        /// All up to here is in the history of node 0.
+        fn seqno_of_new_branch(&self, promoted_at: u64) -> u64 {
+            if self.is_of_new_branch { self.seqno } else { self.seqno.min(promoted_at) }
+        }
+
+        fn held(&self, promoted_at: u64) -> Held {
+            let entry = |uuid, seqno| FailoverEntry { uuid, seqno: Seqno(seqno) };
+            let newest = match self {
+                Self { is_of_new_branch: true, .. } => Some(entry(NEW, promoted_at)),
+                Self { has_crashed: true, seqno, .. } => Some(entry(OWN, *seqno)),
+                _ => None,
+            };
+            let branches = newest.into_iter().chain([entry(OLD, 0)]).collect();
+            let Self { seqno, is_whole, .. } = *self;
+            Held { is_whole, whole_seqno: seqno, high_seqno: seqno, branches }
+        }
     }
 
     impl Model {
         fn new(seed: u64) -> Self {
             let mut random = Random::from_seed(seed);
+            let promoted_at = random.below(8);
+            let copies = REPLICAS.map(|it| (it, ModelCopy::any(&mut random, promoted_at)));
+            let copies = BTreeMap::from(copies);
+            let common = copies.values().map(|copy| copy.seqno_of_new_branch(promoted_at));
             Self {
                 can_be_told: random.below(2) == 0,
-                whole: REPLICAS.map(|replica| (replica, random.below(2) == 0)).into(),
                 random,
                 serves: true,
-                acknowledged_seqno: 0,
+                promoted_at,
+                written_seqno: promoted_at,
+                // By node 0 and one of them, before it was promoted.
+                acknowledged_seqno: common.max().unwrap_or(0),
                 follows: REPLICAS.map(|replica| (replica, true)).into(),
-                held_seqnos: REPLICAS.map(|replica| (replica, 0)).into(),
+                copies,
                 silent: BTreeSet::new(),
             }
         }
@@ -141,11 +198,16 @@ mod tests {
         /// Time passes: node 0 writes, and a replica that follows it holds that or lags behind.
         fn pass(&mut self) {
             for _ in 0..self.random.below(4) {
-                let written = self.acknowledged_seqno + 1;
+                self.written_seqno += u64::from(self.serves);
                 for replica in REPLICAS {
                     if self.serves && self.follows[&replica] && self.random.below(2) == 0 {
-                        self.held_seqnos.insert(replica, written);
-                        self.acknowledged_seqno = written;
+                        let copy = self.copies.get_mut(&replica).unwrap();
+                        if copy.is_of_new_branch {
+                            copy.seqno = self.written_seqno;
+                            self.acknowledged_seqno = self.written_seqno;
+                        } else {
+                            copy.follow(self.promoted_at);
+                        }
                     }
                 }
             }
@@ -170,10 +232,7 @@ mod tests {
             let mut model = self.borrow_mut();
             model.pass();
             anyhow::ensure!(!model.silent.contains(&member), "{member} does not answer");
-            let seqno = model.held_seqnos[&member];
-            let is_whole = model.whole[&member];
-            let held = Held { is_whole, prepared_seqno: seqno, high_seqno: seqno, uuid: 0 };
-            Ok(BTreeMap::from([(VBID, held)]))
+            Ok(BTreeMap::from([(VBID, model.copies[&member].held(model.promoted_at))]))
         }
     }
 
@@ -201,7 +260,7 @@ mod tests {
             let chosen = standing.furthest(BUCKET, VBID, &REPLICAS).unwrap();
             let mut model = members.into_inner();
             model.pass();
-            let held_seqno = model.held_seqnos[&chosen];
+            let held_seqno = model.copies[&chosen].seqno_of_new_branch(model.promoted_at);
             assert!(held_seqno >= model.acknowledged_seqno, "seed {seed}");
         }
     }

@@ -4,28 +4,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cluster::{NodeAddress, Uuid};
+use document::{FailoverEntry, Seqno, VbUuid};
 use tls::Connector;
 
-/// How far a copy is. Greater ones are to be promoted: whole ones rather than others, and what was
-/// acknowledged as durable counts more than what else has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// How far a copy is, and in which history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Whether it has what the active copy held when a stream first filled it.
+    /// Whether it has what the active copy held when it began to follow that.
     pub is_whole: bool,
-    /// All prepares up to here are held.
-    pub prepared_seqno: u64,
+    /// The end of the last snapshot that it has whole. The durable writes that it has acknowledged
+    /// are not behind that.
+    pub whole_seqno: u64,
     /// The last thing that has come.
     pub high_seqno: u64,
-    /// Names the history that it is of.
-    pub uuid: u64,
+    /// The branches of its history, newest first.
+    pub branches: Vec<FailoverEntry>,
 }
 
 impl Held {
-    /// Whether it surely has all that `other` has, and durable writes beyond that: who holds a
-    /// prepare has everything up to it (docs/durability.md, invariant 8), also one that is not
-    /// whole. Of branches of history that differ nothing is said.
-    pub fn exceeds(&self, other: &Self) -> bool {
-        self.uuid == other.uuid && self.prepared_seqno > other.high_seqno
+    /// Names the history that it is of.
+    pub fn uuid(&self) -> Option<VbUuid> {
+        self.branches.first().map(|newest| newest.uuid)
     }
 }
 
@@ -233,16 +232,24 @@ pub fn copies_of(statistics: &[(String, String)]) -> Copies {
         };
         let Ok(vbid) = vbid.parse() else { continue };
         match (name, value.parse()) {
-            ("high_prepared_seqno", Ok(seqno)) => {
-                copies.entry(vbid).or_default().prepared_seqno = seqno;
-            }
-            ("uuid", Ok(uuid)) => copies.entry(vbid).or_default().uuid = uuid,
+            ("whole_seqno", Ok(seqno)) => copies.entry(vbid).or_default().whole_seqno = seqno,
+            ("branches", _) => copies.entry(vbid).or_default().branches = branches_of(value),
             ("high_seqno", Ok(seqno)) => copies.entry(vbid).or_default().high_seqno = seqno,
             ("whole", _) => copies.entry(vbid).or_default().is_whole = value == "true",
             _ => {}
         }
     }
     copies
+}
+
+/// Branches as `uuid:seqno`, with commas between.
+fn branches_of(text: &str) -> Vec<FailoverEntry> {
+    let branch = |text: &str| {
+        let (uuid, seqno) = text.split_once(':')?;
+        let (uuid, seqno) = (VbUuid(uuid.parse().ok()?), Seqno(seqno.parse().ok()?));
+        Some(FailoverEntry { uuid, seqno })
+    };
+    text.split(',').filter_map(branch).collect()
 }
 
 #[cfg(test)]
@@ -254,23 +261,20 @@ mod tests {
         let lines = [
             ("vb_17", "active"),
             ("vb_17:high_seqno", "7"),
-            ("vb_17:high_prepared_seqno", "5"),
+            ("vb_17:whole_seqno", "5"),
             ("vb_17:whole", "true"),
-            ("vb_17:uuid", "9"),
+            ("vb_17:branches", "9:4,18446744073709551615:0"),
             ("vb_3:whole", "false"),
             ("vb_3:high_seqno", "2"),
+            ("vb_3:branches", "9,x:1,"),
             ("x", "5"),
         ];
         let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let held = |is_whole, prepared_seqno, high_seqno| Held {
-            is_whole,
-            prepared_seqno,
-            high_seqno,
-            uuid: 0,
-        };
-        let expected = [(17, Held { uuid: 9, ..held(true, 5, 7) }), (3, held(false, 0, 2))];
-        assert_eq!(copies_of(&lines), BTreeMap::from(expected));
-        assert!(held(true, 5, 7) > held(true, 4, 9) && held(true, 5, 8) > held(true, 5, 7));
-        assert!(held(true, 0, 1) > held(false, 4, 9));
+        let branch = |uuid, seqno| FailoverEntry { uuid: VbUuid(uuid), seqno: Seqno(seqno) };
+        let branches = vec![branch(9, 4), branch(u64::MAX, 0)];
+        let first = Held { is_whole: true, whole_seqno: 5, high_seqno: 7, branches };
+        let second = Held { high_seqno: 2, ..Held::default() };
+        assert_eq!((first.uuid(), second.uuid()), (Some(VbUuid(9)), None));
+        assert_eq!(copies_of(&lines), BTreeMap::from([(17, first), (3, second)]));
     }
 }

@@ -138,11 +138,9 @@ pub static BUCKET_STATISTICS: &[Row] = &[
     Row::gauge("vBuckets whose files are damaged", |it| count(it.damaged_vbucket_count))
         .stat(&[("ep_vbuckets_damaged", &[""])])
         .metric("settee_vbuckets_damaged"),
-    Row::gauge("Copies that began empty and do not have yet what others hold", |it| {
-        count(it.incomplete_count)
-    })
-    .stat(&[("ep_vbuckets_incomplete", &[""])])
-    .metric("settee_vbuckets_incomplete"),
+    Row::gauge("Copies that do not surely have what others hold", |it| count(it.incomplete_count))
+        .stat(&[("ep_vbuckets_incomplete", &[""])])
+        .metric("settee_vbuckets_incomplete"),
     Row::gauge("Live documents of active vBuckets", |it| count(it.active_document_count))
         .stat(&[("curr_items", &[""]), ("items:1:number", &["items"])])
         .metric("kv_curr_items"),

@@ -165,7 +165,7 @@ pub struct PersistentState {
     pub snapshot: SnapshotRange,
     /// Tombstones up to here may be missing in it; never above its highest seqno.
     pub purge_seqno: Seqno,
-    /// A copy that began empty is whole once it is consistent up to here.
+    /// A copy that began empty, or was none before, is whole once it is consistent up to here.
     pub whole_from_seqno: Seqno,
     /// The rest.
     pub facts: FileFacts,

@@ -89,7 +89,7 @@ pub struct Vbucket {
     /// Up to here tombstones may be missing in the snapshot that comes: where it begins they are
     /// not missed yet, and each seqno that comes leaves some behind it.
     received_purge_seqno: Seqno,
-    /// A copy that began empty is whole once it is consistent up to here.
+    /// A copy that began empty, or was none before, is whole once it is consistent up to here.
     whole_from_seqno: Seqno,
     /// Another node takes the vBucket over and cannot keep up with those who write to it.
     is_takeover_late: bool,
@@ -178,7 +178,7 @@ impl Vbucket {
             is_ephemeral: false,
             purge_seqno: Seqno(0),
             received_purge_seqno: Seqno(0),
-            whole_from_seqno: wholeness::of_empty(state),
+            whole_from_seqno: wholeness::of_new(state),
             topology: Arc::default(),
             snapshot: SnapshotRange::default(),
             snapshot_kind: CheckpointKind::Memory,

@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::Replicas;
+use super::choice::{Choice, choose, compare};
 use crate::peer_copies::{Copies, Held};
+
+/// Of who has no copy, though a map says so.
+static NOTHING: Held =
+    Held { is_whole: false, whole_seqno: 0, high_seqno: 0, branches: Vec::new() };
 
 /// What members hold, by their index in the plan. Of who did not answer nothing is in it.
 #[derive(Debug, Default)]
@@ -32,48 +37,34 @@ impl Standing {
         self.silent.values().map(String::as_str).collect()
     }
 
-    /// The replica that is the furthest: a whole one, by what it holds of durable writes, then by
-    /// what else it has; the first of those that are equally far. Before that one that is not
-    /// whole, but holds durable writes beyond all that this one has: it and the active copy may be
-    /// the majority for which they were acknowledged. `None` if none of them has answered.
+    /// The replica that is the furthest (docs/cluster.md, "Who is promoted"). `None` if none of
+    /// them has answered.
     pub fn furthest(&self, bucket: &str, vbid: u16, replicas: &[usize]) -> Option<usize> {
-        let held = |replica: &usize| self.of(bucket, *replica).and_then(|it| it.get(&vbid));
-        let has_answered = |replica: &usize| self.of(bucket, *replica).is_some();
-        // `max_by_key` takes the last of several.
-        let known = || replicas.iter().copied().filter(has_answered).rev();
-        let first = known().max_by_key(held)?;
-        // That it holds more than the whole one is not enough: all of a snapshot from a file may
-        // count as held, durable writes or not, and what the whole one has behind that would be
-        // lost for nothing.
-        let exceeds_first = |replica: &usize| {
-            held(replica).zip(held(&first)).is_some_and(|(held, first)| held.exceeds(first))
-        };
-        known().filter(exceeds_first).max_by_key(held).or(Some(first))
+        self.choice(bucket, vbid, replicas).map(|choice| choice.member)
     }
 
-    /// The vBuckets of which no replica is whole, as far as members have answered. Where one is,
-    /// the furthest has what that has.
-    pub fn not_whole(&self, replicas: &Replicas) -> Vec<(String, u16)> {
-        let is_lacking = |&(bucket, vbid, holders): &(&str, u16, &[usize])| {
-            let mut known = holders.iter().filter_map(|&holder| self.of(bucket, holder)).peekable();
-            let is_whole = |copies: &Copies| copies.get(&vbid).is_some_and(|held| held.is_whole);
-            known.peek().is_some() && !known.any(is_whole)
+    /// The vBuckets of which the furthest replica may lack what others are known to have, or to
+    /// have had, as far as members have answered.
+    pub fn in_doubt(&self, replicas: &Replicas) -> Vec<(String, u16)> {
+        let is_in_doubt = |&(bucket, vbid, holders): &(&str, u16, &[usize])| {
+            self.choice(bucket, vbid, holders).is_some_and(|choice| !choice.is_safe)
         };
-        let lacking = replicas.all().filter(is_lacking);
-        lacking.map(|(bucket, vbid, _)| (bucket.to_owned(), vbid)).collect()
+        let in_doubt = replicas.all().filter(is_in_doubt);
+        in_doubt.map(|(bucket, vbid, _)| (bucket.to_owned(), vbid)).collect()
     }
 
-    /// Whether some of these replicas has everything up to `high_seqno`.
-    pub fn has_reached(
-        &self,
-        bucket: &str,
-        vbid: u16,
-        replicas: &[usize],
-        high_seqno: u64,
-    ) -> bool {
-        let held =
-            |&replica: &usize| -> Option<Held> { self.of(bucket, replica)?.get(&vbid).copied() };
-        replicas.iter().filter_map(held).any(|held| held.high_seqno >= high_seqno)
+    /// Whether some of these replicas has everything that is in `own`, the copy that they follow.
+    pub fn has_reached(&self, bucket: &str, vbid: u16, replicas: &[usize], own: &Held) -> bool {
+        let held = |&replica: &usize| self.of(bucket, replica)?.get(&vbid);
+        replicas.iter().filter_map(held).any(|held| compare(held, own).is_ge())
+    }
+
+    fn choice(&self, bucket: &str, vbid: u16, replicas: &[usize]) -> Option<Choice> {
+        let held = |&replica: &usize| {
+            let copies = self.of(bucket, replica)?;
+            Some((replica, copies.get(&vbid).unwrap_or(&NOTHING)))
+        };
+        choose(&replicas.iter().filter_map(held).collect::<Vec<_>>())
     }
 
     fn of(&self, bucket: &str, member: usize) -> Option<&Copies> {
@@ -83,64 +74,39 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use document::{FailoverEntry, Seqno, VbUuid};
+
     use super::*;
 
     const BUCKET: &str = "default";
 
-    fn held(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
-        BTreeMap::from([(7, Held { is_whole: true, prepared_seqno, high_seqno, uuid: 0 })])
+    fn held(whole_seqno: u64) -> Copies {
+        let (is_whole, high_seqno) = (true, whole_seqno);
+        Copies::from([(7, Held { is_whole, whole_seqno, high_seqno, branches: Vec::new() })])
     }
 
-    fn in_part(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
-        BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno, uuid: 0 })])
-    }
-
-    fn of_another_branch(prepared_seqno: u64, high_seqno: u64) -> BTreeMap<u16, Held> {
-        BTreeMap::from([(7, Held { is_whole: false, prepared_seqno, high_seqno, uuid: 1 })])
-    }
-
-    #[test]
-    fn the_replica_that_is_the_furthest_is_chosen() {
-        for (first, second, chosen) in [
-            (held(5, 9), held(6, 7), 2),
-            (held(5, 8), held(5, 9), 2),
-            (held(5, 9), held(5, 9), 1),
-            (BTreeMap::new(), held(0, 0), 2),
-            (in_part(0, 9), held(0, 1), 2),
-            (in_part(5, 9), held(0, 4), 1),
-            (in_part(5, 9), held(0, 5), 2),
-            (held(0, 4), in_part(5, 9), 2),
-            (of_another_branch(5, 9), held(0, 4), 2),
-            (in_part(5, 9), in_part(6, 1), 2),
-        ] {
-            let mut standing = Standing::default();
-            standing.add(BUCKET, 1, first);
-            standing.add(BUCKET, 2, second);
-            assert_eq!(standing.furthest(BUCKET, 7, &[1, 2]), Some(chosen));
-        }
+    fn in_part() -> Copies {
+        Copies::from([(7, Held { high_seqno: 9, ..Held::default() })])
     }
 
     #[test]
     fn who_does_not_answer_is_not_chosen() {
         let mut standing = Standing::default();
         assert_eq!(standing.furthest(BUCKET, 7, &[1, 2]), None);
-        standing.add(BUCKET, 2, held(0, 3));
+        standing.add(BUCKET, 2, held(3));
         assert_eq!(standing.furthest(BUCKET, 7, &[1, 2]), Some(2));
-        assert!(
-            standing.has_reached(BUCKET, 7, &[1, 2], 3)
-                && !standing.has_reached(BUCKET, 7, &[1, 2], 4)
-        );
+        standing.add(BUCKET, 1, Copies::new());
+        assert_eq!(standing.furthest(BUCKET, 7, &[1, 2]), Some(2), "who has no copy comes last");
     }
 
     #[test]
-    fn a_vbucket_lacks_something_where_nobody_who_answers_is_whole() {
+    fn a_vbucket_is_in_doubt_where_nobody_who_answers_can_be_trusted() {
         let replicas = Replicas::one(BUCKET, 7, &[1, 2]);
-        for (first, second, not_whole) in [
-            (Some(held(0, 0)), Some(in_part(5, 9)), vec![]),
-            (Some(held(0, 6)), Some(in_part(5, 9)), vec![]),
-            (Some(in_part(5, 9)), Some(in_part(5, 9)), vec![7]),
-            (Some(in_part(5, 9)), None, vec![7]),
-            (Some(BTreeMap::new()), None, vec![7]),
+        for (first, second, in_doubt) in [
+            (Some(held(0)), Some(in_part()), vec![]),
+            (Some(in_part()), Some(in_part()), vec![7]),
+            (Some(in_part()), None, vec![7]),
+            (Some(Copies::new()), None, vec![7]),
             (None, None, vec![]),
         ] {
             let mut standing = Standing::default();
@@ -149,8 +115,26 @@ mod tests {
                     standing.add(BUCKET, member, copies);
                 }
             }
-            let named = not_whole.into_iter().map(|vbid| (BUCKET.to_owned(), vbid));
-            assert_eq!(standing.not_whole(&replicas), named.collect::<Vec<_>>());
+            let named = in_doubt.into_iter().map(|vbid| (BUCKET.to_owned(), vbid));
+            assert_eq!(standing.in_doubt(&replicas), named.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_replica_has_reached_the_copy_that_it_follows_once_it_has_all_of_that_history() {
+        let branch = |uuid| FailoverEntry { uuid: VbUuid(uuid), seqno: Seqno(0) };
+        let of = |uuid, whole_seqno| {
+            let mut copies = held(whole_seqno);
+            copies.values_mut().for_each(|held| held.branches.push(branch(uuid)));
+            copies
+        };
+        for (uuid, seqno, has_reached) in [(1, 4, true), (1, 5, true), (1, 3, false), (2, 9, false)]
+        {
+            let mut standing = Standing::default();
+            standing.add(BUCKET, 1, of(uuid, seqno));
+            standing.add(BUCKET, 2, Copies::new());
+            let reached = standing.has_reached(BUCKET, 7, &[1, 2, 3], &of(1, 4)[&7]);
+            assert_eq!(reached, has_reached, "{uuid} {seqno}");
         }
     }
 }

@@ -74,7 +74,9 @@ impl Membership {
         let is_as_before = |chain: &ActiveChain| {
             let held = now.get(&chain.vbid);
             chain.active == member
-                && held.is_some_and(|it| before.get(&chain.vbid).is_some_and(|b| b.uuid == it.uuid))
+                && held.is_some_and(|it| {
+                    before.get(&chain.vbid).is_some_and(|b| b.uuid() == it.uuid())
+                })
         };
         let chains = active_chains(bucket, plan);
         let left: Vec<u16> =
@@ -123,7 +125,7 @@ impl Membership {
         }
         let mut behind = Vec::new();
         for ActiveChain { vbid, active, replicas } in &chains {
-            let history = |member: &usize| Some(copies.get(member)?.get(vbid)?.uuid);
+            let history = |member: &usize| copies.get(member)?.get(vbid)?.uuid();
             // A vBucket that the active node does not have has no history that anybody could
             // follow.
             let Some(current) = history(active) else { continue };
@@ -157,7 +159,8 @@ impl Membership {
         let mut copies = Copies::new();
         if let Some(member) = self.member(bucket) {
             member.bucket.for_each_vbucket(|vbid, vbucket| {
-                let held = Held { uuid: vbucket.uuid().0, ..Held::default() };
+                let branches = vbucket.failover_entries().to_vec();
+                let held = Held { branches, ..Held::default() };
                 copies.insert(vbid.0, held);
             });
         }

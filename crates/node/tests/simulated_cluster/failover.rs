@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context;
-use cluster::ClusterPlan;
+use cluster::{ClusterPlan, PlannedNode};
 use document::VbUuid;
 use node::{COPIES_GROUP, Copies, Members, Replicas, ask_replicas, ask_replicas_behind, copies_of};
 use protocol::client::Request;
@@ -270,6 +270,100 @@ fn a_flush_empties_nothing_while_a_replica_is_silent() {
     }
     drop(client);
     cluster.lock().power_cut(0);
+}
+
+/// A machine takes writes that nobody else gets, is given up, and comes back while the one that has
+/// taken its place has no power: the one that this is is returned, as a member of the map.
+fn lose_a_successor(client: &mut Client, keys: &[Vec<u8>], are_durable: bool) -> usize {
+    let cluster = client.cluster.clone();
+    let manager = Manager { cluster: cluster.clone() };
+    let others = 1..cluster.lock().machines.len();
+    keys.iter().for_each(|key| client.write_until_durable(key, b"first"));
+    others.clone().for_each(|index| cluster.lock().power_cut(index));
+    for key in keys {
+        for _ in 0..5 {
+            assert_eq!(client.set(key, b"abandoned", false), Some(Status::Success));
+        }
+        assert_ne!(client.set(key, b"abandoned", true), Some(Status::Success));
+    }
+    cluster.lock().power_cut(LOST);
+    client.connections.clear();
+    others.for_each(|index| cluster.lock().start(index));
+    manager.give_up(LOST).unwrap();
+    for key in keys {
+        wait_until_read(client, key);
+        match are_durable {
+            true => client.write_until_durable(key, b"second"),
+            false => assert_eq!(client.set(key, b"second", false), Some(Status::Success)),
+        }
+    }
+
+    let mut cluster = cluster.lock();
+    let plan = cluster.plan();
+    let successor = plan.buckets[BUCKETS[0]].chain(vbucket_of(&keys[0]))[0].unwrap();
+    let without_power = cluster.machine_of(successor);
+    cluster.power_cut(without_power);
+    cluster.start(LOST);
+    let name = name_of(&cluster.machines[LOST]);
+    let mut back = plan.nodes[0].clone();
+    back.address.host = cluster.machines[LOST].address.to_string();
+    let back = plan.joined(PlannedNode { name, ..back }).unwrap();
+    cluster.adopted = Some(back.clone());
+    drop(cluster);
+    client.connections.clear();
+    (0..back.nodes.len()).for_each(|member| manager.hand_over(&back, member).unwrap());
+    client.cluster.lock().run(Duration::from_secs(2));
+    successor
+}
+
+/// Keys of vBuckets that are active on the machine that is lost.
+fn keys_of_lost(cluster: &Shared) -> Vec<Vec<u8>> {
+    let plan = cluster.lock().plan();
+    let is_of_lost =
+        |key: &Vec<u8>| plan.buckets[BUCKETS[0]].chain(vbucket_of(key))[0] == Some(LOST);
+    (0..24_u8).map(|number| vec![b'k', number]).filter(is_of_lost).collect()
+}
+
+#[test]
+fn a_branch_that_was_given_up_does_not_win_over_what_was_acknowledged_since() {
+    for seed in platform::seeds::seeds(3) {
+        let cluster = Shared(Arc::new(Mutex::new(Cluster::new(seed, &BUCKETS[..1], 3))));
+        let mut client = Client::new(&cluster, BUCKETS[0]);
+        let keys = keys_of_lost(&cluster);
+        let successor = lose_a_successor(&mut client, &keys, true);
+        let manager = Manager { cluster: cluster.clone() };
+        let replicas = Replicas::of(&cluster.lock().plan(), successor);
+        let standing = ask_replicas(&replicas, false, &manager).unwrap();
+        assert!(standing.in_doubt(&replicas).is_empty(), "one has followed, seed {seed}");
+        manager.give_up(successor).unwrap();
+        keys.iter().for_each(|key| wait_until_read(&mut client, key));
+        client.check();
+        drop((client, manager));
+        let mut cluster = cluster.lock();
+        for index in 0..3 {
+            if cluster.machines[index].running.is_some() {
+                cluster.power_cut(index);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_branch_that_was_given_up_is_not_promoted_unless_somebody_insists() {
+    let cluster = Shared(Arc::new(Mutex::new(Cluster::new(1, &BUCKETS[..1], 2))));
+    let mut client = Client::new(&cluster, BUCKETS[0]);
+    let keys = keys_of_lost(&cluster);
+    let successor = lose_a_successor(&mut client, &keys, false);
+    let manager = Manager { cluster: cluster.clone() };
+    let replicas = Replicas::of(&cluster.lock().plan(), successor);
+    let standing = ask_replicas(&replicas, false, &manager).unwrap();
+    let in_doubt = standing.in_doubt(&replicas);
+    for key in &keys {
+        let vbucket = (BUCKETS[0].to_owned(), vbucket_of(key));
+        assert!(in_doubt.contains(&vbucket), "{vbucket:?}: {in_doubt:?}");
+    }
+    drop((client, manager));
+    cluster.lock().power_cut(LOST);
 }
 
 #[test]

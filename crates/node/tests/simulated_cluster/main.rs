@@ -122,8 +122,9 @@ impl Peers for Others {
         let bucket = buckets.get(&login.bucket).context("it has no such bucket")?;
         let mut copies = Copies::new();
         bucket.bucket().for_each_vbucket(|vbid, vbucket| {
-            let (high_seqno, uuid) = (vbucket.high_seqno().0, vbucket.uuid().0);
-            copies.insert(vbid.0, Held { high_seqno, uuid, ..Held::default() });
+            let (high_seqno, entries) = (vbucket.high_seqno().0, vbucket.failover_entries());
+            let held = Held { high_seqno, branches: entries.to_vec(), ..Held::default() };
+            copies.insert(vbid.0, held);
         });
         Ok(copies)
     }

@@ -63,8 +63,9 @@ pub struct VbucketRecord {
     /// Tombstones up to here may be missing in what the file is given. Its header keeps the highest
     /// one that it was ever told, so that what is read from a file says 0 here.
     pub purge_seqno: Seqno,
-    /// A copy that began empty lacks, or may lack, what others hold until it is consistent up to
-    /// here: the highest number for a place that is not known yet, 0 where nothing is lacking.
+    /// A copy that began empty, or was none before, lacks, or may lack, what others hold until it
+    /// is consistent up to here: the highest number for a place that is not known yet, 0 where
+    /// nothing is lacking.
     pub whole_from_seqno: Seqno,
     /// What memory took the number of live documents for, for who is told what the file counts. In
     /// no file.

@@ -59,9 +59,11 @@ impl Vbucket {
             // A replica that becomes pending, or is one again, receives on: what was announced is
             // still coming, and a sender that hands the vBucket over says nothing anew.
             self.is_stream_new |= !(receives(self.state) && receives(change.state));
+            // What is here may be a branch that others have given up, or days old.
+            let begins_to_receive = receives(change.state) && !receives(self.state);
             self.state = change.state;
-            if became_active || !self.has_history() {
-                self.whole_from_seqno = wholeness::of_empty(self.state);
+            if became_active || begins_to_receive || !self.has_history() {
+                self.whole_from_seqno = wholeness::of_new(self.state);
             }
             self.is_takeover_late = false;
             self.retry_parked(effects);
@@ -128,7 +130,7 @@ impl Vbucket {
     }
 
     /// The end of the last snapshot that is here whole: up to there history is what its writer had.
-    pub(super) fn last_whole_seqno(&self) -> Seqno {
+    pub fn last_whole_seqno(&self) -> Seqno {
         let high = self.high_seqno();
         if high < self.snapshot.end { self.snapshot.start } else { high }
     }

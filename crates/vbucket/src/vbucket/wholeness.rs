@@ -1,5 +1,5 @@
-//! Whether a copy that began empty has by now what the others hold. Until it has, it is not to be
-//! promoted: what it lacks would be lost.
+//! Whether a copy that began empty, or that was no copy of another one before, has by now what the
+//! others hold. Until it has, it is not to be promoted: what it lacks would be lost.
 
 use document::{Seqno, VbucketState};
 
@@ -9,9 +9,9 @@ use crate::effect::Effect;
 /// Nobody has said yet how far the active copy is.
 const NOT_KNOWN: Seqno = Seqno(u64::MAX);
 
-/// Where a vBucket without any history is whole from: an active one from its beginning, a copy of
-/// another one where that says that it is.
-pub(super) fn of_empty(state: VbucketState) -> Seqno {
+/// Where a vBucket is whole from that is new in its role, or without any history: an active one
+/// from its beginning, a copy of another one where that says that it is.
+pub(super) fn of_new(state: VbucketState) -> Seqno {
     match state {
         VbucketState::Active | VbucketState::Dead => Seqno(0),
         VbucketState::Replica | VbucketState::Pending => NOT_KNOWN,
@@ -19,8 +19,8 @@ pub(super) fn of_empty(state: VbucketState) -> Seqno {
 }
 
 impl Vbucket {
-    /// Whether this copy has been consistent since it began at all that the active copy held when a
-    /// stream first filled it. Behind that, it lags as every replica does.
+    /// Whether this copy has been consistent since it began to be one at all that the active copy
+    /// held when a stream first came from that. Behind that, it lags as every replica does.
     pub fn is_whole(&self) -> bool {
         self.last_whole_seqno() >= self.whole_from_seqno
     }
@@ -147,10 +147,34 @@ mod tests {
             (VbucketState::Dead, false),
             (VbucketState::Replica, false),
             (VbucketState::Active, true),
-            (VbucketState::Replica, true),
+            (VbucketState::Dead, true),
         ] {
             become_one(&mut vbucket, state);
             assert_eq!(vbucket.is_whole(), is_whole, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn who_begins_to_follow_is_whole_where_the_active_copy_says_so_whatever_is_here() {
+        use VbucketState::{Active, Dead, Pending, Replica};
+        for (before, after, stays_whole) in [
+            (Active, Replica, false),
+            (Active, Pending, false),
+            (Dead, Replica, false),
+            (Replica, Pending, true),
+            (Pending, Replica, true),
+            (Replica, Dead, true),
+        ] {
+            let mut vbucket = replica_with_stream();
+            receive(&mut vbucket, 1, 9);
+            vbucket.note_whole_from(Seqno(9), &mut Vec::new());
+            become_one(&mut vbucket, before);
+            vbucket.note_whole_from(Seqno(9), &mut Vec::new());
+            assert!(vbucket.is_whole());
+            become_one(&mut vbucket, after);
+            assert_eq!(vbucket.is_whole(), stays_whole, "{before:?} {after:?}");
+            vbucket.note_whole_from(Seqno(9), &mut Vec::new());
+            assert!(vbucket.is_whole(), "it has what the active copy has: {before:?} {after:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Groups about single vBuckets, and about single documents.
 
 use bucket::{Attempted, Bucket, Refused};
-use document::{KeyBuf, Vbid, VbucketState};
+use document::{FailoverEntry, KeyBuf, Vbid, VbucketState};
 use vbucket::{Found, Vbucket};
 
 use super::emitter::{Emitter, NoGroup, vbucket_argument};
@@ -49,7 +49,7 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
     let look = |vbucket: &Vbucket| {
         let statistics = vbucket.statistics();
         let (filter, drift) = (vbucket.key_filter(), vbucket.drift());
-        let numbers: [(&str, u64); 36] = [
+        let numbers: [(&str, u64); 37] = [
             ("num_items", number(vbucket.document_count())),
             ("num_non_resident", number(vbucket.ejected_count())),
             ("num_temp_items", number(vbucket.lookup_count())),
@@ -89,15 +89,27 @@ pub(super) fn details(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<(
             ("logical_clock_ticks", vbucket.logical_ticks()),
             ("max_deleted_revid", vbucket.max_deleted_revision().0),
             ("uuid", vbucket.uuid().0),
+            ("whole_seqno", vbucket.last_whole_seqno().0),
         ];
-        (vbucket.state(), numbers, vbucket.is_takeover_late(), vbucket.is_whole())
+        let flags = (vbucket.is_takeover_late(), vbucket.is_whole());
+        // How far a copy is says something only together with the history that it is of.
+        (vbucket.state(), numbers, flags, vbucket.failover_entries().to_vec())
     };
-    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, is_late, is_whole)| {
+    for_vbuckets(emitter, argument, look, |vbid, (now, numbers, (is_late, is_whole), entries)| {
         let numbers = numbers.map(|(name, value)| detail(vbid, name, value));
-        let is_late = detail(vbid, "takeover_backed_up", is_late);
-        let is_whole = detail(vbid, "whole", is_whole);
-        std::iter::once(state(vbid, now)).chain(numbers).chain([is_late, is_whole]).collect()
+        let others = [
+            detail(vbid, "takeover_backed_up", is_late),
+            detail(vbid, "whole", is_whole),
+            detail(vbid, "branches", branches(&entries)),
+        ];
+        std::iter::once(state(vbid, now)).chain(numbers).chain(others).collect()
     })
+}
+
+/// `uuid:seqno` of each branch, newest first, with commas between.
+fn branches(entries: &[FailoverEntry]) -> String {
+    let named = entries.iter().map(|entry| format!("{}:{}", entry.uuid.0, entry.seqno.0));
+    named.collect::<Vec<_>>().join(",")
 }
 
 /// Group "vbucket-seqno".

@@ -16,6 +16,8 @@ use crate::real_peers::RealPeers;
 
 /// The members, asked how far they are.
 const PEERS: RealPeers = RealPeers { patience: STATISTICS_TIME_MAX };
+/// How long replicas may take to be whole while the node serves that is to be given up.
+const FOLLOW_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(5);
 /// How long replicas may take to get what they lack of a node that keeps still.
 const DRAIN_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(15);
 
@@ -57,8 +59,8 @@ impl Supervisor {
         };
         let replicas = Replicas::of(&self.plan, in_plan);
         // What is refused now has changed nothing.
-        let standing = self.standing(lost, &replicas, is_forced)?;
-        refuse_loss(node, &standing.not_whole(&replicas), is_forced)?;
+        let in_doubt = self.in_doubt(lost, &replicas, is_forced)?;
+        refuse_loss(node, &in_doubt, is_forced)?;
         let fence = self.plan.without(in_plan);
         let fence = fence.with_context(|| format!("n_{node} cannot be given up"))?;
         // Whatever comes of it, the next map is newer.
@@ -75,6 +77,26 @@ impl Supervisor {
             count => format!("; {count} vBuckets had no replica and are not served"),
         };
         Ok(format!("n_{node} is given up, its replicas are promoted{unserved}{left}"))
+    }
+
+    /// The vBuckets of a node of which no replica is sure to have everything. Of one that still
+    /// serves replicas get what they lack, so that a moment is given to them: who has just been
+    /// taken in again has to hear first how far the node is.
+    fn in_doubt(
+        &self,
+        lost: usize,
+        replicas: &Replicas,
+        is_forced: bool,
+    ) -> anyhow::Result<Vec<(String, u16)>> {
+        let deadline = self.clock.now().after(FOLLOW_TIME_MAX);
+        loop {
+            let in_doubt = self.standing(lost, replicas, is_forced)?.in_doubt(replicas);
+            let goes_on = self.processes[lost].doing() == Doing::Runs && !is_forced;
+            if in_doubt.is_empty() || !goes_on || self.clock.now() > deadline {
+                return Ok(in_doubt);
+            }
+            platform::threads::pause(STEP);
+        }
     }
 
     /// Promotes the replicas that are the furthest once they do not follow the node any more.
@@ -170,9 +192,8 @@ impl Supervisor {
         loop {
             let standing = self.standing(index, replicas, is_forced)?;
             let lacks = |&(bucket, vbid, replicas): &(&str, u16, &[usize])| {
-                let held = own.get(bucket).and_then(|copies| copies.get(&vbid));
-                let high_seqno = held.map_or(0, |held| held.high_seqno);
-                !standing.has_reached(bucket, vbid, replicas, high_seqno)
+                let own = own.get(bucket).and_then(|copies| copies.get(&vbid));
+                own.is_some_and(|own| !standing.has_reached(bucket, vbid, replicas, own))
             };
             let count = replicas.all().filter(lacks).count();
             let is_late = self.clock.now() > deadline;
@@ -249,17 +270,17 @@ impl Supervisor {
     }
 }
 
-/// Copies that began empty are promoted only by force until they are whole.
-fn refuse_loss(node: u16, not_whole: &[(String, u16)], is_forced: bool) -> anyhow::Result<()> {
-    if not_whole.is_empty() {
+/// Copies of which nobody knows what they lack are promoted by force alone.
+fn refuse_loss(node: u16, in_doubt: &[(String, u16)], is_forced: bool) -> anyhow::Result<()> {
+    if in_doubt.is_empty() {
         return Ok(());
     }
-    let vbuckets = member_port::listed_by_bucket(not_whole);
+    let vbuckets = member_port::listed_by_bucket(in_doubt);
     ensure!(
         is_forced,
-        "nothing is changed, because no replica of the vBuckets {vbuckets} that answers is whole \
-         yet, and what they lack would be lost: have n_{node} serve until they are (--restart \
-         {node}, then --status), or lose it with --force"
+        "nothing is changed, because no replica of the vBuckets {vbuckets} that answers is sure \
+         to be whole, and what they lack would be lost: have n_{node} serve until they are \
+         (--restart {node}, then --status), or lose it with --force"
     );
     super::say(&format!("without what the replicas of the vBuckets {vbuckets} lack"));
     Ok(())
