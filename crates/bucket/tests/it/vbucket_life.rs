@@ -633,6 +633,8 @@ fn what_the_original_remembers_and_is_not_used_yet_stays_in_the_file() {
     state.state = VbucketState::Pending;
     state.replication_topology = Arc::default();
     state.max_cas = found.max_cas;
+    // Who begins to follow is not whole until the active copy has said how far that is.
+    state.whole_from_seqno = Seqno(u64::MAX);
     assert_eq!(read(&machine), state);
 }
 
