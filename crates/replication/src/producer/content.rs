@@ -40,9 +40,16 @@ pub(super) fn content<'a>(item: &'a Item, settings: &Settings) -> Content<'a> {
     }
     let keeps_datatype = flags.contains(OpenFlags::NO_VALUE_UNDERLYING_DATATYPE);
     if flags.contains(OpenFlags::NO_VALUE) || keeps_datatype {
-        let datatype = item.datatype();
+        let underlying = item.datatype();
         let left = without_body(content, flags.contains(OpenFlags::XATTRS));
-        return if keeps_datatype { Content { datatype, ..left } } else { left };
+        if !keeps_datatype {
+            return left;
+        }
+        // What is left of a compressed value is not compressed.
+        let is_compressed = left.value.is_empty() && settings.features.contains(Feature::Snappy);
+        let datatype =
+            if is_compressed { underlying } else { underlying.without(Datatype::SNAPPY) };
+        return Content { datatype, ..left };
     }
     let content = if flags.contains(OpenFlags::XATTRS) { content } else { without_xattrs(content) };
     compressed(content, settings)

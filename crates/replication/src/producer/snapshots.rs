@@ -180,7 +180,7 @@ impl Snapshots {
 
     /// A file is going to be read. Without anything visible in it there is no snapshot.
     pub(super) fn begin_disk(&mut self, disk: BackfillFacts, out: &mut VecDeque<Outgoing>) {
-        self.disk = Some(disk);
+        self.begin_file(disk);
         // Behind the file the log is read anew: its first section begins a checkpoint for the
         // consumer.
         self.checkpoint = None;
@@ -200,6 +200,14 @@ impl Snapshots {
             ..self.marker(end, flags)
         };
         self.announce(marker, out);
+    }
+
+    /// Tombstones are of no use to a consumer that has nothing. One that was handed something, from
+    /// the log or from a file that was not read to its end, keeps what it is not told the deletion
+    /// of.
+    fn begin_file(&mut self, disk: BackfillFacts) {
+        self.disk = Some(disk);
+        self.policy.skips_deletes &= self.read_through == Seqno(0);
     }
 
     /// Items of the file that is read have come, seqnos rising.
@@ -238,7 +246,7 @@ impl Snapshots {
 
     /// A file is going to be read in the order of keys.
     pub(super) fn begin_by_key(&mut self, disk: BackfillFacts, out: &mut VecDeque<Outgoing>) {
-        self.disk = Some(disk);
+        self.begin_file(disk);
         if !self.is_over {
             out.push_back(Outgoing::OsoSnapshot { is_start: true });
         }

@@ -48,7 +48,9 @@ fn values_are_what_the_connection_was_opened_for() {
         (0x0d, true, rich_packed, (XATTRS, xattr)),
         (0x0d, true, packed, nothing),
         (0x41, true, packed, (b"", json.with(snappy))),
+        (0x41, false, packed, (b"", json)),
         (0x45, true, rich, (XATTRS, both)),
+        (0x45, true, rich_packed, (XATTRS, both)),
     ] {
         let item = item(stored.0, stored.1, None);
         let content = content(&item, &settings(flags, has_snappy));

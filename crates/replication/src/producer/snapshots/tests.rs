@@ -191,6 +191,20 @@ fn a_file_is_one_snapshot_and_memory_goes_on_behind_it() {
 }
 
 #[test]
+fn deletions_are_left_out_of_what_comes_first_alone() {
+    let skips = Policy { skips_deletes: true, ..COLLECTIONS };
+    let log = vec![
+        Read::Log(section(1, 1, 3, "1 3"), 3),
+        Read::Disk(disk(6, 6), "5d 6"),
+        Read::Log(section(2, 7, 8, "7d 8"), 8),
+    ];
+    let all = "[0..3 mc] 1 3 [4..6 dc] 5* 6* [7..8 mc] 7 8";
+    assert_eq!(run(skips, 0, u64::MAX, log), all);
+    let file_twice = vec![Read::Disk(disk(3, 3), "1d 3"), Read::Disk(disk(6, 6), "5d 6")];
+    assert_eq!(run(skips, 0, u64::MAX, file_twice), "[0..3 dc] 3* [4..6 dc] 5* 6*");
+}
+
+#[test]
 fn a_replicas_unfinished_snapshot_goes_on_in_the_log() {
     let facts = BackfillFacts { snapshot_end: Seqno(9), ..disk(4, 4) };
     let reads = vec![
