@@ -9,8 +9,8 @@ use bucket::{
     FullPolicy, Named, SETTINGS_NAME,
 };
 use cluster::Uuid;
-use document::MAX_TTL_SECONDS_MAX;
 use document::limits::VBUCKET_COUNT_MAX;
+use document::{DurabilityLevel, MAX_TTL_SECONDS_MAX};
 use platform::{FileErrorKind, Files};
 use server::{BucketRefusal, BucketWords};
 
@@ -129,6 +129,13 @@ impl BucketSettings {
         let changes_memory = wanted.eviction_policy != self.eviction_policy;
         if changes_memory && bucket_type != BucketType::Couchbase {
             return Err("an ephemeral bucket has no files that anything could leave for".to_owned());
+        }
+        let level = wanted.durability_min_level;
+        let persists = level.0.is_some_and(|level| level != DurabilityLevel::Majority);
+        let changes_level = level != self.durability_min_level;
+        if changes_level && persists && bucket_type == BucketType::Ephemeral {
+            // Every write would be refused from now on.
+            return Err("an ephemeral bucket persists nothing: none or majority".to_owned());
         }
         if wanted.durability_impossible_fallback != self.durability_impossible_fallback {
             return fixed("what becomes of durable writes without replicas");
@@ -265,6 +272,11 @@ mod tests {
         let ephemeral = settings.with_words(&said, Moment::Making).unwrap();
         let full = words(&[("item_eviction_policy", "full_eviction")]);
         assert!(ephemeral.with_words(&full, Moment::Running).is_err());
+        let persists = words(&[("durability_min_level", "persist_to_majority")]);
+        assert!(ephemeral.with_words(&persists, Moment::Running).is_err());
+        assert!(settings.with_words(&persists, Moment::Running).is_ok());
+        let majority = words(&[("durability_min_level", "majority")]);
+        assert!(ephemeral.with_words(&majority, Moment::Running).is_ok());
         let full = settings.with_words(&full, Moment::Running).unwrap();
         assert_eq!(full.eviction_policy, EvictionPolicy::Full);
         let fails = words(&[("ephemeral_full_policy", "fail_new_data")]);

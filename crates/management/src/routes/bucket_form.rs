@@ -78,10 +78,43 @@ impl BucketForm {
         self.fields.push(field.to_owned());
     }
 
-    /// Adds what is wrong with a form for a new bucket.
+    /// Adds what is wrong with a form for a new bucket, and what it leaves unsaid.
     pub(super) fn check_new(&mut self) {
-        let quota = self.order.iter().find(|(name, _)| name == "max_size");
-        let mib = quota.and_then(|(_, bytes)| bytes.parse().ok()).map(|bytes: u64| bytes >> 20);
+        self.check_new_type();
+        self.check_new_quota();
+    }
+
+    /// Each type has eviction policies of its own, and a bucket without files persists nothing: in
+    /// one that demands it nobody could write.
+    fn check_new_type(&mut self) {
+        let is_ephemeral = self.said("bucket_type") == Some("ephemeral");
+        let foreign = if is_ephemeral { "item_eviction_policy" } else { "ephemeral_full_policy" };
+        if self.said(foreign).is_some() {
+            let why = if is_ephemeral {
+                "Eviction policy must be either 'noEviction' or 'nruEviction' for ephemeral buckets"
+            } else {
+                "Eviction policy must be either 'valueOnly' or 'fullEviction' for couchbase buckets"
+            };
+            self.errors.insert(self.field_of(foreign), why.to_owned());
+        }
+        if !is_ephemeral {
+            return;
+        }
+        if self.said("ephemeral_full_policy").is_none() {
+            // The engine's own default deletes documents of who has not asked for that.
+            self.say("evictionPolicy", "ephemeral_full_policy", "fail_new_data".to_owned());
+        }
+        let level = "durability_min_level";
+        if self.said(level).is_some_and(|level| !matches!(level, "none" | "majority")) {
+            let why = "Durability minimum level must be either none or majority for ephemeral \
+                buckets";
+            self.errors.insert(self.field_of(level), why.to_owned());
+        }
+    }
+
+    fn check_new_quota(&mut self) {
+        let quota = self.said("max_size").and_then(|bytes| bytes.parse().ok());
+        let mib = quota.map(|bytes: u64| bytes >> 20);
         let is_wrong =
             self.errors.contains_key("ramQuota") || self.errors.contains_key("ramQuotaMB");
         let why = match mib {
@@ -93,6 +126,12 @@ impl BucketForm {
             Some(_) => return,
         };
         self.errors.insert("ramQuota".to_owned(), why);
+    }
+
+    /// What was said under this name.
+    fn said(&self, name: &str) -> Option<&str> {
+        let word = self.order.iter().find(|(known, _)| known == name);
+        word.map(|(_, value)| value.as_str())
     }
 
     /// The field that has said something under this name.

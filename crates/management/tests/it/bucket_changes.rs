@@ -15,6 +15,22 @@ const FORMS: &[(&str, &[(&str, &str)])] = &[
         &[("bucket_type", "persistent"), ("max_size", "104857600")],
     ),
     (
+        "bucketType=ephemeral&ramQuotaMB=100",
+        &[
+            ("bucket_type", "ephemeral"),
+            ("ephemeral_full_policy", "fail_new_data"),
+            ("max_size", "104857600"),
+        ],
+    ),
+    (
+        "bucketType=ephemeral&evictionPolicy=nruEviction&ramQuotaMB=100",
+        &[
+            ("bucket_type", "ephemeral"),
+            ("ephemeral_full_policy", "auto_delete"),
+            ("max_size", "104857600"),
+        ],
+    ),
+    (
         "bucketType=ephemeral&evictionPolicy=noEviction&ramQuotaMB=100&replicaNumber=2\
          &flushEnabled=1&compressionMode=active&conflictResolutionType=lww\
          &durabilityMinLevel=majority&maxTTL=0&numVBuckets=64&replicaIndex=0&threadsNumber=3",
@@ -52,8 +68,14 @@ const WRONG: &[(&str, &str)] = &[
     ("ramQuotaMB=17592186044416", "ramQuotaMB"),
     ("ramQuotaMB=100&bucketType=memcached", "bucketType"),
     ("ramQuotaMB=100&evictionPolicy=all", "evictionPolicy"),
+    ("ramQuotaMB=100&evictionPolicy=noEviction", "evictionPolicy"),
+    ("ramQuotaMB=100&bucketType=ephemeral&evictionPolicy=valueOnly", "evictionPolicy"),
     ("ramQuotaMB=100&noRestart=maybe", "noRestart"),
     ("ramQuotaMB=100&durabilityMinLevel=most", "durabilityMinLevel"),
+    (
+        "ramQuotaMB=100&bucketType=ephemeral&durabilityMinLevel=persistToMajority",
+        "durabilityMinLevel",
+    ),
     ("ramQuotaMB=100&replicaNumber=4", "replicaNumber"),
     ("ramQuotaMB=100&compressionMode=on", "compressionMode"),
     ("ramQuotaMB=100&flushEnabled=2", "flushEnabled"),
