@@ -68,14 +68,13 @@ impl ClusterMap {
         let BucketMap { name, uuid, is_ephemeral, manifest_uid, replica_count, chains } = bucket;
         let disk = (!is_ephemeral).then_some(DISK_CAPABILITIES).into_iter().flatten();
         let capabilities: Vec<&str> = BUCKET_CAPABILITIES.into_iter().chain(disk).collect();
-        let servers: Vec<String> =
-            self.nodes.iter().map(|node| format!("{}:{}", node.host, node.data_port)).collect();
+        let servers: Vec<String> = self.nodes.iter().map(|node| node.at(node.data_port)).collect();
         let nodes: Vec<Value> = self
             .nodes
             .iter()
             .map(|node| {
                 json!({
-                    "hostname": format!("{}:{}", node.host, node.management_port),
+                    "hostname": node.at(node.management_port),
                     "ports": node.ports_json(),
                 })
             })
@@ -103,6 +102,11 @@ impl ClusterMap {
 }
 
 impl NodeAddress {
+    /// Its host and one of its ports, as in a URL (RFC 3986, section 3.2.2).
+    pub fn at(&self, port: u16) -> String {
+        host_and_port(&self.host, port)
+    }
+
     /// The ports that a node's host name does not say, as the cluster manager lists them.
     pub fn ports_json(&self) -> Value {
         let mut ports = json!({"direct": self.data_port});
@@ -111,6 +115,11 @@ impl NodeAddress {
         }
         ports
     }
+}
+
+/// `host:port`, an IPv6 address in brackets.
+pub fn host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 fn extended_node(node: &NodeAddress, is_this: bool) -> Value {
@@ -165,6 +174,13 @@ mod tests {
             this_node: Some(0),
             this_address: address(11210),
         }
+    }
+
+    #[test]
+    fn a_host_is_written_as_in_a_url() {
+        let node = NodeAddress { host: "::1".to_owned(), ..address(11210) };
+        assert_eq!(node.at(8091), "[::1]:8091");
+        assert_eq!(address(11210).at(8091), "127.0.0.1:8091");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod uuid;
 
 pub use bucket_plan::BucketPlan;
 pub use cluster_map::{BucketMap, ClusterMap, ExternalAddress, NodeAddress, Revision, TlsPorts};
+pub use config_json::host_and_port;
 pub use membership_changes::{FailoverError, JoinError};
 pub use pending::PendingVbucket;
 pub use plan::{ClusterPlan, DeletedBucket, PlannedNode, VbucketRole};

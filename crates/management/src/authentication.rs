@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use auth::{Access, PlainAttempt, TooManyLogins};
+use auth::{Access, PlainAttempt, Privilege, TooManyLogins};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
@@ -27,6 +27,13 @@ pub(crate) struct User {
     pub(crate) access: Arc<Access>,
     /// Whether it is anybody who sets the node up, and has shown no login.
     pub(crate) is_setting_up: bool,
+}
+
+impl User {
+    /// Whether it is told that there is such a bucket.
+    pub(crate) fn may_see(&self, bucket: &str) -> bool {
+        self.access.in_bucket(bucket).everywhere.contains(Privilege::BucketRead)
+    }
 }
 
 /// Who a connection's client is by its certificate, if there is such a user.

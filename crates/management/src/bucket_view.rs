@@ -231,10 +231,20 @@ pub struct BucketFacts {
     pub data_used_bytes: u64,
     /// Bytes of its files.
     pub disk_used_bytes: u64,
-    /// Live documents.
-    pub items: u64,
+    /// Live documents of vBuckets that are active on this node.
+    pub active_items: u64,
+    /// Those of them whose value is only in a file.
+    pub active_non_resident_items: u64,
+    /// Live documents of its replicas.
+    pub replica_items: u64,
+    /// Live documents of all vBuckets, whatever their role.
+    pub all_items: u64,
     /// Operations of its clients in the last second.
     pub operations_per_second: f64,
+    /// Reads of its clients in the last second.
+    pub gets_per_second: f64,
+    /// Those of them that found a document.
+    pub get_hits_per_second: f64,
     /// Documents read from disk on behalf of clients in the last second.
     pub disk_fetches_per_second: f64,
     /// Copies beside the active one that a cluster of enough nodes has.

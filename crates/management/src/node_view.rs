@@ -178,6 +178,12 @@ pub struct NodeFacts {
     pub memory_total_bytes: u64,
     /// The part of it that nobody uses.
     pub memory_free_bytes: u64,
+    /// Swap space of the machine.
+    pub swap_total_bytes: u64,
+    /// The part of it in use.
+    pub swap_used_bytes: u64,
+    /// CPU time of the machine in use, in percent of all.
+    pub cpu_busy_percent: f64,
     /// Where it keeps everything.
     pub data_directory: String,
     /// What the file system of that holds in all.

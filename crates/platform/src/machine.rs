@@ -58,6 +58,11 @@ impl MachineMemory {
         Self::parse(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
     }
 
+    /// Swap space that something is in.
+    pub fn swap_used_bytes(&self) -> u64 {
+        self.swap_total_bytes.saturating_sub(self.swap_free_bytes)
+    }
+
     fn parse(meminfo: &str) -> Self {
         let bytes = |name: &str| {
             let of = |line: &str| {

@@ -122,7 +122,12 @@ pub(crate) fn replication_lag(bucket: &Bucket, hub: &Hub, separator: &str) -> BT
 }
 
 fn kind_of<'a>(name: &'a str, separator: &str) -> &'a str {
-    name.split_once(separator).map_or(OTHER, |(kind, _)| kind)
+    // Connectors' names are JSON: what begins it is no word that anybody would look for.
+    let is_word = |kind: &str| kind.starts_with(|first: char| first.is_ascii_alphanumeric());
+    match name.split_once(separator) {
+        Some((kind, _)) if is_word(kind) => kind,
+        _ => OTHER,
+    }
 }
 
 /// Items that the streams of a connection have in front of them.
@@ -153,6 +158,7 @@ mod tests {
             ("xdcr-1", ":", "_other"),
             ("xdcr-1", "-", "xdcr"),
             ("", ":", "_other"),
+            ("{\"a\":\"kafka\"}", ":", "_other"),
         ] {
             assert_eq!(kind_of(name, separator), kind, "{name} {separator}");
         }

@@ -50,6 +50,8 @@ pub(crate) struct ViewedBucket {
 pub(crate) struct BucketRates {
     fetches: Rate,
     operations: Rate,
+    gets: Rate,
+    get_hits: Rate,
 }
 
 impl ViewedBucket {
@@ -92,14 +94,20 @@ impl BucketView for ViewedBucket {
     fn facts(&self) -> BucketFacts {
         let (statistics, now) = (self.bucket().statistics(), self.clock.now());
         let commands = self.server.commands_of(&self.name).unwrap_or_default();
+        let [active, replica, ..] = statistics.by_state;
         BucketFacts {
             quota_bytes: statistics.memory_quota_bytes,
             memory_used_bytes: statistics.used_bytes(),
             data_used_bytes: statistics.documents_bytes,
             disk_used_bytes: self.bucket().file_sizes().file_bytes,
-            items: metrics::count(statistics.document_count),
+            active_items: metrics::count(active.document_count),
+            active_non_resident_items: metrics::count(active.ejected_count),
+            replica_items: metrics::count(replica.document_count),
+            all_items: metrics::count(statistics.document_count),
             disk_fetches_per_second: self.rates.fetches.sample(statistics.values_fetched, now),
             operations_per_second: self.rates.operations.sample(commands.cmd_total, now),
+            gets_per_second: self.rates.gets.sample(commands.cmd_get, now),
+            get_hits_per_second: self.rates.get_hits.sample(commands.get_hits, now),
             replica_number: self.bucket.settings().replica_count.max(self.map.replica_count),
             flush_enabled: self.bucket.flush_enabled(),
             kind: kind_of(self.bucket()),

@@ -15,6 +15,7 @@ use node::{
     BucketChanges, CarriedOut, Membership, Node, NodeBucket, NodeBuckets, OwnSetupError, VERSION,
 };
 use platform::files::RealFiles;
+use platform::machine::MachineMemory;
 use platform::{Clock, DiskSpace, Files, Instant};
 use server::{BUCKET_COUNT_MAX, BucketAdministrator, BucketRefusal, Server};
 
@@ -249,7 +250,7 @@ impl NodeView for View {
         let memory_total_bytes = platform::process::memory_limit_bytes();
         let resident_bytes = platform::process::resident_bytes();
         let now = self.clock.now();
-        let space = self.disk_space();
+        let (space, machine) = (self.disk_space(), MachineMemory::now());
         NodeFacts {
             version: VERSION.to_owned(),
             uptime: now.since(self.started),
@@ -261,6 +262,9 @@ impl NodeView for View {
             bucket_count_max: BUCKET_COUNT_MAX,
             memory_total_bytes,
             memory_free_bytes: memory_total_bytes.saturating_sub(resident_bytes),
+            swap_total_bytes: machine.swap_total_bytes,
+            swap_used_bytes: machine.swap_used_bytes(),
+            cpu_busy_percent: self.machine.busy_percent(now),
             operations_per_second: self
                 .operations
                 .sample(self.server.all_commands().cmd_total, now),

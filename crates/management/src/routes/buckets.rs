@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use auth::Privilege;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -47,10 +46,7 @@ pub(super) async fn list(
     Extension(user): Extension<User>,
 ) -> Response {
     let mut buckets = context.view.buckets();
-    buckets.retain(|bucket| {
-        let access = user.access.in_bucket(&bucket.map().name);
-        access.everywhere.contains(Privilege::BucketRead)
-    });
+    buckets.retain(|bucket| user.may_see(&bucket.map().name));
     answers::ok(&buckets.iter().map(|bucket| verbose_json(&*context.view, &**bucket)).collect())
 }
 
@@ -134,13 +130,14 @@ fn own_fields(bucket: &BucketMap, facts: &BucketFacts) -> Value {
         "replicaIndex": false,
         "threadsNumber": 3,
         "basicStats": {
-            "itemCount": facts.items,
+            "itemCount": facts.active_items,
             "quotaPercentUsed": quota_used,
             "opsPerSec": facts.operations_per_second,
             "diskFetches": facts.disk_fetches_per_second,
             "diskUsed": facts.disk_used_bytes,
             "dataUsed": facts.data_used_bytes,
             "memUsed": facts.memory_used_bytes,
+            "vbActiveNumNonResident": facts.active_non_resident_items,
         },
         "evictionPolicy": eviction,
         "durabilityMinLevel": facts.durability_level_min,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::settings::auto_compaction_settings;
 use crate::answers;
-use crate::bucket_view::{BucketView, Warmup};
+use crate::authentication::User;
+use crate::bucket_view::{BucketFacts, BucketView, Warmup};
 use crate::context::Context;
 use crate::node_view::{NodeFacts, NodeView};
 
@@ -26,19 +28,35 @@ struct Totals {
     data_used_bytes: u64,
     disk_used_bytes: u64,
     disk_fetches_per_second: f64,
-    items: u64,
+    gets_per_second: f64,
+    get_hits_per_second: f64,
+    active_items: u64,
+    active_non_resident_items: u64,
+    replica_items: u64,
+    all_items: u64,
 }
 
 impl Totals {
     fn of(buckets: &[Arc<dyn BucketView>]) -> Self {
-        buckets.iter().map(|bucket| bucket.facts()).fold(Self::default(), |sum, facts| Self {
-            quota_bytes: sum.quota_bytes + facts.quota_bytes,
-            memory_used_bytes: sum.memory_used_bytes + facts.memory_used_bytes,
-            data_used_bytes: sum.data_used_bytes + facts.data_used_bytes,
-            disk_used_bytes: sum.disk_used_bytes + facts.disk_used_bytes,
-            disk_fetches_per_second: sum.disk_fetches_per_second + facts.disk_fetches_per_second,
-            items: sum.items + facts.items,
-        })
+        let mut sum = Self::default();
+        for bucket in buckets {
+            sum.add(&bucket.facts());
+        }
+        sum
+    }
+
+    fn add(&mut self, facts: &BucketFacts) {
+        self.quota_bytes += facts.quota_bytes;
+        self.memory_used_bytes += facts.memory_used_bytes;
+        self.data_used_bytes += facts.data_used_bytes;
+        self.disk_used_bytes += facts.disk_used_bytes;
+        self.disk_fetches_per_second += facts.disk_fetches_per_second;
+        self.gets_per_second += facts.gets_per_second;
+        self.get_hits_per_second += facts.get_hits_per_second;
+        self.active_items += facts.active_items;
+        self.active_non_resident_items += facts.active_non_resident_items;
+        self.replica_items += facts.replica_items;
+        self.all_items += facts.all_items;
     }
 }
 
@@ -79,21 +97,22 @@ pub(super) async fn pools(State(context): State<Arc<Context>>) -> Response {
 }
 
 /// GET /pools/default. There is none yet while the node is to be set up: tools look for that.
-pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
+pub(super) async fn pool(
+    State(context): State<Arc<Context>>,
+    Extension(user): Extension<User>,
+) -> Response {
     if context.view.set_up().is_some() {
         return answers::not_found_text("unknown pool");
     }
-    answers::ok(&pool_json(&*context.view))
+    answers::ok(&pool_json(&*context.view, &user))
 }
 
-/// The cluster, as this node sees it.
-pub(super) fn pool_json(view: &dyn NodeView) -> Value {
+/// The cluster, as this node sees it, for `user`.
+pub(super) fn pool_json(view: &dyn NodeView, user: &User) -> Value {
     let cluster = view.cluster_map();
     let buckets = view.buckets();
-    let names = buckets.iter().map(|bucket| {
-        let map = bucket.map();
-        json!({"bucketName": map.name, "uuid": map.uuid.to_string()})
-    });
+    let seen = buckets.iter().map(|bucket| bucket.map()).filter(|map| user.may_see(&map.name));
+    let names = seen.map(|map| json!({"bucketName": map.name, "uuid": map.uuid.to_string()}));
     let names: Value = names.collect();
     let (node, totals) = (view.node(), Totals::of(&buckets));
     json!({
@@ -253,10 +272,17 @@ fn this_node(view: &dyn NodeView, cluster: &ClusterMap) -> Value {
             "mem_free": node.memory_free_bytes,
             "mem_limit": node.memory_total_bytes,
             "cpu_cores_available": node.cpu_count,
+            "cpu_utilization_rate": node.cpu_busy_percent,
+            "swap_total": node.swap_total_bytes,
+            "swap_used": node.swap_used_bytes,
         },
         "interestingStats": {
-            "curr_items": totals.items,
-            "curr_items_tot": totals.items,
+            "curr_items": totals.active_items,
+            "curr_items_tot": totals.all_items,
+            "vb_replica_curr_items": totals.replica_items,
+            "vb_active_num_non_resident": totals.active_non_resident_items,
+            "cmd_get": totals.gets_per_second,
+            "get_hits": totals.get_hits_per_second,
             "mem_used": totals.memory_used_bytes,
             "ops": node.operations_per_second,
             "ep_bg_fetched": totals.disk_fetches_per_second,
@@ -304,7 +330,7 @@ fn known_of_any(view: &dyn NodeView, address: &NodeAddress, version: &str) -> Va
 }
 
 pub(super) fn management_host(address: &NodeAddress) -> String {
-    format!("{}:{}", address.host, address.management_port)
+    address.at(address.management_port)
 }
 
 /// The name of a node among those of its cluster: several may run on one host.

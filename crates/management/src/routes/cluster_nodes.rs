@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use cluster::NodeAddress;
+use cluster::{NodeAddress, host_and_port};
 use serde_json::{Map, Value, json};
 
 use super::cluster::nodes_json;
@@ -99,7 +99,7 @@ pub(super) async fn prometheus_targets_yaml(State(context): State<Arc<Context>>)
 fn target(node: &NodeAddress, is_external: bool, is_secure: bool) -> Option<String> {
     let tls_port = node.tls.map(|ports| ports.management).filter(|_| is_secure);
     if !is_external {
-        return Some(format!("{}:{}", node.host, tls_port.unwrap_or(node.management_port)));
+        return Some(node.at(tls_port.unwrap_or(node.management_port)));
     }
     let external = node.external.as_ref()?;
     let service = if tls_port.is_some() { "mgmtSSL" } else { "mgmt" };
@@ -110,7 +110,7 @@ fn target(node: &NodeAddress, is_external: bool, is_secure: bool) -> Option<Stri
         None if external.ports.is_empty() => own_port,
         None => return None,
     };
-    Some(format!("{}:{port}", external.hostname))
+    Some(host_and_port(&external.hostname, port))
 }
 
 fn yaml(targets: &[String]) -> Response {

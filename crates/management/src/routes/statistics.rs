@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Json, Path, Query, State};
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use platform::Clock;
 use serde::Deserialize;
@@ -88,13 +88,10 @@ struct LabelBody {
 }
 
 /// POST /pools/default/stats/range: several queries at once, as a list in JSON.
-pub(super) async fn ranges(
-    State(context): State<Arc<Context>>,
-    body: Result<Json<Vec<QueryBody>>, JsonRejection>,
-) -> Response {
-    let Ok(Json(bodies)) = body else {
-        let why = "The body is a list of queries in JSON, with its content type";
-        return answers::refused("_", why);
+pub(super) async fn ranges(State(context): State<Arc<Context>>, body: Bytes) -> Response {
+    // Whatever its content type: `curl -d` says that it is a form.
+    let Ok(bodies) = serde_json::from_slice::<Vec<QueryBody>>(&body) else {
+        return answers::refused("_", "The body is a list of queries in JSON");
     };
     if bodies.len() > QUERIES_MAX {
         return answers::refused("_", &format!("At most {QUERIES_MAX} queries at once"));

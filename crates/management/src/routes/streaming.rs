@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -16,6 +17,7 @@ use tokio::sync::watch;
 
 use super::cluster::pool_json;
 use super::named_bucket::NamedBucket;
+use crate::authentication::User;
 use crate::context::Context;
 use crate::stopping::until_stopped;
 
@@ -31,8 +33,12 @@ pub(super) async fn node_services(State(context): State<Arc<Context>>) -> Respon
 }
 
 /// GET /poolsStreaming/default
-pub(super) async fn pool(State(context): State<Arc<Context>>) -> Response {
-    stream(context, Box::new(|context| Some(pool_json(&*context.view).to_string())))
+pub(super) async fn pool(
+    State(context): State<Arc<Context>>,
+    Extension(user): Extension<User>,
+) -> Response {
+    let render = move |context: &Context| Some(pool_json(&*context.view, &user).to_string());
+    stream(context, Box::new(render))
 }
 
 /// GET /pools/default/bs/{bucket} and /pools/default/bucketsStreaming/{bucket}

@@ -54,6 +54,7 @@ const VERBOSE: &[&str] = &[
     "/basicStats/itemCount",
     "/basicStats/opsPerSec",
     "/basicStats/memUsed",
+    "/basicStats/vbActiveNumNonResident",
     "/evictionPolicy",
     "/durabilityMinLevel",
     "/conflictResolutionType",
@@ -67,6 +68,12 @@ const POOL: &[&str] = &[
     "/nodes/0/serverGroup",
     "/nodes/0/addressFamily",
     "/nodes/0/interestingStats/couch_docs_data_size",
+    "/nodes/0/interestingStats/cmd_get",
+    "/nodes/0/interestingStats/get_hits",
+    "/nodes/0/interestingStats/vb_active_num_non_resident",
+    "/nodes/0/systemStats/cpu_utilization_rate",
+    "/nodes/0/systemStats/swap_total",
+    "/nodes/0/systemStats/swap_used",
     "/buckets/uri",
     "/buckets/terseBucketsBase",
     "/bucketNames/0/bucketName",
@@ -420,6 +427,28 @@ fn a_compaction_is_begun_or_cancelled_or_refused() {
     *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
     let refused = port.ask("POST", compact);
     assert_eq!((refused.status, &refused.json()["_"]), (400, &"no files".into()));
+}
+
+#[test]
+fn several_figures_are_told_whatever_the_request_says_of_its_form() {
+    let port = RestPort::start();
+    let query = r#"[{"metric":[{"label":"name","value":"kv_curr_items"}],"start":-60}]"#;
+    let told = port.ask_with("POST", "/pools/default/stats/range", query);
+    assert_eq!(told.status, 200, "{}", told.body);
+    assert_eq!(port.ask_with("POST", "/pools/default/stats/range", "[").status, 400);
+}
+
+#[test]
+fn copies_are_no_documents() {
+    let port = RestPort::start();
+    let bucket = port.ask("GET", "/pools/default/buckets/default").json();
+    assert_eq!(bucket["basicStats"]["itemCount"], 40);
+    let pool = port.ask("GET", "/pools/default").json();
+    let told = &pool["nodes"][0]["interestingStats"];
+    for (name, items) in [("curr_items", 40), ("vb_replica_curr_items", 30), ("curr_items_tot", 71)]
+    {
+        assert_eq!(told[name], items, "{name}");
+    }
 }
 
 #[test]

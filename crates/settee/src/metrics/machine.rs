@@ -19,15 +19,12 @@ pub(crate) struct MachineMeter {
 impl MachineMeter {
     /// The machine now. `directory` is where the data is, on a disk with `space`.
     pub(crate) fn metrics(&self, now: Instant, directory: &str, space: DiskSpace) -> Vec<Metric> {
-        let cpu = CpuTicks::now();
-        let per_second = self.ticks.sample(cpu.total, now);
-        let percent = |rate: f64| if per_second > 0.0 { 100.0 * rate / per_second } else { 0.0 };
-        let (busy, stolen) = (self.busy.sample(cpu.busy, now), self.stolen.sample(cpu.stolen, now));
+        let (busy, stolen) = self.percents(now);
         let own = self.own_nanoseconds.sample(platform::process::cpu_time_ns(), now) / 1e7;
         let cpus = float(count(platform::threads::available_cpus()));
         let cpu_metrics = [
-            ("sys_cpu_utilization_rate", "CPU time in use, in percent of all", percent(busy)),
-            ("sys_cpu_stolen_rate", "CPU time given to others, in percent of all", percent(stolen)),
+            ("sys_cpu_utilization_rate", "CPU time in use, in percent of all", busy),
+            ("sys_cpu_stolen_rate", "CPU time given to others, in percent of all", stolen),
             ("sys_cpu_cores_available", "CPUs that the process may use", cpus),
             ("sysproc_cpu_utilization", "CPU time of the process, in percent of one CPU", own),
         ];
@@ -37,18 +34,31 @@ impl MachineMeter {
         metrics.extend(of_disk(space).map(|it| gauge(it).with_label("disk", directory.to_owned())));
         metrics
     }
+
+    /// CPU time of the machine in use, in percent of all.
+    pub(crate) fn busy_percent(&self, now: Instant) -> f64 {
+        self.percents(now).0
+    }
+
+    /// CPU time in use and given to others, in percent of all.
+    fn percents(&self, now: Instant) -> (f64, f64) {
+        let cpu = CpuTicks::now();
+        let per_second = self.ticks.sample(cpu.total, now);
+        let percent = |rate: f64| if per_second > 0.0 { 100.0 * rate / per_second } else { 0.0 };
+        let busy = percent(self.busy.sample(cpu.busy, now));
+        (busy, percent(self.stolen.sample(cpu.stolen, now)))
+    }
 }
 
 fn of_memory(memory: MachineMemory) -> [(&'static str, &'static str, f64); 6] {
     let used_bytes = memory.total_bytes.saturating_sub(memory.available_bytes);
-    let swapped_bytes = memory.swap_total_bytes.saturating_sub(memory.swap_free_bytes);
     [
         ("sys_mem_total", "Bytes of physical memory of the machine", float(memory.total_bytes)),
         ("sys_mem_free", "Bytes of it that nothing is in", float(memory.free_bytes)),
         ("sys_mem_actual_free", "Bytes of it to be had", float(memory.available_bytes)),
         ("sys_mem_actual_used", "Bytes of it in use for good", float(used_bytes)),
         ("sys_swap_total", "Bytes of swap space", float(memory.swap_total_bytes)),
-        ("sys_swap_used", "Bytes of it in use", float(swapped_bytes)),
+        ("sys_swap_used", "Bytes of it in use", float(memory.swap_used_bytes())),
     ]
 }
 
