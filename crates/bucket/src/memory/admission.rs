@@ -1,7 +1,7 @@
 //! Whether there is memory for more, and whether writes are let in: memory and disk both have a
 //! say.
 
-use document::Vbid;
+use document::{Vbid, VbucketState};
 use vbucket::WriteCondition;
 
 use super::checkpoint_memory::CheckpointState;
@@ -15,7 +15,20 @@ impl Bucket {
     /// its own vBucket, so that only what is not on disk yet can keep writes out. A durable write
     /// of a small value finds room in the checkpoints where others do not: a flood of those would
     /// take all of it.
+    ///
+    /// # Errors
+    /// [`Refused::Blocked`], and [`Refused::NotMyVbucket`] instead where the vBucket is not active
+    /// here: whoever is told to come again comes here again.
     pub(crate) fn check_write_gate(
+        &self,
+        vbid: Vbid,
+        condition: &WriteCondition,
+        value_bytes: usize,
+    ) -> Result<(), Refused> {
+        self.admit(vbid, condition, value_bytes).map_err(|refused| self.0.elsewhere(vbid, refused))
+    }
+
+    fn admit(
         &self,
         vbid: Vbid,
         condition: &WriteCondition,
@@ -71,16 +84,27 @@ impl Bucket {
 
     /// Like [`Bucket::check_write_gate`] for writes that make room in memory.
     pub(crate) fn check_disk(&self, vbid: Vbid) -> Result<(), Refused> {
-        self.0
-            .disk
-            .gate()
-            .check(0, u64::MAX, self.0.file_is_damaged(vbid))
-            .map_err(Refused::Blocked)?;
-        self.0.check_room(self.0.memory.account.checkpoints_bytes())
+        let core = &self.0;
+        let open = core.disk.gate().check(0, u64::MAX, core.file_is_damaged(vbid));
+        let checked = open.map_err(Refused::Blocked);
+        let checked =
+            checked.and_then(|()| core.check_room(core.memory.account.checkpoints_bytes()));
+        checked.map_err(|refused| core.elsewhere(vbid, refused))
     }
 }
 
 impl BucketCore {
+    /// Why a write does not happen that was `refused` before its vBucket was looked at.
+    fn elsewhere(&self, vbid: Vbid, refused: Refused) -> Refused {
+        let Some(slot) = self.slot(vbid) else { return Refused::NotMyVbucket };
+        let is_active = match slot.figures() {
+            Some(vbucket) => vbucket.state() == VbucketState::Active,
+            // One that is being loaded may be.
+            None => !slot.is_absent(),
+        };
+        if is_active { refused } else { Refused::NotMyVbucket }
+    }
+
     /// What is acknowledged and in memory alone must fit on the disk, so that an orderly stop
     /// writes it there. The log has more than that while streams are behind: near the end of the
     /// disk, writers wait for them.

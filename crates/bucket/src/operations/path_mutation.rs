@@ -3,7 +3,7 @@
 
 use document::{Cas, Deletion, Item, ItemBuilder, ItemMeta, Key, Vbid};
 use platform::WallTime;
-use subdocument::{DocumentFlags, Mutated, MutationFailure, MutationRequest};
+use subdocument::{DocumentFlags, Failure, Mutated, MutationFailure, MutationRequest};
 use vbucket::{Found, NewVersion, Refusal, Visibility, WriteCondition, Written};
 
 use super::ATTEMPTS_MAX;
@@ -88,6 +88,11 @@ impl Bucket {
                     Version::of(Found { item, cas }, vbucket, now)
                 }))
             });
+            // Who wants to make a document does not wait for whoever has locked one.
+            let makes_one = request.document_flags().contains(DocumentFlags::ADD);
+            if makes_one && matches!(found, Err(Refusal::Locked)) {
+                return Err(PathsRefused::Paths(Failure::DocumentExists.into()));
+            }
             let Attempted::Answered(version) = self.answer(session, vbid, found)? else {
                 return Ok(Attempted::Waits);
             };

@@ -107,6 +107,8 @@ impl Bucket {
         mut condition: WriteCondition,
         tell: impl Fn(&Vbucket, Written) -> T,
     ) -> Result<Attempted<T>, Refused> {
+        // What the client has sent, while the builder has the xattrs of a version with it.
+        let mut sent = None;
         for _ in 0..ATTEMPTS_MAX {
             if condition.preserve_expiry {
                 builder = builder.with_room_for_expiry();
@@ -116,12 +118,20 @@ impl Bucket {
                 let written = vbucket.store(mode, builder, condition, now, effects)?;
                 Ok(tell(vbucket, written))
             });
-            let Err(Refusal::KeepsXattrs(kept)) = result else {
-                return self.answer(session, vbid, result);
-            };
-            // What is kept are the xattrs of this version: another one may have others.
-            condition.computed_from = Some(kept.existing.seqno());
-            builder = self.keeping_xattrs(&kept)?;
+            match result {
+                Err(Refusal::KeepsXattrs(kept)) => {
+                    // What is kept are the xattrs of this version: another one may have others.
+                    condition.computed_from = Some(kept.existing.seqno());
+                    builder = self.keeping_xattrs(&kept)?;
+                    sent = Some(kept.stored);
+                }
+                Err(Refusal::Changed) => {
+                    let Some(plain) = sent.take() else { return Err(Refused::Contended) };
+                    condition.computed_from = None;
+                    builder = plain;
+                }
+                result => return self.answer(session, vbid, result),
+            }
         }
         Err(Refused::Contended)
     }

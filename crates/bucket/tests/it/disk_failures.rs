@@ -165,6 +165,13 @@ fn one_vbucket_that_cannot_be_flushed_keeps_the_gate_closed() {
     machine.run();
     assert_eq!((machine.persisted(VBID), machine.persisted(OTHER)), (Seqno(0), Seqno(1)));
     assert_eq!(machine.bucket.statistics().disk_block, Some(WriteBlock::DiskFailed));
+    // Whoever has an old map learns of the new one here, too.
+    for (vbid, refused) in
+        [(VBID, Refused::Blocked(WriteBlock::DiskFailed)), (Vbid(500), Refused::NotMyVbucket)]
+    {
+        assert_eq!(machine.set(vbid, "key", b"more").unwrap_err(), refused);
+        assert_eq!(machine.delete(vbid, "key").unwrap_err(), refused);
+    }
     machine.advance(RETRY);
     assert_eq!(machine.persisted(VBID), Seqno(1));
     assert_eq!(machine.bucket.statistics().disk_block, None);

@@ -1,7 +1,7 @@
 //! Parts of documents, and the attributes in front of them, through crashes and evictions.
 
-use bucket::{Attempted, BucketConfig, Completion, CopyRole, EvictionPolicy, Incoming};
-use bucket::{PathMutation, PathsChanged, PathsRefused, Refused, Write};
+use bucket::{Attempted, Bucket, BucketConfig, Completion, CopyRole, EvictionPolicy, Incoming};
+use bucket::{PathMutation, PathsChanged, PathsRefused, Refused, Session, Write};
 use document::{Cas, Vbid};
 use subdocument::{
     ClientRights, DocumentFlags, LookupRequest, MutationRequest, RawSpec, RequestForm, RequestHead,
@@ -38,6 +38,22 @@ fn specs<'a>(opcode: u8, path_flags: u8, paths: &[(&'a str, &'a str)]) -> Specs<
         specs.push(RawSpec { opcode, path_flags, path, value }).unwrap();
     }
     specs
+}
+
+/// Gives the document `name`, which is made if there is none, an attribute of its own.
+pub(crate) fn give_attribute(bucket: &Bucket, session: &mut Session, name: &str) {
+    let (key, specs) = (key(name), specs(UPSERT, XATTR, &[("attribute", "1")]));
+    let request = MutationRequest::new(head(DocumentFlags::MKDOC), &specs, RIGHTS).unwrap();
+    let mutation = PathMutation {
+        vbid: VBID,
+        key: key.as_key(),
+        request: &request,
+        flags: None,
+        expiry: 0,
+        value_bytes: 0,
+        condition: WriteCondition::default(),
+    };
+    assert!(matches!(bucket.change_paths(session, mutation), Ok(Attempted::Answered(_))));
 }
 
 impl Machine {

@@ -10,13 +10,14 @@ use bucket::{
     Attempted, Bucket, BucketConfig, Completion, Completions, Incoming, Refused, Session, Write,
 };
 use bucket::{StreamObserver, Surroundings};
-use document::{DurabilityLevel, Operation, Seqno, Vbid, VbucketState};
+use document::{Datatype, DurabilityLevel, Operation, Seqno, Vbid, VbucketState};
 use executor::{ExecutorPool, PoolOptions};
 use platform::files::RealFiles;
 use platform::{Clock, Entropy};
 use vbucket::checkpoint::CursorId;
 use vbucket::{SyncWriteEnd, SyncWriteRequest, Topology, Waiter, WriteCondition, Written};
 
+use crate::paths::give_attribute;
 use crate::prepares::{announce, begin, receive, snapshot};
 use crate::support::{VBID, config, files_config, key};
 
@@ -164,6 +165,30 @@ fn each_write_ends_once_however_acknowledgements_and_flushes_meet_it() {
         assert_eq!(node.high_seqno(), Seqno(2 * WRITERS * WRITES), "a prepare and a commit each");
         node.stop();
     }
+}
+
+#[test]
+fn a_document_with_attributes_is_stored_whoever_else_stores_it() {
+    let node = Node::start(config());
+    node.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
+    give_attribute(&node.bucket, &mut Session::default(), "key");
+    let value = vec![b'v'; 4 << 10];
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let (mut session, key) = (Session::default(), key("key"));
+                for write in 0..2000 {
+                    let set = Write::set(VBID, key.as_key(), Incoming::plain(&value));
+                    let stored = node.bucket.store(&mut session, set);
+                    let is_done = matches!(stored, Ok(Attempted::Answered(Written::Done(_))));
+                    assert!(is_done, "write {write}: {stored:?}");
+                }
+            });
+        }
+    });
+    let of_datatype = node.bucket.statistics().datatype_counts;
+    assert_eq!(of_datatype[usize::from(Datatype::XATTR.bits())], 1, "the attribute is there still");
+    node.stop();
 }
 
 #[test]

@@ -169,6 +169,12 @@ fn old_clients_hear_of_locks_in_old_words() {
         ] {
             assert_eq!(client.ask(write.clone()).status, locked, "{features:x?} {write:?}");
         }
+        // An ADD of the document, and one of a field of a document that is to be made: flags 0x02.
+        let add = frame(0x02).key(b"k").extras(&[0; 8]).value(b"8");
+        let upsert = [&[0xc8, 0, 0, 1, 0, 0, 0, 1][..], b"a1"].concat();
+        for add in [add, frame(0xd1).key(b"k").extras(&[2]).value(&upsert)] {
+            assert_eq!(client.ask(add.clone()).status, KEY_EEXISTS, "{features:x?} {add:?}");
+        }
         assert_eq!(client.ask(frame(0x94).key(b"k")).status, busy, "{features:x?}");
         let wrong = client.ask(frame(0x95).key(b"k").cas(cas + 1)).status;
         assert_eq!(wrong, busy, "{features:x?}");

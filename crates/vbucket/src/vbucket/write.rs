@@ -88,7 +88,11 @@ impl Vbucket {
         condition: WriteCondition,
         now: Now,
     ) -> Result<FoundForWrite, Refusal> {
-        let found = self.check_write(key, condition, now)?;
+        let found = match self.check_write(key, condition, now) {
+            // Who does not want to replace it does not wait for whoever has locked it.
+            Err(Refusal::Locked) if mode == StoreMode::Add => return Err(Refusal::Exists),
+            found => found?,
+        };
         match (mode, found.is_live) {
             (StoreMode::Add, true) => Err(self.reject(Refusal::Exists)),
             (StoreMode::Replace, false) => Err(self.reject(Refusal::NotFound)),
