@@ -7,13 +7,14 @@ use crate::cluster_map::{BucketMap, ClusterMap, NodeAddress};
 
 /// What a bucket of this server can do, in the words that clients look for. A capability is listed
 /// when it works, not before: clients take it as a promise.
-const BUCKET_CAPABILITIES: [&str; 13] = [
+const BUCKET_CAPABILITIES: [&str; 14] = [
     "collections",
     "durableWrite",
     "tombstonedUserXAttrs",
     "touch",
     "cbhello",
     "cccp",
+    "dcp",
     "nodesExt",
     "xattr",
     "preserveExpiry",

@@ -54,9 +54,13 @@ pub(super) fn unknown(
     (status, context): Unknown,
     turn: &mut Turn<'_>,
 ) {
+    request.reply(connection).fail_with(turn, status, by_manifest(connection, context));
+}
+
+/// `context`, and the manifest that says so.
+pub(super) fn by_manifest<'a>(connection: &Connection, context: &'a str) -> ErrorContext<'a> {
     let manifest_uid = connection.bucket.as_ref().map(|part| part.bucket.manifest().uid);
-    let context = ErrorContext { context: Some(context), manifest_uid, ..Default::default() };
-    request.reply(connection).fail_with(turn, status, context);
+    ErrorContext { context: Some(context), manifest_uid, ..Default::default() }
 }
 
 /// The status of a refusal, and what a person reads.

@@ -23,6 +23,7 @@ pub(super) use timing_groups::coarser;
 use std::sync::Arc;
 
 use auth::{Privilege, PrivilegeSet};
+use bucket::Refused;
 use document::CollectionId;
 use protocol::Status;
 use protocol::request::Stat;
@@ -93,6 +94,9 @@ const PRIVILEGED_GROUPS: [&str; 5] =
 /// What is told of [`NoGroup::TooMuch`].
 pub(super) const TOO_MUCH: &str = "there is too much to be told at once; ask for one vBucket";
 
+/// What is told of [`NoGroup::NotInManifest`].
+pub(super) const NOT_IN_MANIFEST: &str = "the bucket has no such collection or scope";
+
 /// STAT.
 pub(super) fn stat(
     connection: &mut Connection,
@@ -117,8 +121,9 @@ pub(super) fn stat(
         Err(NoGroup::BadArgument) => {
             reply.fail(turn, Status::Einval, "the group does not know this argument");
         }
+        Err(NoGroup::NotInManifest) => reply.fail(turn, Status::KeyEnoent, NOT_IN_MANIFEST),
         Err(NoGroup::NoSuchVbucket) => {
-            reply.fail(turn, Status::NotMyVbucket, "the vBucket is not on this node");
+            return refuse(connection, request, Refused::NotMyVbucket, turn);
         }
         Err(NoGroup::TooMuch) => reply.fail(turn, Status::E2big, TOO_MUCH),
         Err(NoGroup::Waits) => return Done::Parked,

@@ -10,7 +10,7 @@ use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteConditi
 
 use super::documents::{Document, absolute_expiry, count_attempt, on_document};
 use super::paths::answer_changed;
-use super::refusals::refuse;
+use super::refusals::{by_manifest, refuse};
 use crate::connection::{Connection, Done, KnownAnswer, ParkedAnswer, Request, Turn};
 use crate::statistics::count;
 
@@ -194,7 +194,12 @@ pub(super) fn condition(request: &Request<'_>, bucket: &Bucket, turn: &Turn<'_>)
 }
 
 /// Answers a durable write that has ended.
-pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut Turn<'_>) {
+pub(crate) fn answer_ended(
+    connection: &Connection,
+    answer: &ParkedAnswer,
+    end: SyncWriteEnd,
+    turn: &mut Turn<'_>,
+) {
     let reply = answer.reply;
     match end {
         SyncWriteEnd::Committed { .. } if answer.is_quiet => {}
@@ -208,7 +213,7 @@ pub(crate) fn answer_ended(answer: &ParkedAnswer, end: SyncWriteEnd, turn: &mut 
         }
         SyncWriteEnd::Dropped => {
             let context = "the collection was dropped before the durable write was committed";
-            reply.fail(turn, Status::UnknownCollection, context);
+            reply.fail_with(turn, Status::UnknownCollection, by_manifest(connection, context));
         }
     }
 }

@@ -38,7 +38,7 @@ impl Connection {
                 // It has begun, and nobody here will hear of its end: it may be committed all the
                 // same.
                 let end = SyncWriteEnd::Ambiguous(Ambiguity::NotActive);
-                commands::answer_ended(answer, end, turn);
+                commands::answer_ended(self, answer, end, turn);
             }
             Kept::Frame(bytes) => {
                 let size_max = turn.shared.options.limits.packet_bytes_max;

@@ -81,7 +81,7 @@ impl Connection {
         }
         match (&parked.kept, completion) {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
-                commands::answer_ended(answer, end, turn);
+                commands::answer_ended(self, answer, end, turn);
                 count(&turn.bucket.commands.cmd_total);
                 self.record_duration(answer.reply.opcode, &[], turn);
             }

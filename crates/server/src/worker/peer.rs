@@ -137,14 +137,15 @@ impl Peer {
     }
 
     /// How it stands to its deadlines at `now`. Connections of replication have others: a replica
-    /// that is paused is not to begin anew.
+    /// that is paused is not to begin anew. One that is to be closed does not wait for its reader
+    /// for ever, with its streams, what they hold and its place.
     pub(super) fn standing(&self, now: Instant, limits: &ServerLimits) -> Standing {
         if !self.connection.is_authenticated() {
             let is_overdue = now.since(self.stranger_since) >= limits.login_time_max;
             return if is_overdue { Standing::LoginIsOverdue } else { Standing::InTime };
         }
         match self.stalled_since {
-            Some(since) if !self.connection.is_of_replication() => {
+            Some(since) if !self.connection.is_of_replication() || self.connection.is_closing => {
                 let is_overdue = now.since(since) >= limits.stalled_write_time_max;
                 if is_overdue { Standing::ReaderIsOverdue } else { Standing::InTime }
             }

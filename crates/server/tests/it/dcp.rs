@@ -1,5 +1,9 @@
 //! Connections of replication on the data port.
 
+use std::time::Duration;
+
+use server::ServerLimits;
+
 use crate::support::{Client, Port, frame, set};
 
 pub(crate) const COLLECTIONS: u16 = 0x12;
@@ -88,6 +92,24 @@ fn a_second_connection_of_a_name_closes_the_first() {
     let mut second = stream(&port, b"name");
     assert!(first.is_closed());
     assert_eq!(second.ask(frame(0x5c)).status, 0);
+}
+
+#[test]
+fn who_takes_nothing_stays_until_another_takes_its_name() {
+    let limits =
+        ServerLimits { stalled_write_time_max: Duration::from_secs(2), ..ServerLimits::default() };
+    let port = Port::with_limits(limits);
+    let (_paused, _replaced) = (stream(&port, b"paused"), stream(&port, b"replaced"));
+    let mut writer = port.client(&[]);
+    // More than the buffers of both ends take.
+    for number in 0..32_u32 {
+        assert_eq!(writer.ask(set(&number.to_be_bytes(), &vec![b'v'; 1 << 20])).status, 0);
+    }
+    let _other = stream(&port, b"replaced");
+    port.wait_for("its streams are ended", |statistics| statistics.stalled_writes == 1);
+    let statistics = writer.statistics("dcp").unwrap();
+    let producers = statistics.iter().find(|(key, _)| key == "ep_dcp_producer_count").unwrap();
+    assert_eq!(producers.1, "2", "that which is paused, and the other one");
 }
 
 #[test]

@@ -17,18 +17,18 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
         path => Some(CollectionPath::parse(path).ok_or(NoGroup::BadArgument)?),
     };
     let manifest = emitter.part.bucket.manifest();
-    let is_wanted = |scope: &ManifestScope, collection: &ManifestCollection| {
-        path.is_none_or(|path| scope.name == path.scope && collection.name == path.collection)
+    let is_told = |(scope, collection): &(&ManifestScope, &ManifestCollection)| {
+        emitter.sight.sees(&scope.name, &collection.name)
+            && path
+                .is_none_or(|path| scope.name == path.scope && collection.name == path.collection)
     };
+    let told: Vec<_> = manifest.collections().filter(is_told).collect();
+    if told.is_empty() && path.is_some() {
+        return Err(NoGroup::NotInManifest);
+    }
     let sums = collection_counts(&emitter.part.bucket);
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
-    let mut found = false;
-    for (scope, collection) in manifest.collections() {
-        let is_seen = emitter.sight.sees(&scope.name, &collection.name);
-        if !is_seen || !is_wanted(scope, collection) {
-            continue;
-        }
-        found = true;
+    for (scope, collection) in told {
         let prefix = format!("0x{:x}:0x{:x}", scope.id.0, collection.id.0);
         let here = sums.get(&collection.id).copied().unwrap_or_default();
         emitter.emit(&format!("{prefix}:name"), &collection.name);
@@ -42,7 +42,7 @@ pub(super) fn collections(emitter: &mut Emitter<'_, '_>, argument: &str) -> Resu
             emitter.emit(&format!("{prefix}:maxTTL"), seconds);
         }
     }
-    if found { Ok(()) } else { Err(NoGroup::BadArgument) }
+    Ok(())
 }
 
 /// Group "scopes": all, or the one of a name.
@@ -52,11 +52,14 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
         name => Some(scope_of(name).ok_or(NoGroup::BadArgument)?),
     };
     let manifest = emitter.sight.seen_of(&emitter.part.bucket.manifest());
+    let is_told = |scope: &&ManifestScope| name.is_none_or(|name| scope.name == name);
+    let told: Vec<_> = manifest.scopes.iter().filter(is_told).collect();
+    if told.is_empty() && name.is_some() {
+        return Err(NoGroup::NotInManifest);
+    }
     let sums = collection_counts(&emitter.part.bucket);
     emitter.emit("manifest_uid", format_args!("{:x}", manifest.uid));
-    let mut found = false;
-    for scope in manifest.scopes.iter().filter(|scope| name.is_none_or(|name| scope.name == name)) {
-        found = true;
+    for scope in told {
         let prefix = format!("0x{:x}", scope.id.0);
         let of =
             |collection: &ManifestCollection| sums.get(&collection.id).map(|here| here.documents);
@@ -65,7 +68,7 @@ pub(super) fn scopes(emitter: &mut Emitter<'_, '_>, argument: &str) -> Result<()
         emitter.emit(&format!("{prefix}:collections"), scope.collections.len());
         emitter.emit(&format!("{prefix}:items"), items);
     }
-    if found { Ok(()) } else { Err(NoGroup::BadArgument) }
+    Ok(())
 }
 
 /// Group "collections-details": what each vBucket, or one, has of each collection.

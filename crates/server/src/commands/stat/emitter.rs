@@ -52,6 +52,8 @@ pub(crate) enum NoGroup {
     Unknown,
     /// It does not know the argument.
     BadArgument,
+    /// The bucket has no such collection or scope.
+    NotInManifest,
     /// The vBucket is not here.
     NoSuchVbucket,
     /// It has more to say than one answer may: its argument asks for a part.

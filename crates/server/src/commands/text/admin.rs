@@ -11,7 +11,7 @@ use super::executed::{Executed, line, outcome};
 use super::refusals::{refuse, server_error, wrong};
 use crate::buckets::BucketPart;
 use crate::commands::admin::{FlushOrder, order_flush};
-use crate::commands::stat::{Form, NoGroup, TOO_MUCH, tell};
+use crate::commands::stat::{Form, NOT_IN_MANIFEST, NoGroup, TOO_MUCH, tell};
 use crate::connection::{Sight, Turn};
 
 /// The group whose answer is a word: it begins counters anew, as far as there are any that do.
@@ -31,6 +31,7 @@ pub(super) fn stats(part: &Arc<BucketPart>, asked: &[u8], turn: &mut Turn<'_>) -
         Ok(()) => line(answer::END, turn),
         Err(NoGroup::Unknown) => wrong(TextError::UnknownCommand, Reply::Wanted, turn),
         Err(NoGroup::BadArgument) => wrong(TextError::BadFormat, Reply::Wanted, turn),
+        Err(NoGroup::NotInManifest) => server_error(NOT_IN_MANIFEST, Reply::Wanted, turn),
         Err(NoGroup::NoSuchVbucket) => {
             server_error("the vBucket is not on this node", Reply::Wanted, turn)
         }
