@@ -17,6 +17,8 @@ pub const USERS_MAX: usize = 10_000;
 pub const ROLES_PER_USER_MAX: usize = 1_000;
 /// Bytes of all of them as JSON: nodes give them to each other in one piece.
 const REGISTRY_BYTES_MAX: usize = 15 << 20;
+/// The last revision: that of a text from elsewhere is no higher, and each change has another one.
+pub(crate) const REVISION_MAX: u64 = u64::MAX / 2;
 /// Bytes of what is said of a user or group for people.
 const DESCRIPTION_SIZE_MAX: usize = 1_024;
 
@@ -158,6 +160,11 @@ impl UserRegistry {
     /// See [`UsersEditError`].
     pub fn edited(&self, edit: &UsersEdit, editor: Editor) -> Result<Self, UsersEditError> {
         let mut next = self.clone();
+        if next.revision >= REVISION_MAX {
+            return Err(UsersEditError::Failed(
+                "All revisions of the users are used up".to_owned(),
+            ));
+        }
         next.revision += 1;
         next.apply(edit)?;
         if next.to_json().len() > REGISTRY_BYTES_MAX {
@@ -179,7 +186,7 @@ impl UserRegistry {
     /// The same, changed by a start. What was never changed but by starts counts for no other node:
     /// each has its own.
     pub(crate) fn behind_start(mut self) -> Self {
-        self.revision += u64::from(self.revision > 0);
+        self.revision += u64::from((1..REVISION_MAX).contains(&self.revision));
         self
     }
 

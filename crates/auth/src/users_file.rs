@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::credentials::{Credentials, HashedPassword, ITERATIONS_MAX, ITERATIONS_MIN};
 use crate::mechanism::HashAlgorithm;
 use crate::password_policy::PasswordPolicy;
-use crate::registry::{Group, UserAccount, UserRegistry};
+use crate::registry::{Group, REVISION_MAX, UserAccount, UserRegistry};
 use crate::role::Role;
 use crate::user_limits::UserLimits;
 use crate::users::USER_NAME_SIZE_MAX;
@@ -40,6 +40,9 @@ pub enum UsersFileError {
     /// Written by another version of the program.
     #[error("the users file has version {0}, this program reads {VERSION_MIN} to {VERSION}")]
     Version(u32),
+    /// Nothing could follow it.
+    #[error("the users file has revision {0}, which is above the last one, {REVISION_MAX}")]
+    Revision(u64),
     /// A user's or group's entry cannot be right.
     #[error("the entry of {0:?} in the users file is not sound")]
     Unsound(String),
@@ -124,6 +127,9 @@ impl UserRegistry {
         let file: UsersJson = serde_json::from_str(text)?;
         if !(VERSION_MIN..=VERSION).contains(&file.version) {
             return Err(UsersFileError::Version(file.version));
+        }
+        if file.revision > REVISION_MAX {
+            return Err(UsersFileError::Revision(file.revision));
         }
         let mut registry = Self { revision: file.revision, policy: file.policy, ..Self::default() };
         for (name, group) in file.groups {
@@ -350,6 +356,28 @@ mod tests {
         assert_eq!(after.accounts, before.accounts);
         assert_eq!(after.groups, before.groups);
         assert_eq!((after.policy, after.revision), (before.policy, before.revision));
+    }
+
+    #[test]
+    fn a_revision_that_nothing_could_follow_is_refused_and_behind_the_last_nothing_changes() {
+        let users = users();
+        users.set_password("bob", b"secret");
+        let mut file: serde_json::Value = serde_json::from_str(&users.to_json()).unwrap();
+        for (revision, is_taken) in
+            [(u64::MAX, false), (REVISION_MAX + 1, false), (REVISION_MAX, true)]
+        {
+            file["revision"] = revision.into();
+            let taken = users.replace_from_json(&file.to_string());
+            assert_eq!(taken.is_ok(), is_taken, "{revision}");
+        }
+        let edit = UsersEdit::RemoveUser("bob".to_owned());
+        let refused = users.edit(&edit, Editor::Admin);
+        assert!(matches!(refused, Err(crate::UsersEditError::Failed(_))), "{refused:?}");
+        // A start does change them.
+        users.set_password("bob", b"another");
+        let written = users.to_json();
+        assert!(users.check_password("bob", b"another"));
+        assert_eq!(UserRegistry::from_json(&written).unwrap().revision, REVISION_MAX);
     }
 
     #[test]

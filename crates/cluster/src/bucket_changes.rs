@@ -139,7 +139,7 @@ impl ClusterPlan {
                 return None;
             }
         }
-        Some(plan)
+        plan.check_numbers().is_ok().then_some(plan)
     }
 
     /// Whether `other` knows of a deletion that this plan does not, and cannot have forgotten.
@@ -277,6 +277,19 @@ mod tests {
         moved.revision.revision += 1;
         moved.buckets.insert("default".to_owned(), BucketPlan::balanced(3, 2, 4));
         assert_eq!(before.caught_up_with(&moved), None);
+    }
+
+    #[test]
+    fn two_changes_behind_the_last_number_do_not_become_one() {
+        let mut before = plan();
+        before.revision.revision = i64::MAX / 2 - 1;
+        assert!(before.has_next() && before.check().is_ok());
+        let deleted = before.without_bucket("default").unwrap();
+        let changed = before.with_settings("default", settings()).unwrap();
+        assert!(!deleted.has_next() && deleted.check().is_ok());
+        assert_eq!(deleted.caught_up_with(&changed), None, "others would not take it");
+        before.changes = u64::MAX / 4;
+        assert!(!before.has_next());
     }
 
     #[test]

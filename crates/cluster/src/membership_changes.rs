@@ -1,5 +1,8 @@
 //! The plan after a node is given up, or has come.
 
+use std::collections::BTreeMap;
+
+use crate::bucket_plan::BucketPlan;
 use crate::plan::{ClusterPlan, PlannedNode};
 
 /// Why a node cannot be given up.
@@ -36,15 +39,36 @@ impl ClusterPlan {
         plan.revision.revision += 1;
         let index = plan.nodes.len();
         plan.nodes.push(node);
-        for chain in plan.chains_mut() {
-            // Without an active copy there is nothing to copy.
-            let has_active = chain.first().copied().flatten().is_some();
-            let missing = chain.iter_mut().find(|holder| holder.is_none());
-            if let Some(holder) = missing.filter(|_| has_active) {
-                *holder = Some(index);
+        plan.chains_mut().for_each(|chain| hold_missing(chain, index));
+        Ok(plan)
+    }
+
+    /// The vBuckets that no node has active, by bucket.
+    pub fn unserved(&self) -> BTreeMap<String, Vec<u16>> {
+        let of_bucket = |(name, bucket): (&String, &BucketPlan)| {
+            let chains = (0_u16..).zip(&bucket.chains);
+            let unserved = chains.filter(|(_, chain)| chain.first() == Some(&None));
+            let unserved: Vec<u16> = unserved.map(|(vbid, _)| vbid).collect();
+            (!unserved.is_empty()).then(|| (name.clone(), unserved))
+        };
+        self.buckets.iter().filter_map(of_bucket).collect()
+    }
+
+    /// The next plan, in which vBuckets that no node has active are served again: `choose` names
+    /// the node of each whose copy begins to count. Where such a chain has a place left, the node
+    /// of the index `and` holds a replica.
+    #[must_use]
+    pub fn revived(&self, and: usize, mut choose: impl FnMut(&str, u16) -> Option<usize>) -> Self {
+        let mut plan = self.clone();
+        plan.revision.revision += 1;
+        let unserved = |(_, _, chain): &(&str, u16, &mut Vec<_>)| chain.first() == Some(&None);
+        for (bucket, vbid, chain) in plan.named_chains_mut().filter(unserved) {
+            if let Some(chosen) = choose(bucket, vbid) {
+                begin_with(chain, chosen);
+                hold_missing(chain, and);
             }
         }
-        Ok(plan)
+        plan
     }
 
     /// The next plan, without the node of this index. Of each vBucket of each bucket that was
@@ -144,6 +168,26 @@ fn after(node: usize, lost: usize) -> usize {
     usize::from(node > lost)
 }
 
+/// Has `node` hold a copy that is missing. Without an active one there is nothing to copy.
+fn hold_missing(chain: &mut [Option<usize>], node: usize) {
+    let has_active = chain.first().copied().flatten().is_some();
+    let missing = chain.iter().position(Option::is_none);
+    if has_active
+        && !chain.contains(&Some(node))
+        && let Some(place) = missing.and_then(|missing| chain.get_mut(missing))
+    {
+        *place = Some(node);
+    }
+}
+
+/// Has a chain that nobody has active begin with `node`, which may have had a place behind that.
+fn begin_with(chain: &mut Vec<Option<usize>>, node: usize) {
+    let length = chain.len();
+    chain.retain(|holder| holder.is_some_and(|holder| holder != node));
+    chain.insert(0, Some(node));
+    chain.resize(length, None);
+}
+
 /// Puts a replica into the first place; the others move up.
 fn promote(chain: &mut Vec<Option<usize>>, choose: impl FnOnce(&[usize]) -> usize) {
     let length = chain.len();
@@ -162,7 +206,6 @@ fn promote(chain: &mut Vec<Option<usize>>, choose: impl FnOnce(&[usize]) -> usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket_plan::BucketPlan;
     use crate::plan::tests::nodes;
 
     /// A plan of one bucket.
@@ -226,6 +269,30 @@ mod tests {
         assert_eq!(chains(&three)[0], [None, Some(0)], "nobody has what is lost");
         assert_eq!(chains(&three)[1], [Some(0), Some(1)], "no copy is missing");
         assert_eq!(three.check(), Ok(()));
+    }
+
+    #[test]
+    fn what_nobody_serves_is_revived_where_a_copy_is_and_copied_to_who_comes() {
+        let chains_before =
+            vec![vec![None, None], vec![None, Some(1)], vec![Some(0), None], vec![None, None]];
+        let plan = with_chains(balanced(2, 1, 4), chains_before);
+        assert_eq!(plan.unserved(), BTreeMap::from([("b".to_owned(), vec![0, 1, 3])]));
+        let mut asked = Vec::new();
+        let next = plan.revived(1, |bucket, vbid| {
+            asked.push((bucket.to_owned(), vbid));
+            [Some(1), Some(0), None, None][usize::from(vbid)]
+        });
+        assert_eq!(asked, [0, 1, 3].map(|vbid| ("b".to_owned(), vbid)));
+        assert_eq!(
+            chains(&next),
+            [vec![Some(1), None], vec![Some(0), Some(1)], vec![Some(0), None], vec![None, None],],
+            "what is served already stays as it is"
+        );
+        assert_eq!(chains(&plan.revived(0, |_, _| Some(1)))[0], [Some(1), Some(0)]);
+        assert_eq!(next.revision.revision, plan.revision.revision + 1);
+        assert_eq!(next.unserved(), BTreeMap::from([("b".to_owned(), vec![3])]));
+        assert_eq!(next.check(), Ok(()));
+        assert!(balanced(2, 1, 4).unserved().is_empty());
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::uuid::Uuid;
 
 /// More replicas than this no chain of the protocol has.
 const REPLICA_COUNT_MAX: usize = 3;
+/// Epochs, revisions and changes, at most. Plans are made that follow what is handed out: the upper
+/// half of what an `i64` holds is left to them.
+const NUMBER_MAX: u64 = u64::MAX / 4;
 /// Bytes of a node's name, as streams are named after nodes.
 const NAME_BYTES_MAX: usize = 100;
 
@@ -254,6 +257,7 @@ impl ClusterPlan {
         if epoch < 1 || revision < 1 {
             return Err(InvalidPlan(format!("rev [{epoch}, {revision}]: both begin with 1")));
         }
+        self.check_numbers()?;
         self.check_nodes()?;
         // Otherwise a plan that merely lacks the bucket would come to say that it is deleted.
         let mut deleted = self.deleted.iter();
@@ -262,6 +266,24 @@ impl ClusterPlan {
         }
         let mut buckets = self.buckets.iter();
         buckets.try_for_each(|(name, bucket)| self.check_bucket(name, bucket))
+    }
+
+    pub(crate) fn check_numbers(&self) -> Result<(), InvalidPlan> {
+        let Revision { epoch, revision } = self.revision;
+        let changes = self.changes;
+        let numbers = [epoch.unsigned_abs(), revision.unsigned_abs(), changes];
+        if numbers.iter().all(|number| *number <= NUMBER_MAX) {
+            return Ok(());
+        }
+        Err(InvalidPlan(format!(
+            "rev [{epoch}, {revision}], changes {changes}: none is above {NUMBER_MAX}, as the next \
+             maps have higher ones"
+        )))
+    }
+
+    /// Whether a plan can follow this one that others take.
+    pub fn has_next(&self) -> bool {
+        self.revision.revision.unsigned_abs() < NUMBER_MAX && self.changes < NUMBER_MAX
     }
 
     fn has_still(&self, deleted: &DeletedBucket) -> bool {
@@ -481,6 +503,9 @@ mod tests {
         assert!(parse(UNNAMED).is_ok() && parse(NAMED).is_ok());
         for (good, from, to, advice) in [
             (UNNAMED, "[1,1]", "[1,0]", "begin with 1"),
+            (UNNAMED, "[1,1]", "[1,9223372036854775807]", "none is above"),
+            (UNNAMED, "[1,1]", "[4611686018427387904,1]", "none is above"),
+            (UNNAMED, r#""nodes""#, r#""changes":9223372036854775807,"nodes""#, "none is above"),
             (UNNAMED, "\"rev\":[1,1],", "", "missing field `rev`"),
             (UNNAMED, "\"replicas\":1,", "", "missing field `replicas`"),
             (UNNAMED, ",\"vbuckets\":[[0,1],[1,null]]", "", "missing field `vbuckets`"),

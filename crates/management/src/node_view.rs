@@ -44,9 +44,14 @@ pub trait NodeView: Send + Sync {
         is_trial: bool,
     ) -> Result<(), BucketOrderError>;
 
-    /// Deletes a bucket. Clients cannot select it on return; true if nothing of it is left, too.
-    /// Has a thread of its own and may take seconds.
-    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError>;
+    /// Deletes a bucket. Clients cannot select it on return; `gone` is called when nothing of it is
+    /// left, and dropped if that is for the next start. Has a thread of its own and may take
+    /// seconds, but does not wait for those who hold the bucket.
+    fn delete_bucket(
+        &self,
+        name: &str,
+        gone: Box<dyn FnOnce() + Send>,
+    ) -> Result<(), BucketOrderError>;
 
     /// What all nodes of the cluster are to do, as JSON.
     fn cluster_plan(&self) -> String;

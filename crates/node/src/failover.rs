@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use anyhow::ensure;
 use cluster::ClusterPlan;
 
+pub use choice::Choice;
 pub use replicas::Replicas;
 pub use standing::Standing;
 
@@ -45,9 +46,8 @@ pub fn ask_replicas(
 ) -> anyhow::Result<Standing> {
     let mut standing = Standing::default();
     for member in replicas.members() {
-        if let Err(error) = hear(replicas, member, members, &mut standing) {
-            standing.note_silent(member, format!("{error:#}"));
-        }
+        let copies = |bucket: &str| members.copies(bucket, member);
+        hear(replicas.buckets_of(member), member, copies, &mut standing);
     }
     ensure!(
         standing.silent().is_empty() || is_forced,
@@ -58,18 +58,37 @@ pub fn ask_replicas(
     Ok(standing)
 }
 
-/// What a member says of the buckets of which it has replicas. Who is silent once is not asked
-/// again.
-fn hear(
-    replicas: &Replicas,
-    member: usize,
-    members: &impl Members,
-    standing: &mut Standing,
-) -> anyhow::Result<()> {
-    for bucket in replicas.buckets_of(member) {
-        standing.add(bucket, member, members.copies(bucket, member)?);
+/// What nodes have kept of these buckets that say it, be they members or given up, by whatever
+/// index `copies` knows them.
+pub fn ask_kept(
+    buckets: &[&str],
+    nodes: &[usize],
+    copies: impl Fn(&str, usize) -> anyhow::Result<Copies>,
+) -> Standing {
+    let mut standing = Standing::default();
+    for &node in nodes {
+        let copies = |bucket: &str| copies(bucket, node);
+        hear(buckets.iter().copied(), node, copies, &mut standing);
     }
-    Ok(())
+    standing
+}
+
+/// What a member says of these buckets. Who is silent once is not asked again.
+fn hear<'a>(
+    buckets: impl Iterator<Item = &'a str>,
+    member: usize,
+    copies: impl Fn(&str) -> anyhow::Result<Copies>,
+    standing: &mut Standing,
+) {
+    for bucket in buckets {
+        match copies(bucket) {
+            Ok(copies) => standing.add(bucket, member, copies),
+            Err(error) => {
+                standing.note_silent(member, format!("{error:#}"));
+                return;
+            }
+        }
+    }
 }
 
 /// How far replicas are once none of them follows the node that is given up: `fence` is the map

@@ -33,7 +33,9 @@ pub use config::{MakesBuckets, NodeConfig, TlsConfig};
 pub use data_directory::{DataDirectory, FoundDirectory};
 pub use document_access::{AccessError, DocumentAccess, DocumentToStore};
 pub use doors::cannot_listen;
-pub use failover::{Members, Replicas, Standing, ask_replicas, ask_replicas_behind};
+pub use failover::{
+    Choice, Members, Replicas, Standing, ask_kept, ask_replicas, ask_replicas_behind,
+};
 pub use membership::{CarriedOut, Membership};
 pub use node::{Node, VERSION};
 pub use own_setup::OwnSetupError;

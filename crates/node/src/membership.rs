@@ -12,6 +12,7 @@ mod plan_exchange;
 mod plan_order;
 mod retry;
 mod roles;
+mod silent;
 mod unmade;
 mod users;
 mod waiting;
@@ -34,6 +35,7 @@ use manifests::ManifestExchange;
 use plan_exchange::PlanExchange;
 pub(crate) use plan_order::PlanOrder;
 pub(crate) use retry::RunningRetries;
+use silent::Silent;
 use unmade::Unmade;
 pub(crate) use users::SharedUsers;
 use users::UsersExchange;
@@ -360,13 +362,35 @@ impl Membership {
 
     /// Tries what is left of the plan again.
     fn try_again(&self) {
-        // Others answer in their time, so the buckets are not held yet; what comes of it may be
-        // another plan.
-        self.exchange_plans();
+        // First what waits for nobody: others answer in their time, or not at all.
         let asked = self.plan();
-        self.exchange_manifests(&asked);
-        let answers = self.ask_peers(&asked);
-        let one_at_a_time = self.hold_buckets();
+        let mut has_advanced = self.take_up_what_is_left(&asked, &BTreeMap::new());
+        // The buckets are not held while others are asked; what comes of it may be another plan.
+        let mut silent = self.nobody_silent();
+        let answers = self.ask_peers(&asked, &mut silent);
+        if answers.values().any(|answers| !answers.is_empty()) {
+            has_advanced |= self.take_up_what_is_left(&asked, &answers);
+        }
+        self.exchange_plans();
+        self.exchange_manifests(&self.plan(), &mut silent);
+        let members = self.members();
+        let is_pending = members.iter().any(|member| !member.pending().is_empty());
+        self.retries.tried(is_pending || self.has_more_to_try(), has_advanced);
+        // The plan that counts by now may come of the exchange.
+        let asked = self.plan();
+        self.exchange_users(&asked);
+        self.ask_identities(&asked);
+    }
+
+    /// Takes up the roles that are left, with what others have `answers`ed about the plan `asked`.
+    /// Whether something has come of it.
+    fn take_up_what_is_left(
+        &self,
+        asked: &ClusterPlan,
+        answers: &BTreeMap<String, Answers>,
+    ) -> bool {
+        // Nobody else carries out a plan while this is held.
+        let _one_at_a_time = self.hold_buckets();
         let plan = self.plan();
         if self.is_unremembered() {
             self.remember(&plan);
@@ -374,12 +398,12 @@ impl Membership {
         let this = self.this_node_in(&plan);
         let made = self.make_missing(&plan);
         self.adapt_settings(&plan);
-        let (mut pending_count, mut has_advanced) = (0, false);
+        let mut has_advanced = false;
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
         for member in &members {
             // What was answered names members by their index in the plan that was asked about.
-            if let Some(answers) = answers.get(member.name()).filter(|_| plan == asked) {
+            if let Some(answers) = answers.get(member.name()).filter(|_| plan == *asked) {
                 member.hear_peers(&plan, this, answers);
             }
             let before = member.pending();
@@ -395,33 +419,27 @@ impl Membership {
                 has_advanced = true;
                 member.follow(&plan, this);
             }
-            pending_count += pending.len();
             left.push((member, pending));
         }
         if !made.is_empty() {
             self.serve_made(made);
             self.tell();
         }
-        self.retries.tried(pending_count > 0 || self.has_more_to_try(), has_advanced);
         for (member, pending) in left {
             member.show_pending(pending, self.server.get());
         }
-        // Nobody else carries out a plan while this is held, and the rest waits for other nodes.
-        drop(one_at_a_time);
-        // Last: roles do not wait for nodes that do not answer.
-        self.exchange_users(&asked);
-        self.ask_identities(&asked);
+        has_advanced
     }
 
     /// Asks those for whom vBuckets wait, by bucket. Not while a plan is carried out: answers take
     /// their time.
-    fn ask_peers(&self, plan: &ClusterPlan) -> BTreeMap<String, Answers> {
+    fn ask_peers(&self, plan: &ClusterPlan, silent: &mut Silent<'_>) -> BTreeMap<String, Answers> {
         let (Some(this), Some(ask)) = (self.this_node_in(plan), self.ask_peer.get()) else {
             return BTreeMap::new();
         };
         let members = self.members();
-        let asked = members.iter().map(|it| (it.name().to_owned(), it.ask_peers(plan, this, ask)));
-        asked.collect()
+        let members = members.iter().take_while(|_| !self.is_stopping());
+        members.map(|it| (it.name().to_owned(), it.ask_peers(plan, this, ask, silent))).collect()
     }
 
     /// Has the node ask others with `ask`.
@@ -449,6 +467,11 @@ impl Membership {
         let exchanges = [manifests, users, &self.plans.state, &self.identities.state];
         let is_due = exchanges.iter().any(|exchange| exchange.is_due());
         is_due || self.is_unremembered() || self.has_unmade() || self.has_unadapted()
+    }
+
+    /// Whether the node stops, which waits for no other one: nobody is asked any more.
+    fn is_stopping(&self) -> bool {
+        self.retries.is_stopping()
     }
 
     fn is_unremembered(&self) -> bool {

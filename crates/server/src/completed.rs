@@ -53,6 +53,26 @@ impl Completed {
         }
     }
 
+    /// Whether something has happened by it that its client asked for, or is known not to: what is
+    /// read, or executed again, may be asked for once more instead.
+    pub(crate) fn is_end_of_change(&self) -> bool {
+        match self {
+            Self::Bucket(Completion::SyncWrite(_))
+            | Self::Plain(_)
+            | Self::UsersRead(_)
+            | Self::Flushed(_)
+            | Self::Compacted(_)
+            | Self::ManifestSet(_)
+            | Self::VbucketChanged(_)
+            | Self::BucketChanged(_) => true,
+            Self::Bucket(_)
+            | Self::ScanOpened(_)
+            | Self::ScanRead(_)
+            | Self::KeysListed(_)
+            | Self::RandomDocument(_) => false,
+        }
+    }
+
     /// The same without a document that its request can have fetched once more.
     pub(crate) fn without_document(self) -> Self {
         match self {

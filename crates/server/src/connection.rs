@@ -23,7 +23,7 @@ mod text;
 mod turn;
 
 pub(crate) use identity::Reply;
-pub(crate) use known_answer::{KnownAnswer, PathsAnswer};
+pub(crate) use known_answer::{KnownAnswer, KnownOfLine, PathsAnswer};
 pub(crate) use output::{Output, Unsent};
 pub(crate) use parked::{Kept, Parked, ParkedAnswer, ParkedRequest};
 pub(crate) use reply::{Content, Payload};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::{Editor, UsersEdit, UsersEditError};
 use cluster::{ClusterMap, NodeAddress, Uuid};
@@ -23,9 +22,6 @@ use crate::bucket_view::{BucketRates, ViewedBucket};
 use crate::logging;
 use crate::metrics::{self, CollectionDiskUsage, DiskUsage, MachineMeter};
 use crate::rate::Rate;
-
-/// How long a client waits for the end of a bucket that it has deleted, as with the original.
-const DELETION_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What the REST port looks at.
 pub(crate) struct View {
@@ -148,11 +144,12 @@ impl NodeView for View {
         self.changes.change(name, order, is_trial).map_err(order_error)
     }
 
-    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError> {
-        let (done, is_done) = mpsc::channel();
-        let done = Box::new(move || done.send(()).unwrap_or_default());
-        self.changes.delete(name, done).map_err(order_error)?;
-        Ok(is_done.recv_timeout(DELETION_TIME_MAX).is_ok())
+    fn delete_bucket(
+        &self,
+        name: &str,
+        gone: Box<dyn FnOnce() + Send>,
+    ) -> Result<(), BucketOrderError> {
+        self.changes.delete(name, gone).map_err(order_error)
     }
 
     fn cluster_plan(&self) -> String {

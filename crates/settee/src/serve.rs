@@ -102,13 +102,12 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     let signal = match load(&node, &termination, progress_interval) {
         Some(signal) => signal,
         None => {
-            if let Err(error) = initialise(&node, &init_files) {
+            let waited = || clock.now().since(begun);
+            let serves = begin(&node, &init_files, config.ready_file.as_deref(), waited);
+            if let Err(error) = serves {
                 management.shutdown();
-                node.stop()?;
-                return Err(error);
+                return Err(ended(node, error));
             }
-            node.begin_serving();
-            announce(&node, config.ready_file.as_deref(), clock.now().since(begun))?;
             drop(more_time);
             service::watch_until_signal(&node, &termination)
         }
@@ -123,6 +122,26 @@ pub fn serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
     drop(more_time);
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has a node that has loaded serve, and tells whoever waits for that.
+fn begin(
+    node: &Node,
+    init_files: &InitFiles,
+    ready_file: Option<&Path>,
+    waited: impl FnOnce() -> Duration,
+) -> anyhow::Result<()> {
+    initialise(node, init_files)?;
+    node.begin_serving();
+    announce(node, ready_file, waited())
+}
+
+/// Ends a node in order that cannot go on for this reason: it may have taken writes already.
+fn ended(node: Node, reason: anyhow::Error) -> anyhow::Error {
+    match node.stop() {
+        Ok(()) => reason,
+        Err(error) => reason.context(format!("{error:#}; it was to stop for another reason")),
+    }
 }
 
 /// The file that log lines go to, if they go to one.
@@ -161,21 +180,33 @@ pub(crate) fn start_with_management(
     }
     let world = real_world(config.pool_options(), network_loop)?;
     let node = Node::start(world, config, management_port)?;
-    let users = Arc::clone(node.users());
     let certificates = node.certificates().cloned();
     let tls = tls.zip(certificates);
     let tls = tls.map(|(listener, certificates)| TlsPort { listener, certificates });
     let ports = Ports { plain, tls, query_stub };
-    let audit_log = has_audit_log.then(|| open_audit_log(&node)).transpose()?;
+    // The node serves already.
+    match start_management(&node, ports, has_audit_log, setup) {
+        Ok(management) => Ok((node, management)),
+        Err(error) => Err(ended(node, error)),
+    }
+}
+
+fn start_management(
+    node: &Node,
+    ports: Ports,
+    has_audit_log: bool,
+    setup: SetupMode,
+) -> anyhow::Result<management::Handle> {
+    let users = Arc::clone(node.users());
+    let audit_log = has_audit_log.then(|| open_audit_log(node)).transpose()?;
     // A password that somebody has said, now or before, is asked for.
     let is_open = setup != SetupMode::Off && node.password_is_new();
     let set_up = is_open.then(|| SetUp {
         administrator: node.config().user.clone(),
         from_anywhere: setup == SetupMode::Anywhere,
     });
-    let view = Arc::new(View::new(&node, audit_log, set_up));
-    let management = ManagementServer::start(ports, view, users)?;
-    Ok((node, management))
+    let view = Arc::new(View::new(node, audit_log, set_up));
+    Ok(ManagementServer::start(ports, view, users)?)
 }
 
 fn open_audit_log(node: &Node) -> anyhow::Result<Arc<AuditLog>> {

@@ -1,6 +1,7 @@
 //! `settee cluster-run` with real processes.
 #![expect(clippy::unwrap_used, reason = "a test stops where it cannot go on")]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -45,7 +46,8 @@ impl Cluster {
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = free_ports();
-        let child = spawn(Self::command(directory.path(), base).args(flags)).unwrap();
+        let nodes = if flags.contains(&"--nodes") { &[][..] } else { &["--nodes", "2"] };
+        let child = spawn(Self::command(directory.path(), base).args(nodes).args(flags)).unwrap();
         let cluster = Self { child, directory, base };
         cluster.wait_for(&["--status"], "n_1");
         cluster
@@ -54,7 +56,7 @@ impl Cluster {
     fn command(directory: &Path, base: u16) -> Command {
         let mut command = settee();
         command
-            .args(["cluster-run", "--nodes", "2", "--replicas", "1", "--vbuckets", "16", "--dir"])
+            .args(["cluster-run", "--replicas", "1", "--vbuckets", "16", "--dir"])
             .arg(directory)
             .args(["--port-base", &base.to_string()])
             .args(["--management-port-base", &(base + 8).to_string()])
@@ -117,9 +119,12 @@ impl Cluster {
 
     /// Waits until a node holds so many documents, active ones and replicas.
     fn wait_for_items(&self, node: u16, count: usize) {
+        self.wait_for_statistic(node, &format!("curr_items_tot {count}"));
+    }
+
+    fn wait_for_statistic(&self, node: u16, wanted: &str) {
         let clock = Clock::real();
         let deadline = clock.now().after(PATIENCE);
-        let wanted = format!("curr_items_tot {count}");
         loop {
             let statistics = self.statistics(node, "default", None);
             if statistics.lines().any(|line| line == wanted) {
@@ -128,6 +133,46 @@ impl Cluster {
             assert!(clock.now() < deadline, "not {wanted}: {statistics}");
             platform::threads::pause(Duration::from_millis(20));
         }
+    }
+
+    fn wait_until_served(&self, nodes: &[u16], count: usize) {
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        while self.served_count(nodes) != count {
+            assert!(clock.now() < deadline, "{count} documents are not served");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until what both of two nodes have is the same.
+    fn wait_until_alike(&self, one: u16, other: u16) {
+        let clock = Clock::real();
+        let deadline = clock.now().after(PATIENCE);
+        let seqnos = |node| {
+            let text = self.statistics(node, "default", Some("vbucket-seqno"));
+            let lines = text.lines().filter_map(|line| line.split_once(' '));
+            let seqnos = lines.filter(|(name, _)| name.ends_with(":abs_high_seqno"));
+            let owned = seqnos.map(|(name, seqno)| (name.to_owned(), seqno.to_owned()));
+            owned.collect::<BTreeMap<_, _>>()
+        };
+        loop {
+            let (one, other) = (seqnos(one), seqnos(other));
+            if one.iter().all(|(name, seqno)| other.get(name).is_none_or(|it| it == seqno)) {
+                return;
+            }
+            assert!(clock.now() < deadline, "{one:?} {other:?}");
+            platform::threads::pause(Duration::from_millis(20));
+        }
+    }
+
+    /// How many documents can be read from these nodes.
+    fn served_count(&self, nodes: &[u16]) -> usize {
+        let count = |&node: &u16| -> usize {
+            let statistics = self.statistics(node, "default", None);
+            let count = statistics.lines().find_map(|line| line.strip_prefix("curr_items "));
+            count.unwrap().parse().unwrap()
+        };
+        nodes.iter().map(count).sum()
     }
 
     fn statistics(&self, node: u16, bucket: &str, group: Option<&str>) -> String {
@@ -221,6 +266,51 @@ fn nodes_share_the_vbuckets_and_outlive_one_another() {
     // The answer comes although the process that gives it ends.
     assert!(cluster.ask(&["--stop"]).contains("stop"));
     assert!(cluster.child.wait().unwrap().success());
+}
+
+/// Of a third of the vBuckets the node that is lost first has a copy, and the other one a newer.
+#[test]
+fn what_nobody_serves_goes_on_where_the_most_of_it_is_once_all_have_answered_or_by_force() {
+    for is_forced in [false, true] {
+        let cluster = Cluster::start(&["--nodes", "3"]);
+        let give_up = |node: &str| {
+            cluster.ask(&["--kill", node]);
+            cluster.ask(&["--failover", node])
+        };
+        cluster.load("default");
+        give_up("0");
+        let later = ["--num-cycles", "1", "--key-prefix", "later-"];
+        assert!(cluster.load_command(&later).output().unwrap().status.success());
+        cluster.wait_until_served(&[1, 2], 400);
+        cluster.wait_for_statistic(1, "ep_diskqueue_items 0");
+        cluster.wait_until_alike(1, 2);
+        assert!(give_up("1").contains("5 vBuckets had no replica"));
+        let served_count = cluster.served_count(&[2]);
+
+        // Now and when it is a member already.
+        for _ in 0..2 {
+            let answer = cluster.ask(&["--recover", "0"]);
+            for said in ["0, 4, 6, 10, 12 are not served", "n_1: it does not run", "--force"] {
+                assert!(answer.contains(said), "{answer}");
+            }
+            assert_eq!(cluster.states(0), counts(&[("dead", 5), ("replica", 11)]));
+        }
+        if is_forced {
+            let answer = cluster.ask(&["--recover", "0", "--force"]);
+            assert!(answer.contains("5 vBuckets that no node served go on"), "{answer}");
+            assert_eq!(cluster.states(0), counts(&[("active", 5), ("replica", 11)]));
+            let count = cluster.served_count(&[0, 2]);
+            assert!(served_count < count && count < 400, "what came behind is lost: {count}");
+        }
+        let answer = cluster.ask(&["--recover", "1"]);
+        assert_eq!(answer.contains("5 vBuckets that no node served go on"), !is_forced, "{answer}");
+        let state = if is_forced { "replica" } else { "active" };
+        assert_eq!(cluster.states(1), counts(&[(state, 5)]));
+        let count = cluster.served_count(&[0, 1, 2]);
+        assert_eq!(count == 400, !is_forced, "{count}");
+        let again = cluster.tell(&["--recover", "1"]);
+        assert!(!again.status.success(), "nothing is left to be taken in: {again:?}");
+    }
 }
 
 #[test]

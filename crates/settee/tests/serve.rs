@@ -693,6 +693,25 @@ fn a_check_says_whether_a_node_could_start_and_makes_nothing() {
 }
 
 #[test]
+fn a_node_that_cannot_go_on_once_it_serves_ends_in_order() {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path();
+    Node::start(serve_directory(work, &[]), work).stop();
+    // Nothing can be made under the one, as on a full disk, and nobody can say what is behind the
+    // other.
+    RealFiles.create_directories(&work.join("ready.new/inside")).unwrap();
+    let check = |name: &str| {
+        let why = refused(serve_directory(work, &[]));
+        assert!(why.contains(name), "{why}");
+        let mark = work.join("data/buckets/default/clean-stop");
+        assert!(std::fs::exists(&mark).unwrap(), "{name}: {why}");
+    };
+    check("ready.new");
+    std::os::unix::fs::symlink("nowhere", work.join("data/audit.log.off")).unwrap();
+    check("audit.log.off");
+}
+
+#[test]
 fn a_node_that_keeps_nothing_leaves_nothing_whatever_ends_it() {
     let root = tempfile::tempdir().unwrap();
     let work = root.path();

@@ -1,12 +1,14 @@
 //! Buckets that are made, changed and deleted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::bucket_form::BucketForm;
 use super::named_bucket::{Fields, NamedBucket};
@@ -14,6 +16,9 @@ use crate::answers;
 use crate::bucket_order::BucketOrderError;
 use crate::context::Context;
 use crate::node_view::NodeView;
+
+/// How long a client waits for the end of a bucket that it has deleted, as with the original.
+const DELETION_TIME_MAX: Duration = Duration::from_secs(30);
 
 type FieldsForm = Result<Form<Fields>, FormRejection>;
 
@@ -70,14 +75,19 @@ pub(super) async fn delete(
     // Whoever holds it keeps it from going.
     drop(bucket);
     let view = Arc::clone(&context.view);
-    let deleted = tokio::task::spawn_blocking(move || view.delete_bucket(&name)).await;
-    match deleted.unwrap_or_else(|_| Err(stopping())) {
-        Ok(true) => StatusCode::OK.into_response(),
-        Ok(false) => {
+    let (gone, is_gone) = oneshot::channel();
+    let gone = Box::new(move || gone.send(()).unwrap_or_default());
+    let deleted = tokio::task::spawn_blocking(move || view.delete_bucket(&name, gone)).await;
+    if let Err(error) = deleted.unwrap_or_else(|_| Err(stopping())) {
+        return refusal(&BucketForm::default(), error);
+    }
+    // Not on a thread: requests that wait for one may be what holds the bucket.
+    match tokio::time::timeout(DELETION_TIME_MAX, is_gone).await {
+        Ok(Ok(())) => StatusCode::OK.into_response(),
+        Ok(Err(_)) | Err(_) => {
             let body = json!({"_": "Bucket deletion not yet complete, but will continue.\r\n"});
             answers::json_text(StatusCode::INTERNAL_SERVER_ERROR, body.to_string())
         }
-        Err(error) => refusal(&BucketForm::default(), error),
     }
 }
 

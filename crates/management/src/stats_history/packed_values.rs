@@ -61,6 +61,19 @@ impl PackedValues {
         }
     }
 
+    /// Drops the values at `sample` and behind it.
+    pub(super) fn drop_from(&mut self, sample: u64) {
+        while self.chunks.back().is_some_and(|chunk| chunk.first >= sample) {
+            self.chunks.pop_back();
+        }
+        if let Some(chunk) = self.chunks.back_mut().filter(|chunk| chunk.end() > sample) {
+            let mut kept = Chunk { first: chunk.first, count: 0, last: 0, bytes: Vec::new() };
+            let values = chunk.values().take_while(|(at, _)| *at < sample);
+            values.for_each(|(_, value)| kept.push(value));
+            *chunk = kept;
+        }
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.chunks.is_empty()
@@ -162,6 +175,23 @@ mod tests {
             values.push(0, 0.1234);
             values.push(1, f64::NAN);
             assert_eq!(all(&values, 0), [(0, kept), (1, 0.0)], "{is_whole}");
+        }
+    }
+
+    #[test]
+    fn what_is_new_leaves_by_values_and_others_take_its_place() {
+        for kept in [0, 1, 9, CHUNK_VALUES_MAX, CHUNK_VALUES_MAX + 9] {
+            let mut values = PackedValues::new(true);
+            let value_at =
+                |sample: u64| (sample, if sample.is_multiple_of(2) { 300.0 } else { -7.0 });
+            (0..2 * CHUNK_VALUES_MAX).for_each(|sample| values.push(sample, value_at(sample).1));
+            values.drop_from(kept);
+            let mut expected: Vec<(u64, f64)> = (0..kept).map(value_at).collect();
+            assert_eq!(all(&values, 0), expected);
+            assert_eq!(values.is_empty(), kept == 0);
+            values.push(kept, 5.0);
+            expected.push((kept, 5.0));
+            assert_eq!(all(&values, 0), expected);
         }
     }
 

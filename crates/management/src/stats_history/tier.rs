@@ -40,11 +40,11 @@ impl Tier {
     /// Takes in what the figures are at a moment, if it is time for a sample. Histograms are left
     /// to `/metrics`.
     pub(super) fn take(&mut self, seconds: u64, metrics: &[Metric]) {
-        match self.times.back() {
-            // A clock that was set back would have figures in no order.
-            Some(last) if *last > seconds => *self = Self::new(self.limits),
-            Some(last) if seconds - last < self.limits.interval_seconds => return,
-            _ => {}
+        // A clock that was set back would have figures in no order.
+        self.drop_newer_than(seconds);
+        let last = self.times.back();
+        if last.is_some_and(|last| seconds - last < self.limits.interval_seconds) {
+            return;
         }
         let sample = self.first + count(self.times.len());
         self.times.push_back(seconds);
@@ -66,6 +66,19 @@ impl Tier {
         while self.bytes() > self.limits.bytes_max && count(self.times.len()) > CHUNK_VALUES_MAX {
             self.drop_oldest(CHUNK_VALUES_MAX);
         }
+    }
+
+    fn drop_newer_than(&mut self, seconds: u64) {
+        if self.times.back().is_none_or(|last| *last <= seconds) {
+            return;
+        }
+        let kept = self.times.partition_point(|taken| *taken <= seconds);
+        self.times.truncate(kept);
+        let end = self.first + count(kept);
+        self.series.retain(|_, values| {
+            values.drop_from(end);
+            !values.is_empty()
+        });
     }
 
     fn drop_oldest(&mut self, samples: u64) {
@@ -189,7 +202,25 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_begins_anew_and_figures_have_a_limit() {
+    fn a_clock_that_is_set_back_costs_what_was_taken_since() {
+        let mut tier = Tier::new(LIMITS);
+        for seconds in (100..=300).step_by(10) {
+            tier.take(seconds, &[items(1.0, "b")]);
+        }
+        tier.take(310, &[items(1.0, "b"), items(1.0, "new")]);
+        tier.take(308, &[items(2.0, "b")]);
+        assert_eq!((tier.span(), tier.series_count()), (Some((100, 300)), 1), "it is not time");
+        tier.take(310, &[items(3.0, "b")]);
+        let expected: Vec<u64> = (100..=310).step_by(10).collect();
+        assert_eq!(times(&tier), expected);
+        let last = tier.find(310, |_| true);
+        assert_eq!(last[0].points, [Point { seconds: 310, value: 3.0 }]);
+        tier.take(200, &[items(4.0, "b")]);
+        assert_eq!(tier.span(), Some((100, 200)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_far_begins_anew_and_figures_have_a_limit() {
         let mut tier = Tier::new(LIMITS);
         tier.take(100, &["a", "b", "c", "d"].map(|bucket| items(1.0, bucket)));
         assert_eq!(tier.series_count(), 3);

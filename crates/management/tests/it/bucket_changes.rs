@@ -156,6 +156,29 @@ fn a_bucket_is_changed_and_deleted_by_its_name() {
 }
 
 #[test]
+fn buckets_that_take_long_to_go_keep_nobody_from_work() {
+    let port = RestPort::start();
+    let names = ["held-1", "held-2", "held-3"];
+    for name in names {
+        let form = format!("name={name}&ramQuotaMB=100");
+        assert_eq!(port.ask_with("POST", ALL, &form).status, 202);
+    }
+    let port = &port;
+    std::thread::scope(|threads| {
+        let deletions = names
+            .map(|name| threads.spawn(move || port.ask("DELETE", &format!("{ALL}/{name}")).status));
+        while port.node.held_buckets.lock().unwrap().len() < names.len() {
+            std::thread::yield_now();
+        }
+        assert_eq!(port.ask_with("POST", ALL, "name=next&ramQuotaMB=100").status, 202);
+        assert!(deletions.iter().all(|deletion| !deletion.is_finished()));
+        let held = std::mem::take(&mut *port.node.held_buckets.lock().unwrap());
+        held.into_iter().for_each(|gone| gone());
+        assert_eq!(deletions.map(|deletion| deletion.join().unwrap()), [200; 3]);
+    });
+}
+
+#[test]
 fn the_stream_of_a_bucket_that_goes_ends() {
     let port = RestPort::start();
     let (mut stream, _) = open(&port, "/pools/default/bs/default");

@@ -46,6 +46,8 @@ pub(crate) struct FakeNode {
     pub(crate) order_error: Mutex<Option<BucketOrderError>>,
     /// What it was told of itself.
     pub(crate) setup_changes: Mutex<Vec<SetupChange>>,
+    /// What is called when deleted buckets are gone whose names begin with "held".
+    pub(crate) held_buckets: Mutex<Vec<Box<dyn FnOnce() + Send>>>,
     /// Why it would not take that.
     pub(crate) setup_error: Mutex<Option<SetupError>>,
     /// Who may set it up.
@@ -83,6 +85,7 @@ impl FakeNode {
             orders: Mutex::default(),
             order_error: Mutex::default(),
             setup_changes: Mutex::default(),
+            held_buckets: Mutex::default(),
             setup_error: Mutex::default(),
             set_up: Mutex::default(),
             notify: Mutex::default(),
@@ -162,11 +165,20 @@ impl NodeView for FakeNode {
         Ok(())
     }
 
-    fn delete_bucket(&self, name: &str) -> Result<bool, BucketOrderError> {
+    fn delete_bucket(
+        &self,
+        name: &str,
+        gone: Box<dyn FnOnce() + Send>,
+    ) -> Result<(), BucketOrderError> {
         self.take_order(name, &BucketOrder::new())?;
         self.buckets.lock().unwrap().retain(|bucket| bucket.name != name);
         self.notify.lock().unwrap().as_ref().unwrap()();
-        Ok(!name.starts_with("slow"))
+        if name.starts_with("held") {
+            self.held_buckets.lock().unwrap().push(gone);
+        } else if !name.starts_with("slow") {
+            gone();
+        }
+        Ok(())
     }
 
     fn cluster_plan(&self) -> String {

@@ -13,12 +13,12 @@ use crate::peer_copies::Held;
 
 /// The copy that is to be promoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Choice {
+pub struct Choice {
     /// Who has it.
-    pub(super) member: usize,
+    pub member: usize,
     /// Whether nothing is lost by it that somebody is known to need: it has what each copy has that
     /// can be trusted, and there is one.
-    pub(super) is_safe: bool,
+    pub is_safe: bool,
 }
 
 /// Chooses among the copies that members have; the first of those that are equally far.
@@ -38,6 +38,32 @@ pub(super) fn choose(copies: &[(usize, &Held)]) -> Option<Choice> {
     // Where histories of trusted copies have parted, whichever goes on costs what the others have.
     let has_all = trusted.iter().all(|(_, held)| compare(chosen.1, held).is_ge());
     Some(Choice { member: chosen.0, is_safe: has_all && !trusted.is_empty() })
+}
+
+/// Chooses among copies that nodes have kept which were given up. One that was active and crashed
+/// has begun a branch where its file ends when it started again, though nobody serves it any more.
+/// As such a branch looks like that of a promotion behind which nothing was written, copies are
+/// compared with and without the branches that nothing is in: where both are safe, they have to
+/// agree.
+pub(super) fn choose_kept(copies: &[(usize, &Held)]) -> Option<Choice> {
+    let bare: Vec<(usize, Held)> =
+        copies.iter().map(|&(member, held)| (member, without_empty_branches(held))).collect();
+    let bare: Vec<(usize, &Held)> = bare.iter().map(|(member, held)| (*member, held)).collect();
+    let (told, without) = (choose(copies)?, choose(&bare)?);
+    let of = |member: usize| bare.iter().find(|(of, _)| *of == member).map(|(_, held)| *held);
+    let has_more = compare(of(without.member)?, of(told.member)?).is_gt();
+    Some(match (told.is_safe, without.is_safe) {
+        (true, true) if has_more => Choice { is_safe: false, ..without },
+        (true, _) => told,
+        (false, _) => without,
+    })
+}
+
+fn without_empty_branches(held: &Held) -> Held {
+    let is_empty = |entry: &&FailoverEntry| entry.seqno.0 == held.high_seqno;
+    let count = held.branches.iter().take_while(is_empty).count();
+    let branches = held.branches.iter().skip(count).copied().collect();
+    Held { branches, ..*held }
 }
 
 /// The copy with the most, whatever histories there are.
@@ -176,6 +202,29 @@ mod tests {
         ] {
             expect(&first, &second, member, is_safe, why);
         }
+    }
+
+    #[test]
+    fn of_kept_copies_the_one_counts_that_was_given_up_last_though_all_have_crashed() {
+        const CRASHED_LATER: &[(u64, u64)] = &[(8, 52), (2, 50), (1, 0)];
+        for (first, second, member, is_safe, why) in [
+            (held(CRASHED, 70), held(CRASHED_LATER, 52), 2, true, "both have crashed"),
+            (held(OLD, 70), held(CRASHED_LATER, 52), 2, true, "the last one has"),
+            (held(CRASHED, 70), held(NEW, 52), 2, true, "the first one has"),
+            (held(CRASHED, 70), held(&[(8, 60), (1, 0)], 60), 1, true, "it was a replica"),
+            (held(OLD, 70), held(NEW, 50), 1, false, "promoted for nothing, or crashed"),
+            (held(OLD, 50), held(NEW, 50), 2, true, "whatever it was"),
+            (held(OLD, 70), held(&[(7, 0)], 0), 1, true, "there is nothing in it"),
+            (held(&[(6, 0)], 0), held(&[(7, 0)], 0), 1, true, "nobody has anything"),
+            (held(NEW, 52), held(OTHER, 58), 2, false, "each has something"),
+            (in_part(OLD, 5), in_part(OLD, 9), 2, false, "nobody can be trusted"),
+        ] {
+            let chosen = choose_kept(&[(1, &first), (2, &second)]);
+            assert_eq!(chosen, Some(Choice { member, is_safe }), "{why}");
+        }
+        let alone = held(CRASHED, 70);
+        assert_eq!(choose_kept(&[(4, &alone)]), Some(Choice { member: 4, is_safe: true }));
+        assert_eq!(choose_kept(&[]), None);
     }
 
     #[test]

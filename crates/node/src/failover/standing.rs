@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Replicas;
-use super::choice::{Choice, choose, compare};
+use super::choice::{Choice, choose, choose_kept, compare};
 use crate::peer_copies::{Copies, Held};
 
 /// Of who has no copy, though a map says so.
@@ -57,6 +57,13 @@ impl Standing {
     pub fn has_reached(&self, bucket: &str, vbid: u16, replicas: &[usize], own: &Held) -> bool {
         let held = |&replica: &usize| self.of(bucket, replica)?.get(&vbid);
         replicas.iter().filter_map(held).any(|held| compare(held, own).is_ge())
+    }
+
+    /// Whose copy of a vBucket that no node has active is to count from now on, of these that were
+    /// asked for what they have kept, the first of equals. `None` if none of them has one.
+    pub fn kept(&self, bucket: &str, vbid: u16, nodes: &[usize]) -> Option<Choice> {
+        let held = |&node: &usize| Some((node, self.of(bucket, node)?.get(&vbid)?));
+        choose_kept(&nodes.iter().filter_map(held).collect::<Vec<_>>())
     }
 
     fn choice(&self, bucket: &str, vbid: u16, replicas: &[usize]) -> Option<Choice> {

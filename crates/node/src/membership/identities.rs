@@ -28,6 +28,6 @@ impl Membership {
 
     /// Asks the others of a map who they are, if one is still to be asked.
     pub(super) fn ask_identities(&self, plan: &ClusterPlan) {
-        self.identities.ask_those_due(&self.other_members(plan));
+        self.identities.ask_those_due(&self.other_members(plan), || self.is_stopping());
     }
 }

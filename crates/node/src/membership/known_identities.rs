@@ -32,8 +32,9 @@ impl KnownIdentities {
     }
 
     /// Asks the others of a map who they are, if one is still to be asked. What is known stays
-    /// until there is another answer: a node may have been replaced.
-    pub(super) fn ask_those_due(&self, others: &[&PlannedNode]) {
+    /// until there is another answer: a node may have been replaced. Nobody is asked any more once
+    /// `is_over`.
+    pub(super) fn ask_those_due(&self, others: &[&PlannedNode], is_over: impl Fn() -> bool) {
         let Some(ask) = self.ask.get().filter(|_| self.state.is_due()) else { return };
         let _asking = self.state.lock();
         // Before anybody is asked: a map that is carried out meanwhile sets it again, and that
@@ -42,6 +43,10 @@ impl KnownIdentities {
         let is_of_map = |place: &Place| others.iter().any(|it| place_of(&it.address) == *place);
         self.lock().retain(|place, _| is_of_map(place));
         for node in others {
+            if is_over() {
+                self.state.set_due(true);
+                return;
+            }
             match ask(&node.address) {
                 Ok(uuid) => {
                     self.lock().insert(place_of(&node.address), uuid);

@@ -13,6 +13,7 @@ use document::{Manifest, ManifestEdit, ManifestError};
 
 use super::Membership;
 use super::exchange::{ATTEMPTS_MAX, Exchange, Precedence};
+use super::silent::Silent;
 use crate::peer_copies::ExchangeManifest;
 
 /// What is left to be exchanged.
@@ -44,7 +45,7 @@ impl Membership {
         let plan = self.plan();
         let _changing = self.manifests.state.lock();
         let manifest = self.edit_behind_others(&member.bucket, &plan, edit)?;
-        if !self.exchange_manifest_of(&member.bucket, &plan) {
+        if !self.exchange_manifest_of(&member.bucket, &plan, &mut self.nobody_silent()) {
             self.manifests.state.set_due(true);
             self.retries.begin(true);
         }
@@ -61,7 +62,7 @@ impl Membership {
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
         for _ in 0..ATTEMPTS_MAX {
-            self.exchange_manifest_of(bucket, plan);
+            self.exchange_manifest_of(bucket, plan, &mut self.nobody_silent());
             let current = bucket.manifest();
             let next = current.edited(edit).map_err(ManifestChangeError::Refused)?;
             if next.uid == current.uid {
@@ -114,8 +115,12 @@ impl Membership {
         Precedence::Here
     }
 
+    pub(super) fn nobody_silent(&self) -> Silent<'_> {
+        Silent::nobody(self.retries.clock())
+    }
+
     /// Exchanges what is left to be.
-    pub(super) fn exchange_manifests(&self, plan: &ClusterPlan) {
+    pub(super) fn exchange_manifests(&self, plan: &ClusterPlan, silent: &mut Silent<'_>) {
         if !self.manifests.state.is_due() {
             return;
         }
@@ -123,15 +128,21 @@ impl Membership {
         // Before the exchange: a map that is carried out meanwhile sets it again, and that counts.
         self.manifests.state.set_due(false);
         let members = self.members();
-        let left = members.iter().filter(|member| !self.exchange_manifest_of(&member.bucket, plan));
-        if left.count() > 0 {
-            self.manifests.state.set_due(true);
+        for member in members {
+            if !self.exchange_manifest_of(&member.bucket, plan, silent) {
+                self.manifests.state.set_due(true);
+            }
         }
     }
 
     /// Exchanges the manifest of a bucket with all other nodes of the map. Whether all were
     /// reached.
-    fn exchange_manifest_of(&self, bucket: &Bucket, plan: &ClusterPlan) -> bool {
+    fn exchange_manifest_of(
+        &self,
+        bucket: &Bucket,
+        plan: &ClusterPlan,
+        silent: &mut Silent<'_>,
+    ) -> bool {
         let Some(exchange) = self.manifests.with.get() else { return true };
         let this = self.this_node_in(plan);
         let name = &bucket.config().name;
@@ -140,9 +151,13 @@ impl Membership {
             if this.is_none() || this == Some(index) {
                 continue;
             }
+            if self.is_stopping() {
+                return false;
+            }
             // Encoded anew for each node: the one before may have had a newer manifest.
             let ours = manifest_json::encode_whole(&bucket.manifest());
-            let taken = exchange(&node.address, name, &ours).and_then(|theirs| {
+            let answer = silent.ask(node, || exchange(&node.address, name, &ours));
+            let taken = answer.and_then(|theirs| {
                 let theirs =
                     manifest_json::decode(theirs.as_bytes()).map_err(anyhow::Error::msg)?;
                 let known = bucket.manifest();

@@ -219,6 +219,9 @@ impl Membership {
         self.plans.state.set_due(false);
         let members = self.plan();
         for node in self.other_members(&members) {
+            if self.is_stopping() {
+                return;
+            }
             if let Err(error) = self.exchange_plan_with(peers, node) {
                 tracing::debug!(node = node.name, "no plans are exchanged: {error:#}");
                 self.plans.state.set_due(true);

@@ -29,8 +29,12 @@ impl PlanOrder {
     /// The next plan.
     ///
     /// # Errors
-    /// There is none: the bucket is there already, or is not there.
+    /// There is none: the bucket is there already, or is not there, or no number is left.
     pub(super) fn applied(&self, plan: &ClusterPlan) -> Result<ClusterPlan, BucketRefusal> {
+        if !plan.has_next() {
+            let why = "The cluster map has the last revision; hand out one of a higher epoch";
+            return Err(BucketRefusal::Failed(why.to_owned()));
+        }
         match self {
             Self::Make { name, .. } if plan.buckets.contains_key(name) => {
                 Err(BucketRefusal::Exists)
@@ -108,6 +112,12 @@ mod tests {
         let gone = delete("orders").applied(&made).unwrap();
         let again = make("orders").applied(&gone);
         assert!(matches!(again, Err(BucketRefusal::Invalid(..))), "its uuid is one of the past");
+        let mut last = made;
+        last.revision.revision = i64::MAX / 2;
+        for order in [make("travel"), delete("orders"), change("orders")] {
+            let refused = order.applied(&last);
+            assert!(matches!(refused, Err(BucketRefusal::Failed(_))), "no number is left");
+        }
         assert!(make("orders").needs_all() && !delete("orders").needs_all());
     }
 }

@@ -41,6 +41,10 @@ impl Retries {
         Self { clock, state, waker: OnceLock::new(), is_stopping: AtomicBool::new(false) }
     }
 
+    pub(super) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// A map was carried out, and something of it is left, or not.
     pub(super) fn begin(&self, is_needed: bool) {
         let due = is_needed.then(|| self.clock.now().after(PAUSE_MIN));
@@ -79,7 +83,12 @@ impl Retries {
         self.lock().due.map(|due| due.since(self.clock.now()))
     }
 
-    fn stop(&self) {
+    /// Whether the node stops.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.wake();
     }
@@ -117,7 +126,7 @@ impl Looping for RetryLoop {
     }
 
     fn is_over(&self) -> bool {
-        self.membership.retries.is_stopping.load(Ordering::Relaxed)
+        self.membership.retries.is_stopping()
     }
 }
 

@@ -332,6 +332,33 @@ fn what_a_full_disk_leaves_of_a_plan_is_tried_again() {
     assert_eq!((member.pending(), member.states()[3]), (vec![], None), "deleted as well");
 }
 
+#[test]
+fn roles_that_are_left_do_not_wait_for_nodes_that_do_not_answer_nor_does_a_stop() {
+    let (zero, one) = (Some(0), Some(1));
+    let member = Member::new();
+    let found = Arc::new(Mutex::new(Vec::new()));
+    let (finding, bucket) = (Arc::clone(&found), member.bucket.clone());
+    member.membership.exchange_with(Box::new(move |_, _, _| {
+        let mut state = None;
+        bucket.with_vbucket(Vbid(0), |vbucket| state = Some(vbucket.state()));
+        finding.lock().unwrap().push(state);
+        anyhow::bail!("no answer in time")
+    }));
+    assert_eq!(member.carry_out(&plan(2, 2, [[one, zero]; 4])), CarriedOut::Done);
+    member.files.set_capacity(0);
+    assert_eq!(member.carry_out(&plan(3, 2, [[zero, one]; 4])), CarriedOut::Done);
+    assert_eq!(member.pending().len(), 4);
+    member.files.set_capacity(1 << 30);
+    member.membership.try_again();
+    assert_eq!(*found.lock().unwrap(), [ACTIVE], "it serves before the other one is asked");
+    assert_eq!(member.pending(), []);
+    assert!(member.membership.has_more_to_try(), "the other one is asked again");
+    member.membership.retries.stop();
+    member.membership.try_again();
+    assert_eq!(found.lock().unwrap().len(), 1, "whoever stops asks nobody");
+    assert!(member.membership.has_more_to_try());
+}
+
 /// What other nodes answer, if they do.
 type SharedAnswer = Arc<Mutex<Option<Copies>>>;
 

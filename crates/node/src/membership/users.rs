@@ -129,6 +129,10 @@ impl Membership {
             if this.is_none() || this == Some(index) {
                 continue;
             }
+            if self.is_stopping() {
+                unreached.push(node.name.clone());
+                continue;
+            }
             // Taken anew for each node: the one before may have had users that count more.
             let registry = shared.users.to_json();
             let offer = UsersOffer { registry: &registry, follows: None };

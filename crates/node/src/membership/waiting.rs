@@ -9,6 +9,7 @@ use cluster::{BucketPlan, ClusterPlan, PendingVbucket, PlannedNode};
 use document::{Vbid, VbucketState};
 
 use super::bucket_member::BucketMember;
+use super::silent::Silent;
 use crate::peer_copies::{AskPeer, Copies};
 
 /// What the members of a plan have answered, by their index in it.
@@ -116,13 +117,19 @@ impl BucketMember {
     }
 
     /// Asks those for whom vBuckets wait.
-    pub(super) fn ask_peers(&self, plan: &ClusterPlan, this: usize, ask: &AskPeer) -> Answers {
+    pub(super) fn ask_peers(
+        &self,
+        plan: &ClusterPlan,
+        this: usize,
+        ask: &AskPeer,
+        silent: &mut Silent<'_>,
+    ) -> Answers {
         let Some(bucket) = plan.buckets.get(self.name()) else { return Answers::new() };
         // The lock ends with this line: others are asked without it.
         let members = self.lock_waiting().to_be_asked(bucket, this);
         let node = |member: usize| Some((member, plan.nodes.get(member)?));
         let answer = |(member, node): (usize, &PlannedNode)| {
-            let answer = ask(&node.address, self.name());
+            let answer = silent.ask(node, || ask(&node.address, self.name()));
             (member, answer.map_err(|error| format!("{error:#}")))
         };
         members.into_iter().filter_map(node).map(answer).collect()

@@ -21,6 +21,10 @@ use super::stream_key::{StreamKey, cursor_name};
 use super::stream_request::{self, Asker, Granted};
 use super::takeover::{self, Takeover};
 
+/// Streams of one vBucket that a connection may have, by their ids. Each has a place in the log,
+/// and whoever writes to the vBucket, or flushes it, goes through all of these.
+const STREAMS_OF_A_VBUCKET_MAX: usize = 256;
+
 impl Producer {
     /// A message has come.
     pub fn on_message(
@@ -101,6 +105,10 @@ impl Producer {
         let key = StreamKey { vbid, stream_id: checked.selection.stream_id };
         if self.streams.contains_key(&key) {
             return Answer::Fail(Status::KeyEexists, "the stream is there already");
+        }
+        let others = self.by_vbucket.get(&vbid).map_or(0, |(_, keys)| keys.len());
+        if others >= STREAMS_OF_A_VBUCKET_MAX {
+            return Answer::Fail(Status::Ebusy, "the connection has 256 streams of the vBucket");
         }
         let cursor_name = cursor_name(self.shared.name(), key);
         // What happens from now on is heard, also what happens before the stream is there.

@@ -180,6 +180,33 @@ fn streams_with_ids_do_not_get_in_each_others_way() {
     assert_eq!(machine.hub.producer_status()[0].streams.len(), 1);
 }
 
+#[test]
+fn a_connection_has_so_many_streams_of_a_vbucket_and_no_more() {
+    let mut machine = Machine::new();
+    let mut consumer = Consumer::new(&machine);
+    consumer.control(&machine, "enable_stream_id", "true");
+    let mut ask = |vbid, id: u16| {
+        let value = format!("{{\"sid\":{id}}}");
+        let asked = StreamRequest { value: value.as_bytes(), ..request(0, 0, u64::MAX, 0) };
+        heard(&consumer.tell(&machine, vbid, &Message::StreamRequest(asked)))
+    };
+    for id in 1..=256 {
+        assert_eq!(ask(VBID, id), Expected::Granted, "{id}");
+    }
+    assert_eq!(ask(VBID, 257), Expected::Refused(Status::Ebusy));
+    assert_eq!(ask(VBID, 256), Expected::Refused(Status::KeyEexists));
+    assert_eq!(machine.hub.producer_status()[0].streams.len(), 256);
+    let envelope = Envelope { vbid: VBID, stream_id: Some(7), ..Envelope::default() };
+    let now = machine.clock.now();
+    assert_eq!(consumer.producer.on_message(envelope, &Message::CloseStream, now), Answer::Done);
+    let value = b"{\"sid\":257}";
+    let asked = StreamRequest { value, ..request(0, 0, u64::MAX, 0) };
+    let answer = consumer.tell(&machine, VBID, &Message::StreamRequest(asked));
+    assert_eq!(heard(&answer), Expected::Granted, "one has gone");
+    machine.set("a", b"v");
+    assert_eq!(machine.hub.producer_status()[0].streams.len(), 256);
+}
+
 /// More memory is used than a backfill may find, by what another node sends and nobody has flushed.
 fn fill_memory(machine: &Machine) {
     let other = Vbid(1);

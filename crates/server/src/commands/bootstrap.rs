@@ -54,6 +54,11 @@ pub(super) fn hello(
     turn: &mut Turn<'_>,
 ) -> Done {
     let reply = request.reply(connection);
+    // What DCP_OPEN looked at stays: its streams are of it, and it refuses some features.
+    if connection.is_of_replication() {
+        reply.fail(turn, Status::NotSupported, "a connection of replication keeps its features");
+        return Done::Answered;
+    }
     let agreed = Agent::parse(request.frame.key)
         .and_then(|agent| Ok((agent, negotiate(request.frame.value, SUPPORTED)?)));
     let (agent, agreement) = match agreed {

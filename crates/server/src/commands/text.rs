@@ -24,7 +24,7 @@ use vbucket::SyncWriteEnd;
 use super::store::ambiguity;
 use crate::buckets::BucketPart;
 use crate::completed::Completed;
-use crate::connection::Turn;
+use crate::connection::{KnownOfLine, Turn};
 use executed::{line, outcome};
 
 pub(crate) use executed::Executed;
@@ -65,12 +65,12 @@ pub(crate) fn execute(
     }
 }
 
-/// Answers a request whose end has come. `number` is what a durable counter has.
+/// Answers a request whose end has come.
 pub(crate) fn complete(
     bucket: &Bucket,
     request: &Request<'_>,
     completed: &Completed,
-    number: Option<u64>,
+    known: KnownOfLine,
     turn: &mut Turn<'_>,
 ) {
     match completed {
@@ -78,8 +78,8 @@ pub(crate) fn complete(
             match request {
                 Request::Store(store) => outcome(TextOutcome::Stored, store.reply, turn),
                 Request::Delete(_, reply) => outcome(TextOutcome::Deleted, *reply, turn),
-                Request::Count(count) => change::number(number, count.reply, turn),
-                Request::Meta(meta) => meta::committed(bucket, meta, *mutation, number, turn),
+                Request::Count(count) => change::number(known.number(), count.reply, turn),
+                Request::Meta(meta) => meta::committed(bucket, meta, *mutation, known, turn),
                 _ => Executed::Answered,
             };
         }

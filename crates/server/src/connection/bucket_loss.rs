@@ -11,14 +11,20 @@ use crate::commands;
 
 impl Connection {
     /// The bucket goes. What waits for it is answered, and the connection closes behind that; but
-    /// one that has the bucket deleted hears of the end.
+    /// one that has the bucket deleted hears of the end, and so does whoever has not read yet how a
+    /// change of his has ended.
     pub(crate) fn lose_bucket(&mut self, turn: &mut Turn<'_>) {
         let lost = turn.parked.take_of(turn.token);
         for request in &lost {
             self.abandon(request, turn);
         }
-        for (request, _) in std::mem::take(&mut self.completed) {
-            self.abandon(&request, turn);
+        for (request, completed) in std::mem::take(&mut self.completed) {
+            if completed.is_end_of_change() && !self.dialect.is_text() {
+                self.answer_parked(&request, completed, turn);
+                turn.end_waits();
+            } else {
+                self.abandon(&request, turn);
+            }
         }
         self.producer = None;
         self.relay = None;

@@ -68,17 +68,23 @@ impl Connection {
         completion: Completed,
         turn: &mut Turn<'_>,
     ) {
-        let held_bytes = parked.kept.held_bytes();
-        assert!(self.parked_count > 0, "what goes on has waited");
-        assert!(self.parked_bytes >= held_bytes, "what is given back was held");
-        self.parked_count -= 1;
-        self.parked_bytes -= held_bytes;
-        // One that blocks waits alone: either it is the one that goes on, or none blocks.
-        self.is_blocked = false;
-        turn.resume(parked, &completion);
         if self.dialect.is_text() {
+            self.begin_to_finish(parked, &completion, turn);
             return self.finish_parked_text(parked, completion, turn);
         }
+        self.answer_parked(parked, completion, turn);
+        turn.end_waits();
+        self.on_kept(turn);
+    }
+
+    /// Of a request of frames: answers it, or executes it again.
+    pub(super) fn answer_parked(
+        &mut self,
+        parked: &ParkedRequest,
+        completion: Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        self.begin_to_finish(parked, &completion, turn);
         match (&parked.kept, completion) {
             (Kept::Answer(answer), Completed::Bucket(Completion::SyncWrite(end))) => {
                 commands::answer_ended(self, answer, end, turn);
@@ -88,8 +94,23 @@ impl Connection {
             (Kept::Frame(frame), completion) => self.complete(frame, completion, turn),
             (kept, other) => panic!("{kept:?} does not end by {other:?}"),
         }
-        turn.end_waits();
-        self.on_kept(turn);
+    }
+
+    /// It does not wait any more.
+    fn begin_to_finish(
+        &mut self,
+        parked: &ParkedRequest,
+        completion: &Completed,
+        turn: &mut Turn<'_>,
+    ) {
+        let held_bytes = parked.kept.held_bytes();
+        assert!(self.parked_count > 0, "what goes on has waited");
+        assert!(self.parked_bytes >= held_bytes, "what is given back was held");
+        self.parked_count -= 1;
+        self.parked_bytes -= held_bytes;
+        // One that blocks waits alone: either it is the one that goes on, or none blocks.
+        self.is_blocked = false;
+        turn.resume(parked, completion);
     }
 
     /// Executes the frames at the start of `bytes`; returns how many bytes they took.

@@ -1,6 +1,6 @@
 //! What is known of the answer to a durable write before that has ended.
 
-use document::Datatype;
+use document::{Cas, Datatype};
 use protocol::Status;
 
 /// What a durable write that has begun answers with once it is committed.
@@ -12,6 +12,27 @@ pub(crate) enum KnownAnswer {
     Number(u64),
     /// What has become of parts of a document.
     Paths(Box<PathsAnswer>),
+}
+
+/// What is known of a request of the text protocol that has begun, beside its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KnownOfLine {
+    /// Nothing.
+    Nothing,
+    /// The number that a counter has.
+    Number(u64),
+    /// The version whose place an older one takes: what is stored is stale.
+    Overtaken(Cas),
+}
+
+impl KnownOfLine {
+    /// The number that a counter has.
+    pub(crate) fn number(self) -> Option<u64> {
+        match self {
+            Self::Number(number) => Some(number),
+            Self::Nothing | Self::Overtaken(_) => None,
+        }
+    }
 }
 
 /// The answer to a change of parts of a document, but for the place in history.

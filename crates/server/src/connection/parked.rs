@@ -6,7 +6,7 @@ use protocol::Opcode;
 use vbucket::Waiter;
 
 use super::identity::Reply;
-use super::known_answer::KnownAnswer;
+use super::known_answer::{KnownAnswer, KnownOfLine};
 use crate::completed::Completed;
 use crate::slow_operations::Spans;
 
@@ -37,8 +37,8 @@ pub(crate) enum Kept {
     /// The answer: its durable write has begun, and waits for the end alone.
     Answer(ParkedAnswer),
     /// Of a request of the text protocol its line, which says how it is answered: it has begun,
-    /// and waits for its end alone. A counter's number is known.
-    Line(Vec<u8>, Option<u64>),
+    /// and waits for its end alone.
+    Line(Vec<u8>, KnownOfLine),
     /// A request of the text protocol that is still the first of the input, and is executed again.
     HeadOfInput,
 }
@@ -234,7 +234,7 @@ mod tests {
         for end in ends {
             let mut parked = Parked::of_worker(0);
             let waiter = parked.next_waiter();
-            let kept = Kept::Line(b"incr n 5".to_vec(), Some(15));
+            let kept = Kept::Line(b"incr n 5".to_vec(), KnownOfLine::Number(15));
             assert!(kept.held_bytes() >= 8, "the line is held");
             parked.park(waiter, request(7, kept));
             assert!(parked.take(waiter, &RETRY).is_none());

@@ -14,6 +14,7 @@ use protocol::{FrameError, Opcode};
 
 use super::foreign::ForeignProtocol;
 use super::holding::LARGE_REQUEST_BYTES_MIN;
+use super::known_answer::KnownOfLine;
 use super::parked::{Kept, ParkedRequest};
 use super::receive::{RECEIVED_IN_PLACE_BYTES_MIN, Receiving};
 use super::state::Connection;
@@ -50,11 +51,11 @@ impl Connection {
         completed: Completed,
         turn: &mut Turn<'_>,
     ) {
-        if let Kept::Line(line, number) = &parked.kept {
+        if let Kept::Line(line, known) = &parked.kept {
             let request = read_line(line).expect("a line that was carried out once is one");
             let part = self.bucket.as_ref().expect("a request of lines has its door's bucket");
             turn.begin_request();
-            complete(&part.bucket, &request, &completed, *number, turn);
+            complete(&part.bucket, &request, &completed, *known, turn);
             self.record(&request, turn);
         } else if let Some(lines) = self.dialect.lines() {
             assert!(lines.completed.is_none(), "one request of lines waits at a time");
@@ -155,9 +156,11 @@ impl Connection {
                 self.park_text(Kept::HeadOfInput, turn);
                 return None;
             }
-            Executed::Ordered => self.park_text(Kept::Line(line.to_vec(), None), turn),
-            Executed::Begun(number) => {
-                self.park_text(Kept::Line(line.to_vec(), number), turn);
+            Executed::Ordered => {
+                self.park_text(Kept::Line(line.to_vec(), KnownOfLine::Nothing), turn);
+            }
+            Executed::Begun(known) => {
+                self.park_text(Kept::Line(line.to_vec(), known), turn);
             }
             Executed::Answered => self.record(request, turn),
             Executed::Failed => {

@@ -16,6 +16,7 @@ const XERROR: u16 = 0x07;
 const JSON: u16 = 0x0b;
 const DUPLEX: u16 = 0x0c;
 const MAP_CHANGES: u16 = 0x0d;
+const UNORDERED_EXECUTION: u16 = 0x0e;
 const ALT_REQUEST: u16 = 0x10;
 const SYNC_REPLICATION: u16 = 0x11;
 const KEY_ENOENT: u16 = 0x01;
@@ -285,5 +286,43 @@ fn commands_are_counted_for_the_bucket_that_the_connection_has_selected() {
         let times = statistics(&mut clients[1][0], "timings");
         assert!(times.keys().any(|name| name.starts_with("get_cmd")), "{times:?}");
         assert!(!times.keys().any(|name| name.starts_with("store_cmd")), "{times:?}");
+    });
+}
+
+#[test]
+fn who_does_not_read_hears_how_a_durable_write_has_ended_though_its_bucket_goes() {
+    const OPAQUE: u32 = 77;
+    with_ports(|port| {
+        let features =
+            [MUTATION_SEQNO, XERROR, JSON, UNORDERED_EXECUTION, ALT_REQUEST, SYNC_REPLICATION];
+        let mut client = port.client(&features);
+        assert_eq!(client.ask(set(b"large", &vec![b'x'; 1 << 20])).status, 0);
+        let mut operator = port.client(&[XERROR, JSON]);
+        let mut place = |json: &[u8]| {
+            let place = frame(0x3d).extras(&[1]).value(json).datatype(1);
+            assert_eq!(operator.ask(place).status, 0);
+        };
+        place(br#"{"topology":[["a","b"]]}"#);
+        client.send(&set(b"k", b"v").framing(&[0x11, 1]).opaque(OPAQUE).bytes());
+        port.wait_for("it waits", |_| port.counter("parked_requests") > 0);
+        // More than its socket takes, and than the server keeps for it.
+        client.send(&get(b"large").bytes().repeat(200));
+        let mut known = 0;
+        port.wait_for("the output is full", |_| {
+            platform::threads::pause(std::time::Duration::from_millis(100));
+            let now = port.counter("cmd_get");
+            let stands = now > 0 && now == known;
+            known = now;
+            stands
+        });
+        place(br#"{"topology":[["a"]]}"#);
+        let details = statistics(&mut operator, "vbucket-details 0");
+        assert_eq!(details["vb_0:sync_write_committed_count"], "1");
+        drop(port.server.remove_bucket("default").unwrap());
+        let ends: Vec<u16> = std::iter::from_fn(|| client.try_receive())
+            .filter(|reply| reply.opaque == OPAQUE)
+            .map(|reply| reply.status)
+            .collect();
+        assert_eq!(ends, [0], "it was committed");
     });
 }

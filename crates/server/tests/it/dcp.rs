@@ -119,6 +119,8 @@ fn a_connection_of_replication_stays_what_it_is() {
     assert_eq!(client.ask(frame(0x89).key(b"default")).status, NOT_SUPPORTED);
     let password = frame(0x21).key(b"PLAIN").value(b"\0user\0password");
     assert_eq!(client.ask(password).status, NOT_SUPPORTED);
+    let hello = frame(0x1f).key(b"again").value(&UNORDERED_EXECUTION.to_be_bytes());
+    assert_eq!(client.ask(hello).status, NOT_SUPPORTED, "that would be refused by DCP_OPEN");
     assert_eq!(client.ask(frame(0x96)).value.len(), 16);
     assert_eq!(client.ask(frame(0x54)).value.len(), 16);
     assert_eq!(open(&mut client, b"name", 1), EINVAL);

@@ -218,6 +218,25 @@ fn writes_of_a_bucket_that_demands_durability_wait_for_their_end_in_order() {
 }
 
 #[test]
+fn what_takes_the_place_of_a_newer_version_is_stale_also_where_it_is_durable() {
+    let level_min = DurabilityMinLevel::by_name("majority").unwrap();
+    let durability = DurabilityConfig { level_min, ..DurabilityConfig::default() };
+    let port = Port::with_config(BucketConfig { durability, ..bucket_config() });
+    let mut binary = port.client(&[0x07, 0x0b]);
+    place(&mut binary, r#"[["a"]]"#);
+    let mut client = TextClient::connected_to(&port);
+    client.ask(b"set k 0 0 1\r\nx\r\n", b"STORED\r\n");
+    client.ask(b"ms k 1 I C1\r\ny\r\n", b"HD\r\n");
+    client.ask(b"mg k v\r\n", b"VA 1 X W\r\ny\r\n");
+    client.ask(b"mg k v\r\n", b"VA 1 Z X\r\ny\r\n");
+    // The next one is made anew by the same client still.
+    client.ask(b"ms k 1 I C1\r\nz\r\n", b"HD\r\n");
+    client.ask(b"mg k v\r\n", b"VA 1 Z X\r\nz\r\n");
+    client.ask(b"ms k 1\r\n!\r\n", b"HD\r\n");
+    client.ask(b"mg k v\r\n", b"VA 1\r\n!\r\n");
+}
+
+#[test]
 fn who_wants_no_reply_gets_none_however_the_wait_ends() {
     let level_min = DurabilityMinLevel::by_name("majority").unwrap();
     let durability = DurabilityConfig { level_min, ..DurabilityConfig::default() };

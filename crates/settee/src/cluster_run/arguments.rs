@@ -75,8 +75,8 @@ pub struct ClusterRunArguments {
     pub(super) node_arguments: Vec<String>,
     #[command(flatten)]
     pub(super) order: Order,
-    /// With --failover and --restart: go past members that do not say what they hold, and lose
-    /// what no other node has received
+    /// With --failover, --restart and --recover: go past nodes that do not say what they hold, and
+    /// lose what no other node has received
     #[arg(long, requires = "Order", help_heading = "To a running cluster")]
     pub(super) force: bool,
 }
@@ -94,7 +94,8 @@ pub(super) struct Order {
     /// Promote the replicas of a node, and go on without it
     #[arg(long, value_name = "NODE", help_heading = "To a running cluster")]
     pub(super) failover: Option<u16>,
-    /// Take a node that was given up in again: it holds the copies that are missing
+    /// Take a node that was given up in again: it holds the copies that are missing, and serves
+    /// what no node has active any more
     #[arg(long, value_name = "NODE", help_heading = "To a running cluster")]
     pub(super) recover: Option<u16>,
     /// Let a node hang
@@ -123,7 +124,7 @@ impl Order {
             self.kill.map(Command::Kill),
             self.restart.map(|node| Command::Restart { node, is_forced }),
             self.failover.map(|node| Command::Failover { node, is_forced }),
-            self.recover.map(Command::Recover),
+            self.recover.map(|node| Command::Recover { node, is_forced }),
             self.pause.map(Command::Pause),
             self.resume.map(Command::Resume),
             self.status.then(|| Command::Status {

@@ -22,7 +22,10 @@ pub(super) enum Command {
         node: u16,
         is_forced: bool,
     },
-    Recover(u16),
+    Recover {
+        node: u16,
+        is_forced: bool,
+    },
     Pause(u16),
     Resume(u16),
     /// Of these buckets; of all, where none is said.

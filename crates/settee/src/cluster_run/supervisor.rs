@@ -1,6 +1,7 @@
 //! The process that starts the nodes, watches them, and does to them what it is told.
 
 mod promotion;
+mod recovery;
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -188,7 +189,7 @@ impl Supervisor {
             Command::Kill(node) => self.kill(node),
             Command::Restart { node, is_forced } => self.restart(node, is_forced),
             Command::Failover { node, is_forced } => self.failover(node, is_forced),
-            Command::Recover(node) => self.recover(node),
+            Command::Recover { node, is_forced } => self.recover(node, is_forced),
             Command::Pause(node) => self.pause(node),
             Command::Resume(node) => self.resume(node),
             Command::Status { buckets } => self.status_of(&buckets),
@@ -253,18 +254,6 @@ impl Supervisor {
         let member = &self.cluster.nodes[usize::from(node)];
         member_port::hand_over(&self.plan, member, &self.cluster, CARRY_OUT_TIME_MAX)?;
         Ok(format!("n_{node} goes on"))
-    }
-
-    fn recover(&mut self, node: u16) -> anyhow::Result<String> {
-        if self.process(node)?.doing() == Doing::Nothing {
-            self.restart(node, false)?;
-        }
-        let planned = self.cluster.nodes[usize::from(node)].planned();
-        let plan = self.plan.joined(planned);
-        let plan = plan.with_context(|| format!("n_{node} cannot be taken in"))?;
-        self.adopt(plan)?;
-        let left = self.hand_over_to_members()?;
-        Ok(format!("n_{node} holds the copies that were missing, once it has received them{left}"))
     }
 
     /// Hands the map to all members that run. Returned is what of it is left, in words.

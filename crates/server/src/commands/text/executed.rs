@@ -3,7 +3,7 @@
 use protocol::text::answer::{self, TextOutcome};
 use protocol::text::request::Reply;
 
-use crate::connection::Turn;
+use crate::connection::{KnownOfLine, Turn};
 
 /// What became of a request of the text protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,8 @@ pub(crate) enum Executed {
     Waits,
     /// It waits under the session's waiter for an end that is answered.
     Ordered,
-    /// It has happened but for its end, for which it waits under the session's waiter. The answer
-    /// to a counter has its number.
-    Begun(Option<u64>),
+    /// It has happened but for its end, for which it waits under the session's waiter.
+    Begun(KnownOfLine),
     /// The connection is to be closed.
     Close,
 }

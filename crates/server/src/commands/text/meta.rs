@@ -17,7 +17,7 @@ use super::operations::{self, NoResult, VBID};
 use super::refusals::refuse;
 use super::store::{StoreOrder, StoredValue, carry_out, condition, not_stored};
 use super::{meta_get, recaching};
-use crate::connection::Turn;
+use crate::connection::{KnownOfLine, Turn};
 
 /// How often a document is read and changed that others change meanwhile.
 const ATTEMPTS_MAX: usize = 100;
@@ -59,8 +59,11 @@ pub(super) fn store(
             let facts = Facts { cas: mutation.cas.0, size, ..Facts::default() };
             answer(TextOutcome::Stored, meta, Some(facts), turn)
         }
-        Err(why) => not_stored(why, &order, Reply::Wanted, turn)
-            .map_or_else(|executed| executed, |was| answer(was, meta, None, turn)),
+        Err(why) => match (why, overtaken) {
+            (NoResult::Begun(_), Some(before)) => Executed::Begun(KnownOfLine::Overtaken(before)),
+            _ => not_stored(why, &order, Reply::Wanted, turn)
+                .map_or_else(|executed| executed, |was| answer(was, meta, None, turn)),
+        },
     }
 }
 
@@ -198,7 +201,7 @@ pub(super) fn committed(
     bucket: &Bucket,
     meta: &Meta<'_>,
     mutation: Mutation,
-    number: Option<u64>,
+    known: KnownOfLine,
     turn: &mut Turn<'_>,
 ) -> Executed {
     let mut facts = facts_of(mutation);
@@ -208,9 +211,12 @@ pub(super) fn committed(
         facts.ttl_seconds = ttl(found.item.expiry(), turn);
         facts.size = body_of(&found.item, false).0.len();
     }
+    if let (MetaVerb::Store, KnownOfLine::Overtaken(before)) = (meta.verb, known) {
+        recaching::mark_stale(bucket, meta.name.as_bytes(), Some(before), mutation.cas, turn);
+    }
     match meta.verb {
         MetaVerb::Get => meta_get::vivified(bucket, meta, mutation, turn),
-        MetaVerb::Count => answer_number(number.unwrap_or_default(), meta, facts, turn),
+        MetaVerb::Count => answer_number(known.number().unwrap_or_default(), meta, facts, turn),
         MetaVerb::Delete if meta.options.invalidates => {
             recaching::mark_stale(bucket, meta.name.as_bytes(), None, mutation.cas, turn);
             answer(TextOutcome::Deleted, meta, Some(facts), turn)

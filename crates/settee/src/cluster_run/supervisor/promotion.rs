@@ -224,7 +224,7 @@ impl Supervisor {
     }
 
     /// The copies that a node says it has of a bucket.
-    fn copies(&self, bucket: &str, index: usize) -> anyhow::Result<Copies> {
+    pub(super) fn copies(&self, bucket: &str, index: usize) -> anyhow::Result<Copies> {
         match self.processes[index].doing() {
             Doing::Runs => {
                 let address = self.cluster.nodes[index].planned().address;
