@@ -172,7 +172,7 @@ impl Work {
         let stored = self.stored.get(&listed.vbid).filter(|stored| stored.state == listed.state);
         let Some(stored) = stored else { return Ok(None) };
         let path = self.target.spool_path(&format!("{}.part", listed.vbid))?;
-        let mut file = SpoolFile::create(self.target.files(), &path)?;
+        let mut file = SpoolFile::create(self.target.files(), &path, &self.moved)?;
         let name = format!("{}/{}", self.name, stored.object);
         let is_there = self.target.get(&name, &mut |bytes| {
             self.moved.add(bytes.len());
@@ -181,7 +181,8 @@ impl Work {
         let written = file.finish()?;
         // The name says what was stored; what the target has by now is looked at.
         let is_it = is_there && written.sha256 == stored.sha256;
-        let checked = is_it.then(|| check(self.target.files(), &path)).and_then(Result::ok);
+        let checked = is_it.then(|| check(self.target.files(), &path, &self.moved));
+        let checked = checked.and_then(Result::ok);
         remove_if_there(self.target.files(), &path)?;
         Ok(checked.map(|checked| part_of(listed, stored.object.clone(), written, checked)))
     }
@@ -197,14 +198,15 @@ impl Work {
     }
 
     fn store_through(&self, listed: &Listed, path: &Path) -> anyhow::Result<VbucketPart> {
-        let mut file = SpoolFile::create(self.target.files(), path)?;
+        let mut file = SpoolFile::create(self.target.files(), path, &self.moved)?;
         self.catalogue.read(&self.node, listed.vbid, |bytes| {
             self.moved.add(bytes.len());
             file.write(bytes)
         })?;
         let written = file.finish()?;
         // Both ends have checked it then, and the network and the disk between them.
-        let checked = check(self.target.files(), path).context("it did not arrive as it is")?;
+        let checked = check(self.target.files(), path, &self.moved);
+        let checked = checked.context("it did not arrive as it is")?;
         let object = format!("{}.{}.{}.couch", listed.vbid, listed.state, written.sha256);
         self.target.put_file(&format!("{}/{object}", self.name), path, &self.moved)?;
         Ok(part_of(listed, object, written, checked))

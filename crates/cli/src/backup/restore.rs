@@ -123,7 +123,7 @@ impl Work {
 
     fn fetch_object(&self, object: &str, part: &VbucketPart) -> anyhow::Result<()> {
         let path = self.directory.join(layout::data_file(Vbid(part.vbid), 1));
-        let mut file = SpoolFile::create(&*self.files, &path)?;
+        let mut file = SpoolFile::create(&*self.files, &path, &self.moved)?;
         let is_there = self.target.get(object, &mut |bytes| {
             self.moved.add(bytes.len());
             file.write(bytes)
@@ -135,7 +135,7 @@ impl Work {
             "its {} bytes are not those that were stored",
             written.bytes
         );
-        let checked = check(&*self.files, &path)?;
+        let checked = check(&*self.files, &path, &self.moved)?;
         let is_it = checked.high_seqno == part.high_seqno && checked.documents == part.documents;
         ensure!(is_it, "the manifest says something else of it");
         Ok(())
