@@ -4,6 +4,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, ready};
 
 use axum::body::{Body, Bytes};
@@ -13,11 +14,12 @@ use axum::response::{IntoResponse, Response};
 use cluster::Uuid;
 use hyper::body::Frame;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::named_bucket::NamedBucket;
 use crate::answers;
-use crate::backups::{Backup, Leave};
+use crate::backups::{Backup, BackupOver, Leave};
 use crate::bucket_view::{BackupError, BackupSource};
 use crate::context::Context;
 use crate::stopping::until_stopped;
@@ -94,7 +96,9 @@ pub(super) async fn vbucket(
     State(context): State<Arc<Context>>,
     Path((name, backup, vbid)): Path<(String, String, u16)>,
 ) -> Response {
-    let Some(source) = context.backups.find(&name, &backup) else { return answers::not_found() };
+    let Some((source, over)) = context.backups.find(&name, &backup) else {
+        return answers::not_found();
+    };
     if !source.catalogue().vbuckets.iter().any(|vbucket| vbucket.vbid == vbid) {
         return answers::not_found();
     }
@@ -102,35 +106,63 @@ pub(super) async fn vbucket(
         return unavailable("Too many vBuckets are being read at the same time");
     };
     let (sender, parts) = mpsc::channel(PARTS_MAX);
+    let writer = PartWriter { to: sender, over, runtime: Handle::current() };
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let body = Parts { parts, is_whole: Arc::clone(&is_whole) };
     let read = move || {
-        write_parts(&*source, vbid, &sender);
+        write_parts(source, vbid, writer, &is_whole);
         drop(leave);
     };
     if let Err(error) = platform::threads::spawn("BackupReader", read) {
         return unavailable(&format!("No thread can be started: {error}"));
     }
     let headers = [(header::CONTENT_TYPE, "application/octet-stream")];
-    (headers, Body::new(Parts(parts))).into_response()
+    (headers, Body::new(body)).into_response()
 }
 
-/// Hands a vBucket on, part by part, and after it an error if it is not whole.
-fn write_parts(source: &dyn BackupSource, vbid: u16, sender: &mpsc::Sender<io::Result<Bytes>>) {
+/// Hands a vBucket on, part by part, and says whether that is all of it.
+fn write_parts(
+    source: Arc<dyn BackupSource>,
+    vbid: u16,
+    writer: PartWriter,
+    is_whole: &AtomicBool,
+) {
     // If it stays as it is the work is done all the same.
     drop(platform::threads::set_own_nice(platform::threads::NICE_LOWEST));
-    let to = sender.clone();
+    let to = writer.to.clone();
+    let mut over = writer.over.clone();
     let sink = move |bytes: &[u8]| {
-        for part in bytes.chunks(PART_BYTES_MAX) {
-            let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has left");
-            to.blocking_send(Ok(Bytes::copy_from_slice(part))).map_err(gone)?;
-        }
-        Ok(())
+        bytes.chunks(PART_BYTES_MAX).try_for_each(|part| writer.write(&mut over, part))
     };
-    if let Err(reason) = source.write(vbid, Box::new(sink)) {
-        if !sender.is_closed() {
+    match source.write(vbid, Box::new(sink)) {
+        Ok(()) => is_whole.store(true, Ordering::Release),
+        Err(reason) if !to.is_closed() => {
             tracing::warn!(vbucket = vbid, %reason, "a vBucket could not be backed up");
         }
-        // What is sent so far is not taken for the whole: the connection breaks.
-        drop(sender.blocking_send(Err(io::Error::other(reason))));
+        Err(_) => {}
+    }
+}
+
+/// Sends parts as long as the backup lives.
+struct PartWriter {
+    to: mpsc::Sender<Bytes>,
+    over: BackupOver,
+    runtime: Handle,
+}
+
+impl PartWriter {
+    /// Waits for room: a client that reads slowly does not hold what has ended.
+    fn write(&self, over: &mut BackupOver, part: &[u8]) -> io::Result<()> {
+        let gone = |why| Err(io::Error::new(io::ErrorKind::BrokenPipe, why));
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = over.wait() => gone("the backup is over"),
+                sent = self.to.send(Bytes::copy_from_slice(part)) => {
+                    sent.or_else(|_| gone("the client has left"))
+                }
+            }
+        })
     }
 }
 
@@ -179,8 +211,13 @@ impl hyper::body::Body for Held {
     }
 }
 
-/// A body that comes in parts from a thread.
-struct Parts(mpsc::Receiver<io::Result<Bytes>>);
+/// A body that comes in parts from a thread. What is sent so far is not taken for the whole when
+/// the thread has ended before that: the connection breaks.
+struct Parts {
+    parts: mpsc::Receiver<Bytes>,
+    /// Set before the last sender goes.
+    is_whole: Arc<AtomicBool>,
+}
 
 impl hyper::body::Body for Parts {
     type Data = Bytes;
@@ -190,7 +227,11 @@ impl hyper::body::Body for Parts {
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let part = ready!(self.0.poll_recv(context));
-        Poll::Ready(part.map(|part| part.map(Frame::data)))
+        let part = ready!(self.parts.poll_recv(context));
+        Poll::Ready(match part {
+            Some(part) => Some(Ok(Frame::data(part))),
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Err(io::Error::other("the vBucket is not whole"))),
+        })
     }
 }

@@ -46,7 +46,11 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
 #[test]
 fn a_backup_ends_with_its_bucket_and_holds_nothing_of_it() {
     let port = RestPort::start();
-    let (mut client, _) = open(&port, BACKUP);
+    let (mut client, line) = open(&port, BACKUP);
+    let catalogue: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let route = format!("{BACKUP}/{}/6", catalogue["backup"].as_str().unwrap());
+    // It reads no further, and does not end before its client does.
+    let (mut reader, _) = open(&port, &route);
     // Another change of the map does not end it.
     assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
     client.set_patience(Duration::from_millis(100));
@@ -58,6 +62,8 @@ fn a_backup_ends_with_its_bucket_and_holds_nothing_of_it() {
     while Arc::strong_count(&port.bucket.backups) > 1 {
         std::thread::yield_now();
     }
+    while reader.read_chunk().is_some() {}
+    assert!(reader.is_closed(), "what is not whole breaks off");
 }
 
 #[test]

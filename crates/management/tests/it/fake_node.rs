@@ -532,7 +532,7 @@ impl BackupSource for FakeBackup {
         let vbucket =
             |vbid| BackupVbucket { vbid, state: "s".to_owned(), bytes: 5, is_late: false };
         BackupCatalogue {
-            vbuckets: vec![vbucket(3), vbucket(4)],
+            vbuckets: vec![vbucket(3), vbucket(4), vbucket(6)],
             deleted: vec![7],
             empty: vec![0, 1],
             took: Duration::ZERO,
@@ -540,6 +540,10 @@ impl BackupSource for FakeBackup {
     }
 
     fn write(&self, vbid: u16, mut sink: BackupSink) -> Result<(), String> {
+        // More than all buffers on the way hold.
+        for _ in 0..if vbid == 6 { 1 << 10 } else { 0 } {
+            sink(&[b'6'; 1 << 18]).map_err(|error| error.to_string())?;
+        }
         sink(b"three").map_err(|error| error.to_string())?;
         if vbid == 4 { Err("the disk".to_owned()) } else { Ok(()) }
     }
