@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bucket::{BucketConfig, ConflictResolution, Named};
+use bucket::{BucketConfig, ConflictResolution, Named, RestoredBucket};
 use cli::RestoreArguments;
 use node::DataDirectory;
 use platform::files::{RealFiles, remove_tree};
@@ -63,7 +63,8 @@ fn fill(
         conflict_resolution: Some(rule),
         ..BucketConfig::named(&arguments.bucket)
     };
-    bucket::describe_restored(&**files, directory, &bucket, &restored.deleted)?;
+    let content = RestoredBucket { manifest: None, deleted: &restored.deleted };
+    bucket::describe_restored(&**files, directory, &bucket, &content)?;
     files.sync_directory(directory)?;
     Ok(restored)
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, ConflictResolution, DamageKind};
+use bucket::{ApplyConfig, BucketConfig, ConflictResolution, DamageKind, RestoredBucket};
 use document::{Seqno, Vbid};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
@@ -118,7 +118,8 @@ fn what_was_deleted_is_so_after_a_restore_too_and_the_same_version_wins() {
     let directory = Path::new(DIRECTORY);
     files.create_directories(directory).unwrap();
     let restored = BucketConfig { conflict_resolution: Some(ConflictResolution::Lww), ..config() };
-    bucket::describe_restored(&files, directory, &restored, &[Vbid(1), Vbid(3)]).unwrap();
+    let content = RestoredBucket { manifest: None, deleted: &[Vbid(1), Vbid(3)] };
+    bucket::describe_restored(&files, directory, &restored, &content).unwrap();
     let mut machine = Machine::begin(files, config()).unwrap();
     machine.run();
     let mut there = Vec::new();
