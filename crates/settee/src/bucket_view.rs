@@ -152,7 +152,7 @@ impl BucketView for ViewedBucket {
     }
 
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
-        backup_source::begin(self.bucket())
+        backup_source::begin(&self.membership, self.bucket())
     }
 
     fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {

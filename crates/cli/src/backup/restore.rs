@@ -24,6 +24,8 @@ pub struct RestoreReport {
     pub vbucket_count: u16,
     /// Which version of a document wins in the bucket.
     pub conflict_resolution: String,
+    /// The bucket's scopes and collections, as JSON; older versions did not keep them.
+    pub collections: Option<String>,
     /// vBuckets that have files.
     pub vbuckets: usize,
     /// vBuckets that were deleted.
@@ -52,6 +54,7 @@ pub fn fetch(
         backup: manifest.name.clone(),
         vbucket_count: manifest.bucket.vbucket_count,
         conflict_resolution: manifest.bucket.conflict_resolution.clone(),
+        collections: manifest.collections.as_ref().map(ToString::to_string),
         vbuckets: manifest.vbuckets.len(),
         deleted: manifest.deleted.iter().map(|vbid| Vbid(*vbid)).collect(),
         documents: manifest.documents(),

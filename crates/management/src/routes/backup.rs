@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::named_bucket::NamedBucket;
 use crate::answers;
 use crate::backups::{Backup, BackupOver, Leave};
-use crate::bucket_view::{BackupError, BackupSource};
+use crate::bucket_view::{BackupCatalogue, BackupError, BackupSource, BackupVbucket};
 use crate::context::Context;
 use crate::stopping::until_stopped;
 
@@ -53,24 +53,13 @@ pub(super) async fn begin(
     };
     let source: Arc<dyn BackupSource> = match begun {
         Ok(source) => source.into(),
-        Err(BackupError::Impossible(reason)) => {
-            let body = json!({"_": reason}).to_string();
-            return answers::json_text(StatusCode::BAD_REQUEST, body);
-        }
+        Err(BackupError::Impossible(reason)) => return refused(StatusCode::BAD_REQUEST, &reason),
+        Err(BackupError::MapChanges(reason)) => return refused(StatusCode::CONFLICT, &reason),
         Err(BackupError::Failed(reason)) => return unavailable(&reason),
     };
     let catalogue = source.catalogue();
     let backup = context.backups.add(bucket.name.clone(), source);
-    let vbuckets = catalogue.vbuckets.iter().map(|vbucket| {
-        json!({
-            "vbid": vbucket.vbid,
-            "state": vbucket.state,
-            "bytes": vbucket.bytes,
-            "late": vbucket.is_late,
-        })
-    });
-    let vbuckets: Value = vbuckets.collect();
-    let line = json!({
+    let mut line = json!({
         "backup": backup.name(),
         "bucket": {
             "name": bucket.name,
@@ -80,15 +69,35 @@ pub(super) async fn begin(
             "conflict_resolution": conflict_resolution,
         },
         "node": context.view.node().version,
-        "deleted": catalogue.deleted,
-        "empty": catalogue.empty,
-        "cut_seconds": catalogue.took.as_secs_f64(),
-        "vbuckets": vbuckets,
     });
+    if let (Some(line), Value::Object(said)) = (line.as_object_mut(), described(&catalogue)) {
+        line.extend(said);
+    }
     let end = Box::pin(until_over(context, bucket.name, bucket.uuid));
     let line = Some(Bytes::from(format!("{line}\n")));
     let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
     (headers, Body::new(Held { line, end, _backup: backup, _leave: leave })).into_response()
+}
+
+/// What a catalogue says.
+fn described(catalogue: &BackupCatalogue) -> Value {
+    let BackupCatalogue { revision, deleted, empty, elsewhere, collections, took, .. } = catalogue;
+    let vbucket = |vbucket: &BackupVbucket| {
+        let BackupVbucket { vbid, state, bytes, is_late } = vbucket;
+        json!({"vbid": vbid, "state": state, "bytes": bytes, "late": is_late})
+    };
+    let vbuckets: Value = catalogue.vbuckets.iter().map(vbucket).collect();
+    let collections: Value = serde_json::from_str(collections).unwrap_or_default();
+    json!({
+        "rev": revision.revision,
+        "revEpoch": revision.epoch,
+        "deleted": deleted,
+        "empty": empty,
+        "elsewhere": elsewhere,
+        "collections": collections,
+        "cut_seconds": took.as_secs_f64(),
+        "vbuckets": vbuckets,
+    })
 }
 
 /// GET /pools/default/buckets/{bucket}/backup/{backup}/{vbid}
@@ -167,7 +176,11 @@ impl PartWriter {
 }
 
 fn unavailable(reason: &str) -> Response {
-    answers::json_text(StatusCode::SERVICE_UNAVAILABLE, json!({"_": reason}).to_string())
+    refused(StatusCode::SERVICE_UNAVAILABLE, reason)
+}
+
+fn refused(status: StatusCode, reason: &str) -> Response {
+    answers::json_text(status, json!({"_": reason}).to_string())
 }
 
 /// Returns when the server stops, or the bucket is gone: a backup has a handle of it and its files

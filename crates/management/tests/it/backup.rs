@@ -20,6 +20,9 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     assert_eq!(catalogue["bucket"]["vbuckets"], 16);
     assert_eq!(catalogue["deleted"], serde_json::json!([7]));
     assert_eq!(catalogue["empty"], serde_json::json!([0, 1]));
+    assert_eq!(catalogue["elsewhere"], serde_json::json!([2, 5]));
+    assert_eq!((&catalogue["revEpoch"], &catalogue["rev"]), (&1.into(), &7.into()));
+    assert_eq!(catalogue["collections"]["uid"], "1f");
     let route = format!("{BACKUP}/{}", catalogue["backup"].as_str().unwrap());
     // Nobody else's name, no other vBucket.
     for target in [format!("{route}/5"), format!("{BACKUP}/0/3"), format!("{route}/x")] {
@@ -72,6 +75,13 @@ fn backups_have_a_limit_and_need_files_and_a_user() {
     let held = [open(&port, BACKUP), open(&port, BACKUP)];
     assert_eq!(port.ask("GET", BACKUP).status, 503);
     drop(held);
+    *port.bucket.kind.lock().unwrap() = BucketKind::FullEviction;
+    while port.ask("GET", BACKUP).status == 503 {
+        std::thread::yield_now();
+    }
+    let answer = port.ask("GET", BACKUP);
+    let expected = (409, r#"{"_":"vBucket 5 is not active"}"#);
+    assert_eq!((answer.status, answer.body.as_str()), expected);
     *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
     while port.ask("GET", BACKUP).status == 503 {
         std::thread::yield_now();

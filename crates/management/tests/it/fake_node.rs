@@ -394,6 +394,9 @@ impl BucketView for FakeBucket {
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
         match *self.kind.lock().unwrap() {
             BucketKind::Couchbase => Ok(Box::new(FakeBackup(Arc::clone(&self.backups)))),
+            BucketKind::FullEviction => {
+                Err(BackupError::MapChanges("vBucket 5 is not active".to_owned()))
+            }
             _ => Err(BackupError::Impossible("no files".to_owned())),
         }
     }
@@ -532,9 +535,12 @@ impl BackupSource for FakeBackup {
         let vbucket =
             |vbid| BackupVbucket { vbid, state: "s".to_owned(), bytes: 5, is_late: false };
         BackupCatalogue {
+            revision: Revision { epoch: 1, revision: 7 },
             vbuckets: vec![vbucket(3), vbucket(4), vbucket(6)],
             deleted: vec![7],
             empty: vec![0, 1],
+            elsewhere: vec![2, 5],
+            collections: r#"{"uid":"1f"}"#.to_owned(),
             took: Duration::ZERO,
         }
     }
