@@ -8,6 +8,8 @@ mod held_backup;
 mod info;
 mod make;
 mod manifest;
+mod map;
+mod parts;
 mod restore;
 mod s3;
 mod signature;
@@ -87,6 +89,9 @@ was answered before is in the backup, and each vBucket is as it was at one momen
 cannot do that, because a file is damaged or its disk fails, gives no backup. The node goes
 on serving, and what is written, compacted or deleted meanwhile changes nothing in the backup.
 
+Of a cluster any node will do: its map names the others, and each gives the vBuckets that are active
+on it. A node that cannot be reached is an error, and nothing is stored.
+
 A backup is a set of objects, <name>/<vBucket>.<state>.<sha256>.couch, each a couchstore file that
 settee verify-file and settee dump read, and <name>/manifest.json, which is stored last: without it
 there is no backup. Run an interrupted backup again: what is stored already is not stored again.
@@ -122,6 +127,7 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
         let result = json!({
             "backup": manifest.name,
             "vbuckets": manifest.vbuckets.len(),
+            "nodes": manifest.nodes.len(),
             "deleted": manifest.deleted.len(),
             "empty": manifest.empty.len(),
             "reused": made.reused,
@@ -133,17 +139,22 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<ExitCode> {
         print(&format!("{result}\n"))?;
     } else {
         print(&format!(
-            "backup {}: {} documents, {:.1} MB in {} vBuckets, {} of them stored before; the files \
-             are of moments {} ms apart; it took {seconds:.1} s\n",
+            "backup {}: {} documents, {:.1} MB in {} vBuckets of {}, {} of them stored before; the \
+             files are of moments {} ms apart; it took {seconds:.1} s\n",
             manifest.name,
             manifest.documents(),
             manifest.bytes() as f64 / 1e6,
             manifest.vbuckets.len(),
+            of_nodes(manifest.nodes.len()),
             made.reused,
             manifest.cut_milliseconds,
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn of_nodes(count: usize) -> String {
+    if count == 1 { "one node".to_owned() } else { format!("{count} nodes") }
 }
 
 /// Says what a restore came to.

@@ -60,19 +60,45 @@ impl NodePort {
         Ok((Self { agent, url, authorization }, bucket))
     }
 
+    /// Another node's port, asked by the same user.
+    pub(crate) fn at(&self, url: String) -> Self {
+        Self { url, ..self.clone() }
+    }
+
     /// What the node answers with 200.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Body> {
+        self.get_unless_it_changes(path)?.or_else(|why| bail!("{} refuses: {why}", self.url))
+    }
+
+    /// What the node answers with 200; or why there is nothing for now, because something is being
+    /// changed.
+    pub(crate) fn get_unless_it_changes(&self, path: &str) -> anyhow::Result<Result<Body, String>> {
         let request = self.agent.get(format!("{}{path}", self.url));
         let mut answer = self.heard(self.authorized(request).call())?;
-        match answer.status().as_u16() {
-            200 => Ok(answer.into_body()),
+        let status = answer.status().as_u16();
+        match status {
+            200 => return Ok(Ok(answer.into_body())),
             404 => bail!("{} has no such bucket or backup; check --bucket", self.url),
-            status => {
-                let said = json_of(&mut answer);
-                let reason = said.get("_").and_then(Value::as_str).unwrap_or_default();
-                bail!("{} refuses ({status}): {reason}", self.url)
-            }
+            _ => {}
         }
+        let said = json_of(&mut answer);
+        let reason = said.get("_").and_then(Value::as_str).unwrap_or_default();
+        ensure!(status == 409, "{} refuses ({status}): {reason}", self.url);
+        Ok(Err(reason.to_owned()))
+    }
+
+    /// What a node answers that is asked for what it has at hand; one that hangs is not waited for
+    /// any longer than `patience`.
+    pub(crate) fn get_soon(&self, path: &str, patience: Duration) -> anyhow::Result<Value> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.config().timeout_global(Some(patience)).build();
+        let mut answer = self.heard(self.authorized(request).call())?;
+        let status = answer.status().as_u16();
+        ensure!(status != 404, "{} has no such bucket; check --bucket", self.url);
+        let said = json_of(&mut answer);
+        let reason = said.get("_").and_then(Value::as_str).unwrap_or_default();
+        ensure!(status == 200, "{} refuses ({status}): {reason}", self.url);
+        Ok(said)
     }
 
     /// Has the node do something: the status, and what it says in JSON.

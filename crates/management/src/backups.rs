@@ -6,6 +6,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::watch;
+
 use crate::bucket_view::BackupSource;
 
 /// Backups at a time.
@@ -25,18 +27,33 @@ pub(crate) struct Backups {
 struct Begun {
     bucket: String,
     source: Arc<dyn BackupSource>,
+    over: BackupOver,
 }
 
 /// A backup's place among them; it is over when this is dropped.
 pub(crate) struct Backup {
     backups: Arc<Backups>,
     name: String,
+    /// Nothing is ever sent.
+    _lives: watch::Sender<()>,
 }
+
+/// Tells that a backup is over.
+#[derive(Clone)]
+pub(crate) struct BackupOver(watch::Receiver<()>);
 
 /// Leave to begin a backup, or to write a vBucket.
 pub(crate) struct Leave {
     backups: Arc<Backups>,
     counter: fn(&Backups) -> &AtomicUsize,
+}
+
+impl BackupOver {
+    /// Returns when the backup is over.
+    pub(crate) async fn wait(&mut self) {
+        // Only the end is ever told, and that as an error.
+        while self.0.changed().await.is_ok() {}
+    }
 }
 
 impl Backups {
@@ -58,15 +75,21 @@ impl Backups {
         for byte in secret {
             write!(name, "{byte:02x}").expect("a string takes everything");
         }
-        self.lock().insert(name.clone(), Begun { bucket, source });
-        Backup { backups: Arc::clone(self), name }
+        let (lives, over) = watch::channel(());
+        self.lock().insert(name.clone(), Begun { bucket, source, over: BackupOver(over) });
+        Backup { backups: Arc::clone(self), name, _lives: lives }
     }
 
-    /// The backup of that name, if it is one of the bucket.
-    pub(crate) fn find(&self, bucket: &str, name: &str) -> Option<Arc<dyn BackupSource>> {
+    /// The backup of that name, if it is one of the bucket, and what tells its end: who has it
+    /// longer than it lives lets go of it then.
+    pub(crate) fn find(
+        &self,
+        bucket: &str,
+        name: &str,
+    ) -> Option<(Arc<dyn BackupSource>, BackupOver)> {
         let backups = self.lock();
         let begun = backups.get(name).filter(|begun| begun.bucket == bucket)?;
-        Some(Arc::clone(&begun.source))
+        Some((Arc::clone(&begun.source), begun.over.clone()))
     }
 
     fn take_leave(

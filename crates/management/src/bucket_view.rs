@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{BucketMap, PendingVbucket};
+use cluster::{BucketMap, PendingVbucket, Revision};
 use document::{CollectionId, HistogramSnapshot, Manifest, ManifestEdit, ManifestError};
 
 use crate::observed::{HotKeys, SlowOperationFacts};
@@ -40,8 +40,8 @@ pub trait BucketView: Send + Sync {
     /// Stops compactions that are under way or wait.
     fn cancel_compactions(&self);
 
-    /// Holds its files as they are, for a backup. Has a thread of its own and may take as long as
-    /// the files are behind what was acknowledged.
+    /// Holds the files of the vBuckets that are active here as they are, for a backup. Has a thread
+    /// of its own and may take as long as the files are behind what was acknowledged.
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError>;
 
     /// The vBuckets whose files are damaged, in order.
@@ -185,15 +185,22 @@ pub trait BackupSource: Send + Sync {
     fn write(&self, vbid: u16, sink: BackupSink) -> Result<(), String>;
 }
 
-/// What is in a backup.
-#[derive(Clone, Debug, Default)]
+/// What is in a backup. Each vBucket of the bucket is in one of the lists.
+#[derive(Clone, Debug)]
 pub struct BackupCatalogue {
-    /// The vBuckets that have files, in order.
+    /// The version of the map that says what is active here.
+    pub revision: Revision,
+    /// The vBuckets that are active here and have files, in order.
     pub vbuckets: Vec<BackupVbucket>,
     /// The vBuckets that were deleted, in order.
     pub deleted: Vec<u16>,
-    /// The vBuckets that never had anything to be in a file, in order. All others have one.
+    /// The vBuckets that never had anything to be in a file, in order.
     pub empty: Vec<u16>,
+    /// The vBuckets that are not active here by the map, in order: this backup has nothing of them.
+    pub elsewhere: Vec<u16>,
+    /// The manifest of scopes and collections, with which ids come next, as JSON. None that a
+    /// vBucket of the backup follows is newer, but of those that are late.
+    pub collections: String,
     /// How far the moments of the files lie apart.
     pub took: Duration,
 }
@@ -216,6 +223,8 @@ pub struct BackupVbucket {
 pub enum BackupError {
     /// There never will be one.
     Impossible(String),
+    /// The map is being carried out: clients may read it, and try again.
+    MapChanges(String),
     /// Clients may try again.
     Failed(String),
 }

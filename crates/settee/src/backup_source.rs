@@ -1,41 +1,117 @@
 //! The bucket's files, as a backup over the REST port takes them.
 
-use bucket::{Bucket, FreezeError, FrozenBucket, FrozenEntry};
-use document::Vbid;
+use bucket::{Bucket, FreezeError, FrozenBucket, FrozenEntry, manifest_json};
+use cluster::{ClusterPlan, PendingVbucket};
+use document::{Vbid, VbucketState};
 use management::{BackupCatalogue, BackupError, BackupSink, BackupSource, BackupVbucket};
+use node::Membership;
 
-/// Holds the files of a bucket.
-pub(crate) fn begin(bucket: &Bucket) -> Result<Box<dyn BackupSource>, BackupError> {
-    match bucket.freeze() {
-        Ok(frozen) => {
-            let vbuckets = frozen.vbuckets().len();
-            tracing::info!(
-                vbuckets,
-                took_ms = u64::try_from(frozen.took().as_millis()).unwrap_or(u64::MAX),
-                "a backup begins"
-            );
-            Ok(Box::new(Source(frozen)))
-        }
-        Err(error @ FreezeError::Ephemeral) => Err(BackupError::Impossible(error.to_string())),
-        Err(error) => {
+/// What a node has to give of a bucket.
+struct Share {
+    plan: ClusterPlan,
+    /// For each vBucket whether the map has it active here.
+    is_active: Vec<bool>,
+}
+
+/// Holds the files of what is active here of a bucket.
+pub(crate) fn begin(
+    membership: &Membership,
+    bucket: &Bucket,
+) -> Result<Box<dyn BackupSource>, BackupError> {
+    let name = &bucket.config().name;
+    let share = Share::of(membership, name)?;
+    let frozen = bucket.freeze(|vbid| share.has(vbid)).map_err(refusal)?;
+    share.check(&frozen, &membership.pending(name))?;
+    // Nothing was taken away from this node before it was frozen: behind the roles comes the map.
+    if membership.plan() != share.plan {
+        return Err(BackupError::MapChanges("the map has changed meanwhile".to_owned()));
+    }
+    tracing::info!(
+        vbuckets = frozen.vbuckets().len(),
+        took_ms = u64::try_from(frozen.took().as_millis()).unwrap_or(u64::MAX),
+        "a backup begins"
+    );
+    // Behind the files: these follow no newer one.
+    let collections = manifest_json::encode_whole(&bucket.manifest());
+    Ok(Box::new(Source { frozen, share, collections }))
+}
+
+fn refusal(error: FreezeError) -> BackupError {
+    match error {
+        FreezeError::Ephemeral => BackupError::Impossible(error.to_string()),
+        FreezeError::OtherRole(_) => BackupError::MapChanges(error.to_string()),
+        error => {
             tracing::warn!(%error, "a backup cannot begin");
-            Err(BackupError::Failed(error.to_string()))
+            BackupError::Failed(error.to_string())
         }
     }
 }
 
-struct Source(FrozenBucket);
+impl Share {
+    fn of(membership: &Membership, bucket: &str) -> Result<Self, BackupError> {
+        let plan = membership.plan();
+        let this = membership.this_node_in(&plan);
+        let gone = || BackupError::Failed(format!("the map has no bucket {bucket} any more"));
+        let chains = &plan.buckets.get(bucket).ok_or_else(gone)?.chains;
+        let is_active = |chain: &Vec<_>| this.is_some() && chain.first().copied().flatten() == this;
+        let is_active = chains.iter().map(is_active).collect();
+        Ok(Self { plan, is_active })
+    }
+
+    fn has(&self, vbid: Vbid) -> bool {
+        self.is_active.get(usize::from(vbid.0)).copied().unwrap_or(false)
+    }
+
+    /// Whether each vBucket is what the map says. On a node alone an operator may have made of them
+    /// whatever he wants: nobody else has more of them.
+    fn check(&self, frozen: &FrozenBucket, pending: &[PendingVbucket]) -> Result<(), BackupError> {
+        if let Some(pending) = pending.iter().find(|pending| self.has(Vbid(pending.vbid))) {
+            let PendingVbucket { vbid, reason, .. } = pending;
+            let what = format!("vBucket {vbid} is not active yet, as the map says: {reason}");
+            return Err(BackupError::Failed(what));
+        }
+        if self.plan.nodes.len() == 1 {
+            return Ok(());
+        }
+        let is_other = |entry: &&FrozenEntry| entry.facts.state != Some(VbucketState::Active);
+        let other = frozen.vbuckets().iter().find(is_other).map(|entry| entry.vbid);
+        match other.or(frozen.deleted().first().copied()) {
+            None => Ok(()),
+            Some(Vbid(vbid)) => {
+                let what = format!("vBucket {vbid} is not active here, as the map says");
+                Err(BackupError::MapChanges(what))
+            }
+        }
+    }
+
+    fn elsewhere(&self) -> Vec<u16> {
+        let numbered = (0..).zip(&self.is_active);
+        numbered.filter(|(_, is_active)| !**is_active).map(|(vbid, _)| vbid).collect()
+    }
+}
+
+struct Source {
+    frozen: FrozenBucket,
+    share: Share,
+    collections: String,
+}
 
 impl BackupSource for Source {
     fn catalogue(&self) -> BackupCatalogue {
-        let vbuckets = self.0.vbuckets().iter().map(describe).collect();
         let numbers = |vbids: &[Vbid]| vbids.iter().map(|vbid| vbid.0).collect();
-        let (deleted, empty) = (numbers(self.0.deleted()), numbers(self.0.empty()));
-        BackupCatalogue { vbuckets, deleted, empty, took: self.0.took() }
+        BackupCatalogue {
+            revision: self.share.plan.revision,
+            vbuckets: self.frozen.vbuckets().iter().map(describe).collect(),
+            deleted: numbers(self.frozen.deleted()),
+            empty: numbers(self.frozen.empty()),
+            elsewhere: self.share.elsewhere(),
+            collections: self.collections.clone(),
+            took: self.frozen.took(),
+        }
     }
 
     fn write(&self, vbid: u16, sink: BackupSink) -> Result<(), String> {
-        match self.0.write(Vbid(vbid), sink) {
+        match self.frozen.write(Vbid(vbid), sink) {
             Ok(true) => Ok(()),
             Ok(false) => Err("the vBucket is gone, or was given already".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -152,7 +152,7 @@ impl BucketView for ViewedBucket {
     }
 
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
-        backup_source::begin(self.bucket())
+        backup_source::begin(&self.membership, self.bucket())
     }
 
     fn damaged_vbuckets(&self) -> Vec<DamagedVbucket> {
@@ -244,7 +244,7 @@ impl BucketView for ViewedBucket {
     fn edit_manifest(&self, edit: ManifestEdit<'_>) -> Result<Arc<Manifest>, ManifestEditError> {
         self.membership.edit_manifest(&self.name, edit).map_err(|error| match error {
             ManifestChangeError::Refused(error) => ManifestEditError::Refused(error),
-            ManifestChangeError::Failed(error) => ManifestEditError::Failed(error.to_string()),
+            error => ManifestEditError::Failed(error.to_string()),
         })
     }
 }

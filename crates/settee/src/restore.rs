@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use bucket::{BucketConfig, ConflictResolution, Named};
+use bucket::{BucketConfig, ConflictResolution, Named, RestoredBucket, manifest_json};
 use cli::RestoreArguments;
 use node::DataDirectory;
 use platform::files::{RealFiles, remove_tree};
@@ -63,7 +63,11 @@ fn fill(
         conflict_resolution: Some(rule),
         ..BucketConfig::named(&arguments.bucket)
     };
-    bucket::describe_restored(&**files, directory, &bucket, &restored.deleted)?;
+    let manifest = restored.collections.as_ref().map(|text| manifest_json::decode(text.as_bytes()));
+    let manifest = manifest.transpose().map_err(anyhow::Error::msg);
+    let manifest = manifest.context("the scopes and collections of the backup are damaged")?;
+    let restored_bucket = RestoredBucket { manifest, deleted: &restored.deleted };
+    bucket::describe_restored(&**files, directory, &bucket, &restored_bucket)?;
     files.sync_directory(directory)?;
     Ok(restored)
 }

@@ -59,6 +59,23 @@ impl OpenCollection {
 /// There may be a thousand of them in each of a thousand vBuckets.
 const _: () = assert!(size_of::<OpenCollection>() <= 64);
 
+/// A manifest has an id for something else than a vBucket's history has it for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherMeaning {
+    id: u32,
+    here: String,
+    there: String,
+}
+
+impl std::fmt::Display for OtherMeaning {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { id, here, there } = self;
+        write!(formatter, "the id {id:x} is {here} in its history, and {there} in the manifest")
+    }
+}
+
+impl std::error::Error for OtherMeaning {}
+
 /// A collection that is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leaving {
@@ -218,6 +235,33 @@ impl Collections {
     /// Memory was searched: those whose documents are gone from it.
     pub(crate) fn finish_erasure(&mut self) -> impl Iterator<Item = Leaving> {
         self.leaving.drain(..std::mem::take(&mut self.erasing))
+    }
+
+    /// Whether an id that is known here means the same in `manifest`.
+    pub(crate) fn check_meaning(&self, manifest: &Manifest) -> Result<(), OtherMeaning> {
+        let other = |id: u32, here: &str, there: &str| {
+            let (here, there) = (here.to_owned(), there.to_owned());
+            Err(OtherMeaning { id, here, there })
+        };
+        for scope in &manifest.scopes {
+            match self.scopes.get(&scope.id) {
+                Some(known) if **known != *scope.name => {
+                    return other(scope.id.0, known, &scope.name);
+                }
+                _ => {}
+            }
+        }
+        for (scope, collection) in manifest.collections() {
+            let ManifestCollection { id, name, .. } = collection;
+            match self.open.get(id) {
+                Some(known) if (known.scope, &*known.name) != (scope.id, name) => {
+                    let here = format!("{} of scope {:x}", known.name, known.scope.0);
+                    return other(id.0, &here, &format!("{name} of scope {:x}", scope.id.0));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// What has to come about for the vBucket to have the collections of `manifest`. What goes

@@ -25,7 +25,7 @@ mod waiter;
 
 pub use clock_rules::{ClockRules, FutureCas};
 pub use collection_figures::CollectionFigures;
-pub use collections::OpenCollection;
+pub use collections::{OpenCollection, OtherMeaning};
 pub use destruction::Destruction;
 pub use durability::{
     ChainNode, DurabilityLimits, DurabilityStatus, InvalidTopology, check_topology,

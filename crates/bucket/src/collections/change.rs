@@ -15,6 +15,9 @@ use crate::core::{Bucket, BucketCore};
 pub enum ManifestChangeError {
     /// What is asked for cannot be.
     Refused(ManifestError),
+    /// Which scopes and collections there are is not known before all vBuckets are loaded, whose
+    /// files came from elsewhere. Clients try again.
+    Loading,
     /// It could not be made durable: clients may try again.
     Failed(FileError),
 }
@@ -23,6 +26,7 @@ impl std::fmt::Display for ManifestChangeError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(formatter),
+            Self::Loading => formatter.write_str("The bucket is being loaded; try again"),
             Self::Failed(error) => error.fmt(formatter),
         }
     }
@@ -62,6 +66,11 @@ impl Bucket {
         self.0.rules.max_ttl_seconds.store(seconds, Ordering::Relaxed);
     }
 
+    /// Whether it is known yet which manifest the bucket has; before that it cannot be changed.
+    pub fn knows_its_manifest(&self) -> bool {
+        self.0.check_manifest_is_known().is_ok()
+    }
+
     /// Changes the manifest, if that changes anything. It is durable on return, and the active
     /// vBuckets that are loaded follow it; the others do when they are. Not for front-end workers.
     ///
@@ -72,6 +81,7 @@ impl Bucket {
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
         let changing = self.0.manifest.lock();
+        self.0.check_manifest_is_known()?;
         let current = self.manifest();
         let next = current.edited(edit).map_err(ManifestChangeError::Refused)?;
         if next.uid == current.uid {
@@ -91,6 +101,7 @@ impl Bucket {
     /// See [`ManifestChangeError`].
     pub fn set_manifest(&self, next: Manifest) -> Result<(), ManifestChangeError> {
         let changing = self.0.manifest.lock();
+        self.0.check_manifest_is_known()?;
         let current = self.manifest();
         if !current.check_next(&next).map_err(ManifestChangeError::Refused)? {
             return Ok(());
@@ -112,10 +123,23 @@ impl BucketCore {
     /// Makes a manifest durable and has the vBuckets follow it. The caller has the right to.
     fn change_manifest(&self, next: Manifest) -> Result<(), ManifestChangeError> {
         self.manifest.replace(next).map_err(ManifestChangeError::Failed)?;
-        for (vbid, _) in self.slots() {
-            self.have_manifest_followed(vbid);
-        }
+        self.slots().for_each(|(vbid, _)| self.have_manifest_followed(vbid));
         Ok(())
+    }
+
+    /// Whether it can be changed: what is given out next was never given out before.
+    fn check_manifest_is_known(&self) -> Result<(), ManifestChangeError> {
+        let is_known = self.manifest.is_settled() || !self.background.warmup.is_loading_metadata();
+        if is_known { Ok(()) } else { Err(ManifestChangeError::Loading) }
+    }
+
+    /// All vBuckets are loaded: which manifest the bucket has is known.
+    pub(crate) fn settle_manifest(&self) {
+        let _changing = self.manifest.lock();
+        if let Err(error) = self.manifest.settle() {
+            // Until it is changed, or the next start finds it again where it was found.
+            tracing::warn!(%error, "the manifest of the vBuckets could not be kept");
+        }
     }
 
     /// Has a vBucket follow the manifest, if it is active and here. Whoever makes a vBucket active
@@ -123,17 +147,22 @@ impl BucketCore {
     /// finds the manifest.
     pub(crate) fn have_manifest_followed(&self, vbid: Vbid) {
         let (manifest, now) = (self.manifest.current(), self.now());
+        let mut refused = None;
         let follow = |vbucket: &mut Vbucket, effects: &mut Vec<_>| {
-            vbucket.follow_manifest(&manifest, now, effects);
+            refused = vbucket.follow_manifest(&manifest, now, effects).err();
         };
         // One that is not here follows when it comes.
         let _is_here = self.on_vbucket(vbid, &mut Vec::new(), follow);
+        if let Some(error) = refused {
+            let (uid, vbucket) = (manifest.uid, vbid.0);
+            tracing::error!(%error, vbucket, uid, "a vBucket keeps the collections that it has");
+        }
     }
 
-    /// A vBucket whose file came from elsewhere tells of collections that the bucket, which has no
-    /// manifest of its own in its directory, does not know of: the newest such manifest is its.
+    /// A vBucket whose file came from elsewhere tells of collections that the bucket does not know
+    /// of before its manifest is settled: the newest such manifest is its.
     pub(crate) fn adopt_manifest_of(&self, vbid: Vbid) {
-        if !self.manifest.was_absent {
+        if self.manifest.is_settled() {
             return;
         }
         let known = self.manifest.current().uid;
@@ -149,15 +178,11 @@ impl BucketCore {
             return;
         }
         let uid = manifest.uid;
-        let changed = self.change_manifest(manifest.continuing(&current));
+        self.manifest.adopt(manifest.continuing(&current));
+        self.slots().for_each(|(vbid, _)| self.have_manifest_followed(vbid));
         drop(changing);
-        match changed {
-            Ok(()) => {
-                tracing::info!(vbucket = vbid.0, uid, "the manifest of a vBucket is newer");
-                self.manifest.tell();
-            }
-            Err(error) => tracing::warn!(%error, uid, "a newer manifest could not be kept"),
-        }
+        tracing::info!(vbucket = vbid.0, uid, "the manifest of a vBucket is newer");
+        self.manifest.tell();
     }
 }
 

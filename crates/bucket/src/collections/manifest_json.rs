@@ -14,6 +14,9 @@ struct ManifestForm {
     next_scope_uid: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_collection_uid: Option<String>,
+    /// Whether vBuckets may follow a newer one: only in files, after a restore.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    may_be_behind: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,13 +47,25 @@ pub fn encode_whole(manifest: &Manifest) -> String {
     serde_json::to_string(&form(manifest)).expect("a manifest is JSON")
 }
 
+/// The same in the file of a bucket that was just restored.
+pub(crate) fn encode_restored(manifest: &Manifest) -> String {
+    let form = ManifestForm { may_be_behind: true, ..form(manifest) };
+    serde_json::to_string(&form).expect("a manifest is JSON")
+}
+
 /// Reads either form. What does not say which ids come next goes on behind its own.
 ///
 /// # Errors
 /// What is wrong, in words.
 pub fn decode(text: &[u8]) -> Result<Manifest, String> {
+    decode_file(text).map(|(manifest, _)| manifest)
+}
+
+/// Reads any form, and whether vBuckets may follow a newer manifest.
+pub(crate) fn decode_file(text: &[u8]) -> Result<(Manifest, bool), String> {
     let form: ManifestForm =
         serde_json::from_slice(text).map_err(|error| format!("it is no manifest: {error}"))?;
+    let may_be_behind = form.may_be_behind;
     let number = |text: &str| {
         let number = text.strip_prefix("0x").unwrap_or(text);
         u64::from_str_radix(number, 16).map_err(|_| format!("`{text}` is no uid"))
@@ -79,7 +94,7 @@ pub fn decode(text: &[u8]) -> Result<Manifest, String> {
     };
     let manifest = manifest.continuing(&Manifest::default());
     manifest.check().map_err(|error| error.to_string())?;
-    Ok(manifest)
+    Ok((manifest, may_be_behind))
 }
 
 fn form(manifest: &Manifest) -> ManifestForm {
@@ -99,6 +114,7 @@ fn form(manifest: &Manifest) -> ManifestForm {
         scopes: scopes.iter().map(scope).collect(),
         next_scope_uid: Some(format!("{next_scope:x}")),
         next_collection_uid: Some(format!("{next_collection:x}")),
+        may_be_behind: false,
     }
 }
 
@@ -128,7 +144,11 @@ mod tests {
             [ManifestEdit::CreateScope { scope }, create("c", Some(5)), create("d", None), drop];
         let fold = |manifest: Manifest, edit| manifest.edited(edit).unwrap();
         let manifest = edits.into_iter().fold(Manifest::default(), fold);
-        assert_eq!(decode(encode_whole(&manifest).as_bytes()), Ok(manifest.clone()));
+        assert_eq!(decode_file(encode_whole(&manifest).as_bytes()), Ok((manifest.clone(), false)));
+        assert_eq!(
+            decode_file(encode_restored(&manifest).as_bytes()),
+            Ok((manifest.clone(), true))
+        );
         let said = decode(encode(&manifest).as_bytes()).unwrap();
         assert_eq!((said.next_collection, manifest.next_collection), (10, 11));
         assert!(encode(&manifest).contains(r#"{"name":"c","uid":"9","maxTTL":5,"history":true}"#));

@@ -27,8 +27,11 @@ pub(crate) struct ManifestStore {
     pub(super) eraser: Wakeable,
     /// Whether a collection was dropped since a round of the eraser began last.
     erasure_is_due: AtomicBool,
-    /// Whether there was no manifest in the directory: then the newest of a vBucket's is it.
-    pub(super) was_absent: bool,
+    /// Whether it is the newest that a vBucket follows. Not so at first where the files may come
+    /// from elsewhere, as there was no manifest in the directory, or one that says so: then the
+    /// newest of a vBucket's is it, which shows when all are loaded. Changed by whoever has the
+    /// right to change the manifest.
+    is_settled: AtomicBool,
 }
 
 impl ManifestStore {
@@ -36,7 +39,7 @@ impl ManifestStore {
     pub(crate) fn open(files: &Arc<dyn Files>, directory: &Path) -> Result<Self, OpenError> {
         let path = directory.join(MANIFEST_NAME);
         let found = match files.read_all(&path) {
-            Ok(text) => Some(manifest_json::decode(&text).map_err(|what| {
+            Ok(text) => Some(manifest_json::decode_file(&text).map_err(|what| {
                 let path = path.clone();
                 OpenError::BadDescription { path, what: format!("cannot be read: {what}") }
             })?),
@@ -53,9 +56,11 @@ impl ManifestStore {
             watcher: OnceLock::new(),
             eraser: Wakeable::default(),
             erasure_is_due: AtomicBool::new(false),
-            was_absent: found.is_none(),
+            is_settled: AtomicBool::new(
+                found.as_ref().is_some_and(|(_, may_be_behind)| !may_be_behind),
+            ),
         };
-        store.show(found.unwrap_or_default());
+        store.show(found.map(|(manifest, _)| manifest).unwrap_or_default());
         Ok(store)
     }
 
@@ -99,8 +104,32 @@ impl ManifestStore {
 
     /// Makes `manifest` durable, then the current one. For whoever has the right.
     pub(super) fn replace(&self, manifest: Manifest) -> Result<(), FileError> {
-        self.files.replace_all(&self.path, manifest_json::encode_whole(&manifest).as_bytes())?;
+        self.write(&manifest)?;
         self.show(manifest);
+        Ok(())
+    }
+
+    /// Whether it is known which manifest the bucket has.
+    pub(super) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Acquire)
+    }
+
+    /// Takes a newer manifest, of a vBucket, for now: the next start finds it again where it was
+    /// found. For whoever has the right, before it is settled.
+    pub(super) fn adopt(&self, manifest: Manifest) {
+        assert!(!self.is_settled(), "what is settled is changed durably");
+        self.show(manifest);
+    }
+
+    /// No vBucket follows a newer manifest than the current one, which is made durable: from now on
+    /// it counts, whatever a vBucket's file says. For whoever has the right.
+    pub(super) fn settle(&self) -> Result<(), FileError> {
+        if self.is_settled() { Ok(()) } else { self.write(&self.current()) }
+    }
+
+    fn write(&self, manifest: &Manifest) -> Result<(), FileError> {
+        self.files.replace_all(&self.path, manifest_json::encode_whole(manifest).as_bytes())?;
+        self.is_settled.store(true, Ordering::Release);
         Ok(())
     }
 

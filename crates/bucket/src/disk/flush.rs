@@ -101,16 +101,17 @@ impl BucketCore {
         flushed
     }
 
-    /// Flushes the items that are only in memory now, as many flushes as that takes; brings files
-    /// up to date where the journal has no room for them. What fails is queued again; then this is
-    /// a vBucket of which not everything is durable.
-    pub(crate) fn flush_items(&self) -> Result<(), Vbid> {
+    /// Flushes the items of these vBuckets that are only in memory now, as many flushes as that
+    /// takes; brings files up to date where the journal has no room for them. What fails is queued
+    /// again; then this is a vBucket of which not everything is durable.
+    pub(crate) fn flush_items(&self, wanted: impl Fn(Vbid) -> bool) -> Result<(), Vbid> {
         let seqnos = |slot: &VbucketSlot| {
             let place = slot.lock();
             place.as_ref().map(|vbucket| (vbucket.persisted_seqno(), vbucket.high_seqno()))
         };
         let mut behind: Vec<(Vbid, Seqno, Seqno)> = self
             .slots()
+            .filter(|(vbid, _)| wanted(*vbid))
             .filter_map(|(vbid, slot)| {
                 seqnos(slot).map(|(persisted, high)| (vbid, persisted, high))
             })

@@ -31,6 +31,9 @@ pub enum FreezeError {
     /// Writes that were answered cannot be flushed; the log says why. Callers may try again.
     #[error("vBucket {}: not everything that was answered could be written to disk", .0.0)]
     NotFlushed(Vbid),
+    /// It has another role than when the bucket was frozen. Callers freeze the bucket again.
+    #[error("vBucket {} has taken up another role meanwhile", .0.0)]
+    OtherRole(Vbid),
     /// A file could not be brought up to date or be read. Callers may try again.
     #[error("vBucket {}: {error}", vbid.0)]
     Storage {
@@ -65,19 +68,21 @@ pub struct FrozenEntry {
 }
 
 impl Bucket {
-    /// Brings all files up to date, and then holds them all as they are. Everything that was
-    /// written before the call is in them. Takes as long as the files are behind.
+    /// Brings the files of the vBuckets that are `wanted` up to date, and then holds them all as
+    /// they are. Everything that was written to these before the call is in them. Takes as long as
+    /// the files are behind.
     ///
     /// # Errors
     /// Nothing is held then.
-    pub fn freeze(&self) -> Result<FrozenBucket, FreezeError> {
+    pub fn freeze(&self, wanted: impl Fn(Vbid) -> bool) -> Result<FrozenBucket, FreezeError> {
         if self.bucket_type() == BucketType::Ephemeral {
             return Err(FreezeError::Ephemeral);
         }
         let core = &self.0;
-        let flushed = core.flush_items();
+        let flushed = core.flush_items(&wanted);
+        let slots = || core.slots().filter(|(vbid, _)| wanted(*vbid));
         // Most of the work comes first, so that the moments of the files lie close together.
-        for (vbid, slot) in core.slots() {
+        for (vbid, slot) in slots() {
             core.check_is_whole(vbid, slot)?;
             core.apply(vbid).map_err(|error| FreezeError::Storage { vbid, error })?;
         }
@@ -87,7 +92,7 @@ impl Bucket {
         let held_max = (core.config.open_files_max / OPEN_FILES_SHARE).max(1);
         let (mut frozen, mut vbuckets) = (BTreeMap::new(), Vec::new());
         let (mut deleted, mut empty) = (Vec::new(), Vec::new());
-        for (vbid, slot) in core.slots() {
+        for (vbid, slot) in slots() {
             let failed = |error| FreezeError::Storage { vbid, error };
             core.check_is_whole(vbid, slot)?;
             let Some(file) = core.freeze(vbid).map_err(failed)? else {
@@ -126,17 +131,17 @@ impl BucketCore {
 }
 
 impl FrozenBucket {
-    /// The vBuckets that have files, in order.
+    /// The vBuckets that were wanted and have files, in order.
     pub fn vbuckets(&self) -> &[FrozenEntry] {
         &self.vbuckets
     }
 
-    /// The vBuckets that were deleted, in order.
+    /// The vBuckets that were wanted and are deleted, in order.
     pub fn deleted(&self) -> &[Vbid] {
         &self.deleted
     }
 
-    /// The vBuckets that never had anything to write to a file, in order.
+    /// The vBuckets that were wanted and never had anything to write to a file, in order.
     pub fn empty(&self) -> &[Vbid] {
         &self.empty
     }
@@ -150,19 +155,29 @@ impl FrozenBucket {
     /// there was one to give: each is given once.
     ///
     /// # Errors
-    /// Those of [`FrozenVbucket::write_to`].
+    /// Those of reading the file, and [`FreezeError::OtherRole`].
     pub fn write(
         &self,
         vbid: Vbid,
         sink: impl FnMut(&[u8]) -> io::Result<()> + Send + 'static,
-    ) -> Result<bool, StorageError> {
+    ) -> Result<bool, FreezeError> {
         let held = self.frozen.lock().unwrap_or_else(PoisonError::into_inner).remove(&vbid);
-        let is_late = |entry: &FrozenEntry| entry.vbid == vbid && entry.is_late;
+        let failed = |error| FreezeError::Storage { vbid, error };
         let file = match held {
             Some(file) => Some(file),
-            None if self.vbuckets.iter().any(is_late) => self.bucket.0.freeze(vbid)?,
-            None => None,
+            None => self.freeze_late(vbid)?,
         };
-        file.map_or(Ok(false), |file| file.write_to(sink).map(|_| true))
+        file.map_or(Ok(false), |file| file.write_to(sink).map(|_| true).map_err(failed))
+    }
+
+    /// Freezes one that is late. Who has given its place away meanwhile may have a part of what
+    /// was written before the bucket was frozen, or more than was.
+    fn freeze_late(&self, vbid: Vbid) -> Result<Option<FrozenVbucket>, FreezeError> {
+        let late = |entry: &&FrozenEntry| entry.vbid == vbid && entry.is_late;
+        let Some(entry) = self.vbuckets.iter().find(late) else { return Ok(None) };
+        let failed = |error| FreezeError::Storage { vbid, error };
+        let Some(file) = self.bucket.0.freeze(vbid).map_err(failed)? else { return Ok(None) };
+        let state = file.facts().map_err(failed)?.state;
+        if state == entry.facts.state { Ok(Some(file)) } else { Err(FreezeError::OtherRole(vbid)) }
     }
 }

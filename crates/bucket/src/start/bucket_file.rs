@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use document::Vbid;
 use document::limits::VBUCKET_COUNT_MAX;
+use document::{Manifest, Vbid};
 use platform::{Entropy, FileErrorKind, Files};
 use serde::{Deserialize, Serialize};
 use storage::{LastStop, Witnesses};
@@ -13,6 +13,7 @@ use super::adoption;
 use super::adoption::Adoption;
 use super::deletion::DELETED_MARK_NAME;
 use super::open_error::OpenError;
+use crate::collections::manifest_json;
 use crate::config::{BucketConfig, BucketType, ConflictResolution, Named};
 
 /// The version of this file's layout.
@@ -76,8 +77,17 @@ pub(crate) fn open_or_create(
     }
 }
 
+/// What is known of a bucket whose files were put into a directory.
+#[derive(Clone, Debug)]
+pub struct RestoredBucket<'a> {
+    /// Its scopes and collections, where the copy says them; vBuckets may follow newer ones.
+    pub manifest: Option<Manifest>,
+    /// The vBuckets that are not to be there.
+    pub deleted: &'a [Vbid],
+}
+
 /// Describes a bucket whose files were put into `directory`: a new bucket, whatever it was a copy
-/// of, whose last stop was no clean one, without the vBuckets that were `deleted`.
+/// of, whose last stop was no clean one.
 ///
 /// # Errors
 /// The description is not there then, or it is as it was to be.
@@ -85,9 +95,13 @@ pub fn describe_restored(
     files: &dyn Files,
     directory: &Path,
     config: &BucketConfig,
-    deleted: &[Vbid],
+    restored: &RestoredBucket<'_>,
 ) -> Result<(), OpenError> {
-    AbsentVbuckets::open(files, directory)?.add(files, deleted)?;
+    AbsentVbuckets::open(files, directory)?.add(files, restored.deleted)?;
+    if let Some(manifest) = &restored.manifest {
+        let text = manifest_json::encode_restored(manifest);
+        files.replace_all(&directory.join(MANIFEST_NAME), text.as_bytes())?;
+    }
     // Behind the list: a bucket that is described begins vBuckets without a file empty, but for
     // those on it.
     let json = serde_json::to_vec_pretty(&fresh(config, &Entropy::real()))

@@ -102,6 +102,9 @@ impl BucketCore {
             }
         };
         self.background.warmup.finish_metadata(vbid, loaded, self.clock.now());
+        if !self.background.warmup.is_loading_metadata() {
+            self.settle_manifest();
+        }
     }
 
     fn restore(&self, found: &FoundVbucket) -> Result<(), StorageError> {

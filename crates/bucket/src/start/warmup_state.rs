@@ -126,6 +126,11 @@ impl WarmupState {
         }
     }
 
+    /// Whether there are vBuckets whose metadata is not loaded yet.
+    pub(crate) fn is_loading_metadata(&self) -> bool {
+        self.lock().phase == WarmupPhase::Metadata
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

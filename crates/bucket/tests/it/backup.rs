@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use bucket::{ApplyConfig, BucketConfig, ConflictResolution, DamageKind};
-use document::{Seqno, Vbid};
+use bucket::{
+    ApplyConfig, BucketConfig, ConflictResolution, DamageKind, FreezeError, RestoredBucket,
+};
+use document::{Seqno, Vbid, VbucketState};
 use platform::Files;
 use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
@@ -27,14 +29,42 @@ fn applied(machine: &Machine, vbid: Vbid) -> Seqno {
 fn a_vbucket_out_of_service_is_missing_in_no_backup() {
     for config in kinds() {
         let (machine, _, _) = with_damage_at_start(config);
-        let Err(refused) = machine.bucket.freeze() else { panic!("a backup without vBucket 0") };
+        let Err(refused) = machine.bucket.freeze(|_| true) else {
+            panic!("a backup without vBucket 0")
+        };
         let text = refused.to_string();
         assert!(text.contains("vBucket 0") && text.contains("0.couch.1"), "{text}");
         machine.bucket.delete_vbucket(VBID).unwrap();
-        let frozen = machine.bucket.freeze().unwrap();
+        let frozen = machine.bucket.freeze(|_| true).unwrap();
         let held: Vec<Vbid> = frozen.vbuckets().iter().map(|entry| entry.vbid).collect();
         assert_eq!((held, frozen.deleted()), (vec![OTHER], &[VBID][..]));
     }
+}
+
+#[test]
+fn a_backup_of_some_vbuckets_asks_nothing_of_the_others() {
+    for config in kinds() {
+        let (machine, _, _) = with_damage_at_start(config);
+        let frozen = machine.bucket.freeze(|vbid| vbid == OTHER).unwrap();
+        let held: Vec<Vbid> = frozen.vbuckets().iter().map(|entry| entry.vbid).collect();
+        assert_eq!((held, frozen.deleted(), frozen.empty()), (vec![OTHER], &[][..], &[][..]));
+        assert_eq!(frozen.vbuckets()[0].facts.state, Some(VbucketState::Active));
+    }
+}
+
+#[test]
+fn a_vbucket_that_is_read_late_has_the_role_of_the_beginning() {
+    let mut machine = with_two_documents(BucketConfig { open_files_max: 1, ..config() });
+    machine.run();
+    let frozen = machine.bucket.freeze(|_| true).unwrap();
+    let late: Vec<bool> = frozen.vbuckets().iter().map(|entry| entry.is_late).collect();
+    assert_eq!(late, [false, true]);
+    machine.bucket.take_over(OTHER, VbucketState::Replica).unwrap();
+    assert!(frozen.write(VBID, |_| Ok(())).unwrap());
+    let refused = frozen.write(OTHER, |_| Ok(())).unwrap_err();
+    assert!(matches!(refused, FreezeError::OtherRole(OTHER)), "{refused}");
+    machine.bucket.take_over(OTHER, VbucketState::Active).unwrap();
+    assert!(frozen.write(OTHER, |_| Ok(())).unwrap());
 }
 
 #[test]
@@ -48,7 +78,7 @@ fn a_backup_that_meets_a_damaged_file_takes_note_of_it() {
     machine.set(VBID, "key", b"waits").unwrap();
     machine.run();
     assert!(machine.bucket.damaged_vbuckets().is_empty(), "nobody has looked");
-    assert!(machine.bucket.freeze().is_err());
+    assert!(machine.bucket.freeze(|_| true).is_err());
     assert_eq!(machine.bucket.damaged_vbuckets()[0].kind, DamageKind::RefusesWrites);
     assert_eq!(machine.set(VBID, "key", b"refused").unwrap_err(), BLOCKED);
 }
@@ -61,7 +91,7 @@ fn what_a_backup_brings_to_the_files_may_leave_memory() {
     machine.set(VBID, "other", b"value").unwrap();
     machine.run();
     assert_eq!(applied(&machine, VBID), Seqno(0));
-    drop(machine.bucket.freeze().unwrap());
+    drop(machine.bucket.freeze(|_| true).unwrap());
     assert_eq!(applied(&machine, VBID), Seqno(3));
     assert_eq!(machine.bucket.statistics().tombstone_count, 0);
 }
@@ -73,7 +103,7 @@ fn a_backup_that_begins_while_the_journal_is_full_has_the_newest_writes() {
         machine.set(VBID, &format!("key-{number}"), &vec![b'x'; 100_000]).unwrap();
         machine.set(OTHER, &format!("key-{number}"), &vec![b'x'; 100_000]).unwrap();
     }
-    let frozen = machine.bucket.freeze().unwrap();
+    let frozen = machine.bucket.freeze(|_| true).unwrap();
     let seqnos: Vec<Seqno> = frozen.vbuckets().iter().map(|entry| entry.facts.high_seqno).collect();
     assert_eq!(seqnos, [Seqno(60); 2]);
     assert!(machine.bucket.statistics().journal_full_waits > 0, "the journal was full");
@@ -86,11 +116,13 @@ fn a_backup_without_the_newest_writes_does_not_begin() {
         machine.set(VBID, "key", b"newer").unwrap();
         let error = FaultError::Io;
         machine.files.fail(Fault { call: Some(Call::Sync), number: 1, error, from_then_on: true });
-        let Err(refused) = machine.bucket.freeze() else { panic!("a backup without a write") };
+        let Err(refused) = machine.bucket.freeze(|_| true) else {
+            panic!("a backup without a write")
+        };
         assert!(refused.to_string().contains("vBucket 0"), "{refused}");
         machine.files.heal();
         machine.advance(Duration::from_secs(1));
-        let frozen = machine.bucket.freeze().unwrap();
+        let frozen = machine.bucket.freeze(|_| true).unwrap();
         assert_eq!(frozen.vbuckets()[0].facts.high_seqno, Seqno(2));
     }
 }
@@ -107,7 +139,7 @@ fn nothing_is_written_in_the_place_of_a_file_that_is_not_believed() {
     machine.run();
     machine.bucket.compact_all().unwrap();
     machine.run();
-    assert!(machine.bucket.freeze().is_err());
+    assert!(machine.bucket.freeze(|_| true).is_err());
     assert_eq!(file_of(&machine.files, VBID), path);
     assert_eq!(machine.get(VBID, "other").unwrap_err(), BLOCKED);
 }
@@ -118,7 +150,8 @@ fn what_was_deleted_is_so_after_a_restore_too_and_the_same_version_wins() {
     let directory = Path::new(DIRECTORY);
     files.create_directories(directory).unwrap();
     let restored = BucketConfig { conflict_resolution: Some(ConflictResolution::Lww), ..config() };
-    bucket::describe_restored(&files, directory, &restored, &[Vbid(1), Vbid(3)]).unwrap();
+    let content = RestoredBucket { manifest: None, deleted: &[Vbid(1), Vbid(3)] };
+    bucket::describe_restored(&files, directory, &restored, &content).unwrap();
     let mut machine = Machine::begin(files, config()).unwrap();
     machine.run();
     let mut there = Vec::new();

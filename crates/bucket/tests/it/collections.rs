@@ -1,7 +1,8 @@
 //! Collections of a bucket: over restarts, dropped ones, and in the files.
 
 use bucket::{
-    Bucket, BucketConfig, BucketType, EvictionConfig, Incoming, Refused, Write, manifest_json,
+    Bucket, BucketConfig, BucketType, EvictionConfig, Incoming, ManifestChangeError, Refused,
+    RestoredBucket, Write, manifest_json,
 };
 use document::{
     Cas, CollectionId, Deletion, ItemBuilder, ItemMeta, Key, Manifest, ManifestCollection,
@@ -296,6 +297,68 @@ fn a_bucket_whose_files_come_from_elsewhere_has_their_collections() {
     assert_eq!((manifest.uid, manifest.collections().count()), (2, 2));
     assert!(manifest.scope("s").is_some());
     assert_eq!(exists(&mut machine, b"\x09k"), Ok(true));
+}
+
+/// Tries to make a collection.
+fn try_create(bucket: &Bucket, collection: &str) -> Result<u64, ManifestChangeError> {
+    let (scope, max_ttl, history) = ("_default", None, false);
+    let edit = ManifestEdit::CreateCollection { scope, collection, max_ttl, history };
+    bucket.edit_manifest(edit).map(|manifest| manifest.uid)
+}
+
+fn is_loading<T>(result: Result<T, ManifestChangeError>) -> bool {
+    matches!(result, Err(ManifestChangeError::Loading))
+}
+
+#[test]
+fn what_files_from_elsewhere_know_is_known_before_a_collection_gets_an_id() {
+    let machine = Machine::with(files_config());
+    create(&machine.bucket, "fruit");
+    create(&machine.bucket, "bread");
+    machine.bucket.shut_down().unwrap();
+    let known = machine.bucket.manifest();
+    let path = std::path::Path::new(crate::support::DIRECTORY).join("manifest.json");
+    platform::Files::remove(&machine.files, &path).unwrap();
+    let machine = machine.restart();
+    assert!(!machine.bucket.knows_its_manifest());
+    assert!(is_loading(try_create(&machine.bucket, "orders")));
+    assert!(is_loading(machine.bucket.set_manifest(Manifest { uid: 9, ..Manifest::default() })));
+    // A start that is cut off leaves the next one what there is to find.
+    let mut machine = machine.restart();
+    assert!(is_loading(try_create(&machine.bucket, "orders")));
+    machine.run();
+    assert_eq!(machine.bucket.manifest(), known);
+    assert_eq!(try_create(&machine.bucket, "orders").unwrap(), 3);
+    assert_eq!(machine.bucket.manifest().next_collection, 11);
+    // From here on the bucket has a manifest of its own, which says all.
+    let machine = machine.stop_and_start();
+    assert_eq!(try_create(&machine.bucket, "sweets").unwrap(), 4);
+}
+
+#[test]
+fn a_restored_bucket_has_the_manifest_of_the_backup_or_what_a_vbucket_knows_beyond() {
+    let machine = Machine::with(files_config());
+    create(&machine.bucket, "fruit");
+    let (older, files) = (machine.bucket.manifest(), machine.files.clone());
+    create(&machine.bucket, "bread");
+    machine.bucket.shut_down().unwrap();
+    let content = RestoredBucket { manifest: Some((*older).clone()), deleted: &[] };
+    let directory = std::path::Path::new(crate::support::DIRECTORY);
+    bucket::describe_restored(&files, directory, &files_config(), &content).unwrap();
+    let mut machine = machine.restart();
+    assert_eq!(machine.bucket.manifest(), older);
+    assert!(is_loading(try_create(&machine.bucket, "orders")));
+    machine.run();
+    assert_eq!(
+        (machine.bucket.manifest().uid, try_create(&machine.bucket, "orders").unwrap()),
+        (2, 3)
+    );
+    let uids = |machine: &Machine| {
+        let mut uids = Vec::new();
+        machine.bucket.for_each_vbucket(|_: Vbid, vbucket| uids.push(vbucket.manifest_uid()));
+        uids
+    };
+    assert_eq!(uids(&machine), [3; 4]);
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn whoever_waits_or_asks_how_far_it_has_come_has_it_flushed_at_once() {
 #[test]
 fn a_backup_has_what_is_put_off() {
     let machine = with_second_put_off();
-    let frozen = machine.bucket.freeze().unwrap();
+    let frozen = machine.bucket.freeze(|_| true).unwrap();
     let [entry] = frozen.vbuckets() else { panic!("vBuckets without documents have no files") };
     assert_eq!((entry.vbid, entry.facts.high_seqno), (VBID, Seqno(2)));
 }
@@ -122,7 +122,7 @@ fn a_backup_has_more_than_goes_into_one_flush() {
     for number in 0..40 {
         machine.set(VBID, &format!("k{number}"), &[b'x'; 500]).unwrap();
     }
-    let frozen = machine.bucket.freeze().unwrap();
+    let frozen = machine.bucket.freeze(|_| true).unwrap();
     assert_eq!(frozen.vbuckets()[0].facts.high_seqno, Seqno(41));
 }
 

@@ -13,7 +13,7 @@ use crate::progress::Pace;
 
 /// Between two looks at the progress.
 const LOOK: Duration = Duration::from_millis(250);
-/// Without a byte for so long, the other side is taken for gone.
+/// Without a sign of life for so long, the other side is taken for gone.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// How long a thread may take to end after an error.
 const PARTING_MAX: Duration = Duration::from_secs(2);
@@ -57,7 +57,7 @@ impl Moved {
     }
 
     /// Changes as long as anything goes on.
-    fn activity(&self) -> u64 {
+    pub(super) fn activity(&self) -> u64 {
         self.bytes().wrapping_add(self.0.beats.load(Ordering::Relaxed))
     }
 }

@@ -4,9 +4,11 @@ use std::io::{BufRead, BufReader, Read};
 
 use anyhow::Context;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::manifest::BucketPart;
-use crate::node_port::NodePort;
+use super::map::Revision;
+use crate::node_port::{NodePort, in_path};
 
 /// Bytes of the catalogue, at most.
 const CATALOGUE_BYTES_MAX: u64 = 64 << 20;
@@ -26,10 +28,17 @@ pub(super) struct Catalogue {
     pub(super) backup: String,
     pub(super) bucket: BucketPart,
     pub(super) node: String,
+    /// Of the map; nodes of older versions do not say it, and have all that there is on them.
+    #[serde(flatten)]
+    pub(super) revision: Option<Revision>,
     pub(super) cut_seconds: f64,
+    /// Those that are active on the node, as are the next two.
     pub(super) vbuckets: Vec<Listed>,
     pub(super) deleted: Vec<u16>,
     pub(super) empty: Vec<u16>,
+    /// The manifest of scopes and collections, which older versions do not say.
+    #[serde(default)]
+    pub(super) collections: Option<Value>,
 }
 
 /// One vBucket.
@@ -42,15 +51,19 @@ pub(super) struct Listed {
 }
 
 impl HeldBackup {
-    /// Has the node hold the state of its files.
-    pub(super) fn begin(port: &NodePort, bucket: &str) -> anyhow::Result<Self> {
-        let body = port.get(&format!("/pools/default/buckets/{bucket}/backup"))?;
+    /// Has the node hold the state of its files; or why not yet, as the map is being carried out.
+    pub(super) fn begin(port: &NodePort, bucket: &str) -> anyhow::Result<Result<Self, String>> {
+        let path = format!("/pools/default/buckets/{}/backup", in_path(bucket));
+        let body = match port.get_unless_it_changes(&path)? {
+            Ok(body) => body,
+            Err(why) => return Ok(Err(why)),
+        };
         let mut answer = BufReader::new(body.into_reader());
         let mut line = String::new();
         (&mut answer).take(CATALOGUE_BYTES_MAX).read_line(&mut line)?;
         let catalogue = serde_json::from_str(&line)
             .with_context(|| format!("{} gives no backups; is it a settee node?", port.url))?;
-        Ok(Self { catalogue, _answer: answer })
+        Ok(Ok(Self { catalogue, _answer: answer }))
     }
 }
 
@@ -62,7 +75,7 @@ impl Catalogue {
         vbid: u16,
         mut sink: impl FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let (bucket, backup) = (&self.bucket.name, &self.backup);
+        let (bucket, backup) = (in_path(&self.bucket.name), &self.backup);
         let body = port.get(&format!("/pools/default/buckets/{bucket}/backup/{backup}/{vbid}"))?;
         let mut reader = body.into_reader();
         let mut buffer = vec![0; READ_BYTES];

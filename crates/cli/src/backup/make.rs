@@ -11,8 +11,9 @@ use super::BackupArguments;
 use super::checked::{Checked, check};
 use super::crew::{self, Moved};
 use super::dates;
-use super::held_backup::{Catalogue, HeldBackup, Listed};
+use super::held_backup::{Catalogue, Listed};
 use super::manifest::{self, FORMAT, Manifest, VbucketPart};
+use super::parts::{HeldParts, Job};
 use super::spool::{SpoolFile, Written, remove_if_there};
 use super::target::{Object, Target};
 use crate::node_port::NodePort;
@@ -27,8 +28,8 @@ pub(super) struct Made {
 
 /// What the threads share.
 struct Work {
-    node: NodePort,
-    catalogue: Catalogue,
+    parts: Vec<(NodePort, Catalogue)>,
+    jobs: Vec<Job>,
     target: Arc<dyn Target>,
     /// The backup's name.
     name: String,
@@ -56,17 +57,19 @@ pub(super) fn make(
     let began = (clock.now(), clock.wall_time());
     // Before the node has work: a target that takes nothing says so here.
     drop(target.spool_path("probe.part")?);
-    let held = HeldBackup::begin(&node, &bucket)?;
-    let catalogue = held.catalogue.clone();
+    let held = HeldParts::begin(&node, &bucket, arguments.server.time_to_wait()?)?;
+    let (whole, parts) = (held.whole.clone(), held.parts());
     let (name, there) = choose_name(arguments, &*target, &bucket, began.1.seconds())?;
     let stored = there.iter().filter_map(Stored::parse).collect();
-    let jobs = catalogue.vbuckets.len();
-    let bytes_expected = catalogue.vbuckets.iter().map(|listed| listed.bytes).sum();
-    let moved = Moved::default();
-    let work = Work { node, catalogue, target, name, stored, moved: moved.clone() };
+    let bytes_expected = whole.jobs.iter().map(|job| job.listed.bytes).sum();
+    let nodes = parts.iter().map(|(port, _)| port.url.clone()).collect();
+    let (moved, jobs) = (Moved::default(), whole.jobs);
+    let job_count = jobs.len();
+    let work = Work { parts, jobs, target, name, stored, moved: moved.clone() };
     let (name, target) = (work.name.clone(), Arc::clone(&work.target));
     let job = move |index| work.back_up(index);
-    let done = crew::run(jobs, arguments.parallel, &moved, bytes_expected, job).with_context(|| {
+    let done = crew::run(job_count, arguments.parallel, &moved, bytes_expected, job);
+    let done = done.with_context(|| {
         format!(
             "the backup {name} is not complete, and cannot be restored; run the same command again \
              to go on with it"
@@ -74,20 +77,21 @@ pub(super) fn make(
     })?;
     let (mut vbuckets, is_reused): (Vec<_>, Vec<_>) = done.into_iter().unzip();
     vbuckets.sort_unstable_by_key(|vbucket: &VbucketPart| vbucket.vbid);
-    let catalogue = &held.catalogue;
     let manifest = Manifest {
         format: FORMAT,
         name,
-        bucket: catalogue.bucket.clone(),
-        node: catalogue.node.clone(),
+        bucket: whole.bucket,
+        node: whole.version,
+        nodes,
         began_at: u64::from(began.1.seconds()),
         ended_at: u64::from(clock.wall_time().seconds()),
-        cut_milliseconds: (catalogue.cut_seconds.max(0.0) * 1e3).round() as u64,
+        cut_milliseconds: u64::try_from(whole.cut.as_millis()).unwrap_or(u64::MAX),
         vbuckets,
-        deleted: catalogue.deleted.clone(),
-        empty: catalogue.empty.clone(),
+        deleted: whole.deleted,
+        empty: whole.empty,
+        collections: whole.collections,
     };
-    manifest.check().context("the node does not say what became of each vBucket")?;
+    manifest.check().context("the nodes do not say what became of each vBucket")?;
     manifest.put(&*target).context("the backup is not complete: its manifest is not stored")?;
     remove_left_over(&*target, &manifest, &there);
     let seconds = clock.now().since(began.0).as_secs_f64();
@@ -159,10 +163,11 @@ impl Stored {
 impl Work {
     /// Backs one vBucket up, unless it is stored. Says whether it was.
     fn back_up(&self, index: usize) -> anyhow::Result<(VbucketPart, bool)> {
-        let listed = self.catalogue.vbuckets.get(index).context("a job is one of the list")?;
+        let job = self.jobs.get(index).context("a job is one of the list")?;
+        let listed = &job.listed;
         let done = match self.reuse(listed)? {
             Some(part) => Ok((part, true)),
-            None => self.store(listed).map(|part| (part, false)),
+            None => self.store(job).map(|part| (part, false)),
         };
         done.with_context(|| format!("vBucket {}", listed.vbid))
     }
@@ -172,7 +177,7 @@ impl Work {
         let stored = self.stored.get(&listed.vbid).filter(|stored| stored.state == listed.state);
         let Some(stored) = stored else { return Ok(None) };
         let path = self.target.spool_path(&format!("{}.part", listed.vbid))?;
-        let mut file = SpoolFile::create(self.target.files(), &path)?;
+        let mut file = SpoolFile::create(self.target.files(), &path, &self.moved)?;
         let name = format!("{}/{}", self.name, stored.object);
         let is_there = self.target.get(&name, &mut |bytes| {
             self.moved.add(bytes.len());
@@ -181,14 +186,15 @@ impl Work {
         let written = file.finish()?;
         // The name says what was stored; what the target has by now is looked at.
         let is_it = is_there && written.sha256 == stored.sha256;
-        let checked = is_it.then(|| check(self.target.files(), &path)).and_then(Result::ok);
+        let checked = is_it.then(|| check(self.target.files(), &path, &self.moved));
+        let checked = checked.and_then(Result::ok);
         remove_if_there(self.target.files(), &path)?;
         Ok(checked.map(|checked| part_of(listed, stored.object.clone(), written, checked)))
     }
 
-    fn store(&self, listed: &Listed) -> anyhow::Result<VbucketPart> {
-        let path = self.target.spool_path(&format!("{}.part", listed.vbid))?;
-        let stored = self.store_through(listed, &path);
+    fn store(&self, job: &Job) -> anyhow::Result<VbucketPart> {
+        let path = self.target.spool_path(&format!("{}.part", job.listed.vbid))?;
+        let stored = self.store_through(job, &path);
         if stored.is_err() {
             // The error says more than this could.
             drop(remove_if_there(self.target.files(), &path));
@@ -196,15 +202,18 @@ impl Work {
         stored
     }
 
-    fn store_through(&self, listed: &Listed, path: &Path) -> anyhow::Result<VbucketPart> {
-        let mut file = SpoolFile::create(self.target.files(), path)?;
-        self.catalogue.read(&self.node, listed.vbid, |bytes| {
+    fn store_through(&self, job: &Job, path: &Path) -> anyhow::Result<VbucketPart> {
+        let listed = &job.listed;
+        let (node, catalogue) = self.parts.get(job.part).context("a job is of one of the parts")?;
+        let mut file = SpoolFile::create(self.target.files(), path, &self.moved)?;
+        catalogue.read(node, listed.vbid, |bytes| {
             self.moved.add(bytes.len());
             file.write(bytes)
         })?;
         let written = file.finish()?;
         // Both ends have checked it then, and the network and the disk between them.
-        let checked = check(self.target.files(), path).context("it did not arrive as it is")?;
+        let checked = check(self.target.files(), path, &self.moved);
+        let checked = checked.context("it did not arrive as it is")?;
         let object = format!("{}.{}.{}.couch", listed.vbid, listed.state, written.sha256);
         self.target.put_file(&format!("{}/{object}", self.name), path, &self.moved)?;
         Ok(part_of(listed, object, written, checked))

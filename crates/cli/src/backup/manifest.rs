@@ -3,6 +3,7 @@
 use anyhow::{Context, bail, ensure};
 use document::limits::VBUCKET_COUNT_MAX;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::target::Target;
 
@@ -16,8 +17,11 @@ pub(super) struct Manifest {
     pub(super) format: u32,
     pub(super) name: String,
     pub(super) bucket: BucketPart,
-    /// The version of the node.
+    /// The version of the node, or of the first of several.
     pub(super) node: String,
+    /// The REST ports of the nodes whose active vBuckets it has. Older versions did not say it.
+    #[serde(default)]
+    pub(super) nodes: Vec<String>,
     /// Seconds since 1970.
     pub(super) began_at: u64,
     pub(super) ended_at: u64,
@@ -29,6 +33,9 @@ pub(super) struct Manifest {
     pub(super) deleted: Vec<u16>,
     /// Those that had never had anything to write to a file, in order.
     pub(super) empty: Vec<u16>,
+    /// The scopes and collections, and which ids come next. Older versions did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) collections: Option<Value>,
 }
 
 /// What the layouts of all versions have.
@@ -177,12 +184,14 @@ mod tests {
             name: "default-1".to_owned(),
             bucket: bucket.clone(),
             node: String::new(),
+            nodes: Vec::new(),
             began_at: 0,
             ended_at: 0,
             cut_milliseconds: 0,
             vbuckets: stored.iter().map(|vbid| part(*vbid)).collect(),
             deleted: deleted.to_vec(),
             empty: empty.to_vec(),
+            collections: None,
         };
         for (stored, deleted, empty) in
             [(&[0, 1, 2, 3][..], &[][..], &[][..]), (&[1], &[0], &[2, 3]), (&[], &[3], &[0, 1, 2])]

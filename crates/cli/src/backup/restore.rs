@@ -24,6 +24,8 @@ pub struct RestoreReport {
     pub vbucket_count: u16,
     /// Which version of a document wins in the bucket.
     pub conflict_resolution: String,
+    /// The bucket's scopes and collections, as JSON; older versions did not keep them.
+    pub collections: Option<String>,
     /// vBuckets that have files.
     pub vbuckets: usize,
     /// vBuckets that were deleted.
@@ -52,6 +54,7 @@ pub fn fetch(
         backup: manifest.name.clone(),
         vbucket_count: manifest.bucket.vbucket_count,
         conflict_resolution: manifest.bucket.conflict_resolution.clone(),
+        collections: manifest.collections.as_ref().map(ToString::to_string),
         vbuckets: manifest.vbuckets.len(),
         deleted: manifest.deleted.iter().map(|vbid| Vbid(*vbid)).collect(),
         documents: manifest.documents(),
@@ -123,7 +126,7 @@ impl Work {
 
     fn fetch_object(&self, object: &str, part: &VbucketPart) -> anyhow::Result<()> {
         let path = self.directory.join(layout::data_file(Vbid(part.vbid), 1));
-        let mut file = SpoolFile::create(&*self.files, &path)?;
+        let mut file = SpoolFile::create(&*self.files, &path, &self.moved)?;
         let is_there = self.target.get(object, &mut |bytes| {
             self.moved.add(bytes.len());
             file.write(bytes)
@@ -135,7 +138,7 @@ impl Work {
             "its {} bytes are not those that were stored",
             written.bytes
         );
-        let checked = check(&*self.files, &path)?;
+        let checked = check(&*self.files, &path, &self.moved)?;
         let is_it = checked.high_seqno == part.high_seqno && checked.documents == part.documents;
         ensure!(is_it, "the manifest says something else of it");
         Ok(())

@@ -59,11 +59,11 @@ pub(super) trait Target: Send + Sync {
 
     /// Makes a small object.
     fn put(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
-        let path = self.spool_path("small.part")?;
-        let mut file = SpoolFile::create(self.files(), &path)?;
+        let (path, moved) = (self.spool_path("small.part")?, Moved::default());
+        let mut file = SpoolFile::create(self.files(), &path, &moved)?;
         file.write(content)?;
         drop(file.finish()?);
-        self.put_file(name, &path, &Moved::default())
+        self.put_file(name, &path, &moved)
     }
 
     /// The whole of a small object.

@@ -4,6 +4,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context as TaskContext, Poll, ready};
 
 use axum::body::{Body, Bytes};
@@ -13,12 +14,13 @@ use axum::response::{IntoResponse, Response};
 use cluster::Uuid;
 use hyper::body::Frame;
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::named_bucket::NamedBucket;
 use crate::answers;
-use crate::backups::{Backup, Leave};
-use crate::bucket_view::{BackupError, BackupSource};
+use crate::backups::{Backup, BackupOver, Leave};
+use crate::bucket_view::{BackupCatalogue, BackupError, BackupSource, BackupVbucket};
 use crate::context::Context;
 use crate::stopping::until_stopped;
 
@@ -51,24 +53,13 @@ pub(super) async fn begin(
     };
     let source: Arc<dyn BackupSource> = match begun {
         Ok(source) => source.into(),
-        Err(BackupError::Impossible(reason)) => {
-            let body = json!({"_": reason}).to_string();
-            return answers::json_text(StatusCode::BAD_REQUEST, body);
-        }
+        Err(BackupError::Impossible(reason)) => return refused(StatusCode::BAD_REQUEST, &reason),
+        Err(BackupError::MapChanges(reason)) => return refused(StatusCode::CONFLICT, &reason),
         Err(BackupError::Failed(reason)) => return unavailable(&reason),
     };
     let catalogue = source.catalogue();
     let backup = context.backups.add(bucket.name.clone(), source);
-    let vbuckets = catalogue.vbuckets.iter().map(|vbucket| {
-        json!({
-            "vbid": vbucket.vbid,
-            "state": vbucket.state,
-            "bytes": vbucket.bytes,
-            "late": vbucket.is_late,
-        })
-    });
-    let vbuckets: Value = vbuckets.collect();
-    let line = json!({
+    let mut line = json!({
         "backup": backup.name(),
         "bucket": {
             "name": bucket.name,
@@ -78,15 +69,35 @@ pub(super) async fn begin(
             "conflict_resolution": conflict_resolution,
         },
         "node": context.view.node().version,
-        "deleted": catalogue.deleted,
-        "empty": catalogue.empty,
-        "cut_seconds": catalogue.took.as_secs_f64(),
-        "vbuckets": vbuckets,
     });
+    if let (Some(line), Value::Object(said)) = (line.as_object_mut(), described(&catalogue)) {
+        line.extend(said);
+    }
     let end = Box::pin(until_over(context, bucket.name, bucket.uuid));
     let line = Some(Bytes::from(format!("{line}\n")));
     let headers = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
     (headers, Body::new(Held { line, end, _backup: backup, _leave: leave })).into_response()
+}
+
+/// What a catalogue says.
+fn described(catalogue: &BackupCatalogue) -> Value {
+    let BackupCatalogue { revision, deleted, empty, elsewhere, collections, took, .. } = catalogue;
+    let vbucket = |vbucket: &BackupVbucket| {
+        let BackupVbucket { vbid, state, bytes, is_late } = vbucket;
+        json!({"vbid": vbid, "state": state, "bytes": bytes, "late": is_late})
+    };
+    let vbuckets: Value = catalogue.vbuckets.iter().map(vbucket).collect();
+    let collections: Value = serde_json::from_str(collections).unwrap_or_default();
+    json!({
+        "rev": revision.revision,
+        "revEpoch": revision.epoch,
+        "deleted": deleted,
+        "empty": empty,
+        "elsewhere": elsewhere,
+        "collections": collections,
+        "cut_seconds": took.as_secs_f64(),
+        "vbuckets": vbuckets,
+    })
 }
 
 /// GET /pools/default/buckets/{bucket}/backup/{backup}/{vbid}
@@ -94,7 +105,9 @@ pub(super) async fn vbucket(
     State(context): State<Arc<Context>>,
     Path((name, backup, vbid)): Path<(String, String, u16)>,
 ) -> Response {
-    let Some(source) = context.backups.find(&name, &backup) else { return answers::not_found() };
+    let Some((source, over)) = context.backups.find(&name, &backup) else {
+        return answers::not_found();
+    };
     if !source.catalogue().vbuckets.iter().any(|vbucket| vbucket.vbid == vbid) {
         return answers::not_found();
     }
@@ -102,40 +115,72 @@ pub(super) async fn vbucket(
         return unavailable("Too many vBuckets are being read at the same time");
     };
     let (sender, parts) = mpsc::channel(PARTS_MAX);
+    let writer = PartWriter { to: sender, over, runtime: Handle::current() };
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let body = Parts { parts, is_whole: Arc::clone(&is_whole) };
     let read = move || {
-        write_parts(&*source, vbid, &sender);
+        write_parts(source, vbid, writer, &is_whole);
         drop(leave);
     };
     if let Err(error) = platform::threads::spawn("BackupReader", read) {
         return unavailable(&format!("No thread can be started: {error}"));
     }
     let headers = [(header::CONTENT_TYPE, "application/octet-stream")];
-    (headers, Body::new(Parts(parts))).into_response()
+    (headers, Body::new(body)).into_response()
 }
 
-/// Hands a vBucket on, part by part, and after it an error if it is not whole.
-fn write_parts(source: &dyn BackupSource, vbid: u16, sender: &mpsc::Sender<io::Result<Bytes>>) {
+/// Hands a vBucket on, part by part, and says whether that is all of it.
+fn write_parts(
+    source: Arc<dyn BackupSource>,
+    vbid: u16,
+    writer: PartWriter,
+    is_whole: &AtomicBool,
+) {
     // If it stays as it is the work is done all the same.
     drop(platform::threads::set_own_nice(platform::threads::NICE_LOWEST));
-    let to = sender.clone();
+    let to = writer.to.clone();
+    let mut over = writer.over.clone();
     let sink = move |bytes: &[u8]| {
-        for part in bytes.chunks(PART_BYTES_MAX) {
-            let gone = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the client has left");
-            to.blocking_send(Ok(Bytes::copy_from_slice(part))).map_err(gone)?;
-        }
-        Ok(())
+        bytes.chunks(PART_BYTES_MAX).try_for_each(|part| writer.write(&mut over, part))
     };
-    if let Err(reason) = source.write(vbid, Box::new(sink)) {
-        if !sender.is_closed() {
+    match source.write(vbid, Box::new(sink)) {
+        Ok(()) => is_whole.store(true, Ordering::Release),
+        Err(reason) if !to.is_closed() => {
             tracing::warn!(vbucket = vbid, %reason, "a vBucket could not be backed up");
         }
-        // What is sent so far is not taken for the whole: the connection breaks.
-        drop(sender.blocking_send(Err(io::Error::other(reason))));
+        Err(_) => {}
+    }
+}
+
+/// Sends parts as long as the backup lives.
+struct PartWriter {
+    to: mpsc::Sender<Bytes>,
+    over: BackupOver,
+    runtime: Handle,
+}
+
+impl PartWriter {
+    /// Waits for room: a client that reads slowly does not hold what has ended.
+    fn write(&self, over: &mut BackupOver, part: &[u8]) -> io::Result<()> {
+        let gone = |why| Err(io::Error::new(io::ErrorKind::BrokenPipe, why));
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = over.wait() => gone("the backup is over"),
+                sent = self.to.send(Bytes::copy_from_slice(part)) => {
+                    sent.or_else(|_| gone("the client has left"))
+                }
+            }
+        })
     }
 }
 
 fn unavailable(reason: &str) -> Response {
-    answers::json_text(StatusCode::SERVICE_UNAVAILABLE, json!({"_": reason}).to_string())
+    refused(StatusCode::SERVICE_UNAVAILABLE, reason)
+}
+
+fn refused(status: StatusCode, reason: &str) -> Response {
+    answers::json_text(status, json!({"_": reason}).to_string())
 }
 
 /// Returns when the server stops, or the bucket is gone: a backup has a handle of it and its files
@@ -179,8 +224,13 @@ impl hyper::body::Body for Held {
     }
 }
 
-/// A body that comes in parts from a thread.
-struct Parts(mpsc::Receiver<io::Result<Bytes>>);
+/// A body that comes in parts from a thread. What is sent so far is not taken for the whole when
+/// the thread has ended before that: the connection breaks.
+struct Parts {
+    parts: mpsc::Receiver<Bytes>,
+    /// Set before the last sender goes.
+    is_whole: Arc<AtomicBool>,
+}
 
 impl hyper::body::Body for Parts {
     type Data = Bytes;
@@ -190,7 +240,11 @@ impl hyper::body::Body for Parts {
         mut self: Pin<&mut Self>,
         context: &mut TaskContext<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let part = ready!(self.0.poll_recv(context));
-        Poll::Ready(part.map(|part| part.map(Frame::data)))
+        let part = ready!(self.parts.poll_recv(context));
+        Poll::Ready(match part {
+            Some(part) => Some(Ok(Frame::data(part))),
+            None if self.is_whole.load(Ordering::Acquire) => None,
+            None => Some(Err(io::Error::other("the vBucket is not whole"))),
+        })
     }
 }

@@ -20,6 +20,9 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
     assert_eq!(catalogue["bucket"]["vbuckets"], 16);
     assert_eq!(catalogue["deleted"], serde_json::json!([7]));
     assert_eq!(catalogue["empty"], serde_json::json!([0, 1]));
+    assert_eq!(catalogue["elsewhere"], serde_json::json!([2, 5]));
+    assert_eq!((&catalogue["revEpoch"], &catalogue["rev"]), (&1.into(), &7.into()));
+    assert_eq!(catalogue["collections"]["uid"], "1f");
     let route = format!("{BACKUP}/{}", catalogue["backup"].as_str().unwrap());
     // Nobody else's name, no other vBucket.
     for target in [format!("{route}/5"), format!("{BACKUP}/0/3"), format!("{route}/x")] {
@@ -46,7 +49,11 @@ fn a_backup_lives_as_long_as_its_answer_stays_open() {
 #[test]
 fn a_backup_ends_with_its_bucket_and_holds_nothing_of_it() {
     let port = RestPort::start();
-    let (mut client, _) = open(&port, BACKUP);
+    let (mut client, line) = open(&port, BACKUP);
+    let catalogue: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let route = format!("{BACKUP}/{}/6", catalogue["backup"].as_str().unwrap());
+    // It reads no further, and does not end before its client does.
+    let (mut reader, _) = open(&port, &route);
     // Another change of the map does not end it.
     assert_eq!(port.ask_with("PUT", "/settee/clusterMap", "{}").status, 200);
     client.set_patience(Duration::from_millis(100));
@@ -58,6 +65,8 @@ fn a_backup_ends_with_its_bucket_and_holds_nothing_of_it() {
     while Arc::strong_count(&port.bucket.backups) > 1 {
         std::thread::yield_now();
     }
+    while reader.read_chunk().is_some() {}
+    assert!(reader.is_closed(), "what is not whole breaks off");
 }
 
 #[test]
@@ -66,6 +75,13 @@ fn backups_have_a_limit_and_need_files_and_a_user() {
     let held = [open(&port, BACKUP), open(&port, BACKUP)];
     assert_eq!(port.ask("GET", BACKUP).status, 503);
     drop(held);
+    *port.bucket.kind.lock().unwrap() = BucketKind::FullEviction;
+    while port.ask("GET", BACKUP).status == 503 {
+        std::thread::yield_now();
+    }
+    let answer = port.ask("GET", BACKUP);
+    let expected = (409, r#"{"_":"vBucket 5 is not active"}"#);
+    assert_eq!((answer.status, answer.body.as_str()), expected);
     *port.bucket.kind.lock().unwrap() = BucketKind::EphemeralAutoDelete;
     while port.ask("GET", BACKUP).status == 503 {
         std::thread::yield_now();

@@ -394,6 +394,9 @@ impl BucketView for FakeBucket {
     fn begin_backup(&self) -> Result<Box<dyn BackupSource>, BackupError> {
         match *self.kind.lock().unwrap() {
             BucketKind::Couchbase => Ok(Box::new(FakeBackup(Arc::clone(&self.backups)))),
+            BucketKind::FullEviction => {
+                Err(BackupError::MapChanges("vBucket 5 is not active".to_owned()))
+            }
             _ => Err(BackupError::Impossible("no files".to_owned())),
         }
     }
@@ -532,14 +535,21 @@ impl BackupSource for FakeBackup {
         let vbucket =
             |vbid| BackupVbucket { vbid, state: "s".to_owned(), bytes: 5, is_late: false };
         BackupCatalogue {
-            vbuckets: vec![vbucket(3), vbucket(4)],
+            revision: Revision { epoch: 1, revision: 7 },
+            vbuckets: vec![vbucket(3), vbucket(4), vbucket(6)],
             deleted: vec![7],
             empty: vec![0, 1],
+            elsewhere: vec![2, 5],
+            collections: r#"{"uid":"1f"}"#.to_owned(),
             took: Duration::ZERO,
         }
     }
 
     fn write(&self, vbid: u16, mut sink: BackupSink) -> Result<(), String> {
+        // More than all buffers on the way hold.
+        for _ in 0..if vbid == 6 { 1 << 10 } else { 0 } {
+            sink(&[b'6'; 1 << 18]).map_err(|error| error.to_string())?;
+        }
         sink(b"three").map_err(|error| error.to_string())?;
         if vbid == 4 { Err("the disk".to_owned()) } else { Ok(()) }
     }

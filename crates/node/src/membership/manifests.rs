@@ -61,6 +61,10 @@ impl Membership {
         plan: &ClusterPlan,
         edit: ManifestEdit<'_>,
     ) -> Result<Arc<Manifest>, ManifestChangeError> {
+        if !bucket.knows_its_manifest() {
+            // Before another node takes what this one cannot.
+            return Err(ManifestChangeError::Loading);
+        }
         for _ in 0..ATTEMPTS_MAX {
             self.exchange_manifest_of(bucket, plan, &mut self.nobody_silent());
             let current = bucket.manifest();

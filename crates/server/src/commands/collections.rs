@@ -59,6 +59,9 @@ fn failure(error: &ManifestChangeError) -> (Status, String) {
         ManifestChangeError::Refused(_) => {
             (Status::CannotApplyCollectionsManifest, error.to_string())
         }
+        ManifestChangeError::Loading => {
+            (Status::Etmpfail, "the bucket is being loaded; try again".to_owned())
+        }
         ManifestChangeError::Failed(_) => {
             tracing::error!(%error, "the manifest could not be written");
             (Status::Etmpfail, "the manifest could not be written; see the node's log".to_owned())

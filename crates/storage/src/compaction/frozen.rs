@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use document::{FailoverEntry, Seqno, Vbid};
+use document::{FailoverEntry, Seqno, Vbid, VbucketState};
 
 use super::damaged_bodies::OnDamagedBody;
 use super::local_documents;
@@ -37,6 +37,8 @@ pub struct FrozenFacts {
     pub live_bytes: u64,
     /// When the state was committed, in nanoseconds since 1970.
     pub committed_at: u64,
+    /// The role that it had; `None` of a file that says none.
+    pub state: Option<VbucketState>,
     /// Branches of its history, newest first.
     pub failover_table: Arc<[FailoverEntry]>,
 }
@@ -72,6 +74,7 @@ impl FrozenVbucket {
             document_count: header.alive_count().saturating_add(header.deleted_count()),
             live_bytes: header.live_bytes(),
             committed_at: header.timestamp,
+            state: record.as_ref().map(|record| record.state),
             failover_table: record.map(|record| record.failover_table).unwrap_or_default(),
         })
     }

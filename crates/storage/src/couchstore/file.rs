@@ -77,7 +77,7 @@ impl CouchFile {
     }
 
     /// A file that is open already.
-    pub(crate) fn new(file: Box<dyn File>, path: &Path) -> Self {
+    pub fn new(file: Box<dyn File>, path: &Path) -> Self {
         Self { file, path: path.to_path_buf() }
     }
 

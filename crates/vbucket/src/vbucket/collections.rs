@@ -13,7 +13,7 @@ use document::{
 
 use super::{Vbucket, release};
 use crate::collection_figures::{CollectionCells, count_write};
-use crate::collections::OpenCollection;
+use crate::collections::{OpenCollection, OtherMeaning};
 use crate::effect::Effect;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::{Now, Refusal, SyncWriteEnd};
@@ -53,10 +53,20 @@ pub fn event_builder(event: &ManifestEvent<'_>, wall_seconds: u32) -> ItemBuilde
 impl Vbucket {
     /// Brings an active vBucket to the collections of `manifest`, each change with its place in
     /// history. Nothing happens where history follows that manifest, or a newer one, already.
-    pub fn follow_manifest(&mut self, manifest: &Manifest, now: Now, effects: &mut Vec<Effect>) {
+    ///
+    /// # Errors
+    /// The manifest is of another history: to follow it would give the documents of one collection
+    /// to another, or erase them. The vBucket stays as it is.
+    pub fn follow_manifest(
+        &mut self,
+        manifest: &Manifest,
+        now: Now,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), OtherMeaning> {
         if self.state != VbucketState::Active || manifest.uid <= self.collections.uid() {
-            return;
+            return Ok(());
         }
+        self.collections.check_meaning(manifest)?;
         let events = self.collections.events_towards(manifest);
         if !events.is_empty() {
             // No key twice in a checkpoint: between the two come documents that need the first.
@@ -74,6 +84,7 @@ impl Vbucket {
             self.carry_out_event(event, seqno, now, effects);
         }
         self.collections.follow(manifest.uid);
+        Ok(())
     }
 
     /// Receives an event.

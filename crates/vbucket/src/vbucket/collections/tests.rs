@@ -44,7 +44,7 @@ fn manifest(edits: &[&str]) -> Manifest {
 
 fn follow(vbucket: &mut Vbucket, edits: &[&str]) -> Vec<Effect> {
     let mut effects = Vec::new();
-    vbucket.follow_manifest(&manifest(edits), now(), &mut effects);
+    vbucket.follow_manifest(&manifest(edits), now(), &mut effects).unwrap();
     effects
 }
 
@@ -66,6 +66,41 @@ fn flush(vbucket: &mut Vbucket) -> Vec<Item> {
 
 fn count(vbucket: &Vbucket) -> Option<(u64, u64)> {
     vbucket.collection(FRUIT).map(|it| (it.item_count(), it.high_seqno.0))
+}
+
+#[test]
+fn a_manifest_that_means_something_else_by_an_id_is_not_followed() {
+    let mut vbucket = vbucket(VbucketState::Active);
+    follow(&mut vbucket, &["+fruit", "+bread"]);
+    set(&mut vbucket, b"\x08k").unwrap();
+    let other_name = manifest(&["+orders", "+bread", "+users"]);
+    let mut other_scope = manifest(&["+fruit", "+bread", "+users"]);
+    let moved = other_scope.scopes[0].collections.remove(1);
+    let (id, name) = (ScopeId(8), "s".to_owned());
+    other_scope.scopes.push(document::ManifestScope { id, name, collections: vec![moved] });
+    for other in [other_name, other_scope] {
+        let refused = vbucket.follow_manifest(&other, now(), &mut Vec::new()).unwrap_err();
+        assert!(refused.to_string().contains("fruit"), "{refused}");
+        let (uid, count) = (vbucket.manifest_uid(), vbucket.collections().count());
+        assert_eq!((uid, count), (2, 2), "nothing is dropped, nothing comes");
+    }
+    follow(&mut vbucket, &["+fruit", "+bread", "+users"]);
+    assert_eq!(vbucket.collections().count(), 3);
+    let scoped = |name: &str| Manifest {
+        uid: 9,
+        scopes: vec![
+            Manifest::default().scopes.remove(0),
+            document::ManifestScope {
+                id: ScopeId(8),
+                name: name.to_owned(),
+                collections: Vec::new(),
+            },
+        ],
+        ..Manifest::default()
+    };
+    vbucket.follow_manifest(&scoped("s"), now(), &mut Vec::new()).unwrap();
+    let renamed = Manifest { uid: 10, ..scoped("t") };
+    vbucket.follow_manifest(&renamed, now(), &mut Vec::new()).unwrap_err();
 }
 
 #[test]
