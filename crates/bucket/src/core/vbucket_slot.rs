@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use platform::no_free::Zone;
-use vbucket::{Refusal, Vbucket, VbucketFigures};
+use vbucket::{Refusal, Topology, Vbucket, VbucketFigures};
 
+use super::awaited_role::AwaitedRole;
 use super::back_off::BackOff;
 use super::damage_mark::{DamageKind, DamageMark};
 
@@ -37,6 +38,9 @@ pub(crate) struct VbucketSlot {
     pub(crate) damage: DamageMark,
     /// Until when nobody compacts the file unasked: it could not be.
     pub(crate) compaction_pause: BackOff,
+    /// The role that was asked for while no vBucket was in its place; of no meaning while one is.
+    /// The lock is held for a look or a change.
+    awaited: Mutex<AwaitedRole>,
     /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
     /// whoever holds `file`.
     is_absent: AtomicBool,
@@ -82,6 +86,7 @@ impl Default for VbucketSlot {
             file: Mutex::default(),
             damage: DamageMark::default(),
             compaction_pause: BackOff::new(COMPACTION_PAUSE_MIN, COMPACTION_PAUSE_MAX),
+            awaited: Mutex::default(),
             is_absent: AtomicBool::default(),
         }
     }
@@ -148,6 +153,25 @@ impl VbucketSlot {
         self.is_absent.load(Ordering::Acquire)
     }
 
+    /// The role that was asked for while no vBucket was in its place.
+    pub(crate) fn awaited(&self) -> AwaitedRole {
+        self.lock_awaited().clone()
+    }
+
+    /// A role was asked for, and no vBucket is there to play it.
+    pub(crate) fn await_role(&self, role: AwaitedRole) {
+        *self.lock_awaited() = role;
+    }
+
+    /// The same of who must hold durable writes, in whatever role.
+    pub(crate) fn await_topology(&self, topology: Topology) {
+        self.lock_awaited().topology = topology;
+    }
+
+    fn lock_awaited(&self) -> MutexGuard<'_, AwaitedRole> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes the vBucket out, to be dropped by the caller: it is deleted.
     pub(crate) fn take_absent(&self) -> Option<Vbucket> {
         // In this order: whoever finds no vBucket finds why.
@@ -191,6 +215,8 @@ impl VbucketSlot {
     }
 
     fn put(&self, vbucket: Option<Vbucket>) -> Option<Vbucket> {
+        // Was asked for of what was, or was not, here before.
+        self.await_role(AwaitedRole::default());
         let figures = vbucket.as_ref().map(|vbucket| Arc::clone(vbucket.figures()));
         let mut place = self.lock();
         // What is let go here is still held by the vBucket that leaves.
