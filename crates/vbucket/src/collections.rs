@@ -26,6 +26,8 @@ pub(crate) struct Collections {
     /// How many of those, from the first on, were there when their erasure began: what memory has
     /// of the others may lie behind it.
     erasing: usize,
+    /// How many of those were looked for in all of memory since.
+    searched: usize,
     /// The newest event of each key, where there is no file that has it.
     events: Option<Map<Box<[u8]>, Item>>,
 }
@@ -204,6 +206,7 @@ impl Collections {
 
     /// A document was found of a collection that is not there any more: it is to be erased.
     pub(crate) fn note_hidden(&mut self, id: CollectionId, seqno: Seqno) {
+        self.searched = 0;
         match self.leaving.iter_mut().find(|leaving| leaving.id == id) {
             Some(leaving) => leaving.end_seqno = leaving.end_seqno.max(seqno),
             None => self.leaving.push(Leaving { id, end_seqno: seqno, item_count: 0 }),
@@ -215,8 +218,19 @@ impl Collections {
         self.erasing = self.leaving.len();
     }
 
+    /// Memory was searched to its end.
+    pub(crate) fn note_searched(&mut self) {
+        self.searched = self.erasing;
+    }
+
+    /// Whether memory has nothing more of those whose erasure has begun.
+    pub(crate) fn is_searched(&self) -> bool {
+        self.searched == self.erasing
+    }
+
     /// Memory was searched: those whose documents are gone from it.
     pub(crate) fn finish_erasure(&mut self) -> impl Iterator<Item = Leaving> {
+        self.searched = 0;
         self.leaving.drain(..std::mem::take(&mut self.erasing))
     }
 
