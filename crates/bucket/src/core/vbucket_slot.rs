@@ -1,10 +1,11 @@
 //! The place of one vBucket in its bucket, with its locks.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use platform::Instant;
 use platform::no_free::Zone;
 use vbucket::{Refusal, Topology, Vbucket, VbucketFigures};
 
@@ -38,6 +39,9 @@ pub(crate) struct VbucketSlot {
     pub(crate) damage: DamageMark,
     /// Until when nobody compacts the file unasked: it could not be.
     pub(crate) compaction_pause: BackOff,
+    /// Until then other files follow the journal before this one, which could not: nanoseconds of
+    /// [`Instant`].
+    applies_later_until: AtomicU64,
     /// The role that was asked for while no vBucket was in its place; of no meaning while one is.
     /// The lock is held for a look or a change.
     awaited: Mutex<AwaitedRole>,
@@ -86,6 +90,7 @@ impl Default for VbucketSlot {
             file: Mutex::default(),
             damage: DamageMark::default(),
             compaction_pause: BackOff::new(COMPACTION_PAUSE_MIN, COMPACTION_PAUSE_MAX),
+            applies_later_until: AtomicU64::new(0),
             awaited: Mutex::default(),
             is_absent: AtomicBool::default(),
         }
@@ -146,6 +151,16 @@ impl VbucketSlot {
     /// deleted the vBucket or found it damaged. The caller holds `file`.
     pub(crate) fn awaits_loading(&self) -> bool {
         !self.is_absent() && !self.is_out_of_service() && self.lock().is_none()
+    }
+
+    /// Whether other files are to follow the journal before this one.
+    pub(crate) fn applies_later(&self, now: Instant) -> bool {
+        now.0 < self.applies_later_until.load(Ordering::Relaxed)
+    }
+
+    /// The file could not follow the journal: others do before it, until then.
+    pub(crate) fn apply_later(&self, until: Instant) {
+        self.applies_later_until.store(until.0, Ordering::Relaxed);
     }
 
     /// Whether the vBucket was deleted.
