@@ -1,6 +1,7 @@
 //! The middle of a bucket: its vBuckets and how they are reached. Knows no task.
 
 mod attempted;
+mod awaited_role;
 mod back_off;
 mod background;
 mod bucket;
@@ -31,6 +32,7 @@ pub use stream_observer::StreamObserver;
 pub use timings::Timings;
 pub use write_block::WriteBlock;
 
+pub(crate) use awaited_role::AwaitedRole;
 pub(crate) use back_off::BackOff;
 pub(crate) use background::Background;
 pub(crate) use bucket::BucketCore;

@@ -63,6 +63,7 @@ pub struct EventCollection<'a> {
 const KIND_COLLECTION: u32 = 0;
 const KIND_SCOPE: u32 = 1;
 const KIND_CHANGED: u32 = 2;
+const COLLECTION_TEXT: &str = "_collection";
 
 impl<'a> ManifestEvent<'a> {
     /// The uid of the manifest that says so.
@@ -110,21 +111,22 @@ impl<'a> ManifestEvent<'a> {
 
     /// The key under which it is kept.
     pub fn key(&self) -> Vec<u8> {
-        let (kind, id, text) = match self {
-            Self::CollectionCreated(it) => (KIND_COLLECTION, it.id.0, "_collection"),
-            Self::CollectionChanged(it) => (KIND_CHANGED, it.id.0, "_collection"),
+        match self {
+            Self::CollectionCreated(it) => key_of(KIND_COLLECTION, it.id.0, COLLECTION_TEXT),
+            Self::CollectionChanged(it) => Self::key_of_changes(it.id),
             Self::CollectionDropped { collection, .. } => {
-                (KIND_COLLECTION, collection.0, "_collection")
+                key_of(KIND_COLLECTION, collection.0, COLLECTION_TEXT)
             }
             Self::ScopeCreated { scope, .. } | Self::ScopeDropped { scope, .. } => {
-                (KIND_SCOPE, scope.0, "_scope")
+                key_of(KIND_SCOPE, scope.0, "_scope")
             }
-        };
-        let mut key = vec![EVENT_PREFIX];
-        put_leb128(&mut key, kind);
-        put_leb128(&mut key, id);
-        key.extend_from_slice(text.as_bytes());
-        key
+        }
+    }
+
+    /// The key under which the last change of a collection's properties is kept, beside what says
+    /// that it has come or gone.
+    pub fn key_of_changes(collection: CollectionId) -> Vec<u8> {
+        key_of(KIND_CHANGED, collection.0, COLLECTION_TEXT)
     }
 
     /// The value.
@@ -204,6 +206,14 @@ fn kind_and_id(key: &[u8]) -> Option<(u32, u32)> {
     let (kind, rest) = crate::key::decode_collection(rest).ok()?;
     let (id, _) = crate::key::decode_collection(rest).ok()?;
     Some((kind.0, id.0))
+}
+
+fn key_of(kind: u32, id: u32, text: &str) -> Vec<u8> {
+    let mut key = vec![EVENT_PREFIX];
+    put_leb128(&mut key, kind);
+    put_leb128(&mut key, id);
+    key.extend_from_slice(text.as_bytes());
+    key
 }
 
 fn put_leb128(target: &mut Vec<u8>, mut number: u32) {

@@ -144,7 +144,7 @@ impl Store {
         mut report: impl FnMut(Vbid, Result<CommitReport, StorageError>),
     ) {
         if let Some(journalled) = &self.journalled {
-            return match self.room_for_batches(&batches) {
+            return match self.room_to_commit(journalled, &batches) {
                 Ok(_room) => match self.dispel_doubts(&batches) {
                     doubtful if doubtful.is_empty() => journalled.commit(batches, report),
                     doubtful => commit_others(journalled, batches, &doubtful, report),

@@ -1,10 +1,11 @@
 //! The collections that a vBucket has, by its own history alone: its events say which come and go.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use document::{
     CollectionId, Item, Manifest, ManifestCollection, ManifestEvent, ManifestScope, Map, ScopeId,
-    Seqno, manifest_event::EventCollection,
+    Seqno, manifest_event, manifest_event::EventCollection,
 };
 
 use crate::collection_figures::{CollectionCells, NamedCollections};
@@ -26,8 +27,20 @@ pub(crate) struct Collections {
     /// How many of those, from the first on, were there when their erasure began: what memory has
     /// of the others may lie behind it.
     erasing: usize,
+    /// How many of those were looked for in all of memory since.
+    searched: usize,
     /// The newest event of each key, where there is no file that has it.
-    events: Option<Map<Box<[u8]>, Item>>,
+    events: Option<KeptEvents>,
+}
+
+/// Events that no file has.
+#[derive(Debug, Default)]
+struct KeptEvents {
+    /// The newest of each key.
+    newest: Map<Box<[u8]>, Item>,
+    /// The keys of those that say what is dropped, in the order in which they came: ids are not
+    /// given out again, so nothing ever takes their places.
+    dropped: VecDeque<Box<[u8]>>,
 }
 
 /// A named collection of a vBucket.
@@ -94,7 +107,7 @@ impl Collections {
 
     /// Those of a vBucket without a file, which has to remember its events itself.
     pub(crate) fn keeping_events(named: Arc<NamedCollections>) -> Self {
-        Self { events: Some(Map::default()), ..Self::counted_in(named) }
+        Self { events: Some(KeptEvents::default()), ..Self::counted_in(named) }
     }
 
     /// The uid of the last manifest that history follows.
@@ -136,7 +149,7 @@ impl Collections {
 
     /// The newest events, seqnos in no order; none where a file has them.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Item> {
-        self.events.iter().flat_map(Map::values)
+        self.events.iter().flat_map(|events| events.newest.values())
     }
 
     /// History follows this manifest from now on, whether or not it says anything new.
@@ -216,11 +229,40 @@ impl Collections {
 
     /// Keeps the item of an event, where no file does. Returns the one in whose place it is.
     pub(crate) fn keep(&mut self, item: &Item) -> Option<Item> {
-        self.events.as_mut()?.insert(item.key().encoded().into(), item.clone())
+        let events = self.events.as_mut()?;
+        let key = item.key().encoded();
+        if item.is_deleted() {
+            events.dropped.push_back(key.into());
+        }
+        events.newest.insert(key.into(), item.clone())
+    }
+
+    /// Takes out the oldest event that says what is dropped, if `may_go` says so of it, with what
+    /// else is kept of the same collection. Not while documents of that may be in memory: whoever
+    /// is sent these has to hear that they are not wanted. `None` when there is nothing to take.
+    pub(crate) fn take_dropped(&mut self, may_go: impl Fn(&Item) -> bool) -> Option<Vec<Item>> {
+        let KeptEvents { newest, dropped } = self.events.as_mut()?;
+        let key = dropped.front()?;
+        // Something else may have come under the key; that stays.
+        let Some(item) = newest.get(key).filter(|item| item.is_deleted()) else {
+            dropped.pop_front();
+            return Some(Vec::new());
+        };
+        let collection = manifest_event::collection_dropped_by(key);
+        let is_leaving = self.leaving.iter().any(|leaving| Some(leaving.id) == collection);
+        if is_leaving || !may_go(item) {
+            return None;
+        }
+        let mut gone: Vec<Item> = newest.remove(key).into_iter().collect();
+        let changes = collection.map(ManifestEvent::key_of_changes);
+        gone.extend(changes.and_then(|key| newest.remove(&*key)));
+        dropped.pop_front();
+        Some(gone)
     }
 
     /// A document was found of a collection that is not there any more: it is to be erased.
     pub(crate) fn note_hidden(&mut self, id: CollectionId, seqno: Seqno) {
+        self.searched = 0;
         match self.leaving.iter_mut().find(|leaving| leaving.id == id) {
             Some(leaving) => leaving.end_seqno = leaving.end_seqno.max(seqno),
             None => self.leaving.push(Leaving { id, end_seqno: seqno, item_count: 0 }),
@@ -232,8 +274,19 @@ impl Collections {
         self.erasing = self.leaving.len();
     }
 
+    /// Memory was searched to its end.
+    pub(crate) fn note_searched(&mut self) {
+        self.searched = self.erasing;
+    }
+
+    /// Whether memory has nothing more of those whose erasure has begun.
+    pub(crate) fn is_searched(&self) -> bool {
+        self.searched == self.erasing
+    }
+
     /// Memory was searched: those whose documents are gone from it.
     pub(crate) fn finish_erasure(&mut self) -> impl Iterator<Item = Leaving> {
+        self.searched = 0;
         self.leaving.drain(..std::mem::take(&mut self.erasing))
     }
 

@@ -1,13 +1,15 @@
 //! The place of one vBucket in its bucket, with its locks.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
+use platform::Instant;
 use platform::no_free::Zone;
-use vbucket::{Refusal, Vbucket, VbucketFigures};
+use vbucket::{Refusal, Topology, Vbucket, VbucketFigures};
 
+use super::awaited_role::AwaitedRole;
 use super::back_off::BackOff;
 use super::damage_mark::{DamageKind, DamageMark};
 
@@ -37,6 +39,12 @@ pub(crate) struct VbucketSlot {
     pub(crate) damage: DamageMark,
     /// Until when nobody compacts the file unasked: it could not be.
     pub(crate) compaction_pause: BackOff,
+    /// Until then other files follow the journal before this one, which could not: nanoseconds of
+    /// [`Instant`].
+    applies_later_until: AtomicU64,
+    /// The role that was asked for while no vBucket was in its place; of no meaning while one is.
+    /// The lock is held for a look or a change.
+    awaited: Mutex<AwaitedRole>,
     /// Whether the vBucket was deleted: then there is none, and none is being loaded. Changed by
     /// whoever holds `file`.
     is_absent: AtomicBool,
@@ -82,6 +90,8 @@ impl Default for VbucketSlot {
             file: Mutex::default(),
             damage: DamageMark::default(),
             compaction_pause: BackOff::new(COMPACTION_PAUSE_MIN, COMPACTION_PAUSE_MAX),
+            applies_later_until: AtomicU64::new(0),
+            awaited: Mutex::default(),
             is_absent: AtomicBool::default(),
         }
     }
@@ -143,9 +153,38 @@ impl VbucketSlot {
         !self.is_absent() && !self.is_out_of_service() && self.lock().is_none()
     }
 
+    /// Whether other files are to follow the journal before this one.
+    pub(crate) fn applies_later(&self, now: Instant) -> bool {
+        now.0 < self.applies_later_until.load(Ordering::Relaxed)
+    }
+
+    /// The file could not follow the journal: others do before it, until then.
+    pub(crate) fn apply_later(&self, until: Instant) {
+        self.applies_later_until.store(until.0, Ordering::Relaxed);
+    }
+
     /// Whether the vBucket was deleted.
     pub(crate) fn is_absent(&self) -> bool {
         self.is_absent.load(Ordering::Acquire)
+    }
+
+    /// The role that was asked for while no vBucket was in its place.
+    pub(crate) fn awaited(&self) -> AwaitedRole {
+        self.lock_awaited().clone()
+    }
+
+    /// A role was asked for, and no vBucket is there to play it.
+    pub(crate) fn await_role(&self, role: AwaitedRole) {
+        *self.lock_awaited() = role;
+    }
+
+    /// The same of who must hold durable writes, in whatever role.
+    pub(crate) fn await_topology(&self, topology: Topology) {
+        self.lock_awaited().topology = topology;
+    }
+
+    fn lock_awaited(&self) -> MutexGuard<'_, AwaitedRole> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the vBucket out, to be dropped by the caller: it is deleted.
@@ -191,6 +230,8 @@ impl VbucketSlot {
     }
 
     fn put(&self, vbucket: Option<Vbucket>) -> Option<Vbucket> {
+        // Was asked for of what was, or was not, here before.
+        self.await_role(AwaitedRole::default());
         let figures = vbucket.as_ref().map(|vbucket| Arc::clone(vbucket.figures()));
         let mut place = self.lock();
         // What is let go here is still held by the vBucket that leaves.

@@ -1,5 +1,6 @@
 //! Files follow the journal: how urgent that is, and how one is brought up to date.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use document::Vbid;
@@ -52,12 +53,28 @@ impl BucketCore {
         }
     }
 
-    /// The vBucket whose file is to be written next, if the turn of any is worth it.
+    /// The vBucket whose file is to be written next, if the turn of any is worth it. One whose file
+    /// has just failed comes behind the others: it has waited longest, and would be the next again
+    /// and again.
     pub(super) fn next_to_apply(&self, pressure: ApplyPressure, now: Instant) -> Option<Vbid> {
-        self.store.next_unapplied(|unapplied: &Unapplied| {
+        let is_due = |unapplied: &Unapplied| {
             let waited = now.since(unapplied.since);
             apply_pace::is_due(&self.config.apply, pressure, unapplied, waited)
-        })
+        };
+        let later = Cell::new(None);
+        let next = self.store.next_unapplied(|unapplied| {
+            // Of what is not in the bucket nothing is ever applied.
+            let Some(slot) = self.slot(unapplied.vbid) else { return false };
+            if !is_due(unapplied) {
+                return false;
+            }
+            let is_later = slot.applies_later(now);
+            if is_later && later.get().is_none() {
+                later.set(Some(unapplied.vbid));
+            }
+            !is_later
+        });
+        next.or(later.get())
     }
 
     /// Brings the file of one vBucket up to date with the journal.
@@ -89,6 +106,8 @@ impl BucketCore {
             }
             Err(error) => {
                 self.counters.add(&self.counters.applies_failed, 1);
+                // Twice the pause of who has tried: by then others have had a turn.
+                slot.apply_later(self.clock.now().after(2 * self.config.flush_retry_interval));
                 // Damage takes this vBucket out alone; a disk that fails keeps all writers out.
                 if matches!(error, StorageError::Corrupt { .. } | StorageError::OutOfOrder { .. }) {
                     self.give_up_file(vbid, &error);

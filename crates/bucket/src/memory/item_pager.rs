@@ -145,7 +145,10 @@ fn begin_round(bucket: &Bucket) -> Round {
         .factory
         .initial_frequency()
         .set(kind.initial_frequency(&samples.active.frequencies));
-    let forgets_tombstones = samples.active.tombstones_take_more_than(TOMBSTONES_PARTS);
+    // Of replicas, too: they receive a tombstone for each document that their active copies delete
+    // to make room, and can delete none themselves. A node that has nothing else would fill up.
+    let forgets_tombstones =
+        samples.active.tombstones_take_more_than(&samples.replica, TOMBSTONES_PARTS);
     let visitor = PagingVisitor {
         bucket: bucket.clone(),
         active: kind.strategy(&samples.active.frequencies, plan.active_ratio),

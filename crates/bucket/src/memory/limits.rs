@@ -149,7 +149,8 @@ impl MemoryLimits {
             return Err(QuotaError::TooSmall);
         }
         self.wanted_bytes.store(bytes, Ordering::Relaxed);
-        self.quota_bytes.fetch_max(bytes, Ordering::Relaxed);
+        // Tells who lowers the quota what is wanted now.
+        self.quota_bytes.fetch_max(bytes, Ordering::Release);
         Ok(())
     }
 
@@ -157,10 +158,22 @@ impl MemoryLimits {
     /// whether the quota in force is the wanted one.
     pub(super) fn shrink_to_fit(&self, used_bytes: u64) -> bool {
         let wanted_bytes = self.wanted_bytes();
-        if self.quota_bytes() > wanted_bytes && used_bytes <= self.watermarks().high_bytes {
-            self.quota_bytes.store(wanted_bytes, Ordering::Relaxed);
+        let quota_bytes = self.quota_bytes();
+        if quota_bytes > wanted_bytes && used_bytes <= self.watermarks().high_bytes {
+            self.lower(quota_bytes, wanted_bytes);
         }
-        self.quota_bytes() == wanted_bytes
+        self.quota_bytes() == self.wanted_bytes()
+    }
+
+    /// Brings the quota from what it was to what was wanted then, unless a larger one has been set
+    /// since, which is in force at once: either that raises what is written here, or it is seen
+    /// here behind it.
+    fn lower(&self, from: u64, to: u64) {
+        let lowered =
+            self.quota_bytes.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed);
+        if lowered.is_ok() {
+            self.quota_bytes.fetch_max(self.wanted_bytes(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -208,6 +221,21 @@ mod tests {
         limits.set_quota(50 * MIB).unwrap();
         limits.set_quota(100 * MIB).unwrap();
         assert!(limits.shrink_to_fit(99 * MIB));
+    }
+
+    #[test]
+    fn a_larger_quota_stays_in_force_whenever_it_comes_while_a_smaller_one_comes_into_force() {
+        for larger in [80 * MIB, 100 * MIB, 200 * MIB] {
+            let limits = limits(100 * MIB);
+            limits.set_quota(50 * MIB).unwrap();
+            // Somebody has read what was wanted, and is about to write it.
+            let (from, to) = (limits.quota_bytes(), limits.wanted_bytes());
+            limits.set_quota(larger).unwrap();
+            limits.lower(from, to);
+            assert!(limits.quota_bytes() >= larger, "{larger}");
+            assert!(limits.shrink_to_fit(0));
+            assert_eq!(limits.quota_bytes(), larger);
+        }
     }
 
     #[test]

@@ -67,6 +67,21 @@ impl VbucketVisitor for PurgeVisitor {
         });
         let next = next.ok().flatten();
         self.position = next.unwrap_or_default();
-        if next.is_some() { Revisit::YesNow } else { Revisit::No }
+        if next.is_some() {
+            return Revisit::YesNow;
+        }
+        while self.purge_events(vbid) {}
+        Revisit::No
+    }
+}
+
+impl PurgeVisitor {
+    /// Forgets a portion of what was dropped long ago. Whether there may be more.
+    fn purge_events(&mut self, vbid: Vbid) -> bool {
+        let second = self.before_second;
+        let more = self.bucket.0.on_vbucket(vbid, &mut self.effects, |vbucket, effects| {
+            vbucket.purge_events(second, effects)
+        });
+        more.unwrap_or(false)
     }
 }

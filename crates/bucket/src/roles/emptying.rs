@@ -1,10 +1,10 @@
 //! FLUSH: a bucket begins anew.
 
 use document::{Vbid, VbucketState};
-use vbucket::Vbucket;
+use vbucket::{Topology, Vbucket};
 
 use super::life_error::LifeError;
-use crate::core::{Bucket, BucketCore, VbucketSlot};
+use crate::core::{AwaitedRole, Bucket, BucketCore, VbucketSlot};
 
 impl Bucket {
     /// Empties the bucket: every vBucket begins a new history in its role, its file is removed,
@@ -36,8 +36,8 @@ impl BucketCore {
             self.vbuckets.slots.iter().map(VbucketSlot::lock_history).collect();
         let _files: Vec<_> = self.vbuckets.slots.iter().map(VbucketSlot::lock_file).collect();
         let roles: Vec<_> = self.slots().map(|(vbid, slot)| self.role_of(vbid, slot)).collect();
-        let is_replica =
-            |vbid: Vbid| roles.get(usize::from(vbid.0)) == Some(&VbucketState::Replica);
+        let state_of = |vbid: Vbid| roles.get(usize::from(vbid.0)).map(|(state, _)| *state);
+        let is_replica = |vbid: Vbid| state_of(vbid) == Some(VbucketState::Replica);
         // One that was to be deleted or made anew, which failed, may be listed as deleted: a start
         // would take it for that, with what is written to it from now on.
         let begins = |&(vbid, slot): &(Vbid, &VbucketSlot)| !is_replica(vbid) && !slot.is_absent();
@@ -56,10 +56,8 @@ impl BucketCore {
             // Also of those that were deleted, whose files may have stayed until now.
             self.forget_failed_writes(vbid);
             let Some(slot) = self.slot(vbid).filter(|slot| !slot.is_absent()) else { continue };
-            let Some(&state) = roles.get(usize::from(vbid.0)) else { continue };
+            let Some((state, topology)) = roles.get(usize::from(vbid.0)).cloned() else { continue };
             let mut vbucket = self.vbuckets.factory.new_vbucket(vbid, state);
-            let topology = slot.lock().as_ref().map(|old| old.topology().clone());
-            let topology = topology.unwrap_or_default();
             // One that a map has made active must not look like one whose disk is lost.
             let writes_role = state != VbucketState::Active || !topology.is_empty();
             let mut effects = Vec::new();
@@ -73,10 +71,18 @@ impl BucketCore {
         (roles_to_write, deleted.map_err(LifeError::from))
     }
 
-    /// The role of a vBucket, also of one that is not loaded.
-    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> VbucketState {
-        let in_memory = slot.lock().as_ref().map(Vbucket::state);
-        let in_file = || self.store.state(vbid).ok().flatten().map(|record| record.state);
-        in_memory.or_else(in_file).unwrap_or(VbucketState::Active)
+    /// The role of a vBucket and who must hold its durable writes, also of one that is not loaded:
+    /// then what was asked of it, or else what its file knows. The caller holds its history.
+    fn role_of(&self, vbid: Vbid, slot: &VbucketSlot) -> (VbucketState, Topology) {
+        if let Some(vbucket) = slot.lock().as_ref() {
+            return (vbucket.state(), vbucket.topology().clone());
+        }
+        let AwaitedRole { state, topology } = slot.awaited();
+        let record = self.store.state(vbid).ok().flatten();
+        let state = state.or(record.as_ref().map(|record| record.state));
+        // Who is in a file that is not believed may have been in the chain long ago.
+        let known = record.filter(|_| topology.is_empty() && !slot.is_out_of_service());
+        let topology = known.map_or(topology, |record| (*record.replication_topology).clone());
+        (state.unwrap_or(VbucketState::Active), topology)
     }
 }

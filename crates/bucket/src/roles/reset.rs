@@ -8,7 +8,7 @@ use storage::Remains;
 use vbucket::{RoleChange, Topology, Vbucket};
 
 use super::life_error::LifeError;
-use crate::core::{Bucket, BucketCore, DamageKind, VbucketDamage, VbucketSlot};
+use crate::core::{AwaitedRole, Bucket, BucketCore, DamageKind, VbucketDamage, VbucketSlot};
 
 /// What a vBucket would lose by beginning anew.
 #[derive(Clone, Debug)]
@@ -98,6 +98,7 @@ impl BucketCore {
         let mut old = slot.take_out_of_service(&reason);
         self.retire(vbid, old.as_mut());
         let (state, fresh_uuid) = (VbucketState::Active, self.vbuckets.factory.new_uuid());
+        slot.await_role(AwaitedRole::new(state, topology.clone()));
         let change = RoleChange { state, topology, is_takeover: false, fresh_uuid };
         let made = self.create_vbucket(vbid, slot, change);
         match &made {

@@ -10,7 +10,7 @@ use storage::StorageError;
 use vbucket::{Effect, RoleChange, Topology, Vbucket};
 
 use super::life_error::LifeError;
-use crate::core::{Bucket, BucketCore, DamageKind, VbucketSlot};
+use crate::core::{AwaitedRole, Bucket, BucketCore, DamageKind, VbucketSlot};
 
 /// Which role a vBucket is to play.
 #[derive(Clone, Debug)]
@@ -78,13 +78,26 @@ impl Bucket {
     /// Says who must hold durable writes of all vBuckets that are active, for as long as they are
     /// in memory.
     pub fn assume_topology(&self, topology: &Topology) {
-        for (vbid, _) in self.0.slots() {
-            self.on_vbucket(vbid, |vbucket, now, effects| {
+        for (vbid, slot) in self.0.slots() {
+            // FLUSH puts vBuckets into their places that have what the ones before had.
+            let history = slot.lock_history();
+            let assumed = self.on_vbucket(vbid, |vbucket, now, effects| {
                 vbucket.assume_topology(topology.clone(), now, effects);
             });
+            if assumed.is_none() {
+                slot.await_topology(topology.clone());
+            }
+            drop(history);
             // What has no file begins here, and in no other place.
             self.0.have_manifest_followed(vbid);
         }
+    }
+
+    /// Says that a vBucket which is not here has no role on this node: it is dead if the bucket is
+    /// emptied, and its file stays until then.
+    pub fn expect_no_role(&self, vbid: Vbid) {
+        let Some(slot) = self.0.slot(vbid) else { return };
+        slot.await_role(AwaitedRole::new(VbucketState::Dead, None));
     }
 
     /// Has a vBucket play another role, and makes one that is not here. Durable on return. Not for
@@ -161,8 +174,8 @@ impl BucketCore {
         if slot.lock().is_some() {
             self.directory.make_present(&[vbid])?;
         }
-        match slot.lock().as_mut() {
-            None => return Err(slot.why_no_role()),
+        let awaited = match slot.lock().as_mut() {
+            None => Some(AwaitedRole::new(state, topology)),
             Some(vbucket) => {
                 let is_new =
                     |wanted: &Topology| state != vbucket.state() || wanted != vbucket.topology();
@@ -170,7 +183,12 @@ impl BucketCore {
                 let topology = topology.filter(is_new);
                 let change = RoleChange { state, topology, is_takeover, fresh_uuid };
                 vbucket.change_role(change, self.now(), &mut effects);
+                None
             }
+        };
+        if let Some(awaited) = awaited {
+            slot.await_role(awaited);
+            return Err(slot.why_no_role());
         }
         drop(file);
         drop(history);
@@ -215,20 +233,26 @@ impl BucketCore {
     ) -> (Option<Vbucket>, Result<(), LifeError>) {
         let reason = slot.damage.get().map(|(_, reason)| reason);
         self.store.distrust(vbid);
+        let awaited = AwaitedRole::new(change.state, change.topology.clone());
         let old = match self.take_out(vbid, slot) {
             Ok(old) => old,
-            Err(error) => return (None, Err(error)),
+            Err(error) => {
+                slot.await_role(awaited);
+                return (None, Err(error));
+            }
         };
-        let state = change.state.name();
         let made = self.create_vbucket(vbid, slot, change);
         match &made {
             Ok(()) => tracing::warn!(
                 vbucket = vbid.0,
-                state,
+                state = awaited.state.map(VbucketState::name),
                 reason = reason.as_deref().unwrap_or_default(),
                 "the vBucket begins empty; what is left of its damaged file is set aside"
             ),
-            Err(error) => slot.put_out_of_service(&format!("it cannot be made anew: {error}")),
+            Err(error) => {
+                slot.put_out_of_service(&format!("it cannot be made anew: {error}"));
+                slot.await_role(awaited);
+            }
         }
         (old, made)
     }

@@ -85,8 +85,9 @@ impl Bucket {
                 vbucket.hurry_flush(effects);
                 return Ok(Standing::NotPersisted);
             }
-            vbucket.wait_for_persistence(snapshot.seqno, deadline, waiter, effects);
-            Ok(Standing::Waits)
+            let is_persisted =
+                vbucket.wait_for_persistence(snapshot.seqno, deadline, waiter, effects);
+            Ok(if is_persisted { Standing::Ready } else { Standing::Waits })
         });
         match self.answer(session, vbid, result)? {
             Attempted::Answered(Standing::Ready) => Ok(Attempted::Answered(())),

@@ -13,8 +13,9 @@ use vbucket::eviction::EvictionPolicy;
 use vbucket::{Mutation, Received, ReceivedSnapshot};
 
 use crate::compaction::compact;
+use crate::damage::{kinds, with_damage_at_run_time};
 use crate::prepares;
-use crate::support::{Machine, Unanswered, VBID, answered, config, files_config, written};
+use crate::support::{Machine, OTHER, Unanswered, VBID, answered, config, files_config, written};
 
 const FRUIT: CollectionId = CollectionId(8);
 
@@ -211,6 +212,31 @@ fn what_is_dropped_is_hidden_at_once_and_erased_from_memory_and_file() {
             assert_ne!(again.id, FRUIT, "another id, and nothing in it");
             assert_eq!(exists(&mut machine, b"\x00k"), Ok(true));
         }
+    }
+}
+
+#[test]
+fn what_is_dropped_is_erased_also_behind_a_vbucket_that_cannot_be_flushed() {
+    for config in kinds() {
+        let (mut machine, ..) = with_damage_at_run_time(config);
+        for name in ["fruit", "nuts"] {
+            create(&machine.bucket, name);
+        }
+        for key in [b"\x08k", b"\x09k"] {
+            let key = Key::from_encoded(key).unwrap();
+            let write = Write::set(OTHER, key, Incoming::plain(b"value"));
+            written(machine.bucket.store(&mut machine.session, write)).unwrap();
+        }
+        machine.run();
+        let mut count = |name| {
+            drop_collection(&machine.bucket, name);
+            machine.advance(std::time::Duration::from_secs(5));
+            let mut count = 0;
+            machine.bucket.with_vbucket(OTHER, |vbucket| count = vbucket.document_count());
+            count
+        };
+        assert_eq!(count("fruit"), 2);
+        assert_eq!(count("nuts"), 1);
     }
 }
 

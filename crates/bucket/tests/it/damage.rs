@@ -406,8 +406,12 @@ fn what_could_not_be_made_anew_and_is_emptied_is_not_deleted_by_a_start() {
             if made.is_ok() {
                 break;
             }
+            // A replica stays what it is: its active copy is elsewhere.
             machine.bucket.flush_all().unwrap();
-            // One that is a replica in its new file stays what it is.
+            assert_eq!(role(&machine, VBID), None, "call {number}");
+            let refused = take(&machine, VbucketState::Active).unwrap_err();
+            assert!(matches!(refused, LifeError::Damaged { .. }), "{refused:?}");
+            machine.bucket.flush_all().unwrap();
             if role(&machine, VBID).is_some() {
                 emptied_count += 1;
                 machine.set(VBID, "key", b"new").unwrap();

@@ -128,6 +128,26 @@ fn a_deleted_vbucket_whose_file_stayed_keeps_nobody_out_once_its_place_is_taken_
 }
 
 #[test]
+fn files_follow_the_journal_behind_one_that_cannot() {
+    let mut machine = Machine::new();
+    for vbid in [VBID, OTHER] {
+        machine.set(vbid, "key", b"value").unwrap();
+    }
+    machine.run();
+    machine.bucket.set_vbucket_state(VBID, VbucketState::Dead, None).unwrap();
+    machine.set(OTHER, "key", b"newer").unwrap();
+    machine.files.fail(fault(Some(Call::Remove), 2, FaultError::Io, true));
+    assert!(matches!(machine.bucket.delete_vbucket(VBID), Err(LifeError::Storage(_))));
+    machine.run();
+    machine.advance(RETRY * 4);
+    assert_eq!(machine.persisted(OTHER), Seqno(2));
+    // What leaves memory is in the file.
+    machine.evict(OTHER, "key").unwrap();
+    assert_eq!(machine.get(OTHER, "key").unwrap(), b"newer");
+    assert!(machine.bucket.statistics().applies_failed > 1, "the other is tried again, too");
+}
+
+#[test]
 fn a_failing_disk_is_tried_once_an_interval() {
     let mut machine = Machine::new();
     machine.files.fail(fault(Some(Call::Sync), 1, FaultError::Io, true));

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use bucket::{BucketConfig, BucketType, FullPolicy, ObservedState, OpenError, Refused, WriteBlock};
-use document::{Cas, Seqno};
+use document::{Cas, Operation, Seqno, Vbid, VbucketState};
 use platform::Files;
 
+use crate::prepares;
 use crate::support::{DIRECTORY, Machine, No, OTHER, Unanswered, VBID, answered, config, key};
 
 fn ephemeral() -> BucketConfig {
@@ -261,6 +262,29 @@ fn tombstones_never_crowd_out_documents() {
     assert_eq!(statistics.memory_refusals, 0);
     assert!(statistics.vbuckets.auto_deletions > 40_000, "{statistics:?}");
     assert!(documents > 2 * tombstones, "{documents} documents, {tombstones} tombstones");
+}
+
+#[test]
+fn a_bucket_of_replicas_alone_forgets_tombstones_and_goes_on_receiving() {
+    let config = BucketConfig { memory_quota_bytes: 1_000_000, ..ephemeral() };
+    let mut machine = Machine::with(config);
+    for vbid in (0..4).map(Vbid) {
+        machine.bucket.set_vbucket_state(vbid, VbucketState::Replica, None).unwrap();
+    }
+    prepares::begin(&machine.bucket);
+    for seqno in 1..=20_000 {
+        prepares::announce(&machine.bucket, prepares::snapshot(seqno, seqno, false));
+        let name = format!("key-{seqno}");
+        prepares::receive(&machine.bucket, &name, seqno, Operation::Mutation, true);
+        if seqno % 100 == 0 {
+            // No tombstone grows old.
+            machine.advance(Duration::from_millis(1));
+            assert!(machine.bucket.has_room_to_receive(), "{seqno}");
+        }
+    }
+    machine.run();
+    let statistics = machine.bucket.statistics();
+    assert!(statistics.vbuckets.purged_tombstones > 10_000, "{statistics:?}");
 }
 
 #[test]

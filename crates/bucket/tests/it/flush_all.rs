@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bucket::{BucketConfig, Completion, EvictionConfig, Persistence, Refused};
+use bucket::{BucketConfig, Completion, EvictionConfig, LifeError, Persistence, Refused, Topology};
 use document::{Seqno, Vbid, VbucketState};
 use platform::Files;
 use platform::Random;
@@ -10,6 +10,7 @@ use platform::seeds::seeds;
 use platform::simulated::{Call, Fault, FaultError};
 use vbucket::eviction::EvictionPolicy;
 
+use crate::damage::{kinds, with_damage_at_start};
 use crate::support::{Machine, No, OTHER, VBID, Waits, config, files_config};
 
 #[test]
@@ -241,5 +242,77 @@ fn a_bucket_that_is_being_loaded_may_have_a_longer_history_once_it_was_emptied()
             assert_eq!(machine.persisted(vbid), Seqno(10));
         }
         assert_eq!(machine.bucket.statistics().document_count, 40);
+    }
+}
+
+fn chain_of(machine: &Machine, vbid: Vbid) -> Option<(VbucketState, Topology)> {
+    machine.bucket.on_vbucket(vbid, |vbucket, _, _| (vbucket.state(), vbucket.topology().clone()))
+}
+
+#[test]
+fn what_was_out_of_service_takes_durable_writes_once_a_bucket_alone_is_emptied() {
+    for config in kinds() {
+        let (machine, ..) = with_damage_at_start(config);
+        let alone = vec![vec![Some("here".to_owned())]];
+        machine.bucket.assume_topology(&alone);
+        machine.bucket.flush_all().unwrap();
+        for vbid in [VBID, OTHER] {
+            assert_eq!(chain_of(&machine, vbid), Some((VbucketState::Active, alone.clone())));
+        }
+    }
+}
+
+#[test]
+fn what_was_out_of_service_has_the_last_role_that_it_was_to_have_once_the_bucket_is_emptied() {
+    let chains = vec![vec![Some("here".to_owned()), Some("there".to_owned())]];
+    for config in kinds() {
+        let (machine, ..) = with_damage_at_start(config.clone());
+        machine.bucket.assume_topology(&vec![vec![Some("here".to_owned())]]);
+        let topology = Some(chains.clone());
+        let asked = machine.bucket.set_vbucket_state(VBID, VbucketState::Active, topology);
+        assert!(matches!(asked, Err(LifeError::Damaged { .. })), "{asked:?}");
+        machine.bucket.flush_all().unwrap();
+        assert_eq!(chain_of(&machine, VBID), Some((VbucketState::Active, chains.clone())));
+
+        let (machine, ..) = with_damage_at_start(config);
+        machine.bucket.expect_no_role(VBID);
+        machine.bucket.flush_all().unwrap();
+        assert_eq!(chain_of(&machine, VBID), Some((VbucketState::Dead, Vec::new())));
+    }
+}
+
+#[test]
+fn a_replica_out_of_service_is_not_made_active_by_emptying_the_bucket() {
+    for config in kinds() {
+        let (machine, ..) = with_damage_at_start(config);
+        let error = FaultError::NoSpace;
+        machine.files.fail(Fault { call: None, number: 3, error, from_then_on: true });
+        machine.bucket.rebuild_replica(VBID).unwrap_err();
+        machine.files.heal();
+        machine.bucket.flush_all().unwrap();
+        assert_eq!(chain_of(&machine, VBID), None);
+        machine.bucket.rebuild_replica(VBID).unwrap();
+        assert_eq!(chain_of(&machine, VBID), Some((VbucketState::Replica, Vec::new())));
+    }
+}
+
+#[test]
+fn what_is_still_loaded_when_the_bucket_is_emptied_has_its_role_and_chain() {
+    let chain = |name: &str| vec![vec![Some("here".to_owned()), Some(name.to_owned())]];
+    for config in kinds() {
+        let machine = filled(config);
+        for vbid in [VBID, OTHER] {
+            let topology = Some(chain("file"));
+            machine.bucket.set_vbucket_state(vbid, VbucketState::Active, topology).unwrap();
+        }
+        let mut machine = machine.stop_and_start();
+        let topology = Some(chain("asked"));
+        let asked = machine.bucket.set_vbucket_state(OTHER, VbucketState::Active, topology);
+        assert!(matches!(asked, Err(LifeError::Loading)), "{asked:?}");
+        machine.bucket.flush_all().unwrap();
+        machine.run();
+        for (vbid, name) in [(VBID, "file"), (OTHER, "asked")] {
+            assert_eq!(chain_of(&machine, vbid), Some((VbucketState::Active, chain(name))));
+        }
     }
 }

@@ -37,7 +37,10 @@ impl BucketMember {
                 VbucketRole::Active(chain) => (VbucketState::Active, Some(vec![chain])),
                 VbucketRole::Replica(_) => (VbucketState::Replica, None),
                 // The file of one that is out of service stays: it may be all that there is.
-                VbucketRole::None if !self.is_here(vbid) => continue,
+                VbucketRole::None if !self.is_here(vbid) => {
+                    self.bucket.expect_no_role(vbid);
+                    continue;
+                }
                 VbucketRole::None => {
                     let is_elsewhere = matches!(planned.chain(number), [Some(_), ..]);
                     if is_elsewhere {

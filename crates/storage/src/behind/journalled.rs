@@ -86,7 +86,8 @@ impl Journalled {
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
     ) {
         if lock(&self.witnessed).is_due {
-            self.append_with_witnesses(records, durable);
+            // Witnesses that are not durable stay due.
+            drop(self.append_with_witnesses(records, durable));
         } else {
             self.journal.append(records, durable);
         }
@@ -98,27 +99,33 @@ impl Journalled {
         }
     }
 
+    /// The same with witnesses; what is returned is about these.
     fn append_with_witnesses(
         &self,
         records: &[Record<'_>],
         durable: &mut dyn FnMut(Range<usize>, Result<Lsn, StorageError>),
-    ) {
+    ) -> Result<(), StorageError> {
         // Before the files are looked at: the witnesses tell of all that is in files by now.
         let releasable = self.needed_from();
         let witnesses = witnesses_of(&self.entries);
         let mut all = records.to_vec();
         all.push(Record::Witnesses(&witnesses));
+        let mut told = Ok(());
         self.journal.append(&all, &mut |range, result| {
             // The witnesses come last: they may be in a group that is not durable although others
             // are.
-            if range.end == all.len() && result.is_ok() {
-                *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
+            if range.end == all.len() {
+                told = result.clone().map(drop);
+                if told.is_ok() {
+                    *lock(&self.witnessed) = Witnessed { is_due: false, releasable };
+                }
             }
             let own = range.start..range.end.min(records.len());
             if !own.is_empty() {
                 durable(own, result);
             }
         });
+        told
     }
 
     /// The oldest group that a file needs. The caller holds `appending`.
@@ -144,14 +151,27 @@ impl Journalled {
     /// files have.
     pub(crate) fn rest(&self) -> Result<(), StorageError> {
         let appending = lock(&self.appending);
-        self.append_witnesses()?;
+        let told = self.append_witnesses();
         self.journal.prove()?;
         // Let go of before the end: `release` only tries for it, and the note takes the disk's
         // time.
         drop(appending);
         self.note_segment()?;
         self.release();
-        Ok(())
+        // Last: whoever hears that they are not written asks again, and all else is done.
+        told
+    }
+
+    /// Lets go of what the journal keeps although files have it, because it has not told so yet.
+    /// For when the disk has no room: nothing else is appended then that would tell.
+    pub(crate) fn make_room(&self) {
+        let appending = lock(&self.appending);
+        // Perhaps whoever applied last has found the lock taken.
+        self.note_in_files();
+        // Where there is no room for that either, nothing more can be let go of.
+        drop(self.append_witnesses());
+        drop(appending);
+        self.release();
     }
 
     /// Whether [`Journalled::rest`] has something to do.
@@ -166,8 +186,7 @@ impl Journalled {
         if !lock(&self.witnessed).is_due || !has_begun {
             return Ok(());
         }
-        self.append_with_witnesses(&[], &mut |_, _| {});
-        Ok(())
+        self.append_with_witnesses(&[], &mut |_, _| {})
     }
 
     /// Makes the batches durable, a group of them at a time; see [`crate::Store::commit`]. Once a

@@ -12,6 +12,9 @@ use super::request::CompactionRequest;
 /// Shorter pauses are left until they add up.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
 
+/// So often a long pause looks whether there is another rate.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A new file that a compaction writes.
 pub(super) struct PacedFile {
     file: Box<dyn File>,
@@ -43,9 +46,16 @@ impl PacedFile {
     /// Pauses until `bytes`, which were written, fit into the rate. Catching up with commits knows
     /// no pauses: it ends only when it is faster than they are.
     fn pace(&self, bytes: u64) {
-        let pause = self.pace.take(bytes, self.clock.now());
-        if pause >= PAUSE_MIN && self.progress.phase() == CompactionPhase::Copying {
-            self.progress.pause(pause);
+        let turn = self.pace.take(bytes, self.clock.now());
+        if self.progress.phase() != CompactionPhase::Copying {
+            return;
+        }
+        let left = || self.pace.left(turn, self.clock.now());
+        let mut pause = left();
+        while pause >= PAUSE_MIN && !self.progress.is_aborted() {
+            self.progress.pause(pause.min(LOOK_INTERVAL));
+            // Where it was not long it is over.
+            pause = if pause > LOOK_INTERVAL { left() } else { Duration::ZERO };
         }
     }
 }

@@ -10,6 +10,7 @@ use std::io;
 use platform::{DiskSpace, FileError};
 
 use crate::behind::backlog::bytes_of;
+use crate::behind::journalled::Journalled;
 use crate::error::StorageError;
 use crate::store::Store;
 use crate::store::compaction_reserve::Room;
@@ -85,12 +86,26 @@ impl Store {
 
     /// Leave for the journal to take these batches. Its segments are as much in the way of
     /// compaction as files are; roles alone take next to nothing.
-    pub(crate) fn room_for_batches(
-        &self,
-        batches: &[FlushBatch],
-    ) -> Result<Option<Room<'_>>, StorageError> {
+    fn room_for_batches(&self, batches: &[FlushBatch]) -> Result<Option<Room<'_>>, StorageError> {
         let bytes: u64 = batches.iter().map(|batch| bytes_of(&batch.items)).sum();
         if bytes == 0 { Ok(None) } else { self.room_for_flush(bytes).map(Some) }
+    }
+
+    /// The same; when there is none, once more with the spares of the journal, and then without
+    /// what it has kept until it could tell that files have it, too.
+    pub(crate) fn room_to_commit(
+        &self,
+        journalled: &Journalled,
+        batches: &[FlushBatch],
+    ) -> Result<Option<Room<'_>>, StorageError> {
+        let attempt = || self.with_spared_room(1, || self.room_for_batches(batches));
+        match attempt() {
+            Err(StorageError::NoSpace(_)) => {
+                journalled.make_room();
+                attempt()
+            }
+            done => done,
+        }
     }
 
     /// Does what may need room on the disk; when there is none, once more with the spares of the

@@ -89,6 +89,58 @@ fn a_compaction_that_finds_no_room_gets_that_of_the_journals_spares() {
 }
 
 #[test]
+fn a_commit_that_finds_no_room_gets_that_of_the_journals_spares() {
+    let files = SimulatedFiles::new();
+    let (store, seqno) = with_spares(&files);
+    store.reserve_for_compaction(Some(0));
+    files.set_capacity(disk_bytes(&files));
+    commit(&store, batch(VBID, vec![item("new", seqno + 1, b"value")])).unwrap();
+    assert!(spares(&store) <= 1, "{} spares", spares(&store));
+}
+
+/// The journal let go of them with the next commit alone, which was refused.
+#[test]
+fn a_commit_that_finds_no_room_gets_that_of_segments_which_files_have() {
+    let files = SimulatedFiles::new();
+    let (store, value) = (open(&files), random_bytes(3000));
+    for seqno in 1..=22 {
+        commit(&store, batch(VBID, vec![item("key", seqno, &value)])).unwrap();
+    }
+    store.apply(VBID).unwrap();
+    let segments = store.journal_usage().unwrap().segment_count;
+    assert!(segments > 4 && spares(&store) <= 1, "{segments} segments");
+    store.reserve_for_compaction(Some(0));
+    // The journal itself has some, but not for documents.
+    files.set_capacity(disk_bytes(&files) + 12_000);
+    commit(&store, batch(VBID, vec![item("key", 23, &value)])).unwrap();
+    assert!(store.journal_usage().unwrap().segment_count <= 2);
+}
+
+#[test]
+fn a_rest_that_cannot_tell_what_files_have_is_to_be_tried_again() {
+    let files = SimulatedFiles::new();
+    let (store, value) = (open(&files), random_bytes(3000));
+    for seqno in 1..=20 {
+        commit(&store, batch(VBID, vec![item("key", seqno, &value)])).unwrap();
+    }
+    store.rest().unwrap();
+    store.apply(VBID).unwrap();
+    assert!(store.is_restless(), "segments are to be let go of");
+    for call in [Call::Write, Call::Sync] {
+        files.fail(Fault {
+            call: Some(call),
+            number: 1,
+            error: FaultError::Io,
+            from_then_on: true,
+        });
+        store.rest().unwrap_err();
+        files.heal();
+    }
+    store.rest().unwrap();
+    assert!(store.journal_usage().unwrap().segment_count <= 2);
+}
+
+#[test]
 fn a_segment_that_no_spare_is_large_enough_for_gets_the_room_of_those() {
     let files = SimulatedFiles::new();
     let (store, seqno) = with_spares(&files);

@@ -295,6 +295,33 @@ impl Vbucket {
         if from == VisitPosition::default() {
             self.collections.begin_erasure();
         }
+        // Whoever waits for the drop to be durable has searched memory, and need not do it again.
+        if !self.collections.is_searched() {
+            if let Some(next) = self.erase_from_memory(from, slots_max, effects) {
+                return Erasure::GoesOn(next);
+            }
+            self.collections.note_searched();
+        }
+        let ends = self.collections.leaving.iter().map(|leaving| leaving.end_seqno);
+        let end = ends.max().unwrap_or_default();
+        if end > self.persisted_seqno {
+            return Erasure::Waits(end);
+        }
+        self.finish_erasure();
+        self.publish();
+        match self.collections.leaving.is_empty() {
+            true => Erasure::Done,
+            false => Erasure::GoesOn(VisitPosition::default()),
+        }
+    }
+
+    /// The portion of that which is about memory. Returns where to go on.
+    fn erase_from_memory(
+        &mut self,
+        from: VisitPosition,
+        slots_max: usize,
+        effects: &mut Vec<Effect>,
+    ) -> Option<VisitPosition> {
         let mut released = Vec::new();
         let mut erased: Map<CollectionId, u64> = Map::default();
         let collections = &self.collections;
@@ -313,20 +340,7 @@ impl Vbucket {
             leaving.item_count = leaving.item_count.saturating_sub(count);
         }
         self.settle_account();
-        if let Some(next) = next {
-            return Erasure::GoesOn(next);
-        }
-        let ends = self.collections.leaving.iter().map(|leaving| leaving.end_seqno);
-        let end = ends.max().unwrap_or_default();
-        if end > self.persisted_seqno {
-            return Erasure::Waits(end);
-        }
-        self.finish_erasure();
-        self.publish();
-        match self.collections.leaving.is_empty() {
-            true => Erasure::Done,
-            false => Erasure::GoesOn(VisitPosition::default()),
-        }
+        next
     }
 
     /// What was not met in memory is only in the file, and counts no more.

@@ -11,6 +11,9 @@ use crate::effect::Effect;
 use crate::hash_table::{ItemAction, VisitPosition};
 use crate::operation::Now;
 
+/// Events that are forgotten in one portion.
+const EVENTS_PORTION_MAX: usize = 128;
+
 impl Vbucket {
     /// The vBucket as one that has no file: nothing is ever on disk, whatever leaves the log.
     #[must_use]
@@ -58,6 +61,28 @@ impl Vbucket {
         next
     }
 
+    /// Forgets a portion of the events that say what was dropped before the second
+    /// `before_second`. As of tombstones, what the log still holds stays. Whether there may be more
+    /// to forget.
+    pub fn purge_events(&mut self, before_second: u32, effects: &mut Vec<Effect>) -> bool {
+        let consumed = self.persisted_seqno;
+        let may_go = |item: &Item| item.expiry() < before_second && item.seqno() <= consumed;
+        let mut portion = 0..EVENTS_PORTION_MAX;
+        let has_more = loop {
+            if portion.next().is_none() {
+                break true;
+            }
+            let Some(gone) = self.collections.take_dropped(may_go) else { break false };
+            for item in gone {
+                self.purge_seqno = self.purge_seqno.max(item.seqno());
+                self.figures.done.purged_tombstones.add(usize::from(item.is_deleted()));
+                effects.push(Effect::Release(item));
+            }
+        };
+        self.publish();
+        has_more
+    }
+
     /// Whether an ephemeral bucket may delete this item to make room.
     pub fn may_auto_delete(&self, item: &Item) -> bool {
         self.is_ephemeral && self.state == VbucketState::Active && !item.is_deleted()
@@ -90,10 +115,11 @@ impl Vbucket {
 
 #[cfg(test)]
 mod tests {
-    use document::{ItemBuilder, ItemMeta, KeyBuf, VbUuid, Vbid};
+    use document::{ItemBuilder, ItemMeta, KeyBuf, Manifest, ManifestEdit, VbUuid, Vbid};
     use platform::{Clock, WallTime};
 
     use super::*;
+    use crate::Erasure;
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::{StoreMode, WriteCondition};
@@ -163,6 +189,56 @@ mod tests {
             vbucket.get(key("a").as_key(), now(), &mut Vec::new()).unwrap().item.revision().0
         };
         assert_eq!(revision(&mut vbucket), 3, "revisions go on where the purged ones ended");
+    }
+
+    /// An event stayed for each collection that was ever dropped.
+    #[test]
+    fn what_was_dropped_is_forgotten_as_tombstones_are() {
+        let mut vbucket = vbucket();
+        let mut manifest = Manifest::default();
+        let mut follow = |vbucket: &mut Vbucket, edit: ManifestEdit<'_>| {
+            manifest = manifest.edited(edit).unwrap();
+            vbucket.follow_manifest(&manifest, now(), &mut Vec::new());
+        };
+        let scope = "s";
+        follow(&mut vbucket, ManifestEdit::CreateScope { scope });
+        for number in 0..300 {
+            let name = format!("c{number}");
+            let collection = &*name;
+            let (max_ttl, history) = (None, false);
+            follow(
+                &mut vbucket,
+                ManifestEdit::CreateCollection { scope, collection, max_ttl, history },
+            );
+            let (max_ttl, history) = (Some(Some(1)), None);
+            follow(
+                &mut vbucket,
+                ManifestEdit::ChangeCollection { scope, collection, max_ttl, history },
+            );
+            if number > 0 {
+                follow(&mut vbucket, ManifestEdit::DropCollection { scope, collection });
+            }
+        }
+        let last = vbucket.high_seqno();
+        let purge = |vbucket: &mut Vbucket, second| {
+            while vbucket.purge_events(second, &mut Vec::new()) {}
+            vbucket.events().len()
+        };
+        assert_eq!(purge(&mut vbucket, SECOND + 1), 3 + 2 * 299, "in the log");
+        empty_the_log(&mut vbucket);
+        assert_eq!(purge(&mut vbucket, SECOND + 1), 3 + 2 * 299, "documents may be in memory");
+        let erase = |vbucket: &mut Vbucket| {
+            let from = VisitPosition::default();
+            while vbucket.erase_dropped(from, usize::MAX, &mut Vec::new()) != Erasure::Nothing {}
+        };
+        erase(&mut vbucket);
+        assert_eq!(purge(&mut vbucket, SECOND), 3 + 2 * 299, "too young");
+        assert_eq!((purge(&mut vbucket, SECOND + 1), vbucket.purge_seqno()), (3, last));
+        assert_eq!(vbucket.collections().count(), 1);
+        follow(&mut vbucket, ManifestEdit::DropScope { scope });
+        empty_the_log(&mut vbucket);
+        erase(&mut vbucket);
+        assert_eq!(purge(&mut vbucket, SECOND + 1), 0);
     }
 
     #[test]

@@ -131,13 +131,7 @@ impl Vbucket {
         // Before what is held is acknowledged below: an end of a snapshot that a restart would
         // forget is not persisted yet.
         self.note_whole_in_file(batch.state.whole_seqno());
-        self.waiters.retain(|waiting| {
-            let is_waiting = waiting.seqno > seqno;
-            if !is_waiting {
-                effects.push(Effect::Persisted(waiting.waiter));
-            }
-            is_waiting
-        });
+        self.answer_waiters(effects);
         self.resolve_sync_writes(now, effects);
         let is_behind = !self.is_flushed();
         // What came meanwhile has asked for its flush itself.
@@ -198,7 +192,9 @@ impl Vbucket {
     }
 
     /// Tells `waiter` when everything up to `seqno` is persisted, or at `deadline` that it is not.
-    /// `true` when it is persisted already and there is nothing to wait for.
+    /// `true` when it is persisted already and there is nothing to wait for. Of a snapshot that
+    /// another node sends nothing is persisted before all is: what it leaves out comes later in it,
+    /// and whoever starts from the file begins it anew.
     pub fn wait_for_persistence(
         &mut self,
         seqno: Seqno,
@@ -206,12 +202,38 @@ impl Vbucket {
         waiter: Waiter,
         effects: &mut Vec<Effect>,
     ) -> bool {
-        if seqno <= self.persisted_seqno {
+        if seqno <= self.persisted_for_waiters() {
             return true;
         }
         self.waiters.push(SeqnoWaiter { seqno, deadline, waiter });
         self.hurry_flush(effects);
         false
+    }
+
+    /// Tells those who wait for what is persisted by now.
+    pub(super) fn answer_waiters(&mut self, effects: &mut Vec<Effect>) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let persisted = self.persisted_for_waiters();
+        self.waiters.retain(|waiting| {
+            let is_waiting = waiting.seqno > persisted;
+            if !is_waiting {
+                effects.push(Effect::Persisted(waiting.waiter));
+            }
+            is_waiting
+        });
+    }
+
+    /// What is persisted as clients may hear it: whole snapshots, and at the end of the log also
+    /// the seqnos without items that end the last one.
+    fn persisted_for_waiters(&self) -> Seqno {
+        let ends_whole = self.state == VbucketState::Active || self.ends_whole_in_file();
+        if ends_whole && self.is_state_flushed() {
+            self.persisted_through()
+        } else {
+            self.persisted_whole_seqno
+        }
     }
 
     /// Somebody has heard that not everything is persisted, and is going to ask again.

@@ -64,9 +64,12 @@ impl EvictableSample {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Whether tombstones take more than one part in `parts` of what was looked at.
-    pub fn tombstones_take_more_than(&self, parts: u64) -> bool {
-        self.tombstone_bytes.saturating_mul(parts) > self.looked_at_bytes
+    /// Whether tombstones take more than one part in `parts` of what was looked at for both
+    /// samples.
+    pub fn tombstones_take_more_than(&self, other: &Self, parts: u64) -> bool {
+        let tombstone_bytes = self.tombstone_bytes.saturating_add(other.tombstone_bytes);
+        let looked_at_bytes = self.looked_at_bytes.saturating_add(other.looked_at_bytes);
+        tombstone_bytes.saturating_mul(parts) > looked_at_bytes
     }
 }
 

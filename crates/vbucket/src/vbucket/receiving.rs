@@ -260,6 +260,7 @@ impl Vbucket {
         // No item comes for this seqno that would tell the file where the snapshot ends.
         self.note_whole_in_file(self.persisted_whole_seqno);
         self.flush_state(effects);
+        self.answer_waiters(effects);
         self.end_received(effects);
         Ok(())
     }

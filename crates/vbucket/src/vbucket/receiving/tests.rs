@@ -12,6 +12,7 @@ use crate::operation::{Refusal, StoreMode, WriteCondition};
 use crate::vbucket::recovery::RecoveryStep;
 use crate::vbucket::restore::Restored;
 use crate::vbucket::role::RoleChange;
+use crate::waiter::Waiter;
 
 struct Bench {
     vbucket: Vbucket,
@@ -315,6 +316,48 @@ fn the_file_knows_the_snapshot_that_it_is_in_wherever_a_flush_ends() {
     bench.receive_all([2_009]);
     assert_eq!(bench.flush(usize::MAX), (2_009, 2_009, 2_009));
     assert_eq!(bench.vbucket.persisted_for_clients(), Seqno(2_009));
+}
+
+/// What a snapshot leaves out because it comes later in it was on no disk.
+#[test]
+fn nothing_of_a_snapshot_is_said_to_be_persisted_before_all_of_it_is() {
+    let mut bench = Bench::new();
+    let wait = |bench: &mut Bench, seqno| {
+        let (deadline, waiter) = (Instant(u64::MAX), Waiter(seqno));
+        bench.effects.clear();
+        bench.vbucket.wait_for_persistence(Seqno(seqno), deadline, waiter, &mut bench.effects)
+    };
+    let heard = |bench: &mut Bench| -> Vec<u64> {
+        let of = |effect| if let Effect::Persisted(Waiter(id)) = effect { Some(id) } else { None };
+        let mut heard: Vec<u64> = bench.effects.drain(..).filter_map(of).collect();
+        heard.sort_unstable();
+        heard
+    };
+    bench.announce(snapshot(1, 20)).unwrap();
+    bench.receive_all(1..=15);
+    assert!(!wait(&mut bench, 9));
+    bench.flush(usize::MAX);
+    assert!(!wait(&mut bench, 10));
+    bench.receive_all(16..=20);
+    bench.flush(usize::MAX);
+    assert_eq!(heard(&mut bench), [9, 10]);
+    assert!(wait(&mut bench, 20));
+    // Seqnos without items at the end of one are there when the state is that says so.
+    bench.announce(snapshot(21, 25)).unwrap();
+    bench.receive_all([22]);
+    assert!(!wait(&mut bench, 25));
+    bench.flush(usize::MAX);
+    assert_eq!(heard(&mut bench), [0; 0]);
+    bench.vbucket.receive_seqno_advanced(Seqno(25), &mut bench.effects).unwrap();
+    assert_eq!(heard(&mut bench), [0; 0]);
+    bench.flush(usize::MAX);
+    assert_eq!(heard(&mut bench), [25]);
+    // One that consists of such needs no flush.
+    bench.announce(snapshot(26, 30)).unwrap();
+    assert!(!wait(&mut bench, 30));
+    bench.vbucket.receive_seqno_advanced(Seqno(30), &mut bench.effects).unwrap();
+    assert_eq!(heard(&mut bench), [30]);
+    assert!(wait(&mut bench, 30));
 }
 
 #[test]
