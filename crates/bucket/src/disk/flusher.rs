@@ -184,8 +184,8 @@ impl Flusher {
         if let Err(error) = store.rest() {
             tracing::warn!(
                 %error,
-                "the journal's last group is not protected against damage yet, or room is kept that \
-                 nothing needs"
+                "the journal's last group is not protected against damage yet, or room is kept \
+                 that nothing needs"
             );
             self.rest_at = Some(now.after(self.bucket.0.config.flush_retry_interval));
         }

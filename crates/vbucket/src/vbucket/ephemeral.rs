@@ -198,7 +198,7 @@ mod tests {
         let mut manifest = Manifest::default();
         let mut follow = |vbucket: &mut Vbucket, edit: ManifestEdit<'_>| {
             manifest = manifest.edited(edit).unwrap();
-            vbucket.follow_manifest(&manifest, now(), &mut Vec::new());
+            vbucket.follow_manifest(&manifest, now(), &mut Vec::new()).unwrap();
         };
         let scope = "s";
         follow(&mut vbucket, ManifestEdit::CreateScope { scope });
