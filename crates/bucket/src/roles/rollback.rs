@@ -26,11 +26,12 @@ impl Bucket {
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
     pub fn rollback(&self, vbid: Vbid, seqno: Seqno) -> Result<Seqno, LifeError> {
-        self.roll_back(vbid, seqno, |_| true)
+        self.roll_back(vbid, seqno, || true, |_| true)
     }
 
     /// The same, unless the vBucket is not at `from` any more: then whoever has decided on a
-    /// rollback knew another history, and nothing happens. Returns where it is.
+    /// rollback knew another history, and nothing happens; nor does it where `is_wanted` says no,
+    /// which is asked once nobody else can give the vBucket another role. Returns where it is.
     ///
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
@@ -39,8 +40,9 @@ impl Bucket {
         vbid: Vbid,
         from: StreamPosition,
         seqno: Seqno,
+        is_wanted: impl FnOnce() -> bool,
     ) -> Result<Seqno, LifeError> {
-        self.roll_back(vbid, seqno, |vbucket| vbucket.stream_position() == from)
+        self.roll_back(vbid, seqno, is_wanted, |vbucket| vbucket.stream_position() == from)
     }
 
     /// Whether a copy that follows another node's is of no use as it is, because its file is
@@ -82,17 +84,22 @@ impl Bucket {
         &self,
         vbid: Vbid,
         seqno: Seqno,
-        is_wanted: impl FnOnce(&Vbucket) -> bool,
+        is_wanted: impl FnOnce() -> bool,
+        is_as_known: impl FnOnce(&Vbucket) -> bool,
     ) -> Result<Seqno, LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
         let history = slot.lock_history();
         let file = slot.lock_file();
+        // Not under the vBucket's lock: whoever is asked may take another one.
+        if !is_wanted() {
+            return Ok(slot.lock().as_ref().map_or(Seqno(0), Vbucket::high_seqno));
+        }
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
             None if slot.is_out_of_service() => None,
             None => return Err(LifeError::Loading),
-            Some(vbucket) if !is_wanted(vbucket) => return Ok(vbucket.high_seqno()),
+            Some(vbucket) if !is_as_known(vbucket) => return Ok(vbucket.high_seqno()),
             Some(vbucket) => Some(Before::of(vbucket)?),
         };
         let high_before = before.as_ref().map_or(Seqno(0), |before| before.state.high_seqno);
