@@ -183,7 +183,7 @@ impl BucketCore {
     ) -> Result<Option<(Vbucket, bool)>, StorageError> {
         while let RollbackPlan::Rewind(mut rewind) = self.store.plan_rollback(vbid, seqno)? {
             // All that can fail by reading comes before anything is changed.
-            let mut vbucket = self.rebuild_from(vbid, &mut rewind, before)?;
+            let mut vbucket = self.rebuild_from(vbid, seqno, &mut rewind, before)?;
             // What was purged is missing in all states that the file can go back to.
             let purge_seqno = self.store.purge_seqno(vbid)?;
             if self.store.rewind(&rewind)? {
@@ -197,16 +197,23 @@ impl BucketCore {
     fn rebuild_from(
         &self,
         vbid: Vbid,
+        seqno: Seqno,
         rewind: &mut Rewind,
         before: &Before,
     ) -> Result<Vbucket, StorageError> {
         let then = file_state::from_file(&rewind.record, rewind.high_seqno());
         let now = before.state.clone();
+        // What is given up beyond that is the active copy's still, and may have been acknowledged
+        // here: until it has come anew this copy is not to be promoted.
+        let goes_too_far = then.high_seqno < seqno.min(now.high_seqno);
+        let whole_from_seqno =
+            if goes_too_far { PersistentState::WHOLE_FROM_UNKNOWN } else { now.whole_from_seqno };
         // Branches that began later are dropped with what they wrote.
         let state = PersistentState {
             high_seqno: then.high_seqno,
             snapshot: then.snapshot,
             facts: then.facts,
+            whole_from_seqno,
             ..now
         };
         let item_count = rewind.item_count();
