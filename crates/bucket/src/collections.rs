@@ -4,6 +4,7 @@
 mod change;
 pub(crate) mod eraser;
 pub mod manifest_json;
+pub(crate) mod manifest_keeper;
 mod manifest_store;
 
 pub use change::ManifestChangeError;

@@ -7,7 +7,7 @@ use executor::{ExecutorPool, OwnerIsGone};
 use storage::FoundVbucket;
 use vbucket::MemoryAccount;
 
-use crate::collections::{ManifestStore, eraser};
+use crate::collections::{ManifestStore, eraser, manifest_keeper};
 use crate::compaction::{Compaction, compactor, watcher};
 use crate::config::BucketConfig;
 use crate::core::{
@@ -104,6 +104,7 @@ fn start_tasks(
     defragmenter::start(bucket, pool)?;
     tombstone_purger::start(bucket, pool)?;
     eraser::start(bucket, pool)?;
+    manifest_keeper::start(bucket, pool)?;
     compactor::start(bucket, pool)?;
     watcher::start(bucket, pool)?;
     warmup::start(bucket, pool, found)

@@ -66,8 +66,9 @@ pub(crate) struct UsersFile {
 
 impl UsersKeeper for UsersFile {
     fn save(&self, text: &str) -> Result<(), String> {
-        let replaced = self.files.replace_all(&self.path, text.as_bytes());
-        replaced.map_err(|error| format!("The users could not be written: {error}"))
+        // A start, or whoever has them read again, must not find what was refused.
+        let replaced = self.files.replace_or_restore(&self.path, text.as_bytes());
+        replaced.map_err(|left| format!("The users could not be written: {}", left.error))
     }
 
     fn load(&self) -> Result<String, String> {

@@ -176,8 +176,9 @@ impl BucketSettings {
         let words: serde_json::Map<_, _> =
             self.words().into_iter().map(|(name, value)| (name, value.into())).collect();
         let text = serde_json::to_vec_pretty(&words).expect("names and values are JSON");
-        let kept = files.replace_all(&directory.join(SETTINGS_NAME), &text);
-        kept.map_err(|error| BucketRefusal::Failed(error.to_string()))
+        // A start must not find what was refused.
+        let kept = files.replace_or_restore(&directory.join(SETTINGS_NAME), &text);
+        kept.map_err(|left| BucketRefusal::Failed(left.error.to_string()))
     }
 
     /// These settings, but for those that are kept in the bucket's directory.

@@ -26,7 +26,7 @@ use cluster::{
     Revision, Uuid,
 };
 use platform::Clock;
-use replication::Replicator;
+use replication::{Replicator, Told};
 use server::{ClusterView, Server};
 
 use bucket_member::BucketMember;
@@ -268,13 +268,19 @@ impl Membership {
         self.adapt_settings(plan);
         let members = self.members();
         let mut left = Vec::with_capacity(members.len());
+        let mut told = Vec::with_capacity(members.len());
         for member in &members {
             let may_be_elsewhere = is_first || made.is_to_ask(member.name());
             member.adapt_waiting(plan, this, may_be_elsewhere);
+            // Before the roles, which wait for rollbacks that are under way: what this node says
+            // behind the map of how far its copies are is not taken back by one that is left out.
+            member.heed(plan, this);
             let pending = member.take_up_roles(plan, this, 0..member.vbucket_count());
-            member.follow(plan, this);
+            told.extend(member.follow(plan, this));
             left.push((member, pending));
         }
+        // Nor does anything come from it any more.
+        told.into_iter().for_each(Told::wait);
         let pending_count: usize = left.iter().map(|(_, pending)| pending.len()).sum();
         // Behind the roles: clients are sent to vBuckets that are active already.
         *self.lock_plan() = plan.clone();

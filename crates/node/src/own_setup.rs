@@ -115,7 +115,8 @@ impl OwnSetupFile {
     /// Keeps it, durably.
     pub(crate) fn write(&self, setup: &OwnSetup) -> Result<(), FileError> {
         let text = serde_json::to_vec(setup).expect("names and ports are JSON");
-        self.files.replace_all(&self.path, &text)
+        // A start must not find what was refused.
+        Ok(self.files.replace_or_restore(&self.path, &text)?)
     }
 }
 
@@ -123,7 +124,7 @@ impl OwnSetupFile {
 mod tests {
     use std::path::Path;
 
-    use platform::simulated::SimulatedFiles;
+    use platform::simulated::{Call, Fault, FaultError, SimulatedFiles};
 
     use super::*;
 
@@ -144,6 +145,10 @@ mod tests {
         setup.rename("a", "b".to_owned());
         file().write(&setup).unwrap();
         assert_eq!(file().read().unwrap(), setup);
+        let call = Some(Call::SyncDirectory);
+        files.fail(Fault { call, number: 1, error: FaultError::Io, from_then_on: false });
+        assert!(file().write(&OwnSetup::default()).is_err());
+        assert_eq!(file().read().unwrap(), setup, "what was refused is not there");
         files.replace_all(Path::new("/data/own.json"), b"{\"x\": 1}").unwrap();
         assert!(file().read().unwrap_err().to_string().contains("own.json"));
     }

@@ -225,6 +225,7 @@ pub(crate) fn asking(peers: Arc<dyn Peers>, login: NodeLogin) -> AskPeer {
 /// The copies that a node tells in [`COPIES_GROUP`], in lines like `vb_17:high_seqno 5`.
 pub fn copies_of(statistics: &[(String, String)]) -> Copies {
     let mut copies = Copies::new();
+    let mut older: BTreeMap<u16, (Option<VbUuid>, u64)> = BTreeMap::new();
     for (name, value) in statistics {
         let Some((vbid, name)) = name.strip_prefix("vb_").and_then(|name| name.split_once(':'))
         else {
@@ -236,8 +237,19 @@ pub fn copies_of(statistics: &[(String, String)]) -> Copies {
             ("branches", _) => copies.entry(vbid).or_default().branches = branches_of(value),
             ("high_seqno", Ok(seqno)) => copies.entry(vbid).or_default().high_seqno = seqno,
             ("whole", _) => copies.entry(vbid).or_default().is_whole = value == "true",
+            // A node of the version before says its newest branch alone, and no seqno up to which
+            // the copy is consistent: the durable writes that it has acknowledged are up to this.
+            ("uuid", Ok(uuid)) => drop(older.entry(vbid).or_default().0.replace(VbUuid(uuid))),
+            ("high_prepared_seqno", Ok(seqno)) => older.entry(vbid).or_default().1 = seqno,
             _ => {}
         }
+    }
+    for (vbid, (uuid, prepared_seqno)) in older {
+        let Some(held) = copies.get_mut(&vbid).filter(|held| held.branches.is_empty()) else {
+            continue;
+        };
+        held.branches.extend(uuid.map(|uuid| FailoverEntry { uuid, seqno: Seqno(0) }));
+        held.whole_seqno = held.whole_seqno.max(prepared_seqno);
     }
     copies
 }
@@ -264,6 +276,12 @@ mod tests {
             ("vb_17:whole_seqno", "5"),
             ("vb_17:whole", "true"),
             ("vb_17:branches", "9:4,18446744073709551615:0"),
+            ("vb_17:uuid", "9"),
+            ("vb_17:high_prepared_seqno", "6"),
+            ("vb_4:uuid", "11"),
+            ("vb_4:whole", "true"),
+            ("vb_4:high_seqno", "8"),
+            ("vb_4:high_prepared_seqno", "6"),
             ("vb_3:whole", "false"),
             ("vb_3:high_seqno", "2"),
             ("vb_3:branches", "9,x:1,"),
@@ -274,7 +292,9 @@ mod tests {
         let branches = vec![branch(9, 4), branch(u64::MAX, 0)];
         let first = Held { is_whole: true, whole_seqno: 5, high_seqno: 7, branches };
         let second = Held { high_seqno: 2, ..Held::default() };
+        let older = Held { whole_seqno: 6, high_seqno: 8, branches: vec![branch(11, 0)], ..first };
+        assert_eq!(older.uuid(), Some(VbUuid(11)), "so says the version before");
         assert_eq!((first.uuid(), second.uuid()), (Some(VbUuid(9)), None));
-        assert_eq!(copies_of(&lines), BTreeMap::from([(17, first), (3, second)]));
+        assert_eq!(copies_of(&lines), BTreeMap::from([(17, first), (3, second), (4, older)]));
     }
 }

@@ -201,6 +201,40 @@ pub trait Files: Send + Sync {
         self.rename(&fresh, path)?;
         self.sync_directory(directory_of(path))
     }
+
+    /// The same for content that whoever is told of an error goes on without: the new one may have
+    /// its name by then, and a start would take it. So what was there before is put back.
+    ///
+    /// # Errors
+    /// The content is what it was, as far as [`NotReplaced`] says.
+    fn replace_or_restore(&self, path: &Path, content: &[u8]) -> Result<(), NotReplaced> {
+        let before = self.read_all(path);
+        let Err(error) = self.replace_all(path, content) else { return Ok(()) };
+        let restored = match before {
+            Ok(before) => self.replace_all(path, &before),
+            Err(absent) if absent.kind == FileErrorKind::NotFound => match self.remove(path) {
+                Err(error) if error.kind != FileErrorKind::NotFound => Err(error),
+                _ => self.sync_directory(directory_of(path)),
+            },
+            Err(unreadable) => Err(unreadable),
+        };
+        Err(NotReplaced { error, is_unsure: restored.is_err() })
+    }
+}
+
+/// The content of a file is what it was.
+#[derive(Debug)]
+pub struct NotReplaced {
+    /// Why.
+    pub error: FileError,
+    /// Whether a start may find the new content all the same: what was there could not be put back.
+    pub is_unsure: bool,
+}
+
+impl From<NotReplaced> for FileError {
+    fn from(not_replaced: NotReplaced) -> Self {
+        not_replaced.error
+    }
 }
 
 /// The directory that a name is in.

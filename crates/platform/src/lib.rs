@@ -33,7 +33,7 @@ pub mod threads;
 pub use aligned_buffer::AlignedBuffer;
 pub use clock::{Clock, Instant, WallTime};
 pub use entropy::Entropy;
-pub use files::{DiskSpace, File, FileError, FileErrorKind, Files, OpenMode};
+pub use files::{DiskSpace, File, FileError, FileErrorKind, Files, NotReplaced, OpenMode};
 pub use owned_counter::OwnedCounter;
 pub use random::Random;
 pub use seldom::Seldom;

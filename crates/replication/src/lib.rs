@@ -19,5 +19,5 @@ pub use hub::{Hub, Subscription};
 pub use producer::{Answer, MessageSink, Opening, Producer};
 pub use relay::{Relay, RelayOpening, RelayStatus};
 pub use replicator::{
-    BucketReplicator, Follow, FollowerLogin, LinkStatus, PeerAddress, Replicator,
+    BucketReplicator, Follow, FollowerLogin, LinkStatus, PeerAddress, Replicator, Told,
 };

@@ -247,7 +247,7 @@ impl Relay {
     fn roll_back(&self, rollback: Rollback) {
         let (vbid, shared) = (rollback.vbid, Arc::clone(&self.shared));
         let reservations = self.hub.reservations();
-        rollback.begin(&self.bucket, &self.pool, reservations, move |has_succeeded| {
+        rollback.begin(&self.bucket, &self.pool, reservations, None, move |has_succeeded| {
             shared.tell(|news| news.rolled_back.push((vbid, has_succeeded)));
         });
     }

@@ -10,7 +10,9 @@ mod peer_addresses;
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bucket::Bucket;
 use executor::{ExecutorPool, LoopHandle};
@@ -21,7 +23,10 @@ use event_loop::{EventLoop, Joining};
 use followed_bucket::FollowedBucket;
 pub use following::{Follow, FollowerLogin, LinkStatus, PeerAddress};
 pub(crate) use inbox::BucketInbox;
-use inbox::{BucketId, BucketNews, Inbox, News};
+use inbox::{BucketId, BucketNews, Inbox, News, Wanted};
+
+/// How long whoever has told the loop something waits for it at most.
+const TURN_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Follows other nodes until it is stopped.
 pub struct Replicator {
@@ -34,7 +39,14 @@ pub struct Replicator {
 }
 
 /// Says what is to be followed of one bucket.
-pub struct BucketReplicator(Arc<BucketInbox>);
+pub struct BucketReplicator {
+    inbox: Arc<BucketInbox>,
+    hub: Arc<Hub>,
+    has_threads: bool,
+}
+
+/// The loop has been told what to follow, and has not looked yet.
+pub struct Told(Option<Receiver<()>>);
 
 impl Replicator {
     /// Starts the loop, which has no bucket yet. Tasks of `pool` wait for files on its behalf.
@@ -58,10 +70,12 @@ impl Replicator {
         let inbox = Arc::new(BucketInbox::new(id, Arc::clone(&self.inbox)));
         hub.replicate_with(Arc::clone(&inbox));
         let (credentials, pool) = (self.credentials.clone(), self.pool.clone());
-        let followed = FollowedBucket::new(bucket, hub, credentials, pool, Arc::clone(&inbox));
+        let has_threads = pool.has_threads();
+        let told = (Arc::clone(&hub), Arc::clone(&inbox));
+        let followed = FollowedBucket::new(bucket, told.0, credentials, pool, told.1);
         // Before the caller can send news of it: those of a bucket that has not joined are lost.
         self.joining.lock().unwrap_or_else(PoisonError::into_inner).push((id, followed));
-        BucketReplicator(inbox)
+        BucketReplicator { inbox, hub, has_threads }
     }
 
     /// Closes all connections and ends the loop. What was received is kept.
@@ -75,13 +89,36 @@ impl Replicator {
 }
 
 impl BucketReplicator {
+    /// From now on no vBucket begins to go back because of a node that it is not to follow: only
+    /// rollbacks that are under way come to their end. Roles wait for those.
+    pub fn heed(&self, wanted: &[Follow]) {
+        let leaders = wanted.iter().map(|follow| (follow.vbid, follow.peer.name.clone()));
+        self.hub.reservations().lead(leaders.collect());
+    }
+
     /// What is to be followed, and nothing else: streams of other vBuckets end.
-    pub fn follow(&self, wanted: Vec<Follow>) {
-        self.0.put(BucketNews { wanted: Some(wanted), ..BucketNews::default() });
+    pub fn follow(&self, wanted: Vec<Follow>) -> Told {
+        self.heed(&wanted);
+        let (is_taken, taken) = mpsc::channel();
+        let wanted = Some(Wanted { follows: wanted, is_taken });
+        self.inbox.put(BucketNews { wanted, ..BucketNews::default() });
+        Told(self.has_threads.then_some(taken))
     }
 
     /// The bucket goes: its connections close, and the loop lets go of it.
     pub fn leave(&self) {
-        self.0.put(BucketNews { is_leaving: true, ..BucketNews::default() });
+        self.inbox.put(BucketNews { is_leaving: true, ..BucketNews::default() });
+    }
+}
+
+impl Told {
+    /// Waits until what is not to be followed any more brings nothing. For a turn of the loop, and
+    /// not for ever where that has ended; without threads for nothing, as it would not come.
+    pub fn wait(self) {
+        // Nothing is sent: the loop lets go of its end.
+        let waited = self.0.map(|taken| taken.recv_timeout(TURN_TIME_MAX));
+        if waited == Some(Err(RecvTimeoutError::Timeout)) {
+            tracing::warn!("the replicator takes long to hear whom it is to follow");
+        }
     }
 }

@@ -172,6 +172,9 @@ pub struct PersistentState {
 }
 
 impl PersistentState {
+    /// Where a copy is whole from as long as nobody has said how far the active copy is.
+    pub const WHOLE_FROM_UNKNOWN: Seqno = Seqno(u64::MAX);
+
     /// That of a vBucket without history.
     pub fn new(state: VbucketState) -> Self {
         Self {

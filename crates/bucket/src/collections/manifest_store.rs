@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use document::{CollectionId, Manifest, Map};
-use platform::{FileError, FileErrorKind, Files};
+use platform::{FileError, FileErrorKind, Files, NotReplaced};
 
 use super::manifest_json;
 use crate::core::Wakeable;
@@ -21,6 +21,11 @@ pub(crate) struct ManifestStore {
     /// Whether any collection says something of the life of its documents, and which do.
     limits_lives: AtomicBool,
     max_ttls: RwLock<Map<CollectionId, u32>>,
+    /// Whether the file may have another one, which was refused: neither could be written. A start
+    /// would take that, and drop what it drops.
+    is_unsure: AtomicBool,
+    /// Writes the current one until the file has it.
+    pub(super) keeper: Wakeable,
     /// Hears of each change.
     watcher: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Erases the documents of dropped collections.
@@ -53,6 +58,8 @@ impl ManifestStore {
             changing: Mutex::default(),
             limits_lives: AtomicBool::new(false),
             max_ttls: RwLock::default(),
+            is_unsure: AtomicBool::new(false),
+            keeper: Wakeable::default(),
             watcher: OnceLock::new(),
             eraser: Wakeable::default(),
             erasure_is_due: AtomicBool::new(false),
@@ -103,7 +110,13 @@ impl ManifestStore {
     }
 
     /// Makes `manifest` durable, then the current one. For whoever has the right.
+    ///
+    /// # Errors
+    /// It is not the current one, and no start takes it; where the disk does not let that be made
+    /// sure, it is as soon as it does.
     pub(super) fn replace(&self, manifest: Manifest) -> Result<(), FileError> {
+        // What is put back on an error is what the file has.
+        self.make_sure()?;
         self.write(&manifest)?;
         self.show(manifest);
         Ok(())
@@ -127,8 +140,28 @@ impl ManifestStore {
         if self.is_settled() { Ok(()) } else { self.write(&self.current()) }
     }
 
+    /// Makes sure that the file has no manifest that was refused. For whoever has the right.
+    pub(super) fn make_sure(&self) -> Result<(), FileError> {
+        if self.is_unsure.load(Ordering::Relaxed) {
+            self.write(&self.current())?;
+        }
+        Ok(())
+    }
+
     fn write(&self, manifest: &Manifest) -> Result<(), FileError> {
-        self.files.replace_all(&self.path, manifest_json::encode_whole(manifest).as_bytes())?;
+        let text = manifest_json::encode_whole(manifest);
+        if let Err(NotReplaced { error, is_unsure }) =
+            self.files.replace_or_restore(&self.path, text.as_bytes())
+        {
+            if is_unsure && !self.is_unsure.load(Ordering::Relaxed) {
+                let path = self.path.display();
+                tracing::warn!(%error, %path, "a manifest that was refused may be in the file");
+                self.is_unsure.store(true, Ordering::Relaxed);
+                self.keeper.wake();
+            }
+            return Err(error);
+        }
+        self.is_unsure.store(false, Ordering::Relaxed);
         self.is_settled.store(true, Ordering::Release);
         Ok(())
     }

@@ -26,11 +26,12 @@ impl Bucket {
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
     pub fn rollback(&self, vbid: Vbid, seqno: Seqno) -> Result<Seqno, LifeError> {
-        self.roll_back(vbid, seqno, |_| true)
+        self.roll_back(vbid, seqno, || true, |_| true)
     }
 
     /// The same, unless the vBucket is not at `from` any more: then whoever has decided on a
-    /// rollback knew another history, and nothing happens. Returns where it is.
+    /// rollback knew another history, and nothing happens; nor does it where `is_wanted` says no,
+    /// which is asked once nobody else can give the vBucket another role. Returns where it is.
     ///
     /// # Errors
     /// See [`LifeError`]; the vBucket is as it was.
@@ -39,8 +40,9 @@ impl Bucket {
         vbid: Vbid,
         from: StreamPosition,
         seqno: Seqno,
+        is_wanted: impl FnOnce() -> bool,
     ) -> Result<Seqno, LifeError> {
-        self.roll_back(vbid, seqno, |vbucket| vbucket.stream_position() == from)
+        self.roll_back(vbid, seqno, is_wanted, |vbucket| vbucket.stream_position() == from)
     }
 
     /// Whether a copy that follows another node's is of no use as it is, because its file is
@@ -82,17 +84,22 @@ impl Bucket {
         &self,
         vbid: Vbid,
         seqno: Seqno,
-        is_wanted: impl FnOnce(&Vbucket) -> bool,
+        is_wanted: impl FnOnce() -> bool,
+        is_as_known: impl FnOnce(&Vbucket) -> bool,
     ) -> Result<Seqno, LifeError> {
         let core = &self.0;
         let slot = core.slot(vbid).ok_or(LifeError::NotHere)?;
         let history = slot.lock_history();
         let file = slot.lock_file();
+        // Not under the vBucket's lock: whoever is asked may take another one.
+        if !is_wanted() {
+            return Ok(slot.lock().as_ref().map_or(Seqno(0), Vbucket::high_seqno));
+        }
         let before = match slot.lock().as_ref() {
             None if slot.is_absent() => return Err(LifeError::NotHere),
             None if slot.is_out_of_service() => None,
             None => return Err(LifeError::Loading),
-            Some(vbucket) if !is_wanted(vbucket) => return Ok(vbucket.high_seqno()),
+            Some(vbucket) if !is_as_known(vbucket) => return Ok(vbucket.high_seqno()),
             Some(vbucket) => Some(Before::of(vbucket)?),
         };
         let high_before = before.as_ref().map_or(Seqno(0), |before| before.state.high_seqno);
@@ -176,7 +183,7 @@ impl BucketCore {
     ) -> Result<Option<(Vbucket, bool)>, StorageError> {
         while let RollbackPlan::Rewind(mut rewind) = self.store.plan_rollback(vbid, seqno)? {
             // All that can fail by reading comes before anything is changed.
-            let mut vbucket = self.rebuild_from(vbid, &mut rewind, before)?;
+            let mut vbucket = self.rebuild_from(vbid, seqno, &mut rewind, before)?;
             // What was purged is missing in all states that the file can go back to.
             let purge_seqno = self.store.purge_seqno(vbid)?;
             if self.store.rewind(&rewind)? {
@@ -190,16 +197,23 @@ impl BucketCore {
     fn rebuild_from(
         &self,
         vbid: Vbid,
+        seqno: Seqno,
         rewind: &mut Rewind,
         before: &Before,
     ) -> Result<Vbucket, StorageError> {
         let then = file_state::from_file(&rewind.record, rewind.high_seqno());
         let now = before.state.clone();
+        // What is given up beyond that is the active copy's still, and may have been acknowledged
+        // here: until it has come anew this copy is not to be promoted.
+        let goes_too_far = then.high_seqno < seqno.min(now.high_seqno);
+        let whole_from_seqno =
+            if goes_too_far { PersistentState::WHOLE_FROM_UNKNOWN } else { now.whole_from_seqno };
         // Branches that began later are dropped with what they wrote.
         let state = PersistentState {
             high_seqno: then.high_seqno,
             snapshot: then.snapshot,
             facts: then.facts,
+            whole_from_seqno,
             ..now
         };
         let item_count = rewind.item_count();

@@ -1,5 +1,7 @@
 //! Collections of a bucket: over restarts, dropped ones, and in the files.
 
+use std::time::Duration;
+
 use bucket::{
     Bucket, BucketConfig, BucketType, EvictionConfig, Incoming, ManifestChangeError, Refused,
     RestoredBucket, Write, manifest_json,
@@ -9,6 +11,7 @@ use document::{
     ManifestEdit, RevSeqno, Seqno, Vbid, VbucketState,
 };
 use platform::seeds::seeds;
+use platform::simulated::{Call, Fault, FaultError};
 use vbucket::eviction::EvictionPolicy;
 use vbucket::{Mutation, Received, ReceivedSnapshot};
 
@@ -95,6 +98,37 @@ fn collections_and_their_documents_come_back() {
     }
 }
 
+#[test]
+fn a_drop_that_was_refused_is_not_carried_out_by_a_start() {
+    let io = (Call::SyncDirectory, FaultError::Io);
+    for (call, error) in [io, (Call::Rename, FaultError::LateRename)] {
+        for (from_then_on, is_clean) in [(false, false), (false, true), (true, false)] {
+            let mut machine = Machine::new();
+            create(&machine.bucket, "fruit");
+            machine.files.fail(Fault { call: Some(call), number: 1, error, from_then_on });
+            let edit = ManifestEdit::DropCollection { scope: "_default", collection: "fruit" };
+            let refused = machine.bucket.edit_manifest(edit);
+            assert!(matches!(refused, Err(ManifestChangeError::Failed(_))));
+            if from_then_on {
+                let again = machine.bucket.edit_manifest(edit);
+                assert!(matches!(again, Err(ManifestChangeError::Failed(_))));
+                machine.run();
+                machine.files.heal();
+                machine.advance(Duration::from_secs(1));
+            }
+            set(&mut machine, b"\x08k").unwrap();
+            machine.run();
+            let mut machine =
+                if is_clean { machine.stop_and_start() } else { machine.power_cut(0) };
+            machine.run();
+            assert_eq!(machine.bucket.manifest().uid, 1, "{call:?}");
+            assert_eq!(exists(&mut machine, b"\x08k"), Ok(true), "{call:?}");
+            machine.bucket.edit_manifest(edit).unwrap();
+            assert_eq!(exists(&mut machine, b"\x08k"), Err(Refused::UnknownCollection));
+        }
+    }
+}
+
 /// A document of a replica comes from its active copy.
 fn receive(machine: &Machine, key: &[u8], is_deletion: bool) {
     let seqno = Seqno(machine.high_seqno(VBID).0 + 1);
@@ -150,7 +184,7 @@ fn documents_of_a_replica_under_full_eviction_are_counted_by_its_file() {
         machine.bucket.set_vbucket_state(VBID, VbucketState::Active, None).unwrap();
         drop_collection(&machine.bucket, "fruit");
         machine.run();
-        machine.advance(std::time::Duration::from_secs(5));
+        machine.advance(Duration::from_secs(5));
         assert_eq!((counts(&machine), document_count(&machine)), ((None, 3), 3));
     }
 }
@@ -198,7 +232,7 @@ fn what_is_dropped_is_hidden_at_once_and_erased_from_memory_and_file() {
                 Err(Unanswered::No(Refused::UnknownCollection))
             );
             machine.run();
-            machine.advance(std::time::Duration::from_secs(5));
+            machine.advance(Duration::from_secs(5));
             machine.run();
             assert_eq!((counts(&machine), document_count(&machine)), ((None, 1), 1));
             let done = machine.bucket.compaction_statistics();
@@ -230,7 +264,7 @@ fn what_is_dropped_is_erased_also_behind_a_vbucket_that_cannot_be_flushed() {
         machine.run();
         let mut count = |name| {
             drop_collection(&machine.bucket, name);
-            machine.advance(std::time::Duration::from_secs(5));
+            machine.advance(Duration::from_secs(5));
             let mut count = 0;
             machine.bucket.with_vbucket(OTHER, |vbucket| count = vbucket.document_count());
             count
@@ -252,7 +286,7 @@ fn what_a_crash_has_left_of_a_dropped_collection_is_hidden_and_erased() {
         drop_collection(&machine.bucket, "fruit");
         let mut machine = machine.power_cut(seed);
         machine.run();
-        machine.advance(std::time::Duration::from_secs(5));
+        machine.advance(Duration::from_secs(5));
         machine.run();
         assert_eq!(exists(&mut machine, b"\x08k\x01"), Err(Refused::UnknownCollection));
         assert_eq!(document_count(&machine), 0, "seed {seed}");

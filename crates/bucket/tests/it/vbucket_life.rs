@@ -206,6 +206,36 @@ fn what_was_read_before_a_rollback_does_not_come_back_after_it() {
 }
 
 #[test]
+fn a_copy_that_goes_back_further_than_it_was_told_to_is_not_whole_until_somebody_says_so() {
+    for config in [config(), files_config()] {
+        for (to, came, is_whole) in [(9, 8, false), (8, 8, true), (10, 10, true), (12, 10, true)] {
+            let mut machine = Machine::with(config.clone());
+            for number in 0..10 {
+                machine.set(VBID, &number.to_string(), b"value").unwrap();
+                if number % 2 == 1 {
+                    machine.run();
+                }
+            }
+            become_role(&machine, VBID, VbucketState::Replica);
+            machine.bucket.on_vbucket(VBID, |vbucket, _, effects| {
+                vbucket.note_whole_from(Seqno(4), effects);
+            });
+            machine.bucket.on_vbucket(VBID, |vbucket, _, _| assert!(vbucket.is_whole()));
+            machine.run();
+            assert_eq!(machine.bucket.rollback(VBID, Seqno(to)).unwrap(), Seqno(came));
+            let is_still = |machine: &Machine| {
+                machine.bucket.on_vbucket(VBID, |vbucket, _, _| vbucket.is_whole())
+            };
+            assert_eq!(is_still(&machine), Some(is_whole), "to {to}");
+            machine.run();
+            let mut machine = machine.power_cut(0);
+            machine.run();
+            assert_eq!(is_still(&machine), Some(is_whole), "to {to}, started again");
+        }
+    }
+}
+
+#[test]
 fn a_vbucket_that_was_rolled_back_knows_what_its_file_has_purged() {
     for config in [config(), files_config()] {
         let mut machine = Machine::with(config);

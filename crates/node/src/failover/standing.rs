@@ -55,8 +55,28 @@ impl Standing {
 
     /// Whether some of these replicas has everything that is in `own`, the copy that they follow.
     pub fn has_reached(&self, bucket: &str, vbid: u16, replicas: &[usize], own: &Held) -> bool {
-        let held = |&replica: &usize| self.of(bucket, replica)?.get(&vbid);
-        replicas.iter().filter_map(held).any(|held| compare(held, own).is_ge())
+        !self.reached(bucket, vbid, replicas, own).is_empty()
+    }
+
+    /// The furthest of those that have everything that is in `own`, the copy that they follow. Of
+    /// others, which may be ahead in a history that was given up, only where there is none.
+    pub fn furthest_behind(
+        &self,
+        bucket: &str,
+        vbid: u16,
+        replicas: &[usize],
+        own: &Held,
+    ) -> Option<usize> {
+        let reached = self.reached(bucket, vbid, replicas, own);
+        let candidates = if reached.is_empty() { replicas } else { &reached };
+        self.furthest(bucket, vbid, candidates)
+    }
+
+    fn reached(&self, bucket: &str, vbid: u16, replicas: &[usize], own: &Held) -> Vec<usize> {
+        let held = |replica: usize| self.of(bucket, replica)?.get(&vbid);
+        let has_all =
+            |&replica: &usize| held(replica).is_some_and(|held| compare(held, own).is_ge());
+        replicas.iter().copied().filter(has_all).collect()
     }
 
     /// Whose copy of a vBucket that no node has active is to count from now on, of these that were
@@ -143,5 +163,12 @@ mod tests {
             let reached = standing.has_reached(BUCKET, 7, &[1, 2, 3], &of(1, 4)[&7]);
             assert_eq!(reached, has_reached, "{uuid} {seqno}");
         }
+        // Behind a FLUSH that one of them has not heard of.
+        let mut standing = Standing::default();
+        standing.add(BUCKET, 1, of(1, 4));
+        standing.add(BUCKET, 2, of(2, 9));
+        let own = &of(1, 4)[&7];
+        assert_eq!(standing.furthest_behind(BUCKET, 7, &[1, 2], own), Some(1));
+        assert_eq!(standing.furthest_behind(BUCKET, 7, &[2], own), Some(2), "if nobody has it");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use bucket::{Bucket, BucketType};
 use cluster::{BucketMap, BucketPlan, ClusterPlan, PendingVbucket, PlannedNode, Uuid, VbucketRole};
 use document::Vbid;
-use replication::{BucketReplicator, Follow, Hub, PeerAddress, Replicator};
+use replication::{BucketReplicator, Follow, Hub, PeerAddress, Replicator, Told};
 use server::Server;
 
 use super::waiting::Waiting;
@@ -73,9 +73,21 @@ impl BucketMember {
         }
     }
 
-    /// Has the replicas of `this` node follow the active copies on others.
-    pub(super) fn follow(&self, plan: &ClusterPlan, this: Option<usize>) {
-        let Some(replicator) = self.replicator.get() else { return };
+    /// From now on no replica begins to go back because of a node that it does not follow by the
+    /// plan.
+    pub(super) fn heed(&self, plan: &ClusterPlan, this: Option<usize>) {
+        if let Some(replicator) = self.replicator.get() {
+            replicator.heed(&self.follows(plan, this));
+        }
+    }
+
+    /// Has the replicas of `this` node follow the active copies on others. There is nobody to be
+    /// told where nothing follows yet.
+    pub(super) fn follow(&self, plan: &ClusterPlan, this: Option<usize>) -> Option<Told> {
+        Some(self.replicator.get()?.follow(self.follows(plan, this)))
+    }
+
+    fn follows(&self, plan: &ClusterPlan, this: Option<usize>) -> Vec<Follow> {
         let is_member = this.is_none_or(|this| this < plan.nodes.len());
         assert!(is_member, "this node's place is one of the map's: {this:?}");
         let follow = |number: u16| match plan.role(self.name(), number, this?) {
@@ -88,7 +100,7 @@ impl BucketMember {
             }
             VbucketRole::Active(_) | VbucketRole::None => None,
         };
-        replicator.follow((0..self.vbucket_count()).filter_map(follow).collect());
+        (0..self.vbucket_count()).filter_map(follow).collect()
     }
 
     /// The vBuckets that are not yet what the plan says.

@@ -1,6 +1,6 @@
 //! Which vBuckets of a bucket are not to be asked for at the moment, whoever would ask.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use document::Vbid;
@@ -18,6 +18,9 @@ struct Reserved {
     rolling_back: BTreeSet<Vbid>,
     /// They follow other nodes by the cluster's map.
     followed: BTreeSet<Vbid>,
+    /// The nodes that they are to follow by the newest map, by name. Who follows hears of it a
+    /// little later.
+    leaders: BTreeMap<Vbid, String>,
     /// A manager relays what is sent for them.
     relayed: BTreeSet<Vbid>,
 }
@@ -37,6 +40,16 @@ impl Reservations {
     /// has ended.
     pub(crate) fn follow(&self, followed: BTreeSet<Vbid>) {
         self.lock().followed = followed;
+    }
+
+    /// By the map that is carried out these vBuckets follow these nodes, and no others follow any.
+    pub(crate) fn lead(&self, leaders: BTreeMap<Vbid, String>) {
+        self.lock().leaders = leaders;
+    }
+
+    /// Whether this is the node that the vBucket is to follow, or, of `None`, there is none.
+    pub(super) fn has_leader(&self, vbid: Vbid, name: Option<&str>) -> bool {
+        self.lock().leaders.get(&vbid).map(String::as_str) == name
     }
 
     /// A manager relays for this vBucket from now on. `false` if it receives already.
@@ -80,5 +93,16 @@ mod tests {
         assert!(!reservations.begin_relay(vbid), "it follows by the map");
         reservations.follow(BTreeSet::new());
         assert!(reservations.begin_relay(vbid));
+    }
+
+    #[test]
+    fn a_vbucket_has_the_leader_that_the_newest_map_says_or_none() {
+        let (reservations, vbid) = (Reservations::default(), Vbid(3));
+        let leads = |name| reservations.has_leader(vbid, name);
+        assert!(leads(None) && !leads(Some("n_0")));
+        reservations.lead(BTreeMap::from([(vbid, "n_0".to_owned())]));
+        assert!(leads(Some("n_0")) && !leads(Some("n_1")) && !leads(None));
+        reservations.lead(BTreeMap::new());
+        assert!(leads(None) && !leads(Some("n_0")));
     }
 }

@@ -23,24 +23,33 @@ pub struct Rollback {
 }
 
 impl Rollback {
-    /// Carries it out. Waits for files.
+    /// Carries it out, if `is_wanted` says so once nobody else can give the vBucket another role.
+    /// Waits for files.
     ///
     /// # Errors
     /// See [`LifeError`]. The stream is asked for again, and so is this then.
-    pub fn carry_out(&self, bucket: &Bucket) -> Result<(), LifeError> {
+    pub fn carry_out(
+        &self,
+        bucket: &Bucket,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> Result<(), LifeError> {
         match self.from {
-            Some(from) => bucket.rollback_from(self.vbid, from, self.seqno).map(drop),
+            Some(from) => bucket.rollback_from(self.vbid, from, self.seqno, is_wanted).map(drop),
+            // Whoever is followed: a map that has it a replica builds it anew as well.
             None => bucket.rebuild_replica(self.vbid),
         }
     }
 
-    /// Has a task carry it out: it waits for files. `ended` hears whether it has succeeded; it does
-    /// not where the bucket closes.
+    /// Has a task carry it out: it waits for files, and others come first. If the vBucket does not
+    /// follow `told_by` any more by then it stays as it is: what it holds may have been asked for
+    /// since, to promote it. `None` is a manager that relays. `ended` hears whether it has
+    /// succeeded; it does not where the bucket closes.
     pub(crate) fn begin(
         self,
         bucket: &Bucket,
         pool: &ExecutorPool,
         reservations: &Arc<Reservations>,
+        told_by: Option<String>,
         ended: impl Fn(bool) + Send + 'static,
     ) {
         let Self { vbid, seqno, .. } = self;
@@ -48,7 +57,8 @@ impl Rollback {
         reservations.begin_rollback(vbid);
         let (rolled, reserved) = (bucket.clone(), Arc::clone(reservations));
         let work = move || {
-            let result = self.carry_out(&rolled);
+            let is_wanted = || reserved.has_leader(vbid, told_by.as_deref());
+            let result = self.carry_out(&rolled, is_wanted);
             if let Err(error) = &result {
                 tracing::warn!(%error, vbucket = vbid.0, seqno = seqno.0, "no rollback");
             }

@@ -12,7 +12,7 @@ use platform::network::{self, Network, Registry, Token};
 use vbucket::Now;
 
 use super::following::{Follow, FollowerLogin, PeerAddress};
-use super::inbox::{BucketInbox, BucketNews};
+use super::inbox::{BucketInbox, BucketNews, Wanted};
 use super::link::{Link, Setting};
 use super::peer_addresses::Resolver;
 use crate::consumer::{ConsumerNames, Rollback};
@@ -88,9 +88,10 @@ impl FollowedBucket {
         };
         for (&token, link) in &mut self.links {
             has_more |= link.receive(&setting, (registry, Token(token)), scratch, now);
-            wanted.extend(link.take_rollbacks());
+            let rollbacks = link.take_rollbacks();
+            wanted.extend(rollbacks.into_iter().map(|it| (it, link.peer.name.clone())));
         }
-        wanted.into_iter().for_each(|rollback| self.roll_back(rollback));
+        wanted.into_iter().for_each(|(rollback, told_by)| self.roll_back(rollback, told_by));
         has_more
     }
 
@@ -113,8 +114,10 @@ impl FollowedBucket {
     /// Does what follows from news. New connections take their tokens from `next_token`.
     pub(super) fn take_news(&mut self, news: BucketNews, next_token: &mut usize, now: Now) {
         // First: the rest of the news goes to the links that follow the vBuckets from now on.
-        if let Some(wanted) = news.wanted {
-            self.follow(wanted, next_token, now);
+        if let Some(Wanted { follows, is_taken }) = news.wanted {
+            self.follow(follows, next_token, now);
+            // Whoever waits for it hears that it is gone.
+            drop(is_taken);
         }
         self.acknowledge(news.held);
         for vbid in news.damaged {
@@ -142,12 +145,14 @@ impl FollowedBucket {
         self.followed.get(&vbid).and_then(|(token, _)| self.links.get_mut(token))
     }
 
-    fn roll_back(&self, rollback: Rollback) {
+    fn roll_back(&self, rollback: Rollback, told_by: String) {
         let (vbid, inbox) = (rollback.vbid, Arc::clone(&self.inbox));
-        rollback.begin(&self.bucket, &self.pool, self.hub.reservations(), move |has_succeeded| {
+        let tell = move |has_succeeded| {
             let rolled_back = BTreeMap::from([(vbid, has_succeeded)]);
             inbox.put(BucketNews { rolled_back, ..BucketNews::default() });
-        });
+        };
+        let reservations = self.hub.reservations();
+        rollback.begin(&self.bucket, &self.pool, reservations, Some(told_by), tell);
     }
 
     /// Follows these vBuckets, and no others.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bucket::StreamObserver;
@@ -23,11 +24,18 @@ pub(super) struct News {
     pub(super) is_stopping: bool,
 }
 
+/// What is to be followed of a bucket.
+pub(super) struct Wanted {
+    pub(super) follows: Vec<Follow>,
+    /// Dropped once the loop follows that, and nothing else.
+    pub(super) is_taken: Sender<()>,
+}
+
 /// What has been said of one bucket.
 #[derive(Default)]
 pub(super) struct BucketNews {
     /// What is to be followed from now on.
-    pub(super) wanted: Option<Vec<Follow>>,
+    pub(super) wanted: Option<Wanted>,
     /// vBuckets hold their prepares up to these seqnos. One entry a vBucket: the newest counts.
     pub(super) held: BTreeMap<Vbid, Seqno>,
     /// vBuckets whose files were found damaged.
@@ -184,6 +192,8 @@ impl StreamObserver for BucketInbox {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use platform::network::{Network, Token};
 
     use super::super::following::PeerAddress;
@@ -205,7 +215,8 @@ mod tests {
         let inbox = Inbox::new(poll.waker(Token(0)).unwrap());
         let (first, second) = (BucketId(1), BucketId(2));
         let say = |id, name: &str, has_succeeded| {
-            let (wanted, rolled_back) = (Some(follow(name)), went_back(has_succeeded));
+            let wanted = Wanted { follows: follow(name), is_taken: mpsc::channel().0 };
+            let (wanted, rolled_back) = (Some(wanted), went_back(has_succeeded));
             let news = BucketNews { wanted, rolled_back, ..BucketNews::default() };
             News { of_buckets: BTreeMap::from([(id, news)]), is_stopping: false }
         };
@@ -216,10 +227,14 @@ mod tests {
         inbox.put(say(first, "new", true));
         inbox.put_back(taken);
         let mut news = take();
-        let mut of = |id| news.remove(&id).map(|news| (news.wanted, news.rolled_back)).unwrap();
-        assert_eq!(of(first), (Some(follow("new")), went_back(true)));
-        assert_eq!(of(second), (Some(follow("other")), went_back(false)), "of another bucket");
+        let mut of = |id| {
+            let news: BucketNews = news.remove(&id).unwrap();
+            (news.wanted.unwrap().follows, news.rolled_back)
+        };
+        assert_eq!(of(first), (follow("new"), went_back(true)));
+        assert_eq!(of(second), (follow("other"), went_back(false)), "of another bucket");
         inbox.put_back(say(first, "old", false));
-        assert_eq!(take()[&first].wanted, Some(follow("old")), "nothing was said since");
+        let wanted = take().remove(&first).unwrap().wanted.unwrap();
+        assert_eq!(wanted.follows, follow("old"), "nothing was said since");
     }
 }

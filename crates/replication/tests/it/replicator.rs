@@ -280,6 +280,32 @@ fn other_streams_go_on_while_a_replica_goes_back() {
     node.stop();
 }
 
+#[test]
+fn a_replica_does_not_go_back_because_of_a_node_that_it_follows_no_more() {
+    let node = Node::start();
+    let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
+    let (mut producer, streams) = node.follow([Vbid(0), Vbid(1)], &listener);
+    let bucket = &node.bucket;
+    let (release, released) = mpsc::channel::<()>();
+    let block = move || released.recv().unwrap_or_default();
+    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, block).unwrap();
+    producer.say(streams[0], &[Message::StreamEnd(EndReason::StateChanged)]);
+    let asked = producer.next_request();
+    let back_to = 0_u64.to_be_bytes();
+    producer.answer(Opcode::DcpStreamReq, asked.opaque, Status::Rollback, &back_to);
+    wait_until("it is told to go back", || node.pool.queued_count(TaskKind::AuxIo) > 0);
+    // By the next map the node is gone, and somebody asks how far its replicas are.
+    node.following.follow(Vec::new()).wait();
+    wait_for(bucket, Vbid(0), 1);
+    release.send(()).unwrap();
+    let (tell, told) = mpsc::channel();
+    let say = move || tell.send(()).unwrap();
+    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, say).unwrap();
+    told.recv_timeout(PATIENCE).unwrap();
+    wait_for(bucket, Vbid(0), 1);
+    node.stop();
+}
+
 /// Overwrites the newest file of vBucket 0.
 fn overwrite_file(directory: &tempfile::TempDir) {
     let bucket = directory.path().join("b");

@@ -5,16 +5,14 @@ use document::{Seqno, VbucketState};
 
 use super::Vbucket;
 use crate::effect::Effect;
-
-/// Nobody has said yet how far the active copy is.
-const NOT_KNOWN: Seqno = Seqno(u64::MAX);
+use crate::persistence::PersistentState;
 
 /// Where a vBucket is whole from that is new in its role, or without any history: an active one
 /// from its beginning, a copy of another one where that says that it is.
 pub(super) fn of_new(state: VbucketState) -> Seqno {
     match state {
         VbucketState::Active | VbucketState::Dead => Seqno(0),
-        VbucketState::Replica | VbucketState::Pending => NOT_KNOWN,
+        VbucketState::Replica | VbucketState::Pending => PersistentState::WHOLE_FROM_UNKNOWN,
     }
 }
 
@@ -44,7 +42,7 @@ mod tests {
     use crate::hash_table::HashSeed;
     use crate::memory_account::MemoryAccount;
     use crate::operation::Now;
-    use crate::persistence::{PersistentState, SnapshotRange};
+    use crate::persistence::SnapshotRange;
     use crate::vbucket::receiving::ReceivedSnapshot;
     use crate::vbucket::restore::Restored;
     use crate::vbucket::role::RoleChange;

@@ -241,6 +241,30 @@ fn calls_that_change_something_are_recorded_once_somebody_wants_to_know() {
 }
 
 #[test]
+fn what_replaces_a_file_and_fails_is_not_found_unless_that_is_said() {
+    for before in [None, Some(b"before".as_slice())] {
+        let (late, io) = (FaultError::LateRename, FaultError::Io);
+        for (call, error) in [(Call::Rename, late), (Call::SyncDirectory, io), (Call::Sync, io)] {
+            for from_then_on in [false, true] {
+                let files = disk();
+                files.create_directories(Path::new("data")).unwrap();
+                if let Some(before) = before {
+                    files.replace_all(Path::new(PATH), before).unwrap();
+                }
+                files.fail(Fault { call: Some(call), number: 1, error, from_then_on });
+                let replaced = files.replace_or_restore(Path::new(PATH), b"refused");
+                let is_unsure = replaced.unwrap_err().is_unsure;
+                assert!(from_then_on || !is_unsure, "{call:?}");
+                files.heal();
+                files.power_cut(0);
+                let found = files.read_all(Path::new(PATH)).ok();
+                assert!(is_unsure || found.as_deref() == before, "{call:?}, {from_then_on}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_late_rename_fails_and_has_its_effect() {
     let files = disk();
     created(&files).sync().unwrap();

@@ -22,7 +22,7 @@ impl Play {
     /// Carries it out and says so. Whether it was.
     fn finish_rollback(&mut self, rollback: Rollback) -> bool {
         let vbid = rollback.vbid;
-        let has_succeeded = rollback.carry_out(&self.bucket).is_ok();
+        let has_succeeded = rollback.carry_out(&self.bucket, || true).is_ok();
         self.rollbacks.end_rollback(vbid);
         self.consumer.rolled_back(vbid, has_succeeded, self.now, &mut self.out);
         has_succeeded

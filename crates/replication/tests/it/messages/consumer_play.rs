@@ -284,7 +284,7 @@ impl ConsumerPlay {
         let mut lines = Vec::new();
         for rollback in self.consumer.take_rollbacks() {
             self.rollbacks.begin_rollback(rollback.vbid);
-            let has_succeeded = rollback.carry_out(&self.machine.bucket).is_ok();
+            let has_succeeded = rollback.carry_out(&self.machine.bucket, || true).is_ok();
             self.rollbacks.end_rollback(rollback.vbid);
             let how = if has_succeeded { "goes back" } else { "cannot go back" };
             lines.push(format!("vBucket {} {how} to {}", rollback.vbid.0, rollback.seqno.0));

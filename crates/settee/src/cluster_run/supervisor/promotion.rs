@@ -151,7 +151,7 @@ impl Supervisor {
         if replicas.is_empty() || !self.is_ephemeral() {
             return Ok(false);
         }
-        let standing = if self.processes[index].doing() == Doing::Runs {
+        let (standing, own) = if self.processes[index].doing() == Doing::Runs {
             let drained = self.drain(index, in_plan, &replicas, is_forced);
             if drained.is_err() {
                 // It goes on as before, by a map that is newer than the one that it has.
@@ -159,23 +159,29 @@ impl Supervisor {
             }
             drained.with_context(|| format!("n_{node} cannot be restarted without a loss"))?
         } else {
-            self.standing(index, &replicas, is_forced)?
+            (self.standing(index, &replicas, is_forced)?, BTreeMap::new())
         };
-        let choose =
-            |bucket: &str, vbid: u16, replicas: &[usize]| standing.furthest(bucket, vbid, replicas);
+        let choose = |bucket: &str, vbid: u16, replicas: &[usize]| {
+            let own = own.get(bucket).and_then(|copies: &Copies| copies.get(&vbid));
+            match own {
+                Some(own) => standing.furthest_behind(bucket, vbid, replicas, own),
+                None => standing.furthest(bucket, vbid, replicas),
+            }
+        };
         self.adopt(self.plan.handed_over(in_plan, choose))?;
         self.hand_over_to_members()?;
         Ok(true)
     }
 
-    /// Has a node keep still until somebody has everything of each of its vBuckets.
+    /// Has a node keep still until somebody has everything of each of its vBuckets. Returns how far
+    /// others are then, and what the node has.
     fn drain(
         &mut self,
         index: usize,
         in_plan: usize,
         replicas: &Replicas,
         is_forced: bool,
-    ) -> anyhow::Result<Standing> {
+    ) -> anyhow::Result<(Standing, BTreeMap<String, Copies>)> {
         // Those who do not answer are heard of before anything has changed.
         self.standing(index, replicas, is_forced)?;
         let still = self.plan.held_still(in_plan);
@@ -198,7 +204,7 @@ impl Supervisor {
             let count = replicas.all().filter(lacks).count();
             let is_late = self.clock.now() > deadline;
             if count == 0 || (is_late && is_forced) {
-                return Ok(standing);
+                return Ok((standing, own));
             }
             if is_late {
                 bail!(
