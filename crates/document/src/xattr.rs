@@ -4,6 +4,8 @@
 //! u32 total | entries: { u32 length, key, 0, JSON value, 0 } ... | body
 //! ```
 
+use std::collections::BTreeSet;
+
 use crate::datatype::is_json;
 
 /// The xattr section with its length word, and the body behind it, of a value whose datatype says
@@ -59,19 +61,37 @@ pub fn entries(section: &[u8]) -> impl Iterator<Item = XattrEntry<'_>> {
     })
 }
 
-/// Bytes of an attribute's key at most. Source: docs/specification/protocol.md, section 19.1.
+/// Bytes of an attribute's key at most.
 const KEY_SIZE_MAX: usize = 15;
 
+/// Whether an attribute, stored or virtual, can have this key: 1 to 15 bytes of UTF-8 that do not
+/// begin with a control or punctuation character, but for `_` and `$`, which are not alone. Source:
+/// docs/specification/protocol.md, section 13.2.
+pub fn is_key(key: &[u8]) -> bool {
+    let starts_well = match key {
+        [] => false,
+        [b'_' | b'$', rest @ ..] => !rest.is_empty(),
+        [first, ..] => !first.is_ascii_punctuation() && !first.is_ascii_control(),
+    };
+    starts_well
+        && key.len() <= KEY_SIZE_MAX
+        && !key.contains(&0)
+        && std::str::from_utf8(key).is_ok()
+}
+
 /// Whether the section in front of `value` is one that can be stored: every byte of it belongs to
-/// an attribute, whose key has 1 to 15 bytes of UTF-8 and whose value is a JSON text.
+/// an attribute with a key of its own, which is not that of a virtual one, and a JSON text.
 pub fn is_well_formed(value: &[u8]) -> bool {
     let Some((section, _)) = split(value) else { return false };
     let section = &section[4..];
-    let is_whole = |entry: &XattrEntry<'_>| {
-        let has_key = entry.key.len() <= KEY_SIZE_MAX && std::str::from_utf8(entry.key).is_ok();
-        has_key && is_json(entry.value)
-    };
-    let whole_bytes: usize = entries(section).filter(is_whole).map(|entry| entry.size).sum();
+    let (mut keys, mut whole_bytes) = (BTreeSet::new(), 0);
+    for entry in entries(section) {
+        let can_be_stored = is_key(entry.key) && !entry.key.starts_with(b"$");
+        if !can_be_stored || !keys.insert(entry.key) || !is_json(entry.value) {
+            return false;
+        }
+        whole_bytes += entry.size;
+    }
     whole_bytes == section.len()
 }
 
@@ -180,6 +200,10 @@ mod tests {
             entry(b"_k", b"no JSON"),
             entry(b"sixteen__letters", b"1"),
             entry(b"\xff", b"1"),
+            entry(b"_", b"1"),
+            entry(b"$document", b"1"),
+            entry(b"!a", b"1"),
+            [&good[..], &good].concat(),
             vec![0, 0, 0, 4, b'k', b'1', b'2', 0],
             good[..good.len() - 1].to_vec(),
             [&good[..], &[0]].concat(),

@@ -1,9 +1,8 @@
 //! The keys of extended attributes. Source: docs/specification/protocol.md, section 13.2.
 
-use crate::failure::Failure;
+use document::xattr;
 
-/// Bytes of a key.
-const KEY_SIZE_MAX: usize = 15;
+use crate::failure::Failure;
 
 /// The key of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,8 +14,7 @@ impl<'a> AttributeKey<'a> {
     pub(crate) fn split(path: &'a [u8]) -> Result<(Self, &'a [u8]), Failure> {
         let end = path.iter().position(|byte| matches!(byte, b'.' | b'['));
         let (key, rest) = path.split_at(end.unwrap_or(path.len()));
-        let is_key = is_attribute_key(key);
-        if is_key { Ok((Self(key), rest)) } else { Err(Failure::AttributeInvalid) }
+        if xattr::is_key(key) { Ok((Self(key), rest)) } else { Err(Failure::AttributeInvalid) }
     }
 
     /// The key.
@@ -33,19 +31,6 @@ impl<'a> AttributeKey<'a> {
     pub(crate) fn is_virtual(self) -> bool {
         self.0.starts_with(b"$")
     }
-}
-
-/// Whether an attribute can have this key.
-fn is_attribute_key(key: &[u8]) -> bool {
-    let starts_well = match key {
-        [] => false,
-        [b'_' | b'$', rest @ ..] => !rest.is_empty(),
-        [first, ..] => !first.is_ascii_punctuation() && !first.is_ascii_control(),
-    };
-    starts_well
-        && key.len() <= KEY_SIZE_MAX
-        && !key.contains(&0)
-        && std::str::from_utf8(key).is_ok()
 }
 
 #[cfg(test)]
