@@ -5,7 +5,7 @@
 //! the list has no memory and serves nothing; its file goes after it was listed, and a file that
 //! is made for it counts only once it is off the list again.
 
-use document::{Vbid, VbucketState};
+use document::{VbUuid, Vbid, VbucketState};
 use storage::StorageError;
 use vbucket::{Effect, RoleChange, Topology, Vbucket};
 
@@ -30,6 +30,8 @@ enum Succession {
     Decided,
     /// The node that played it before gives it up, and its branch of history goes on.
     TakenOver,
+    /// Another node goes on with this branch.
+    HandedOver(VbUuid),
 }
 
 impl VbucketSlot {
@@ -71,6 +73,19 @@ impl Bucket {
     pub fn take_over(&self, vbid: Vbid, state: VbucketState) -> Result<(), LifeError> {
         let core = &self.0;
         core.take_up_role(NewRole { vbid, state, topology: None }, Succession::TakenOver)?;
+        let is_durable = core.flush_roles([vbid]).is_empty();
+        if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) }
+    }
+
+    /// Makes a vBucket dead that another node goes on with: the one of the branch `uuid`, and no
+    /// other that has come into its place since. Durable on return.
+    ///
+    /// # Errors
+    /// See [`LifeError`]; [`LifeError::NotHere`] if there is another one.
+    pub fn hand_over(&self, vbid: Vbid, uuid: VbUuid) -> Result<(), LifeError> {
+        let core = &self.0;
+        let role = NewRole { vbid, state: VbucketState::Dead, topology: None };
+        core.take_up_role(role, Succession::HandedOver(uuid))?;
         let is_durable = core.flush_roles([vbid]).is_empty();
         if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) }
     }
@@ -154,6 +169,15 @@ impl BucketCore {
         let mut effects = Vec::new();
         let history = slot.lock_history();
         let file = slot.lock_file();
+        if let Succession::HandedOver(uuid) = succession {
+            let is_it = |vbucket: &Vbucket| {
+                let had = matches!(vbucket.state(), VbucketState::Active | VbucketState::Dead);
+                had && vbucket.uuid() == uuid
+            };
+            if !slot.lock().as_ref().is_some_and(is_it) {
+                return Err(LifeError::NotHere);
+            }
+        }
         if slot.is_absent() {
             let change = RoleChange { state, topology, is_takeover, fresh_uuid };
             return self.create_vbucket(vbid, slot, change);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bucket::{BackfillOrder, Bucket, LifeError, StreamObserver};
-use document::{Map, Set, Vbid, VbucketState};
+use document::{Map, Set, VbUuid, Vbid, VbucketState};
 use executor::{ExecutorPool, TaskKind};
 use platform::Instant;
 use protocol::dcp::{EndReason, Envelope, Message, OpenFlags};
@@ -149,8 +149,8 @@ impl Producer {
                 Answered::Nothing => return,
                 Answered::Finish => stream.finish(EndReason::Ok),
                 Answered::Die(death) => {
-                    let vbid = stream.key.vbid;
-                    self.kill(vbid, death);
+                    let (vbid, uuid) = (stream.key.vbid, stream.uuid);
+                    self.kill(vbid, uuid, death);
                     return;
                 }
             },
@@ -160,11 +160,12 @@ impl Producer {
         self.mark_ready(key);
     }
 
-    /// Has a thread that may wait for files make the vBucket dead.
-    fn kill(&self, vbid: Vbid, death: Death) {
+    /// Has a thread that may wait for files make the vBucket dead, if it is that of the stream: a
+    /// FLUSH may have put another one into its place.
+    fn kill(&self, vbid: Vbid, uuid: VbUuid, death: Death) {
         let (bucket, shared) = (self.bucket.clone(), Arc::clone(&self.shared));
         let kill = move || {
-            let killed = bucket.set_vbucket_state(vbid, VbucketState::Dead, None);
+            let killed = bucket.hand_over(vbid, uuid);
             if let Err(error) = &killed {
                 tracing::warn!(%error, vbucket = vbid.0, "handing a vBucket over meets trouble");
             }

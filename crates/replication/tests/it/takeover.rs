@@ -41,6 +41,26 @@ fn a_vbucket_is_dead_here_before_it_is_active_there() {
     assert!(machine.try_set("f", b"v").is_none());
 }
 
+#[test]
+fn a_vbucket_that_was_emptied_meanwhile_lives_on() {
+    let mut machine = Machine::new();
+    machine.set("a", b"v");
+    let mut consumer = Consumer::new(&machine);
+    let (flags, end) = (StreamFlags::TAKEOVER, Seqno(u64::MAX));
+    let request = StreamRequest { flags, end, ..StreamRequest::default() };
+    assert!(matches!(consumer.request(&machine, VBID, request), Answer::Value(_)));
+    while consumer.streams[&VBID].roles.is_empty() {
+        assert!(consumer.take(&machine, usize::MAX, 1) > 0);
+    }
+    // The other node has answered, and no thread has made the vBucket dead yet.
+    machine.bucket.flush_all().unwrap();
+    machine.run();
+    let mut state = None;
+    machine.bucket.with_vbucket(VBID, |vbucket| state = Some(vbucket.state()));
+    assert_eq!(state, Some(VbucketState::Active));
+    machine.set("b", b"v");
+}
+
 /// A node that takes a vBucket over and stops reading before it has everything.
 fn stuck_takeover(machine: &mut Machine) -> Consumer {
     for number in 0..100 {
