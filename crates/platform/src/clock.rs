@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 mod coarse;
+mod lap;
 
 pub use coarse::CEILING_ERROR_MAX;
+pub use lap::Lap;
 
 /// A point of monotonic time, in nanoseconds since an arbitrary origin of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

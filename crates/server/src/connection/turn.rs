@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bucket::Session;
+use platform::clock::Lap;
 use platform::{Instant, WallTime};
 use vbucket::Now;
 
@@ -34,6 +35,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) token: usize,
     /// The time, as it was read last: once a read from the socket, and after each request.
     pub(crate) now: Now,
+    /// The reading of the clock behind which the time is told after each request.
+    pub(crate) lap: Lap,
     /// When the turn first read something, if it has.
     pub(crate) began: Option<Instant>,
     /// Bytes that it has read and sent.
@@ -60,7 +63,8 @@ impl Turn<'_> {
     /// Reads the clocks, before the first request of a turn.
     pub(crate) fn read_clocks(&mut self) {
         let clock = &self.shared.clock;
-        let monotonic = clock.now();
+        self.lap = clock.lap();
+        let monotonic = self.lap.start();
         let is_young = |both: &Now| monotonic.since(both.monotonic) < WALL_READING_AGE_MAX;
         self.now = match self.both_read.filter(is_young) {
             Some(both) => moved_on(both, monotonic),
@@ -114,7 +118,7 @@ impl Turn<'_> {
 
     /// Reads the monotonic clock and moves the wall time on as far: one read instead of two.
     pub(crate) fn read_clock(&mut self) -> Instant {
-        let monotonic = self.shared.clock.now();
+        let monotonic = self.shared.clock.now_in(&self.lap);
         self.now = moved_on(self.now, monotonic);
         monotonic
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bucket::Session;
 use executor::Looping;
 use platform::Instant;
+use platform::clock::Lap;
 use platform::network::{self, Listener, Network, Poll, Readiness, Registry, Stream, Token};
 
 use super::crowd::{self, Crowd};
@@ -521,6 +522,7 @@ impl EventLoop {
             worker: self.index,
             token,
             now: Now::default(),
+            lap: Lap::default(),
             both_read,
             request_started: Instant::default(),
             answered_at: None,
