@@ -71,10 +71,7 @@ impl Bucket {
     /// # Errors
     /// See [`LifeError`].
     pub fn take_over(&self, vbid: Vbid, state: VbucketState) -> Result<(), LifeError> {
-        let core = &self.0;
-        core.take_up_role(NewRole { vbid, state, topology: None }, Succession::TakenOver)?;
-        let is_durable = core.flush_roles([vbid]).is_empty();
-        if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) }
+        self.succeed(vbid, state, Succession::TakenOver)
     }
 
     /// Makes a vBucket dead that another node goes on with: the one of the branch `uuid`, and no
@@ -83,9 +80,17 @@ impl Bucket {
     /// # Errors
     /// See [`LifeError`]; [`LifeError::NotHere`] if there is another one.
     pub fn hand_over(&self, vbid: Vbid, uuid: VbUuid) -> Result<(), LifeError> {
+        self.succeed(vbid, VbucketState::Dead, Succession::HandedOver(uuid))
+    }
+
+    fn succeed(
+        &self,
+        vbid: Vbid,
+        state: VbucketState,
+        succession: Succession,
+    ) -> Result<(), LifeError> {
         let core = &self.0;
-        let role = NewRole { vbid, state: VbucketState::Dead, topology: None };
-        core.take_up_role(role, Succession::HandedOver(uuid))?;
+        core.take_up_role(NewRole { vbid, state, topology: None }, succession)?;
         let is_durable = core.flush_roles([vbid]).is_empty();
         if is_durable { Ok(()) } else { Err(LifeError::NotPersisted) }
     }

@@ -42,8 +42,20 @@ fn specs<'a>(opcode: u8, path_flags: u8, paths: &[(&'a str, &'a str)]) -> Specs<
 
 /// Gives the document `name`, which is made if there is none, an attribute of its own.
 pub(crate) fn give_attribute(bucket: &Bucket, session: &mut Session, name: &str) {
-    let (key, specs) = (key(name), specs(UPSERT, XATTR, &[("attribute", "1")]));
-    let request = MutationRequest::new(head(DocumentFlags::MKDOC), &specs, RIGHTS).unwrap();
+    let specs = specs(UPSERT, XATTR, &[("attribute", "1")]);
+    let changed = change_paths(bucket, session, name, DocumentFlags::MKDOC, &specs);
+    assert!(matches!(changed, Ok(Attempted::Answered(_))));
+}
+
+fn change_paths(
+    bucket: &Bucket,
+    session: &mut Session,
+    name: &str,
+    flags: DocumentFlags,
+    specs: &Specs<'_>,
+) -> Result<Attempted<PathsChanged>, PathsRefused> {
+    let key = key(name);
+    let request = MutationRequest::new(head(flags), specs, RIGHTS).unwrap();
     let mutation = PathMutation {
         vbid: VBID,
         key: key.as_key(),
@@ -53,7 +65,7 @@ pub(crate) fn give_attribute(bucket: &Bucket, session: &mut Session, name: &str)
         value_bytes: 0,
         condition: WriteCondition::default(),
     };
-    assert!(matches!(bucket.change_paths(session, mutation), Ok(Attempted::Answered(_))));
+    bucket.change_paths(session, mutation)
 }
 
 impl Machine {
@@ -64,18 +76,8 @@ impl Machine {
         path_flags: u8,
         paths: &[(&str, &str)],
     ) -> Result<Attempted<PathsChanged>, PathsRefused> {
-        let (key, specs) = (key(name), specs(UPSERT, path_flags, paths));
-        let request = MutationRequest::new(head(flags), &specs, RIGHTS).unwrap();
-        let mutation = PathMutation {
-            vbid: VBID,
-            key: key.as_key(),
-            request: &request,
-            flags: None,
-            expiry: 0,
-            value_bytes: 0,
-            condition: WriteCondition::default(),
-        };
-        self.bucket.change_paths(&mut self.session, mutation)
+        let specs = specs(UPSERT, path_flags, paths);
+        change_paths(&self.bucket, &mut self.session, name, flags, &specs)
     }
 
     /// Changes attributes, once what it needs is read from the file.

@@ -49,6 +49,17 @@ impl Producer {
         Self { socket, received: Vec::new(), selected: String::new() }
     }
 
+    /// Ends a stream of one document, and has its vBucket go back to nothing when it is asked for
+    /// again.
+    fn send_back(&mut self, stream: Asked) -> Asked {
+        self.say(stream, &[Message::StreamEnd(EndReason::StateChanged)]);
+        let asked = self.next_request();
+        assert_eq!((asked.vbid, asked.start), (stream.vbid, Seqno(1)));
+        let back_to = 0_u64.to_be_bytes();
+        self.answer(Opcode::DcpStreamReq, asked.opaque, Status::Rollback, &back_to);
+        asked
+    }
+
     /// Grants everything until a stream is asked for.
     fn next_request(&mut self) -> Asked {
         let users =
@@ -250,21 +261,22 @@ impl Node {
     }
 }
 
+/// No thread is there for what waits for files, until somebody says so.
+fn hold_files_up(node: &Node) -> mpsc::Sender<()> {
+    let (release, released) = mpsc::channel::<()>();
+    let block = move || released.recv().unwrap_or_default();
+    node.pool.add(node.bucket.task_owner(), TaskKind::AuxIo, block).unwrap();
+    release
+}
+
 #[test]
 fn other_streams_go_on_while_a_replica_goes_back() {
     let node = Node::start();
     let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
     let (mut producer, streams) = node.follow([Vbid(0), Vbid(1)], &listener);
     let bucket = &node.bucket;
-    // No thread is there for what waits for files.
-    let (release, released) = mpsc::channel::<()>();
-    let block = move || released.recv().unwrap_or_default();
-    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, block).unwrap();
-    producer.say(streams[0], &[Message::StreamEnd(EndReason::StateChanged)]);
-    let asked = producer.next_request();
-    assert_eq!((asked.vbid, asked.start), (Vbid(0), Seqno(1)));
-    let back_to = 0_u64.to_be_bytes();
-    producer.answer(Opcode::DcpStreamReq, asked.opaque, Status::Rollback, &back_to);
+    let release = hold_files_up(&node);
+    let asked = producer.send_back(streams[0]);
     for seqno in 2..5 {
         producer.send_document(streams[1], seqno);
         wait_for(bucket, Vbid(1), seqno);
@@ -286,13 +298,8 @@ fn a_replica_does_not_go_back_because_of_a_node_that_it_follows_no_more() {
     let listener = network::listen_standard(([127, 0, 0, 1], 0).into()).unwrap();
     let (mut producer, streams) = node.follow([Vbid(0), Vbid(1)], &listener);
     let bucket = &node.bucket;
-    let (release, released) = mpsc::channel::<()>();
-    let block = move || released.recv().unwrap_or_default();
-    node.pool.add(bucket.task_owner(), TaskKind::AuxIo, block).unwrap();
-    producer.say(streams[0], &[Message::StreamEnd(EndReason::StateChanged)]);
-    let asked = producer.next_request();
-    let back_to = 0_u64.to_be_bytes();
-    producer.answer(Opcode::DcpStreamReq, asked.opaque, Status::Rollback, &back_to);
+    let release = hold_files_up(&node);
+    producer.send_back(streams[0]);
     wait_until("it is told to go back", || node.pool.queued_count(TaskKind::AuxIo) > 0);
     // By the next map the node is gone, and somebody asks how far its replicas are.
     node.following.follow(Vec::new()).wait();
