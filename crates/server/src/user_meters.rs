@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use auth::UserLimits;
 use platform::Instant;
@@ -13,10 +13,11 @@ use protocol::Status;
 const MINUTE_NS: u64 = 60 * 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
-/// The meters of all users with limits that are connected, by name. The lock is taken when such a
-/// user logs in, and after users have changed; never for a request.
+/// The meters of all users with limits that are connected, or were in this minute: who comes again
+/// has taken what it had. By name. The lock is taken when such a user logs in, and after users have
+/// changed; never for a request.
 #[derive(Debug, Default)]
-pub(crate) struct UserMeters(Mutex<BTreeMap<String, Weak<Meter>>>);
+pub(crate) struct UserMeters(Mutex<BTreeMap<String, Arc<Meter>>>);
 
 /// What all connections of one user have taken. Counters of a minute that begins are set to zero by
 /// whoever notices first; what others count in that moment may be lost.
@@ -50,32 +51,43 @@ impl UserMeters {
         &self,
         user: &str,
         limits: UserLimits,
+        now: Instant,
     ) -> Result<Metered, TooManyConnections> {
         let has_place = |count| limits.connections_max.is_none_or(|most| count < most);
-        self.enter_where(user, limits, has_place).ok_or(TooManyConnections)
+        self.enter_where(user, limits, now, has_place).ok_or(TooManyConnections)
     }
 
     /// A connection that is there, of a user who has limits from now on.
-    pub(crate) fn adopt(&self, user: &str, limits: UserLimits) -> Metered {
-        self.enter_where(user, limits, |_| true).expect("there is a place for everybody")
+    pub(crate) fn adopt(&self, user: &str, limits: UserLimits, now: Instant) -> Metered {
+        self.enter_where(user, limits, now, |_| true).expect("there is a place for everybody")
     }
 
     fn enter_where(
         &self,
         user: &str,
         limits: UserLimits,
+        now: Instant,
         has_place: impl FnOnce(u32) -> bool,
     ) -> Option<Metered> {
         let mut meters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        meters.retain(|_, meter| meter.strong_count() > 0);
-        let meter = meters.get(user).and_then(Weak::upgrade).unwrap_or_default();
+        meters.retain(|_, meter| meter.is_needed(now));
+        let meter = meters.get(user).map_or_else(Arc::default, Arc::clone);
         // Counted up under the lock alone, so that the last place is given once.
         if !has_place(meter.connections.load(Ordering::Relaxed)) {
             return None;
         }
         meter.connections.fetch_add(1, Ordering::Relaxed);
-        meters.insert(user.to_owned(), Arc::downgrade(&meter));
+        meters.insert(user.to_owned(), Arc::clone(&meter));
         Some(Metered { user: user.to_owned(), limits, meter })
+    }
+}
+
+impl Meter {
+    /// Whether somebody is connected, or may come again before the minute is over in which it was
+    /// used last.
+    fn is_needed(&self, now: Instant) -> bool {
+        self.connections.load(Ordering::Relaxed) > 0
+            || self.minute.load(Ordering::Relaxed) >= minute_of(now)
     }
 }
 
@@ -128,7 +140,7 @@ impl Metered {
     }
 
     fn begin_minute(&self, now: Instant) {
-        let (meter, minute) = (&self.meter, now.0 / MINUTE_NS);
+        let (meter, minute) = (&self.meter, minute_of(now));
         let before = meter.minute.load(Ordering::Relaxed);
         if before >= minute {
             return;
@@ -149,12 +161,17 @@ impl Drop for Metered {
     }
 }
 
+fn minute_of(now: Instant) -> u64 {
+    now.0 / MINUTE_NS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: Instant = Instant(5 * MINUTE_NS);
     const NEXT: Instant = Instant(6 * MINUTE_NS);
+    const LATER: Instant = Instant(7 * MINUTE_NS);
 
     fn limits(json: &str) -> UserLimits {
         UserLimits::from_json(&format!("{{\"kv\":{json}}}")).unwrap()
@@ -169,8 +186,8 @@ mod tests {
             (r#"{"egress_mib_per_min":5}"#, mib, 5, Status::RateLimitedNetworkEgress),
         ] {
             let meters = UserMeters::default();
-            let both = [(); 2].map(|()| meters.enter("bob", limits(json)).unwrap());
-            let other = meters.enter("eve", limits(json)).unwrap();
+            let both = [(); 2].map(|()| meters.enter("bob", limits(json), NOW).unwrap());
+            let other = meters.enter("eve", limits(json), NOW).unwrap();
             for turn in 0..admitted {
                 let one = &both[turn % 2];
                 one.admit(mib, NOW).unwrap();
@@ -188,18 +205,29 @@ mod tests {
     fn connections_are_counted_until_they_go() {
         let meters = UserMeters::default();
         let two = limits(r#"{"num_connections":2}"#);
-        let first = meters.enter("bob", two).unwrap();
-        let second = meters.enter("bob", two).unwrap();
-        assert_eq!(meters.enter("bob", two).unwrap_err(), TooManyConnections);
-        assert!(meters.enter("eve", two).is_ok());
-        assert!(meters.adopt("bob", two).is_of("bob"), "who is there stays");
+        let first = meters.enter("bob", two, NOW).unwrap();
+        let second = meters.enter("bob", two, NOW).unwrap();
+        assert_eq!(meters.enter("bob", two, NOW).unwrap_err(), TooManyConnections);
+        assert!(meters.enter("eve", two, NOW).is_ok());
+        assert!(meters.adopt("bob", two, NOW).is_of("bob"), "who is there stays");
         drop(first);
-        let mut third = meters.enter("bob", two).unwrap();
+        let mut third = meters.enter("bob", two, NOW).unwrap();
         third.set_limits(limits(r#"{"num_ops_per_min":1}"#));
         assert!(third.admit(1, NOW).is_ok() && third.admit(1, NOW).is_err());
         assert!(second.is_of("bob") && second.admit(1, NOW).is_ok(), "its limits are older");
         drop((second, third));
-        meters.enter("eve", two).unwrap();
-        assert_eq!(meters.0.lock().unwrap().len(), 1, "who is gone leaves nothing behind");
+        let again = meters.enter("bob", limits(r#"{"num_ops_per_min":2}"#), NOW).unwrap();
+        assert!(again.admit(1, NOW).is_err(), "who comes again has taken what it had");
+        assert!(again.admit(1, NEXT).is_ok());
+        drop(again);
+        let known = |now| {
+            meters.enter("eve", two, now).unwrap();
+            meters.0.lock().unwrap().len()
+        };
+        assert_eq!(
+            [NEXT, LATER].map(known),
+            [2, 1],
+            "who is gone leaves nothing behind its minute"
+        );
     }
 }

@@ -8,7 +8,8 @@ use super::line::signed;
 const LONG_AGO_SECONDS: u32 = 1;
 
 /// An expiration time as a client sends it: 0 for never, up to 30 days from now, a time since 1970
-/// beyond that; negative for a time that is over.
+/// beyond that; negative for a time that is over. Clients that keep times in 32 bits without a sign
+/// (libmemcached) send 4294967295 for -1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exptime(pub i64);
 
@@ -18,15 +19,14 @@ impl Exptime {
         signed(word).map(Self)
     }
 
-    /// The expiry as documents have it: seconds since 1970, 0 for never. What lies beyond the year
-    /// 2106 ends there.
+    /// The expiry as documents have it: seconds since 1970, 0 for never. What 32 bits do not hold is
+    /// over: memcached, too, reads it as negative.
     pub fn absolute(self, now_seconds: u32) -> u32 {
         match u32::try_from(self.0) {
             Ok(0) => 0,
             Ok(seconds @ 1..=RELATIVE_SECONDS_MAX) => now_seconds.saturating_add(seconds),
+            Ok(u32::MAX) | Err(_) => LONG_AGO_SECONDS,
             Ok(seconds) => seconds,
-            Err(_) if self.0 < 0 => LONG_AGO_SECONDS,
-            Err(_) => u32::MAX,
         }
     }
 
@@ -50,8 +50,9 @@ mod tests {
             (1, 1_001),
             (day_30, RELATIVE_SECONDS_MAX + 1_000),
             (day_30 + 1, RELATIVE_SECONDS_MAX + 1),
-            (i64::from(u32::MAX), u32::MAX),
-            (i64::MAX, u32::MAX),
+            (i64::from(u32::MAX) - 1, u32::MAX - 1),
+            (i64::from(u32::MAX), LONG_AGO_SECONDS),
+            (i64::MAX, LONG_AGO_SECONDS),
         ] {
             assert_eq!(Exptime(sent).absolute(1_000), absolute, "{sent}");
         }

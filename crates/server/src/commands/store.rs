@@ -6,7 +6,9 @@ use bucket::{Addition, Attempted, Bucket, Incoming, Placement, Refused, Write};
 use document::{Cas, Datatype, ItemBuilder, ItemMeta};
 use protocol::request::StoreExtras;
 use protocol::{Opcode, Status};
-use vbucket::{Ambiguity, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written};
+use vbucket::{
+    Ambiguity, Mutation, StoreMode, SyncWriteEnd, SyncWriteRequest, WriteCondition, Written,
+};
 
 use super::documents::{Document, absolute_expiry, count_attempt, on_document};
 use super::paths::answer_changed;
@@ -130,12 +132,21 @@ pub(super) fn delete(
     count_attempt(&turn.bucket.commands.cmd_delete, &result);
     if let Ok(Attempted::Answered(Written::Done(mutation))) = &mut result {
         count(&turn.bucket.commands.delete_hits);
-        // Classic memcached clients insist on no CAS behind a deletion.
         if !connection.said_hello {
-            mutation.cas = Cas::ANY;
+            *mutation = untold(*mutation);
         }
     }
-    answer_mutation(connection, request, result, turn)
+    match answer_mutation(connection, request, result, turn) {
+        Done::Begun(KnownAnswer::Committed) if !connection.said_hello => {
+            Done::Begun(KnownAnswer::Deleted)
+        }
+        done => done,
+    }
+}
+
+/// A deletion as classic memcached clients are told of it: they insist on no CAS behind one.
+fn untold(deletion: Mutation) -> Mutation {
+    Mutation { cas: Cas::ANY, ..deletion }
 }
 
 fn answer_mutation(
@@ -205,6 +216,7 @@ pub(crate) fn answer_ended(
         SyncWriteEnd::Committed { .. } if answer.is_quiet => {}
         SyncWriteEnd::Committed { mutation, .. } => match &answer.known {
             KnownAnswer::Committed => reply.mutated(turn, mutation, &[]),
+            KnownAnswer::Deleted => reply.mutated(turn, untold(mutation), &[]),
             KnownAnswer::Number(number) => reply.mutated(turn, mutation, &number.to_be_bytes()),
             KnownAnswer::Paths(known) => answer_changed(reply, turn, mutation, known),
         },

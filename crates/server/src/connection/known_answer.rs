@@ -8,6 +8,8 @@ use protocol::Status;
 pub(crate) enum KnownAnswer {
     /// Nothing but that.
     Committed,
+    /// The same of a deletion, to a classic memcached client: those insist on no CAS behind one.
+    Deleted,
     /// The number that a counter has.
     Number(u64),
     /// What has become of parts of a document.

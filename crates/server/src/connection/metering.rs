@@ -23,7 +23,7 @@ impl Connection {
         if self.is_metered_as(user) && !limits.is_none() {
             return Ok(());
         }
-        let entered = || shared.user_meters.enter(user, limits).map(Box::new);
+        let entered = || shared.user_meters.enter(user, limits, shared.clock.now()).map(Box::new);
         self.metered = (!limits.is_none()).then(entered).transpose()?;
         Ok(())
     }
@@ -35,7 +35,10 @@ impl Connection {
         match &mut self.metered {
             _ if limits.is_none() => self.metered = None,
             Some(metered) => metered.set_limits(limits),
-            None => self.metered = Some(Box::new(shared.user_meters.adopt(&user, limits))),
+            None => {
+                let metered = shared.user_meters.adopt(&user, limits, shared.clock.now());
+                self.metered = Some(Box::new(metered));
+            }
         }
     }
 

@@ -170,6 +170,21 @@ fn a_bucket_can_demand_that_every_write_is_durable() {
 }
 
 #[test]
+fn a_deletion_that_was_made_durable_has_no_cas_for_classic_clients_either() {
+    let level_min = DurabilityMinLevel::by_name("majority").unwrap();
+    let durability = DurabilityConfig { level_min, ..DurabilityConfig::default() };
+    let port = Port::with_config(BucketConfig { durability, ..bucket_config() });
+    let (mut modern, mut classic) = (port.client(&FEATURES), port.classic_client());
+    place(&mut modern, ALONE);
+    for (client, has_cas) in [(&mut modern, true), (&mut classic, false)] {
+        let stored = client.ask(set(b"k", b"v"));
+        let deleted = client.ask(frame(0x04).key(b"k"));
+        assert_eq!((stored.status, deleted.status), (0, 0));
+        assert_eq!((stored.cas != 0, deleted.cas != 0), (true, has_cas));
+    }
+}
+
+#[test]
 fn an_ephemeral_bucket_has_a_majority_in_memory_only() {
     let port = Port::ephemeral(FullPolicy::FailNewData, 64 << 20);
     let mut client = port.client(&FEATURES);
