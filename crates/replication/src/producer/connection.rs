@@ -266,9 +266,15 @@ impl Producer {
     /// Sends some of a stream. Returns whether it may have more.
     fn send_some(&mut self, key: StreamKey, sink: &mut dyn MessageSink) -> bool {
         let Some(stream) = self.streams.get_mut(&key) else { return false };
-        let envelope = stream.envelope(self.settings.has_collections());
         for _ in 0..TURN_MESSAGES_MAX {
-            let Some(next) = stream.queue.pop_front() else {
+            let sender = match &mut stream.predecessor {
+                Some(predecessor) => predecessor,
+                None => &mut *stream,
+            };
+            let Some(next) = sender.queue.pop_front() else {
+                if stream.predecessor.take().is_some() {
+                    continue;
+                }
                 if stream.is_done() {
                     return false;
                 }
@@ -285,8 +291,9 @@ impl Producer {
                     }
                 }
             };
+            let envelope = sender.envelope(self.settings.has_collections());
             let bytes = outgoing::write(&next, envelope, &self.settings, sink);
-            stream.note_sent(&next, &self.backfills);
+            sender.note_sent(&next, &self.backfills);
             self.flow.sent(bytes);
             let counters = self.shared.counters();
             add(&counters.bytes_sent, u64::try_from(bytes).unwrap_or(u64::MAX));
@@ -337,14 +344,27 @@ impl Producer {
 
     pub(super) fn remove_stream(&mut self, key: StreamKey) {
         self.unsubscribe(key);
+        self.take_stream(key);
+    }
+
+    /// A stream that has ended, with what it has yet to send. Its successor hears of the vBucket in
+    /// its place.
+    pub(super) fn take_ended(&mut self, key: StreamKey) -> Option<Box<Stream>> {
+        let ended = self.take_stream(key).filter(|stream| !stream.is_done())?;
+        assert!(ended.has_ended(), "a stream that goes on has no successor: {key:?}");
+        Some(Box::new(ended))
+    }
+
+    /// A stream that reads nothing any more.
+    fn take_stream(&mut self, key: StreamKey) -> Option<Stream> {
         self.shared.remove_stream(key);
         if self.takeovers.contains(&key) {
             self.takeovers.retain(|other| *other != key);
             self.set_ticker();
         }
-        if let Some(mut stream) = self.streams.remove(&key) {
-            stream.let_go(&self.bucket, &self.backfills);
-        }
+        let mut stream = self.streams.remove(&key)?;
+        stream.let_go(&self.bucket, &self.backfills);
+        Some(stream)
     }
 }
 

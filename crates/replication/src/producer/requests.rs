@@ -103,16 +103,15 @@ impl Producer {
             Err(answer) => return answer,
         };
         let key = StreamKey { vbid, stream_id: checked.selection.stream_id };
-        if self.streams.contains_key(&key) {
-            return Answer::Fail(Status::KeyEexists, "the stream is there already");
-        }
-        let others = self.by_vbucket.get(&vbid).map_or(0, |(_, keys)| keys.len());
-        if others >= STREAMS_OF_A_VBUCKET_MAX {
-            return Answer::Fail(Status::Ebusy, "the connection has 256 streams of the vBucket");
-        }
+        let takes_place = match self.check_place(key) {
+            Ok(takes_place) => takes_place,
+            Err(answer) => return answer,
+        };
         let cursor_name = cursor_name(self.shared.name(), key);
         // What happens from now on is heard, also what happens before the stream is there.
-        self.subscribe(key);
+        if !takes_place {
+            self.subscribe(key);
+        }
         let is_replica = self.settings.is_sync_replication();
         let node = self.settings.consumer_name.as_deref().filter(|_| is_replica);
         let has_room = self.bucket.has_room_to_backfill();
@@ -121,16 +120,14 @@ impl Producer {
         let granted = self.bucket.on_vbucket(vbid, |vbucket, _, effects| {
             stream_request::grant(vbucket, &checked, asker, effects)
         });
-        match granted {
-            None => {
-                self.unsubscribe(key);
-                Answer::Fail(Status::NotMyVbucket, "")
-            }
-            Some(Err(answer)) => {
-                self.unsubscribe(key);
+        match granted.unwrap_or(Err(Answer::Fail(Status::NotMyVbucket, ""))) {
+            Err(answer) => {
+                if !takes_place {
+                    self.unsubscribe(key);
+                }
                 answer
             }
-            Some(Ok(granted)) => {
+            Ok(granted) => {
                 let mut value = Vec::new();
                 encode_failover_log(granted.failover_log.iter().copied(), &mut value);
                 self.begin_stream(
@@ -141,6 +138,30 @@ impl Producer {
                     granted,
                 );
                 Answer::Value(value)
+            }
+        }
+    }
+
+    /// Whether there is a place for a stream: its own, or that of one which has ended and whose end
+    /// has not left yet. Of those no more than one is kept, whatever a consumer asks for that takes
+    /// nothing.
+    fn check_place(&self, key: StreamKey) -> Result<bool, Answer> {
+        match self.streams.get(&key) {
+            Some(stream) if !stream.has_ended() => {
+                Err(Answer::Fail(Status::KeyEexists, "the stream is there already"))
+            }
+            Some(stream) if stream.predecessor.is_some() => {
+                let context = "the ends of two streams of the vBucket wait to be sent";
+                Err(Answer::Fail(Status::Etmpfail, context))
+            }
+            Some(_) => Ok(true),
+            None => {
+                let others = self.by_vbucket.get(&key.vbid).map_or(0, |(_, keys)| keys.len());
+                if others < STREAMS_OF_A_VBUCKET_MAX {
+                    return Ok(false);
+                }
+                let context = "the connection has 256 streams of the vBucket";
+                Err(Answer::Fail(Status::Ebusy, context))
             }
         }
     }
@@ -156,6 +177,7 @@ impl Producer {
         let Granted { start, end, registration, role, uuid, .. } = granted;
         let within = granted.snapshot_start..=granted.snapshot_end;
         let is_of_one_collection = granted.is_of_one_collection;
+        let predecessor = self.take_ended(key);
         let counters = Arc::new(StreamCounters::default());
         set(&counters.opaque, u64::from(opaque));
         set(&counters.flags, u64::from(flags.0));
@@ -181,6 +203,7 @@ impl Producer {
             backfill_bytes: 0,
             backfill_remaining: 0,
             by_key: None,
+            predecessor,
             counters,
         };
         stream.show_state(StreamState::InMemory);

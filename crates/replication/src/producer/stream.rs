@@ -47,6 +47,9 @@ pub(super) struct Stream {
     pub(super) backfill_remaining: u64,
     /// Its first backfill comes in the order of keys.
     pub(super) by_key: Option<ByKey>,
+    /// One of the same name that has ended, while what waits in its queue has not left: that goes
+    /// first.
+    pub(super) predecessor: Option<Box<Self>>,
     pub(super) counters: Arc<StreamCounters>,
 }
 
@@ -309,9 +312,14 @@ impl Stream {
         self.snapshots.finish(reason, &mut self.queue);
     }
 
+    /// Whether it has ended: what waits is sent, and nothing more comes.
+    pub(super) fn has_ended(&self) -> bool {
+        self.snapshots.is_over()
+    }
+
     /// Whether everything was sent, the end included.
     pub(super) fn is_done(&self) -> bool {
-        self.snapshots.is_over() && self.queue.is_empty()
+        self.has_ended() && self.queue.is_empty() && self.predecessor.is_none()
     }
 
     /// Notes that a message has been sent.

@@ -215,6 +215,21 @@ impl Consumer {
         count
     }
 
+    /// What comes next: opcode and opaque of each message, for at most so many bytes.
+    pub(crate) fn take_heads(&mut self, machine: &Machine, bytes_max: usize) -> Vec<(Opcode, u32)> {
+        let mut room = Room { bytes: Vec::new(), bytes_max };
+        self.producer.step(&mut room, machine.clock.now());
+        let (mut bytes, mut heads) = (room.bytes.as_slice(), Vec::new());
+        while !bytes.is_empty() {
+            let Parsed::Complete { frame, consumed } = Frame::parse(bytes, usize::MAX) else {
+                panic!("half a message was sent")
+            };
+            bytes = &bytes[consumed..];
+            heads.push((Opcode::from_byte(frame.header.opcode).unwrap(), frame.header.opaque));
+        }
+        heads
+    }
+
     /// Takes everything, background tasks included, until nothing comes any more.
     pub(crate) fn take_all(&mut self, machine: &mut Machine) {
         loop {

@@ -3,7 +3,7 @@
 use bucket::{BucketConfig, Persistence};
 use document::{Cas, ItemBuilder, ItemMeta, RevSeqno, Seqno, VbUuid, Vbid, VbucketState};
 use protocol::dcp::{Envelope, Message, StreamFlags, StreamRequest};
-use protocol::{Feature, Status};
+use protocol::{Feature, Opcode, Status};
 use replication::Answer;
 use vbucket::{Effect, Now, Received, ReceivedSnapshot, Vbucket};
 
@@ -150,6 +150,77 @@ fn a_stream_is_closed_by_its_consumer() {
         assert_eq!(consumer.streams[&VBID].end.is_some(), says_so);
         assert!(consumer.streams[&VBID].documents.is_empty());
     }
+}
+
+fn ask(consumer: &mut Consumer, machine: &Machine, opaque: u32, message: &Message<'_>) -> Answer {
+    let envelope = Envelope { opaque, vbid: VBID, ..Envelope::default() };
+    consumer.producer.on_message(envelope, message, machine.clock.now())
+}
+
+#[test]
+fn a_stream_whose_end_has_not_left_is_asked_for_anew() {
+    const END: Opcode = Opcode::DcpStreamEnd;
+    let all = Message::StreamRequest(request(0, 0, u64::MAX, 0));
+    let mut machine = Machine::new();
+    machine.set("a", b"v");
+    for is_closed in [true, false] {
+        let mut consumer = Consumer::open(&machine, "consumer", 1, &[]);
+        consumer.control(&machine, "send_stream_end_on_client_close_stream", "true");
+        assert_eq!(heard(&ask(&mut consumer, &machine, 1, &all)), Expected::Granted);
+        if is_closed {
+            assert_eq!(ask(&mut consumer, &machine, 1, &Message::CloseStream), Answer::Done);
+        } else {
+            for state in [VbucketState::Dead, VbucketState::Active] {
+                machine.bucket.set_vbucket_state(VBID, state, None).unwrap();
+            }
+            // It hears of its end, and there is room for no more.
+            assert_eq!(consumer.take_heads(&machine, 0), []);
+        }
+        assert_eq!(heard(&ask(&mut consumer, &machine, 2, &all)), Expected::Granted);
+        let again = ask(&mut consumer, &machine, 3, &all);
+        assert_eq!(heard(&again), Expected::Refused(Status::KeyEexists), "that one lives");
+        let expected = [(END, 1), (Opcode::DcpSnapshotMarker, 2), (Opcode::DcpMutation, 2)];
+        assert_eq!(consumer.take_heads(&machine, usize::MAX), expected, "{is_closed}");
+        machine.set("a", b"v");
+        assert_eq!(consumer.take_heads(&machine, usize::MAX).last().unwrap().1, 2);
+        assert_eq!(machine.hub.producer_status()[0].streams.len(), 1);
+    }
+}
+
+#[test]
+fn what_an_ended_stream_has_yet_to_send_goes_before_its_successor() {
+    let mut machine = Machine::new();
+    machine.set("a", b"v");
+    machine.set("b", b"v");
+    let mut consumer = Consumer::open(&machine, "consumer", 1, &[]);
+    let first = Message::StreamRequest(request(0, 0, 1, 0));
+    assert_eq!(heard(&ask(&mut consumer, &machine, 1, &first)), Expected::Granted);
+    assert_eq!(consumer.take_heads(&machine, 1), [(Opcode::DcpSnapshotMarker, 1)]);
+    let next = Message::StreamRequest(request(0, 1, 2, machine.uuid()));
+    assert_eq!(heard(&ask(&mut consumer, &machine, 2, &next)), Expected::Granted);
+    let (mutation, end) = (Opcode::DcpMutation, Opcode::DcpStreamEnd);
+    let marker = Opcode::DcpSnapshotMarker;
+    let expected = [(mutation, 1), (end, 1), (marker, 2), (mutation, 2), (end, 2)];
+    assert_eq!(consumer.take_heads(&machine, usize::MAX), expected);
+    assert_eq!(machine.hub.producer_status()[0].streams.len(), 0);
+}
+
+#[test]
+fn ends_that_nobody_takes_do_not_pile_up() {
+    let mut machine = Machine::new();
+    machine.set("a", b"v");
+    let all = Message::StreamRequest(request(0, 0, u64::MAX, 0));
+    let mut consumer = Consumer::open(&machine, "consumer", 1, &[]);
+    consumer.control(&machine, "send_stream_end_on_client_close_stream", "true");
+    for opaque in [1, 2] {
+        assert_eq!(heard(&ask(&mut consumer, &machine, opaque, &all)), Expected::Granted);
+        assert_eq!(ask(&mut consumer, &machine, opaque, &Message::CloseStream), Answer::Done);
+    }
+    let third = ask(&mut consumer, &machine, 3, &all);
+    assert_eq!(heard(&third), Expected::Refused(Status::Etmpfail));
+    let ends = [(Opcode::DcpStreamEnd, 1), (Opcode::DcpStreamEnd, 2)];
+    assert_eq!(consumer.take_heads(&machine, usize::MAX), ends);
+    assert_eq!(heard(&ask(&mut consumer, &machine, 3, &all)), Expected::Granted);
 }
 
 #[test]
